@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Configuration: the one table of parameters. ETHMX_* variables, MCA parameters (mtl_ethmx_*), ethmx_info and the
+ * documentation all come from EMX_PARAMS below. A value is read once, when an endpoint is opened; the rooms below get
+ * a const struct emx_config.
+ */
+#ifndef EMX_BASE_CONFIG_H
+#define EMX_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ethmx.h"
+
+/* Kinds of values and their C types. SIZE takes suffixes k, m, g (1024), TIME takes ns, us, ms, s. */
+enum emx_param_type {
+    EMX_PARAM_BOOL,   /* bool: yes/no, on/off, true/false, 1/0 */
+    EMX_PARAM_UINT,   /* uint64_t: decimal or 0x */
+    EMX_PARAM_SIZE,   /* uint64_t, bytes */
+    EMX_PARAM_TIME,   /* uint64_t, ns */
+    EMX_PARAM_STRING, /* char[EMX_STRING_MAX] */
+    EMX_PARAM_CHOICE, /* uint64_t: index into the words of the range, "a|b|c" */
+};
+
+#define EMX_STRING_MAX 128
+
+enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
+
+/* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
+/* clang-format off */
+#define EMX_PARAMS(X) \
+    X(STRING, wires, "packet,udp", 0, 0, "comma list of packet, udp", \
+      "Wires to use, best first. A pair of processes uses the first that both have and that reaches.") \
+    X(STRING, if, "", 0, 0, "names or subnets, comma list; empty: automatic", \
+      "Interfaces to use, such as eth2 or 10.1.0.0/16. Automatic: the interface of the route to each peer, never a container or virtual-machine bridge.") \
+    X(UINT, ethertype, "0x88b5", 0x0600, 0xffff, "0x0600 to 0xffff", \
+      "EtherType of the packet wire's frames. The same on all nodes.") \
+    X(STRING, udp_ports, "0", 0, 0, "0, a port, or a range such as 20000-20999", \
+      "Local ports of the udp wire. 0: any free one. A range suits firewalls.") \
+    X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \
+      "Upper limit of the frame length on every interface; 0: the interface's MTU.") \
+    X(SIZE, eager_max, "32k", 0, 1048576, "0 to 1m", \
+      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous).") \
+    X(UINT, window, "128", 8, 1024, "8 to 1024", \
+      "Frames a sender may have unacknowledged to one peer.") \
+    X(UINT, pull_frames, "32", 1, 64, "1 to 64", \
+      "Frames in one pulled block of a large message.") \
+    X(SIZE, pull_window, "1m", 4096, 1073741824, "4k to 1g", \
+      "Bytes of large messages an endpoint has asked for and not yet received, over all peers.") \
+    X(SIZE, unexpected_max, "64m", 65536, 1099511627776, "64k to 1t", \
+      "Memory for eager messages that nobody has asked for yet. Past it senders are held to rendezvous.") \
+    X(SIZE, unexpected_peer, "64k", 0, 1073741824, "0 to 1g", \
+      "First share of unexpected_max that a peer may use; it doubles on demand while there is room.") \
+    X(UINT, ack_every, "16", 1, 512, "1 to 512", \
+      "Frames acknowledged by one acknowledgement at the latest.") \
+    X(TIME, ack_delay, "100us", 0, 1000000000, "0 to 1s", \
+      "How long an acknowledgement waits for a frame to ride on.") \
+    X(TIME, rto_min, "2ms", 1000, 10000000000, "1us to 10s", \
+      "Shortest time without acknowledgement before a frame is sent again.") \
+    X(TIME, rto_max, "500ms", 1000000, 60000000000, "1ms to 60s", \
+      "Longest time between two tries of a frame.") \
+    X(TIME, peer_timeout, "30s", 100000000, 86400000000000, "100ms to 1 day", \
+      "A peer that does not answer for so long is declared dead and its requests fail.") \
+    X(TIME, connect_timeout, "4s", 10000000, 3600000000000, "10ms to 1h", \
+      "How long each wire is tried when a peer is first reached.") \
+    X(TIME, linger, "2s", 0, 3600000000000, "0 to 1h", \
+      "How long closing an endpoint waits for frames not yet acknowledged.") \
+    X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \
+      "How often a helper thread answers peers while the program computes without calling MPI.") \
+    X(CHOICE, checksum, "header", 0, 0, "off|header|full", \
+      "What the CRC-32C of each frame covers: nothing, the headers, or headers and data.") \
+    X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
+      "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
+    X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \
+      "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it).") \
+    X(CHOICE, log, "warn", 0, 0, "error|warn|info|debug|trace", \
+      "What goes to stderr. info tells which wire each peer got.")
+/* clang-format on */
+
+#define EMX_CTYPE_BOOL(n) bool n;
+#define EMX_CTYPE_UINT(n) uint64_t n;
+#define EMX_CTYPE_SIZE(n) uint64_t n;
+#define EMX_CTYPE_TIME(n) uint64_t n;
+#define EMX_CTYPE_STRING(n) char n[EMX_STRING_MAX];
+#define EMX_CTYPE_CHOICE(n) uint64_t n;
+#define EMX_FIELD(type, name, deflt, min, max, range, help) EMX_CTYPE_##type(p_##name)
+#define EMX_INDEX(type, name, deflt, min, max, range, help) EMX_P_##name,
+
+enum emx_param { EMX_PARAMS(EMX_INDEX) EMX_P_COUNT };
+
+struct ethmx_config {
+    EMX_PARAMS(EMX_FIELD)              /* p_window, p_eager_max, ... */
+    const char *source[EMX_P_COUNT];   /* who set it */
+};
+#define emx_config ethmx_config        /* the rooms below the api say struct emx_config */
+
+/* Fills cfg with the defaults. Never fails (a unit test parses every default). */
+void emx_config_defaults(struct emx_config *cfg);
+
+/* Sets parameter i from text. On ETHMX_ERR_PARAM writes a sentence (value, parameter, legal range) to err. */
+int emx_config_parse(struct emx_config *cfg, unsigned i, const char *text, const char *source, char *err,
+                     size_t err_len_bytes);
+
+/* Index of a parameter by its lower-case name, or -1. */
+int emx_config_find(const char *name);
+
+/* Reads every ETHMX_<NAME> of environ (an array as environ(7)). Unknown ETHMX_ names: warn(arg, sentence), which
+ * names the nearest known one. First malformed value: ETHMX_ERR_PARAM and its sentence in err. */
+int emx_config_environ(struct emx_config *cfg, char *const *environ, void (*warn)(void *arg, const char *sentence),
+                       void *arg, char *err, size_t err_len_bytes);
+
+/* Writes parameter i as a user would ("32k", "100us", "header"). */
+void emx_config_format(const struct emx_config *cfg, unsigned i, char *text, size_t text_len_bytes);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Log lines for people, on stderr: "ethmx: host n1, rank pid 123: warning: ...". Levels by volume: error, warn,
+ * info (a line per peer), debug (per connection event), trace (per operation). The level is the process's, set when
+ * an endpoint is opened. Only ctx/, wire/ and base/config log; proto/ reports by events and counters.
+ */
+#ifndef EMX_BASE_LOG_H
+#define EMX_BASE_LOG_H
+
+enum emx_log_level { EMX_LOG_ERROR, EMX_LOG_WARN, EMX_LOG_INFO, EMX_LOG_DEBUG, EMX_LOG_TRACE };
+
+extern enum emx_log_level emx_log_limit;
+
+/* One line, without newline in fmt. Written with one write(2), so lines of several ranks do not mix. */
+void emx_log_write(enum emx_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define emx_log(level, ...)                                                                                            \
+    do {                                                                                                               \
+        if ((level) <= emx_log_limit)                                                                                  \
+            emx_log_write(level, __VA_ARGS__);                                                                         \
+    } while (0)
+
+/* The calling thread's error sentence (ethmx_error_text). */
+void emx_error_set(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *emx_error_get(void);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Counters: the one table. Always on: one plain increment each, under the endpoint's lock.
+ * X(name, unit, level, help). Each reason for dropping a frame has a counter of its own, named drop_*; enum emx_drop
+ * in proto/frame.h has the same names.
+ */
+#ifndef EMX_BASE_STATS_H
+#define EMX_BASE_STATS_H
+
+#include <stdint.h>
+
+/* clang-format off */
+#define EMX_COUNTERS(X) \
+    X(msgs_sent, "messages", 0, "Messages given to send, of all classes.") \
+    X(msgs_received, "messages", 0, "Receives completed.") \
+    X(bytes_sent, "bytes", 0, "Data bytes of messages given to send.") \
+    X(bytes_received, "bytes", 0, "Data bytes of receives completed.") \
+    X(sent_small, "messages", 0, "Sent in one frame.") \
+    X(sent_medium, "messages", 0, "Sent eagerly in several frames.") \
+    X(sent_large, "messages", 0, "Sent by rendezvous.") \
+    X(sent_held, "messages", 0, "Sent by rendezvous although short, because the peer's unexpected memory was used up.") \
+    X(am_sent, "messages", 0, "Active messages sent.") \
+    X(am_received, "messages", 0, "Active messages handed to handlers.") \
+    X(match_posted, "messages", 0, "Arrived after their receive was posted.") \
+    X(match_unexpected, "messages", 0, "Arrived before their receive was posted.") \
+    X(posted_now, "requests", 1, "Receives waiting for a message.") \
+    X(unexpected_now, "messages", 1, "Messages waiting for a receive.") \
+    X(unexpected_bytes, "bytes", 1, "Memory held by unexpected eager messages.") \
+    X(unexpected_promised, "bytes", 1, "Unexpected memory promised to peers.") \
+    X(unexpected_peak, "bytes", 1, "Most memory ever held by unexpected eager messages.") \
+    X(frames_sent, "frames", 0, "Frames handed to wires.") \
+    X(frames_received, "frames", 0, "Frames accepted.") \
+    X(frames_resent, "frames", 0, "Frames sent again.") \
+    X(frames_held, "frames", 0, "Frames that arrived early and were kept for their turn.") \
+    X(resent_gap, "frames", 0, "Sent again early because later ones were acknowledged.") \
+    X(resent_timeout, "frames", 0, "Sent again because no acknowledgement came in time.") \
+    X(acks_sent, "frames", 0, "Frames that carried nothing but an acknowledgement.") \
+    X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
+    X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
+    X(pings_sent, "frames", 0, "Frames that ask a silent peer for a sign of life.") \
+    X(peers_known, "peers", 1, "Peers known.") \
+    X(peers_connected, "peers", 1, "Peers connected.") \
+    X(peers_dead, "peers", 0, "Peers declared dead.") \
+    X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
+    X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \
+    X(wire_tx_errors, "frames", 0, "Frames the kernel refused to send.") \
+    X(drop_short, "frames", 0, "Dropped: shorter than its headers say.") \
+    X(drop_version, "frames", 0, "Dropped: not ethmx, or another protocol version.") \
+    X(drop_not_mine, "frames", 0, "Dropped: for another endpoint, or a former one at this address.") \
+    X(drop_cookie, "frames", 0, "Dropped: of another job.") \
+    X(drop_check, "frames", 0, "Dropped: the checksum does not fit.") \
+    X(drop_type, "frames", 0, "Dropped: unknown frame type.") \
+    X(drop_malformed, "frames", 0, "Dropped: fields contradict each other or a limit.") \
+    X(drop_no_session, "frames", 0, "Dropped: from an endpoint that is not connected.") \
+    X(drop_duplicate, "frames", 0, "Dropped: arrived before.") \
+    X(drop_window, "frames", 0, "Dropped: beyond the receive window.") \
+    X(drop_stale, "frames", 0, "Dropped: for an operation that has ended.") \
+    X(drop_memory, "frames", 0, "Dropped for want of memory; will be sent again.")
+/* clang-format on */
+
+#define EMX_COUNTER_FIELD(name, unit, level, help) uint64_t name;
+#define EMX_COUNTER_INDEX(name, unit, level, help) EMX_C_##name,
+
+enum emx_counter { EMX_COUNTERS(EMX_COUNTER_INDEX) EMX_C_COUNT };
+
+/* A struct of uint64_t in table order: readable as an array of EMX_C_COUNT. */
+struct emx_stats {
+    EMX_COUNTERS(EMX_COUNTER_FIELD)
+};
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ethmx: MPI messages straight over Ethernet. The public interface of libethmx, all that an adapter may include.
+ *
+ * Objects: an *endpoint* (one per process) talks to *peers* (other endpoints, known by an opaque address that the
+ * launcher carries). Messages have 64 match bits. Operations are non-blocking: they either finish in the call
+ * (ETHMX_OK) or go on (ETHMX_INPROGRESS) and report to a callback that runs inside ethmx_progress().
+ *
+ * Threads: an endpoint opened with thread_multiple may be used by any number of threads at once; otherwise by one
+ * thread at a time. Callbacks run in the thread that called ethmx_progress(), with no lock held: they may start new
+ * operations, but must not call ethmx_progress() or ethmx_ep_close() themselves.
+ *
+ * Order: messages from one peer match in the order they were sent, as MPI demands; between peers there is none.
+ *
+ * Errors are negative. For calls that open or configure, ethmx_error_text() has a sentence for the person at the
+ * terminal: what happened, where, what to do.
+ */
+#ifndef ETHMX_H
+#define ETHMX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ETHMX_API_VERSION 1   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
+#define ETHMX_ADDRESS_MAX 256 /* bytes of the longest endpoint address */
+#define ETHMX_AM_HEADER_MAX 512
+#define ETHMX_AM_HANDLERS 64
+
+/* The version of the library at run time, such as "0.1.0". */
+const char *ethmx_version(void);
+
+enum ethmx_status {
+    ETHMX_INPROGRESS = 1,        /* goes on; the callback will tell */
+    ETHMX_OK = 0,
+    ETHMX_ERR_TRUNCATED = -1,    /* the message was longer than the receive buffer, which is full */
+    ETHMX_ERR_CANCELED = -2,     /* the receive was cancelled */
+    ETHMX_ERR_PEER_DEAD = -3,    /* the peer stayed silent for ETHMX_PEER_TIMEOUT, or its process ended */
+    ETHMX_ERR_UNREACHABLE = -4,  /* no wire reached the peer */
+    ETHMX_ERR_NO_WIRE = -5,      /* no wire is usable on this host */
+    ETHMX_ERR_NO_MEMORY = -6,
+    ETHMX_ERR_PARAM = -7,        /* an argument or an ETHMX_* variable is wrong */
+    ETHMX_ERR_NO_MATCH = -8,     /* a probe found nothing; a request is not cancellable any more */
+    ETHMX_ERR_VERSION = -9,      /* built against another ETHMX_API_VERSION */
+    ETHMX_ERR_CLOSED = -10,      /* the endpoint is closing */
+};
+
+/* A short fixed text for a status. */
+const char *ethmx_strerror(int status);
+
+/* The full sentence of the calling thread's last failed call, never NULL. Valid until its next failed call. */
+const char *ethmx_error_text(void);
+
+struct ethmx_config;  /* settings */
+struct ethmx_ep;      /* endpoint */
+struct ethmx_peer;    /* a known other endpoint */
+struct ethmx_req;     /* an operation under way; ours; gone after its callback has returned */
+struct ethmx_message; /* a message taken out of matching by ethmx_improbe() or handed to an active-message handler */
+
+/* ---- Configuration: one table for ETHMX_* variables, MCA parameters, documentation -------------------------- */
+
+struct ethmx_param_info {
+    const char *name;  /* lower case, without prefix: "eager_max" is ETHMX_EAGER_MAX */
+    const char *deflt; /* default, as a user would write it */
+    const char *range; /* legal values, for people */
+    const char *help;  /* one sentence or two */
+};
+
+/* Row i of the table, or NULL past its end. Thread-safe. */
+const struct ethmx_param_info *ethmx_param(unsigned i);
+
+/* Makes a configuration from the defaults and the environment. The caller owns *cfg_p and destroys it.
+ * A malformed ETHMX_* value is an error (ETHMX_ERR_PARAM, ethmx_error_text() names it); an unknown ETHMX_* name is
+ * warned about on the log. ETHMX_ERR_NO_MEMORY. */
+int ethmx_config_create(struct ethmx_config **cfg_p);
+void ethmx_config_destroy(struct ethmx_config *cfg);
+
+/* Sets one parameter. source (kept, not copied: a literal) says who set it, such as "MCA".
+ * ETHMX_ERR_PARAM: unknown name or malformed value; the old value stays. */
+int ethmx_config_set(struct ethmx_config *cfg, const char *name, const char *value, const char *source);
+
+/* The current value of parameter i as text, and who set it ("default", "environment", ...).
+ * ETHMX_ERR_PARAM: no such parameter. */
+int ethmx_config_get(const struct ethmx_config *cfg, unsigned i, char *text, size_t text_len_bytes,
+                     const char **source_p);
+
+/* ---- What this host has ---------------------------------------------------------------------------------- */
+
+struct ethmx_interface_info {
+    const char *name;
+    const char *kind;   /* "" or the kernel's link kind: bridge, veth, bond, ... */
+    const char *ipv4;   /* "10.0.0.1/24" or "" */
+    const char *mac;    /* "02:..:.." or "" */
+    unsigned mtu_bytes;
+    bool up;
+    bool chosen;        /* ethmx would use it */
+    const char *reason; /* why chosen or not */
+};
+
+struct ethmx_wire_info {
+    const char *name;
+    const char *help;    /* one line */
+    bool usable;
+    const char *reason;  /* why not, and what to do; or what it can do here (ring, offloads) */
+    unsigned frame_bytes; /* longest frame, when usable */
+};
+
+/* Calls fn for each interface / each wire, in order of preference. The strings live for the call only.
+ * Opens what must be opened to know and closes it again. */
+int ethmx_each_interface(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_interface_info *),
+                         void *arg);
+int ethmx_each_wire(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_wire_info *), void *arg);
+
+/* ---- Endpoint -------------------------------------------------------------------------------------------- */
+
+struct ethmx_ep_options {
+    unsigned api_version;     /* ETHMX_API_VERSION */
+    bool thread_multiple;     /* several threads will use the endpoint at once */
+    uint8_t job_key[16];      /* the same in every process of a job, unknown to others; all zero: random */
+    const char *reach;        /* "a.b.c.d" or a host name that peers are near to (the launcher's own contact), or NULL;
+                                 a hint for choosing the interface */
+};
+
+/* Opens an endpoint. cfg is read, not kept (NULL: defaults and environment). Caller closes *ep_p.
+ * ETHMX_ERR_NO_WIRE (text: each wire's reason), ETHMX_ERR_PARAM, ETHMX_ERR_NO_MEMORY, ETHMX_ERR_VERSION. */
+int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p);
+
+/* Delivers what was sent (for up to ETHMX_LINGER), says goodbye to connected peers and frees everything, peers
+ * included. Requests still open are dropped without a callback. */
+void ethmx_ep_close(struct ethmx_ep *ep);
+
+/* Copies the endpoint's own address. *len_bytes_p: room in, length out. ETHMX_ERR_PARAM: too little room. */
+int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p);
+
+/* Moves frames, fires timers, runs callbacks. Returns how many events there were; 0: idle. */
+unsigned ethmx_progress(struct ethmx_ep *ep);
+
+/* Sleeps until there may be something to do for ethmx_progress(), or timeout_ns has passed. */
+void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns);
+
+/* Text of an asynchronous error of the endpoint that has no request of its own (a peer declared dead, a wire lost).
+ * Called from ethmx_progress(). Without it such texts go to stderr. */
+void ethmx_ep_on_error(struct ethmx_ep *ep, void (*fn)(void *arg, struct ethmx_peer *peer, int status, const char *text),
+                       void *arg);
+
+/* ---- Peers ------------------------------------------------------------------------------------------------ */
+
+/* Makes the endpoint with this address known; asking again for the same address gives the same peer (and sets user
+ * when it is not NULL). Nothing is sent yet. The address is copied. The endpoint owns the peer.
+ * ETHMX_ERR_PARAM: not an ethmx address, or of another version (text names both). ETHMX_ERR_NO_MEMORY. */
+int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p);
+
+/* What ethmx_peer_add() was given as user; NULL for a peer that came by itself. */
+void *ethmx_peer_user(const struct ethmx_peer *peer);
+
+struct ethmx_peer_info {
+    char host[64];        /* the peer's host name */
+    char wire[16];        /* "packet", ...; "" before the first message */
+    char interface[32];   /* ours, towards it */
+    unsigned frame_bytes; /* longest frame to it */
+    uint64_t rtt_ns;      /* smoothed round-trip time, 0: not measured */
+    const char *state;    /* "known", "connecting", "connected", "dead", "closed" */
+    size_t memory_bytes;  /* core state held for it */
+};
+void ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct ethmx_peer_info *info_p);
+
+/* ---- Data descriptions ------------------------------------------------------------------------------------ */
+
+struct ethmx_iov {
+    void *base;
+    size_t len_bytes;
+};
+
+/* Copies len_bytes at offset of the packed message out of (pack) or into (unpack) the program's data. Runs with the
+ * endpoint's lock held, perhaps in another thread (never two at once for one message): it must not call ethmx.
+ * Sends: each byte is asked for at least once, in any order. Receives: each byte comes once, in any order. */
+typedef void (*ethmx_copy_fn)(void *arg, size_t offset, void *buf, size_t len_bytes);
+
+/* Where a message's bytes lie. Exactly one of: base (contiguous), iov, copy. All that it refers to must stay until
+ * the operation has completed; the struct itself and the iov array too when the call returns ETHMX_INPROGRESS
+ * (the struct is copied; the iov array is not). */
+struct ethmx_data {
+    size_t len_bytes;
+    void *base;
+    const struct ethmx_iov *iov;
+    size_t iov_count;
+    ethmx_copy_fn copy;
+    void *copy_arg;
+};
+
+/* ---- Tagged messages -------------------------------------------------------------------------------------- */
+
+struct ethmx_result {
+    int status;              /* ETHMX_OK or an error */
+    uint64_t bits;           /* receives: the message's bits */
+    struct ethmx_peer *peer; /* receives: who sent it; sends: who it went to */
+    size_t len_bytes;        /* receives: bytes written to the buffer (TRUNCATED: the buffer's length) */
+    size_t msg_bytes;        /* receives: length of the message */
+};
+
+typedef void (*ethmx_done_fn)(void *arg, const struct ethmx_result *result);
+
+enum ethmx_send_mode {
+    ETHMX_SEND_STANDARD, /* completes when the data may be overwritten */
+    ETHMX_SEND_SYNC,     /* completes when matched */
+};
+
+/* Sends. ETHMX_OK: done, the data may be overwritten, done is not called. ETHMX_INPROGRESS: done will be called once.
+ * Errors (PEER_DEAD, UNREACHABLE, NO_MEMORY, CLOSED): nothing was sent, done is not called. */
+int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, const struct ethmx_data *data,
+                enum ethmx_send_mode mode, ethmx_done_fn done, void *arg);
+
+/* Receives a message whose bits equal bits where mask has ones, from peer (NULL: any). ETHMX_OK: done at once, result
+ * filled, done is not called (also when result_p->status is TRUNCATED). ETHMX_INPROGRESS: done will be called, and
+ * *req_p (may be NULL) can be cancelled until then. Errors: NO_MEMORY, PEER_DEAD (peer given and gone, nothing
+ * buffered from it), CLOSED. */
+int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                const struct ethmx_data *data, ethmx_done_fn done, void *arg, struct ethmx_req **req_p,
+                struct ethmx_result *result_p);
+
+/* Cancels a receive. ETHMX_OK: it was not matched; done runs with ETHMX_ERR_CANCELED in a later ethmx_progress().
+ * ETHMX_ERR_NO_MATCH: it has matched and will complete. req must not have completed. */
+int ethmx_cancel(struct ethmx_ep *ep, struct ethmx_req *req);
+
+/* Looks for a message that a receive with the same arguments would match. ETHMX_OK and *result_p (peer, bits,
+ * msg_bytes), or ETHMX_ERR_NO_MATCH. Makes no progress itself. */
+int ethmx_iprobe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                 struct ethmx_result *result_p);
+
+/* As ethmx_iprobe(), and takes the message out of matching: only ethmx_imrecv() can receive it. The caller owns
+ * *msg_p until then. */
+int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                  struct ethmx_message **msg_p, struct ethmx_result *result_p);
+
+/* Receives a message taken by ethmx_improbe(), or by an active-message handler. Consumes msg. Returns as
+ * ethmx_irecv(); not cancellable. */
+int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *msg, const struct ethmx_data *data, ethmx_done_fn done,
+                 void *arg, struct ethmx_result *result_p);
+
+/* Drops all unexpected messages whose bits equal bits where mask has ones: for communicators that are freed. Their
+ * senders complete. Returns how many there were. */
+unsigned ethmx_flush_unexpected(struct ethmx_ep *ep, uint64_t bits, uint64_t mask);
+
+/* ---- Active messages -------------------------------------------------------------------------------------- */
+
+struct ethmx_am {
+    struct ethmx_peer *peer;
+    const void *header; /* valid during the handler */
+    size_t header_bytes;
+    const void *data;   /* the data, valid during the handler, or NULL: fetch it */
+    size_t data_bytes;
+    struct ethmx_message *msg;
+};
+
+/* Runs in ethmx_progress() without a lock, in order per peer. To receive data that is not there yet (data NULL and
+ * data_bytes > 0), or into a buffer of its own, it calls ethmx_imrecv(am->msg) before it returns or keeps am->msg by
+ * returning true and calls it later. False and no imrecv: the message is released on return. */
+typedef bool (*ethmx_am_fn)(void *arg, const struct ethmx_am *am);
+
+/* Sets the handler of active messages id (< ETHMX_AM_HANDLERS). Messages for an id without handler wait for one.
+ * ETHMX_ERR_PARAM. */
+int ethmx_am_handler(struct ethmx_ep *ep, unsigned id, ethmx_am_fn fn, void *arg);
+
+/* Sends header (copied, at most ETHMX_AM_HEADER_MAX) and data to handler id of peer. Returns as ethmx_isend(). */
+int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, const void *header, size_t header_bytes,
+                  const struct ethmx_data *data, ethmx_done_fn done, void *arg);
+
+/* ---- Counters --------------------------------------------------------------------------------------------- */
+
+struct ethmx_counter_info {
+    const char *name;
+    const char *unit; /* "frames", "bytes", "messages", ... */
+    const char *help;
+    bool level;       /* goes up and down (memory in use); otherwise only up */
+};
+
+/* Row i of the table, or NULL past its end. */
+const struct ethmx_counter_info *ethmx_counter(unsigned i);
+
+/* The value of counter i. Thread-safe; a snapshot. */
+uint64_t ethmx_counter_read(const struct ethmx_ep *ep, unsigned i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

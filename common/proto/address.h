@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Address: what an endpoint tells others about itself; the opaque bytes of ethmx_ep_address(). Pure encoding.
+ * docs/wire-protocol.md describes each field.
+ */
+#ifndef EMX_PROTO_ADDRESS_H
+#define EMX_PROTO_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ethmx.h"
+
+#define EMX_ADDRESS_VERSION 1
+#define EMX_ADDRESS_IFS 6 /* interfaces told to peers */
+#define EMX_ADDRESS_HOST 48
+
+/* Bits of emx_address.wires; the order is no preference. */
+enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2 };
+
+struct emx_address_if {
+    uint32_t ip;          /* network order; 0: none */
+    uint8_t prefix_bits;
+    uint8_t mac[6];
+    uint16_t frame_bytes; /* longest Ethernet payload */
+};
+
+struct emx_address {
+    uint32_t id;     /* the endpoint's random incarnation number, never 0 */
+    uint32_t cookie; /* frames to it must carry this */
+    uint64_t host_id;
+    uint16_t wires;  /* EMX_AW_* that are open */
+    uint16_t ethertype;
+    uint16_t udp_port;
+    uint16_t packet_bytes; /* longest frame its packet ring can hold */
+    uint8_t if_count;
+    struct emx_address_if ifs[EMX_ADDRESS_IFS];
+    char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */
+};
+
+/* Writes a to buf (ETHMX_ADDRESS_MAX bytes suffice always) and returns the length. */
+size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
+
+/* Reads and checks: version, lengths, counts, id. false and a sentence in err: not a usable address. */
+bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes, char *err, size_t err_len_bytes);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Engine: the protocol of one endpoint, over all its links. Pure: no system call, clock, environment, lock or global.
+ * It is driven by: a frame came in; time is now t; what do you want to send?
+ *
+ * The pump (ctx/ep.c, tests/sim) does, with time that never goes backwards:
+ *     frames received  -> emx_engine_input() each
+ *     deadline reached -> emx_engine_expire()
+ *     then, per link   -> emx_engine_output() until it has nothing, or the wire has no room
+ *     then             -> emx_engine_event(), emx_engine_completed(), emx_engine_am() until empty
+ * Contract: with output drained on all links, emx_engine_deadline() > now or EMX_NEVER.
+ *
+ * A *link* is a number the pump gives to a wire it has open. A *route* is a way to a peer: a link, the wire's form of
+ * the address, and the longest frame both ends take there.
+ */
+#ifndef EMX_PROTO_ENGINE_H
+#define EMX_PROTO_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/config.h"
+#include "base/list.h"
+#include "base/stats.h"
+#include "ethmx.h"
+#include "proto/address.h"
+#include "proto/frame.h"
+#include "wire/wire.h"
+
+typedef uint64_t emx_time; /* ns; any origin */
+#define EMX_NEVER UINT64_MAX
+
+#define EMX_ENGINE_LINKS 4
+#define EMX_ROUTES_MAX 8
+
+struct emx_engine;
+struct emx_peer;
+struct emx_op;      /* a send or receive under way: struct ethmx_req to the outside */
+struct emx_arrival; /* a message taken out of matching: struct ethmx_message to the outside */
+
+struct emx_engine_params {
+    const struct emx_config *cfg;
+    struct emx_stats *stats;
+    const struct emx_alloc *alloc;
+    const struct emx_address *self; /* copied; id and cookie are what arriving frames must carry */
+    uint64_t seed;                  /* for jitter; nothing else is random here */
+};
+
+/* ETHMX_ERR_NO_MEMORY. cfg, stats and alloc must outlive the engine. */
+int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p);
+/* Frees all, peers, operations and messages included, without completing them. */
+void emx_engine_destroy(struct emx_engine *e);
+
+/* ---- Peers ---- */
+
+/* Finds or makes the peer of this encoded address. ETHMX_ERR_PARAM (err has a sentence), ETHMX_ERR_NO_MEMORY. */
+int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
+                    size_t err_len_bytes);
+
+struct emx_route {
+    uint8_t link;
+    uint16_t frame_bytes;
+    struct emx_wire_addr to;
+    char name[24]; /* "packet eth0", for people */
+};
+
+/* Answers EMX_EVENT_ROUTES: the ways to the peer, best first; n 0: there is none, and why says so. The engine tries
+ * them in order with a small and a full-sized hello. */
+void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct emx_route *r, unsigned n,
+                       const char *why, emx_time now);
+
+/* The address a peer was made from, decoded. */
+const struct emx_address *emx_peer_address(const struct emx_peer *peer);
+void *emx_peer_user(const struct emx_peer *peer);
+void emx_peer_set_user(struct emx_peer *peer, void *user);
+/* Name, frame length, rtt, state, memory; host, wire and interface from the route's name and the address. */
+void emx_peer_query(const struct emx_peer *peer, struct ethmx_peer_info *info_p);
+
+/* ---- Operations: results as the functions of ethmx.h with the same names ---- */
+
+struct emx_op_args {
+    uint64_t bits, mask;           /* mask: receives */
+    struct ethmx_data data;
+    enum ethmx_send_mode mode;     /* sends */
+    bool is_am;                    /* sends: bits is the handler */
+    const void *am_header;
+    size_t am_header_bytes;
+    ethmx_done_fn done;
+    void *arg;
+};
+
+int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, emx_time now);
+int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, struct emx_op **op_p,
+                    struct ethmx_result *result_p, emx_time now);
+int emx_engine_cancel(struct emx_engine *e, struct emx_op *op);
+int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
+                     struct emx_arrival **msg_p /* NULL: leave it */, struct ethmx_result *result_p);
+int emx_engine_mrecv(struct emx_engine *e, struct emx_arrival *msg, const struct emx_op_args *a,
+                     struct ethmx_result *result_p, emx_time now);
+/* Gives a message back unread; its sender completes. */
+void emx_engine_release(struct emx_engine *e, struct emx_arrival *msg, emx_time now);
+unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now);
+
+/* ---- The pump's side ---- */
+
+/* A frame from link. Keeps nothing of data after return. Counts what it drops. */
+enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                               emx_time now);
+
+/* Up to max frames for link into f; returns how many. What f points to is valid until the next call of any
+ * engine function: hand the frames to the wire first. */
+unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now);
+
+/* Whether output may have frames for link: cheap. */
+bool emx_engine_wants_output(const struct emx_engine *e, unsigned link);
+
+/* When emx_engine_expire() must be called; EMX_NEVER: nothing pending. */
+emx_time emx_engine_deadline(const struct emx_engine *e);
+void emx_engine_expire(struct emx_engine *e, emx_time now);
+
+enum emx_event_type {
+    EMX_EVENT_ROUTES,      /* answer with emx_engine_routes() */
+    EMX_EVENT_CONNECTED,   /* text: the route's name */
+    EMX_EVENT_ROUTE_LOST,  /* text: a route that did not reach and why; the next is tried */
+    EMX_EVENT_FAILED,      /* status, text: unreachable, dead; all its requests complete with status */
+    EMX_EVENT_CLOSED,      /* said goodbye with nothing open: no error */
+};
+
+struct emx_event {
+    enum emx_event_type type;
+    struct emx_peer *peer;
+    int status;
+    char text[256];
+};
+
+/* Takes the next event. */
+bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p);
+
+/* Takes the next completed operation, or NULL. The caller runs op's callback and then frees it. */
+struct emx_op *emx_engine_completed(struct emx_engine *e);
+void emx_op_result(const struct emx_op *op, ethmx_done_fn *done_p, void **arg_p, struct ethmx_result *result_p);
+void emx_engine_op_free(struct emx_engine *e, struct emx_op *op);
+
+/* Takes the next active message that a handler can have (whole, or announced by rts), or NULL. am_p is filled; bits
+ * is the handler's number. Before the handler's peer's next message is taken, this one must be received (mrecv),
+ * released or kept. */
+struct emx_arrival *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, unsigned *id_p);
+/* Puts back a message whose handler is not registered yet; it comes again after emx_engine_am_retry(). */
+void emx_engine_am_defer(struct emx_engine *e, struct emx_arrival *msg);
+void emx_engine_am_retry(struct emx_engine *e);
+
+/* True when nothing is queued, unacknowledged or being pulled from us: safe to close. */
+bool emx_engine_drained(const struct emx_engine *e);
+/* Queues goodbyes to all connected peers; drain output afterwards. No further operations. */
+void emx_engine_goodbye(struct emx_engine *e, emx_time now);
+
+/* Checks every internal invariant (counts, lists, windows, memory bounds); NULL, or what is wrong. For tests; slow. */
+const char *emx_engine_check(const struct emx_engine *e);
+
+/* Bytes allocated for the engine in all. */
+size_t emx_engine_memory(const struct emx_engine *e);
+
+#endif

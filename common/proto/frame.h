@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frame: the whole wire format and every limit of it. Only frame.c and the handlers of the types use these layouts.
+ * All numbers are little-endian. docs/wire-protocol.md tells the same in words.
+ *
+ *      0        1        2        3
+ *  0  | version | type   | body_bytes      |  body: all that follows the 32 bytes, padding excluded
+ *  4  | dst_id                             |  incarnation of the receiving endpoint
+ *  8  | cookie                             |  of the receiving endpoint's job
+ * 12  | src_id                             |  incarnation of the sending endpoint
+ * 16  | seq                                |  of a sequenced frame; otherwise 0
+ * 20  | ack                                |  next sequence number expected from the receiver of this frame
+ * 24  | credit                             |  eager bytes the receiver of this frame may have sent in all (mod 2^32)
+ * 28  | check                              |  CRC-32C, this field as 0; 0 with ETHMX_CHECKSUM=off at both ends
+ * 32  | type-specific header, then data    |
+ */
+#ifndef EMX_PROTO_FRAME_H
+#define EMX_PROTO_FRAME_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/stats.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "frame.h reads fields in place: a big-endian host needs swapping accessors"
+#endif
+
+#define EMX_FRAME_VERSION 0xE1
+#define EMX_FRAME_MIN 256   /* a usable wire carries at least so much */
+#define EMX_FRAME_MAX 65535
+
+struct emx_frame {
+    uint8_t version, type;
+    uint16_t body_bytes;
+    uint32_t dst_id, cookie, src_id;
+    uint32_t seq, ack, credit, check;
+};
+static_assert(sizeof(struct emx_frame) == 32, "frame header");
+
+/* X(name, number, sequenced, bytes of its own header, meaning). Sequenced frames arrive once and in order; the others
+ * may be lost, and their senders repeat them. */
+/* clang-format off */
+#define EMX_FRAME_TYPES(X) \
+    X(hello,   1, 0, 16, "asks for a connection; small and full-sized") \
+    X(welcome, 2, 0, 16, "answers a hello of the same size") \
+    X(ack,     3, 0, 16, "acknowledges, with a map of frames that arrived early") \
+    X(ping,    4, 0,  0, "asks for a sign of life") \
+    X(pong,    5, 0,  0, "answers a ping") \
+    X(bye,     6, 0,  0, "the endpoint has closed; ack is final") \
+    X(eager,   7, 1, 24, "a message, or its first part") \
+    X(more,    8, 1,  8, "a further part of the eager message under way") \
+    X(rts,     9, 1, 32, "a message that waits to be pulled (request to send)") \
+    X(pull,   10, 0, 32, "asks for frames of a block of a message") \
+    X(data,   11, 0, 16, "one frame of a pulled block") \
+    X(fin,    12, 1, 16, "the message has been pulled as far as it is wanted") \
+    X(matched,13, 1,  8, "a synchronous eager message has been matched")
+/* clang-format on */
+
+#define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 14 };
+
+struct emx_frame_info {
+    const char *name;
+    bool sequenced;
+    uint8_t head_bytes;
+};
+extern const struct emx_frame_info emx_frame_info[EMX_F_COUNT]; /* by type; unknown: name NULL */
+
+/* hello, welcome. The body is padded with zeros to the probed length when full. The address of the sender follows. */
+struct emx_f_hello {
+    uint16_t addr_bytes;
+    uint16_t frame_bytes;  /* length of this frame: the probe */
+    uint16_t max_bytes;    /* longest frame that the sender takes over this route */
+    uint16_t window;       /* sequenced frames that the sender of the hello takes beyond ack */
+    uint32_t probe;        /* returned in the welcome */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_hello) == 16, "hello");
+
+struct emx_f_ack {
+    uint64_t early;    /* bit i: frame ack+1+i has arrived */
+    uint32_t reserved;
+    uint32_t flags;    /* 0 */
+};
+static_assert(sizeof(struct emx_f_ack) == 16, "ack");
+
+/* Flags of eager and rts. */
+#define EMX_FF_SYNC 1u    /* tell when matched */
+#define EMX_FF_AM 2u      /* an active message: bits is the handler's number */
+#define EMX_FF_STARVED 4u /* rts: sent so for want of credit only */
+
+struct emx_f_eager {
+    uint64_t bits;
+    uint32_t total_bytes; /* of the message, header of an active message included */
+    uint32_t op;          /* sync: the sender's operation, returned in matched */
+    uint16_t am_header_bytes;
+    uint16_t flags;
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_eager) == 24, "eager");
+
+struct emx_f_more {
+    uint32_t offset;
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_more) == 8, "more");
+
+struct emx_f_rts {
+    uint64_t bits;
+    uint64_t total_bytes; /* of the data to pull, without an active message's header, which follows the rts */
+    uint32_t op;          /* the sender's operation */
+    uint16_t am_header_bytes;
+    uint16_t flags;
+    uint16_t chunk_bytes; /* data in one frame of a block */
+    uint16_t reserved[3];
+};
+static_assert(sizeof(struct emx_f_rts) == 32, "rts");
+
+struct emx_f_pull {
+    uint32_t op;      /* the sender's operation, from the rts */
+    uint32_t rop;     /* the receiver's, returned in data */
+    uint64_t first;   /* index of the block's first chunk */
+    uint64_t wanted;  /* bit i: chunk first+i is wanted */
+    uint32_t round;   /* counts the tries of this block, returned in data: round trips are measured by it */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_pull) == 32, "pull");
+
+struct emx_f_data {
+    uint32_t rop;
+    uint32_t round;
+    uint64_t chunk; /* index */
+};
+static_assert(sizeof(struct emx_f_data) == 16, "data");
+
+struct emx_f_fin {
+    uint32_t op;
+    uint32_t reserved;
+    uint64_t pulled_bytes;
+};
+static_assert(sizeof(struct emx_f_fin) == 16, "fin");
+
+struct emx_f_matched {
+    uint32_t op;
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_matched) == 8, "matched");
+
+/* Why a frame was not used; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
+enum emx_drop {
+    EMX_ACCEPTED = -1,
+    EMX_DROP_SHORT = EMX_C_drop_short,
+    EMX_DROP_VERSION = EMX_C_drop_version,
+    EMX_DROP_NOT_MINE = EMX_C_drop_not_mine,
+    EMX_DROP_COOKIE = EMX_C_drop_cookie,
+    EMX_DROP_CHECK = EMX_C_drop_check,
+    EMX_DROP_TYPE = EMX_C_drop_type,
+    EMX_DROP_MALFORMED = EMX_C_drop_malformed,
+    EMX_DROP_NO_SESSION = EMX_C_drop_no_session,
+    EMX_DROP_DUPLICATE = EMX_C_drop_duplicate,
+    EMX_DROP_WINDOW = EMX_C_drop_window,
+    EMX_DROP_STALE = EMX_C_drop_stale,
+    EMX_DROP_MEMORY = EMX_C_drop_memory,
+};
+
+/* Checks a received frame before anything else looks at it: length, version, destination, cookie, checksum, type,
+ * room for the type's own header. level: enum emx_checksum. */
+enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie,
+                              unsigned level);
+
+/* Computes and stores the check field of a finished frame. body (may be NULL) holds what follows the head_bytes in
+ * another place. */
+void emx_frame_seal(void *head, size_t head_bytes, const void *body, size_t body_bytes, unsigned level);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Network interfaces: what the host has, which ones ethmx would use and why, and the route towards a peer.
+ *
+ * The choice: ETHMX_IF by name or subnet; without it every interface that is up and can reach other hosts, except
+ * bridges of containers and virtual machines. Which of them a given peer is reached through is decided per peer, by
+ * the kernel's own route to it.
+ */
+#ifndef EMX_WIRE_NETIF_H
+#define EMX_WIRE_NETIF_H
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+
+#define EMX_NETIF_MAX 64 /* interfaces looked at; a host with more must name one in ETHMX_IF */
+
+struct emx_netif {
+    char name[IF_NAMESIZE];
+    char kind[16];         /* the kernel's link kind, "" for hardware */
+    char reason[96];       /* why chosen or not, for people */
+    unsigned index;        /* ifindex */
+    unsigned mtu_bytes;    /* payload of an Ethernet frame */
+    struct in_addr ip;     /* 0: none */
+    unsigned prefix_bits;
+    uint8_t mac[6];
+    bool has_mac;          /* Ethernet */
+    bool up;               /* up and running */
+    bool loopback;
+    bool chosen;
+    unsigned rank;         /* among the chosen: 0 is preferred */
+};
+
+struct emx_netifs {
+    unsigned count;
+    struct emx_netif nif[EMX_NETIF_MAX];
+    unsigned loopback_index; /* ifindex of lo when it is up, or 0 */
+};
+
+/* Reads the kernel's interfaces (rtnetlink, no /sys) and makes the choice by cfg->p_if. Several addresses on one
+ * interface: the first. reach: see ethmx_ep_options; its route's interface gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF
+ * names an interface that is missing, down or without address; err says which exist. An empty choice is no error. */
+int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
+                    size_t err_len_bytes);
+
+/* The choice alone, on interfaces given (for tests). */
+int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
+                      size_t err_len_bytes);
+
+/* The ifindex of the kernel's route to ip, 0 when there is none. *on_link_p: no gateway between. */
+unsigned emx_netif_route(struct in_addr ip, bool *on_link_p);
+
+const struct emx_netif *emx_netif_by_index(const struct emx_netifs *n, unsigned index);
+
+/* A number equal in processes that share a kernel and a network namespace, different otherwise (boot id and
+ * namespace). Never 0. */
+uint64_t emx_host_id(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The udp wire: one unprivileged UDP socket. See udp.c for the mechanism.
+ */
+#ifndef EMX_WIRE_UDP_H
+#define EMX_WIRE_UDP_H
+
+#include <netinet/in.h>
+
+#include "wire/wire.h"
+
+extern const struct emx_wire_ops emx_wire_udp;
+
+/* Prepares a destination; port in host order. */
+void emx_udp_addr(struct emx_wire_addr *a, struct in_addr ip, uint16_t port);
+
+#endif

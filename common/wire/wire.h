@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Wire: what every data mover implements. A wire moves frames between endpoints; it knows no tags, no
+ * acknowledgements and no peers. It may lose, double or reorder frames, but hands up only whole ones.
+ *
+ * A wire has no lock of its own: its caller holds the endpoint's. It does not block.
+ */
+#ifndef EMX_WIRE_H
+#define EMX_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/stats.h"
+
+#define EMX_WIRE_ADDR_BYTES 24 /* a wire's own form of a destination, prepared once per peer */
+#define EMX_WIRE_BATCH 32      /* frames in one tx or rx call */
+
+struct emx_wire_addr {
+    uint8_t b[EMX_WIRE_ADDR_BYTES];
+};
+
+/* One frame to send: header and payload lie apart so that large messages need no copy here. */
+struct emx_txframe {
+    const struct emx_wire_addr *to;
+    const void *head; /* ethmx frame header and what is packed with it */
+    const void *body; /* NULL when body_bytes is 0 */
+    uint16_t head_bytes;
+    uint16_t body_bytes;
+};
+
+/* One received frame, lent: valid until rx_return(). data is at least 4-byte aligned. */
+struct emx_rxframe {
+    const uint8_t *data; /* the ethmx frame header */
+    uint32_t len_bytes;
+    uint32_t cookie; /* the wire's own */
+};
+
+struct emx_netif;  /* wire/netif.h */
+struct emx_netifs;
+
+struct emx_wire_params {
+    const struct emx_config *cfg;
+    const struct emx_netifs *netifs; /* the host's interfaces with the choice made; outlives the wire */
+    uint32_t endpoint_id;            /* frames for other ids need not be handed up */
+    struct emx_stats *stats;         /* wire_* counters */
+};
+
+struct emx_wire_attr {
+    unsigned frame_bytes; /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
+    uint16_t udp_port;    /* udp: where peers reach it, host order */
+    bool cheap_poll;      /* rx with nothing there costs no system call */
+};
+
+struct emx_wire {
+    const struct emx_wire_ops *ops;
+};
+
+struct emx_wire_ops {
+    const char *name;
+    const char *help; /* one line for ethmx_info */
+
+    /* Opens the wire. Fails clean: nothing is left behind, *w_p is untouched, and why has a sentence with the remedy
+     * ("raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep ...` or use ETHMX_WIRES=udp"). On success why may say
+     * what was found (ring, offloads). ETHMX_ERR_NO_WIRE, ETHMX_ERR_PARAM, ETHMX_ERR_NO_MEMORY. */
+    int (*open)(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes);
+    void (*close)(struct emx_wire *w);
+    void (*query)(const struct emx_wire *w, struct emx_wire_attr *attr_p);
+
+    /* Frames tx() would take now, up to EMX_WIRE_BATCH. 0: full; progress will make room. */
+    unsigned (*tx_room)(struct emx_wire *w);
+
+    /* Sends n <= tx_room() frames, in order. Cannot refuse: what the kernel will not take is lost, as on any
+     * Ethernet, and counted (wire_tx_errors). Nothing of f is referenced after return. */
+    void (*tx)(struct emx_wire *w, const struct emx_txframe *f, unsigned n);
+
+    /* Lends up to max frames; returns how many. The caller gives back all of them before the next rx(). */
+    unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
+    void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
+
+    /* A descriptor that becomes readable when rx() has frames. -1: none, poll only. */
+    int (*fd)(struct emx_wire *w);
+};
+
+/* Every wire of this build, best first; ends with NULL. */
+extern const struct emx_wire_ops *const emx_wires[];
+
+/* The wire's table by name, or NULL. */
+const struct emx_wire_ops *emx_wire_find(const char *name);
+
+#endif
