@@ -4,14 +4,14 @@
  * All numbers are little-endian. docs/wire-protocol.md tells the same in words.
  *
  *      0        1        2        3
- *  0  | version | type   | body_bytes      |  body: all that follows the 32 bytes, padding excluded
+ *  0  | version | type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, padding excluded
  *  4  | dst_id                             |  incarnation of the receiving endpoint
  *  8  | cookie                             |  of the receiving endpoint's job
  * 12  | src_id                             |  incarnation of the sending endpoint
  * 16  | seq                                |  of a sequenced frame; otherwise 0
  * 20  | ack                                |  next sequence number expected from the receiver of this frame
  * 24  | credit                             |  eager bytes the receiver of this frame may have sent in all (mod 2^32)
- * 28  | check                              |  CRC-32C, this field as 0; 0 with ETHMX_CHECKSUM=off at both ends
+ * 28  | check                              |  CRC-32C over what version says, this field as 0; 0 for none
  * 32  | type-specific header, then data    |
  */
 #ifndef EMX_PROTO_FRAME_H
@@ -28,7 +28,12 @@
 #error "frame.h reads fields in place: a big-endian host needs swapping accessors"
 #endif
 
-#define EMX_FRAME_VERSION 0xE1
+/* The first byte: protocol version 1, and what the checksum covers. The values differ in four bits from each other, so
+ * that damage does not turn one into another. A receiver takes each of them. */
+#define EMX_FRAME_V_OFF 0xE1    /* nothing; check is 0 */
+#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello and welcome */
+#define EMX_FRAME_V_FULL 0xB4   /* all */
+
 #define EMX_FRAME_MIN 256   /* a usable wire carries at least so much */
 #define EMX_FRAME_MAX 65535
 
@@ -167,12 +172,11 @@ enum emx_drop {
 };
 
 /* Checks a received frame before anything else looks at it: length, version, destination, cookie, checksum, type,
- * room for the type's own header. level: enum emx_checksum. */
-enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie,
-                              unsigned level);
+ * room for the type's own header. After it, body_bytes and the type can be trusted. */
+enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie);
 
-/* Computes and stores the check field of a finished frame. body (may be NULL) holds what follows the head_bytes in
- * another place. */
-void emx_frame_seal(void *head, size_t head_bytes, const void *body, size_t body_bytes, unsigned level);
+/* Sets version by level (enum emx_checksum), computes and stores check of a finished frame. tail (may be NULL) is the
+ * end of the body when it lies in another place; head_bytes are at least the header and the type's own. */
+void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail_bytes, unsigned level);
 
 #endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frame: checking and sealing. Order of checks: first what says that the frame is not ours at all, cheapest first,
+ * then its checksum, and only then what it contains.
+ */
+#include "proto/frame.h"
+
+#include "base/config.h"
+#include "base/crc32c.h"
+
+#define EMX_FRAME_ROW(name, number, seqd, bytes, help) [number] = {#name, seqd, bytes},
+const struct emx_frame_info emx_frame_info[EMX_F_COUNT] = {EMX_FRAME_TYPES(EMX_FRAME_ROW)};
+
+static bool is_handshake(const struct emx_frame *h)
+{
+    return h->type == EMX_F_hello || h->type == EMX_F_welcome;
+}
+
+/* Bytes under the checksum. type may be anything. */
+static size_t covered_bytes(const struct emx_frame *h)
+{
+    if (h->version == EMX_FRAME_V_FULL || is_handshake(h))
+        return sizeof(*h) + h->body_bytes;
+    return sizeof(*h) + (h->type < EMX_F_COUNT ? emx_frame_info[h->type].head_bytes : 0);
+}
+
+/* The checksum of the header with check as 0, then of what follows it. */
+static uint32_t checksum(const struct emx_frame *h, size_t len_bytes)
+{
+    static const uint32_t zero;
+    uint32_t crc = emx_crc32c(0, h, offsetof(struct emx_frame, check));
+
+    crc = emx_crc32c(crc, &zero, sizeof(zero));
+    return emx_crc32c(crc, h + 1, len_bytes - sizeof(*h));
+}
+
+static bool check_fits(const struct emx_frame *h)
+{
+    size_t len_bytes;
+
+    if (h->version == EMX_FRAME_V_OFF)
+        return h->check == 0;
+    len_bytes = covered_bytes(h);
+    return len_bytes <= sizeof(*h) + h->body_bytes && checksum(h, len_bytes) == h->check;
+}
+
+enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie)
+{
+    const struct emx_frame *h = (const void *)data;
+
+    if (len_bytes < sizeof(*h))
+        return EMX_DROP_SHORT;
+    if (h->version != EMX_FRAME_V_HEADER && h->version != EMX_FRAME_V_FULL && h->version != EMX_FRAME_V_OFF)
+        return EMX_DROP_VERSION;
+    if (h->dst_id != my_id)
+        return EMX_DROP_NOT_MINE;
+    if (h->cookie != my_cookie)
+        return EMX_DROP_COOKIE;
+    if (len_bytes < sizeof(*h) + h->body_bytes)
+        return EMX_DROP_SHORT;
+    if (!check_fits(h))
+        return EMX_DROP_CHECK;
+    if (h->type >= EMX_F_COUNT || !emx_frame_info[h->type].name)
+        return EMX_DROP_TYPE;
+    if (h->body_bytes < emx_frame_info[h->type].head_bytes)
+        return EMX_DROP_MALFORMED;
+    return EMX_ACCEPTED;
+}
+
+void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail_bytes, unsigned level)
+{
+    static const uint8_t version[] = {[EMX_CHECKSUM_OFF] = EMX_FRAME_V_OFF,
+                                      [EMX_CHECKSUM_HEADER] = EMX_FRAME_V_HEADER,
+                                      [EMX_CHECKSUM_FULL] = EMX_FRAME_V_FULL};
+    struct emx_frame *h = head;
+    size_t covered;
+
+    h->version = version[level];
+    h->check = 0;
+    if (level == EMX_CHECKSUM_OFF)
+        return;
+    covered = covered_bytes(h);
+    if (covered <= head_bytes)
+        h->check = checksum(h, covered);
+    else
+        h->check = emx_crc32c(checksum(h, head_bytes), tail, tail_bytes);
+}
