@@ -26,6 +26,9 @@
 extern "C" {
 #endif
 
+/* The library is compiled with hidden visibility; what is declared here is seen outside. */
+#pragma GCC visibility push(default)
+
 #define ETHMX_API_VERSION 1   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
 #define ETHMX_ADDRESS_MAX 256 /* bytes of the longest endpoint address */
 #define ETHMX_AM_HEADER_MAX 512
@@ -283,6 +286,8 @@ const struct ethmx_counter_info *ethmx_counter(unsigned i);
 
 /* The value of counter i. Thread-safe; a snapshot. */
 uint64_t ethmx_counter_read(const struct ethmx_ep *ep, unsigned i);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
