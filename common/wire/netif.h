@@ -24,6 +24,7 @@ struct emx_netif {
     char kind[16];         /* the kernel's link kind, "" for hardware */
     char reason[96];       /* why chosen or not, for people */
     unsigned index;        /* ifindex */
+    unsigned master_index; /* ifindex of the bridge or bond that this is a port of, or 0 */
     unsigned mtu_bytes;    /* payload of an Ethernet frame */
     struct in_addr ip;     /* 0: none */
     unsigned prefix_bits;
