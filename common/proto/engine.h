@@ -135,6 +135,10 @@ struct emx_event {
     char text[256];
 };
 
+/* Whether emx_engine_event(), emx_engine_completed() or emx_engine_am() would give something: cheap, for idle polls and
+ * for going to sleep. */
+bool emx_engine_has_news(const struct emx_engine *e);
+
 /* Takes the next event. */
 bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p);
 
