@@ -78,22 +78,22 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "What goes to stderr. info tells which wire each peer got.")
 /* clang-format on */
 
-#define EMX_CTYPE_BOOL(n) bool n;
-#define EMX_CTYPE_UINT(n) uint64_t n;
-#define EMX_CTYPE_SIZE(n) uint64_t n;
-#define EMX_CTYPE_TIME(n) uint64_t n;
-#define EMX_CTYPE_STRING(n) char n[EMX_STRING_MAX];
-#define EMX_CTYPE_CHOICE(n) uint64_t n;
+#define EMX_CTYPE_BOOL(n)                                   bool n;
+#define EMX_CTYPE_UINT(n)                                   uint64_t n;
+#define EMX_CTYPE_SIZE(n)                                   uint64_t n;
+#define EMX_CTYPE_TIME(n)                                   uint64_t n;
+#define EMX_CTYPE_STRING(n)                                 char n[EMX_STRING_MAX];
+#define EMX_CTYPE_CHOICE(n)                                 uint64_t n;
 #define EMX_FIELD(type, name, deflt, min, max, range, help) EMX_CTYPE_##type(p_##name)
 #define EMX_INDEX(type, name, deflt, min, max, range, help) EMX_P_##name,
 
 enum emx_param { EMX_PARAMS(EMX_INDEX) EMX_P_COUNT };
 
 struct ethmx_config {
-    EMX_PARAMS(EMX_FIELD)              /* p_window, p_eager_max, ... */
-    const char *source[EMX_P_COUNT];   /* who set it */
+    EMX_PARAMS(EMX_FIELD)            /* p_window, p_eager_max, ... */
+    const char *source[EMX_P_COUNT]; /* who set it */
 };
-#define emx_config ethmx_config        /* the rooms below the api say struct emx_config */
+#define emx_config ethmx_config /* the rooms below the api say struct emx_config */
 
 /* Fills cfg with the defaults. Never fails (a unit test parses every default). */
 void emx_config_defaults(struct emx_config *cfg);

@@ -13,7 +13,7 @@ struct emx_list {
     struct emx_list *next, *prev;
 };
 
-#define emx_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define emx_container(ptr, type, member)  ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define emx_list_entry(ptr, type, member) emx_container(ptr, type, member)
 
 static inline void emx_list_init(struct emx_list *l)

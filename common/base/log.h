@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Log lines for people, on stderr: "ethmx: host n1, rank pid 123: warning: ...". Levels by volume: error, warn,
+ * Log lines for people, on stderr: "ethmx: host n1, pid 123: warning: ...". Levels by volume: error, warn,
  * info (a line per peer), debug (per connection event), trace (per operation). The level is the process's, set when
  * an endpoint is opened. Only ctx/, wire/ and base/config log; proto/ reports by events and counters.
  */

@@ -13,9 +13,9 @@
 
 struct emx_pool {
     const struct emx_alloc *alloc;
-    void *free;            /* singly linked through the objects' first word */
-    void *chunks;          /* singly linked through the chunks' first word */
-    size_t object_bytes;   /* rounded up to 64 */
+    void *free;          /* singly linked through the objects' first word */
+    void *chunks;        /* singly linked through the chunks' first word */
+    size_t object_bytes; /* rounded up to 64 */
     unsigned chunk_objects;
     uint64_t in_use;
     size_t memory_bytes;

@@ -29,27 +29,27 @@ extern "C" {
 /* The library is compiled with hidden visibility; what is declared here is seen outside. */
 #pragma GCC visibility push(default)
 
-#define ETHMX_API_VERSION 1   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
-#define ETHMX_ADDRESS_MAX 256 /* bytes of the longest endpoint address */
+#define ETHMX_API_VERSION   1   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
+#define ETHMX_ADDRESS_MAX   256 /* bytes of the longest endpoint address */
 #define ETHMX_AM_HEADER_MAX 512
-#define ETHMX_AM_HANDLERS 64
+#define ETHMX_AM_HANDLERS   64
 
 /* The version of the library at run time, such as "0.1.0". */
 const char *ethmx_version(void);
 
 enum ethmx_status {
-    ETHMX_INPROGRESS = 1,        /* goes on; the callback will tell */
+    ETHMX_INPROGRESS = 1, /* goes on; the callback will tell */
     ETHMX_OK = 0,
-    ETHMX_ERR_TRUNCATED = -1,    /* the message was longer than the receive buffer, which is full */
-    ETHMX_ERR_CANCELED = -2,     /* the receive was cancelled */
-    ETHMX_ERR_PEER_DEAD = -3,    /* the peer stayed silent for ETHMX_PEER_TIMEOUT, or its process ended */
-    ETHMX_ERR_UNREACHABLE = -4,  /* no wire reached the peer */
-    ETHMX_ERR_NO_WIRE = -5,      /* no wire is usable on this host */
+    ETHMX_ERR_TRUNCATED = -1,   /* the message was longer than the receive buffer, which is full */
+    ETHMX_ERR_CANCELED = -2,    /* the receive was cancelled */
+    ETHMX_ERR_PEER_DEAD = -3,   /* the peer stayed silent for ETHMX_PEER_TIMEOUT, or its process ended */
+    ETHMX_ERR_UNREACHABLE = -4, /* no wire reached the peer */
+    ETHMX_ERR_NO_WIRE = -5,     /* no wire is usable on this host */
     ETHMX_ERR_NO_MEMORY = -6,
-    ETHMX_ERR_PARAM = -7,        /* an argument or an ETHMX_* variable is wrong */
-    ETHMX_ERR_NO_MATCH = -8,     /* a probe found nothing; a request is not cancellable any more */
-    ETHMX_ERR_VERSION = -9,      /* built against another ETHMX_API_VERSION */
-    ETHMX_ERR_CLOSED = -10,      /* the endpoint is closing */
+    ETHMX_ERR_PARAM = -7,    /* an argument or an ETHMX_* variable is wrong */
+    ETHMX_ERR_NO_MATCH = -8, /* a probe found nothing; a request is not cancellable any more */
+    ETHMX_ERR_VERSION = -9,  /* built against another ETHMX_API_VERSION */
+    ETHMX_ERR_CLOSED = -10,  /* the endpoint is closing */
 };
 
 /* A short fixed text for a status. */
@@ -95,9 +95,9 @@ int ethmx_config_get(const struct ethmx_config *cfg, unsigned i, char *text, siz
 
 struct ethmx_interface_info {
     const char *name;
-    const char *kind;   /* "" or the kernel's link kind: bridge, veth, bond, ... */
-    const char *ipv4;   /* "10.0.0.1/24" or "" */
-    const char *mac;    /* "02:..:.." or "" */
+    const char *kind; /* "" or the kernel's link kind: bridge, veth, bond, ... */
+    const char *ipv4; /* "10.0.0.1/24" or "" */
+    const char *mac;  /* "02:..:.." or "" */
     unsigned mtu_bytes;
     bool up;
     bool chosen;        /* ethmx would use it */
@@ -106,9 +106,9 @@ struct ethmx_interface_info {
 
 struct ethmx_wire_info {
     const char *name;
-    const char *help;    /* one line */
+    const char *help; /* one line */
     bool usable;
-    const char *reason;  /* why not, and what to do; or what it can do here (ring, offloads) */
+    const char *reason;   /* why not, and what to do; or what it can do here (ring, offloads) */
     unsigned frame_bytes; /* longest frame, when usable */
 };
 
@@ -121,11 +121,11 @@ int ethmx_each_wire(const struct ethmx_config *cfg, void (*fn)(void *arg, const 
 /* ---- Endpoint -------------------------------------------------------------------------------------------- */
 
 struct ethmx_ep_options {
-    unsigned api_version;     /* ETHMX_API_VERSION */
-    bool thread_multiple;     /* several threads will use the endpoint at once */
-    uint8_t job_key[16];      /* the same in every process of a job, unknown to others; all zero: random */
-    const char *reach;        /* "a.b.c.d" or a host name that peers are near to (the launcher's own contact), or NULL;
-                                 a hint for choosing the interface */
+    unsigned api_version; /* ETHMX_API_VERSION */
+    bool thread_multiple; /* several threads will use the endpoint at once */
+    uint8_t job_key[16];  /* the same in every process of a job, unknown to others; all zero: random */
+    const char *reach;    /* "a.b.c.d" or a host name that peers are near to (the launcher's own contact), or NULL;
+                             a hint for choosing the interface */
 };
 
 /* Opens an endpoint. cfg is read, not kept (NULL: defaults and environment). Caller closes *ep_p.
@@ -147,8 +147,8 @@ void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns);
 
 /* Text of an asynchronous error of the endpoint that has no request of its own (a peer declared dead, a wire lost).
  * Called from ethmx_progress(). Without it such texts go to stderr. */
-void ethmx_ep_on_error(struct ethmx_ep *ep, void (*fn)(void *arg, struct ethmx_peer *peer, int status, const char *text),
-                       void *arg);
+void ethmx_ep_on_error(struct ethmx_ep *ep,
+                       void (*fn)(void *arg, struct ethmx_peer *peer, int status, const char *text), void *arg);
 
 /* ---- Peers ------------------------------------------------------------------------------------------------ */
 
@@ -254,7 +254,7 @@ struct ethmx_am {
     struct ethmx_peer *peer;
     const void *header; /* valid during the handler */
     size_t header_bytes;
-    const void *data;   /* the data, valid during the handler, or NULL: fetch it */
+    const void *data; /* the data, valid during the handler, or NULL: fetch it */
     size_t data_bytes;
     struct ethmx_message *msg;
 };
@@ -278,7 +278,7 @@ struct ethmx_counter_info {
     const char *name;
     const char *unit; /* "frames", "bytes", "messages", ... */
     const char *help;
-    bool level;       /* goes up and down (memory in use); otherwise only up */
+    bool level; /* goes up and down (memory in use); otherwise only up */
 };
 
 /* Row i of the table, or NULL past its end. */

@@ -13,14 +13,14 @@
 #include "ethmx.h"
 
 #define EMX_ADDRESS_VERSION 1
-#define EMX_ADDRESS_IFS 6 /* interfaces told to peers */
-#define EMX_ADDRESS_HOST 48
+#define EMX_ADDRESS_IFS     6 /* interfaces told to peers */
+#define EMX_ADDRESS_HOST    48
 
 /* Bits of emx_address.wires; the order is no preference. */
 enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2 };
 
 struct emx_address_if {
-    uint32_t ip;          /* network order; 0: none */
+    uint32_t ip; /* network order; 0: none */
     uint8_t prefix_bits;
     uint8_t mac[6];
     uint16_t frame_bytes; /* longest Ethernet payload */
@@ -30,7 +30,7 @@ struct emx_address {
     uint32_t id;     /* the endpoint's random incarnation number, never 0 */
     uint32_t cookie; /* frames to it must carry this */
     uint64_t host_id;
-    uint16_t wires;  /* EMX_AW_* that are open */
+    uint16_t wires; /* EMX_AW_* that are open */
     uint16_t ethertype;
     uint16_t udp_port;
     uint16_t packet_bytes; /* longest frame its packet ring can hold */

@@ -47,8 +47,8 @@ struct emx_match_table {
 
 struct emx_match {
     const struct emx_alloc *alloc;
-    struct emx_match_table posted;  /* receives with a full mask */
-    struct emx_list wild;           /* receives with wildcards */
+    struct emx_match_table posted; /* receives with a full mask */
+    struct emx_list wild;          /* receives with wildcards */
     unsigned wild_count;
     struct emx_match_table arrived;
     struct emx_list queue;
