@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The encoded address; numbers are little-endian unless said otherwise.
+ *
+ *      0        1        2        3
+ *  0  | 'x'    | 'M'    | version| if_count|
+ *  4  | length of all   | wires            |
+ *  8  | id                                 |
+ * 12  | cookie                             |
+ * 16  | host_id                            |
+ * 20  |                                    |
+ * 24  | ethertype       | udp_port         |
+ * 28  | packet_bytes    | host_bytes| 0    |
+ * 32  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
+ *     | host name of host_bytes, no final 0
+ *
+ * The first four bytes stay what they are in every version, so that each version can name the other.
+ */
+#include "proto/address.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAGIC_0     'x'
+#define MAGIC_1     'M'
+#define FIXED_BYTES 32
+#define IF_BYTES    14
+
+static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 <= ETHMX_ADDRESS_MAX, "address fits");
+
+static uint8_t *put(uint8_t *p, uint64_t v, unsigned bytes)
+{
+    for (; bytes; bytes--, v >>= 8)
+        *p++ = (uint8_t)v;
+    return p;
+}
+
+static uint64_t get(const uint8_t **p, unsigned bytes)
+{
+    uint64_t v = 0;
+
+    for (unsigned i = 0; i < bytes; i++)
+        v |= (uint64_t)(*p)[i] << 8 * i;
+    *p += bytes;
+    return v;
+}
+
+static uint8_t *put_if(uint8_t *p, const struct emx_address_if *i)
+{
+    memcpy(p, &i->ip, 4);
+    memcpy(p + 4, i->mac, 6);
+    p = put(p + 10, i->frame_bytes, 2);
+    p = put(p, i->prefix_bits, 1);
+    return put(p, 0, 1);
+}
+
+static void get_if(struct emx_address_if *i, const uint8_t **p)
+{
+    memcpy(&i->ip, *p, 4);
+    memcpy(i->mac, *p + 4, 6);
+    *p += 10;
+    i->frame_bytes = (uint16_t)get(p, 2);
+    i->prefix_bits = (uint8_t)get(p, 1);
+    *p += 1;
+}
+
+size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
+{
+    size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
+    unsigned if_count = a->if_count < EMX_ADDRESS_IFS ? a->if_count : EMX_ADDRESS_IFS;
+    size_t len_bytes = FIXED_BYTES + if_count * IF_BYTES + host_bytes;
+    uint8_t *p = buf;
+
+    p = put(p, MAGIC_0, 1);
+    p = put(p, MAGIC_1, 1);
+    p = put(p, EMX_ADDRESS_VERSION, 1);
+    p = put(p, if_count, 1);
+    p = put(p, len_bytes, 2);
+    p = put(p, a->wires, 2);
+    p = put(p, a->id, 4);
+    p = put(p, a->cookie, 4);
+    p = put(p, a->host_id, 8);
+    p = put(p, a->ethertype, 2);
+    p = put(p, a->udp_port, 2);
+    p = put(p, a->packet_bytes, 2);
+    p = put(p, host_bytes, 1);
+    p = put(p, 0, 1);
+    for (unsigned i = 0; i < if_count; i++)
+        p = put_if(p, &a->ifs[i]);
+    memcpy(p, a->host, host_bytes);
+    return len_bytes;
+}
+
+/* The host name goes to terminals: nothing but visible characters. */
+static void get_host(char *host, const uint8_t *p, size_t host_bytes)
+{
+    for (size_t i = 0; i < host_bytes; i++)
+        host[i] = p[i] > ' ' && p[i] < 0x7f ? (char)p[i] : '?';
+    host[host_bytes] = 0;
+}
+
+bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes, char *err, size_t err_len_bytes)
+{
+    struct emx_address in = {0};
+    const uint8_t *p = buf;
+    const char *bad;
+    size_t want_bytes, host_bytes;
+    unsigned version;
+
+    bad = "it is no ethmx address";
+    if (len_bytes < 4 || get(&p, 1) != MAGIC_0 || get(&p, 1) != MAGIC_1)
+        goto err_say;
+    version = (unsigned)get(&p, 1);
+    if (version != EMX_ADDRESS_VERSION) {
+        snprintf(err, err_len_bytes,
+                 "the peer's address is of version %u, this ethmx speaks version %u: use the same ethmx on all hosts",
+                 version, EMX_ADDRESS_VERSION);
+        return false;
+    }
+    bad = "it is cut short";
+    if (len_bytes < FIXED_BYTES)
+        goto err_say;
+    in.if_count = (uint8_t)get(&p, 1);
+    want_bytes = get(&p, 2);
+    in.wires = (uint16_t)get(&p, 2);
+    in.id = (uint32_t)get(&p, 4);
+    in.cookie = (uint32_t)get(&p, 4);
+    in.host_id = get(&p, 8);
+    in.ethertype = (uint16_t)get(&p, 2);
+    in.udp_port = (uint16_t)get(&p, 2);
+    in.packet_bytes = (uint16_t)get(&p, 2);
+    host_bytes = get(&p, 1);
+    p++;
+    bad = "its length is wrong";
+    if (want_bytes != len_bytes || in.if_count > EMX_ADDRESS_IFS || host_bytes >= EMX_ADDRESS_HOST ||
+        want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes)
+        goto err_say;
+    bad = "its endpoint number is 0";
+    if (!in.id)
+        goto err_say;
+    bad = "an interface has a prefix of more than 32 bits";
+    for (unsigned i = 0; i < in.if_count; i++) {
+        get_if(&in.ifs[i], &p);
+        if (in.ifs[i].prefix_bits > 32)
+            goto err_say;
+    }
+    get_host(in.host, p, host_bytes);
+    *a = in;
+    return true;
+
+err_say:
+    snprintf(err, err_len_bytes, "not a usable peer address (%zu bytes): %s", len_bytes, bad);
+    return false;
+}
