@@ -311,15 +311,14 @@ static int entry_param(const char *entry, const char **text_p)
 static void warn_unknown(const char *entry, void (*warn)(void *arg, const char *sentence), void *arg)
 {
     char name[NAME_MAX_BYTES], variable[sizeof(PREFIX) + NAME_MAX_BYTES], sentence[256];
-    size_t n;
 
     snprintf(name, sizeof(name), "%s", entry + strlen(PREFIX));
     name[strcspn(name, "=")] = 0;
-    for (n = 0; name[n]; n++)
-        name[n] = (char)tolower((unsigned char)name[n]);
+    for (char *p = name; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
     variable_name(nearest(name), variable, sizeof(variable));
     snprintf(sentence, sizeof(sentence), "%.*s is set, but there is no such parameter; the nearest is %s",
-             (int)strnlen(entry, strcspn(entry, "=")), entry, variable);
+             (int)(strlen(PREFIX) + strlen(name)), entry, variable);
     warn(arg, sentence);
 }
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <string.h>
+
+#include "proto/address.h"
+
+#define GUARD 0xa5
+
+static struct emx_address sample(struct emx_rng *rng)
+{
+    struct emx_address a = {
+        .id = (uint32_t)emx_rng_next(rng) | 1,
+        .cookie = (uint32_t)emx_rng_next(rng),
+        .host_id = emx_rng_next(rng),
+        .wires = (uint16_t)emx_rng_next(rng),
+        .ethertype = (uint16_t)emx_rng_next(rng),
+        .udp_port = (uint16_t)emx_rng_next(rng),
+        .packet_bytes = (uint16_t)emx_rng_next(rng),
+        .if_count = (uint8_t)emx_rng_below(rng, EMX_ADDRESS_IFS + 1),
+    };
+    unsigned host_bytes = (unsigned)emx_rng_below(rng, EMX_ADDRESS_HOST);
+
+    for (unsigned i = 0; i < a.if_count; i++) {
+        a.ifs[i].ip = (uint32_t)emx_rng_next(rng);
+        a.ifs[i].prefix_bits = (uint8_t)emx_rng_below(rng, 33);
+        a.ifs[i].frame_bytes = (uint16_t)emx_rng_next(rng);
+        for (unsigned j = 0; j < 6; j++)
+            a.ifs[i].mac[j] = (uint8_t)emx_rng_next(rng);
+    }
+    for (unsigned i = 0; i < host_bytes; i++)
+        a.host[i] = (char)('a' + emx_rng_below(rng, 26));
+    return a;
+}
+
+static bool same(const struct emx_address *a, const struct emx_address *b)
+{
+    CHECK(a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id);
+    CHECK(a->wires == b->wires && a->ethertype == b->ethertype);
+    CHECK(a->udp_port == b->udp_port && a->packet_bytes == b->packet_bytes);
+    CHECK(a->if_count == b->if_count);
+    for (unsigned i = 0; i < a->if_count; i++) {
+        CHECK(a->ifs[i].ip == b->ifs[i].ip && a->ifs[i].prefix_bits == b->ifs[i].prefix_bits);
+        CHECK(a->ifs[i].frame_bytes == b->ifs[i].frame_bytes);
+        CHECK(!memcmp(a->ifs[i].mac, b->ifs[i].mac, 6));
+    }
+    CHECK(!strcmp(a->host, b->host));
+    return true;
+}
+
+static bool round_trip(uint64_t seed)
+{
+    struct emx_rng rng = {seed};
+    struct emx_address a = sample(&rng), b;
+    uint8_t buf[ETHMX_ADDRESS_MAX + 1];
+    char err[128] = "";
+    size_t len;
+
+    memset(buf, GUARD, sizeof(buf));
+    len = emx_address_encode(&a, buf);
+    CHECK(len <= ETHMX_ADDRESS_MAX && buf[len] == GUARD);
+    memset(&b, GUARD, sizeof(b));
+    CHECK(emx_address_decode(&b, buf, len, err, sizeof(err)));
+    CHECK(!err[0]);
+    return same(&a, &b);
+}
+
+static void comes_back_as_it_was(void **state)
+{
+    (void)state;
+    each_seed(2000, round_trip);
+}
+
+/* Copies to a block of exactly this length, so that the sanitizer sees a read beyond it. */
+static bool decode(const uint8_t *buf, size_t len, struct emx_address *a_p)
+{
+    uint8_t *copy = malloc(len ? len : 1);
+    char err[128] = "";
+    struct emx_address before;
+    bool ok;
+
+    assert_non_null(copy);
+    if (len)
+        memcpy(copy, buf, len);
+    memset(a_p, GUARD, sizeof(*a_p));
+    before = *a_p;
+    ok = emx_address_decode(a_p, copy, len, err, sizeof(err));
+    free(copy);
+    if (!ok)
+        assert_memory_equal(a_p, &before, sizeof(before)); /* outputs on success only */
+    assert_true(ok == !err[0]);
+    return ok;
+}
+
+static bool cut_or_longer(uint64_t seed)
+{
+    struct emx_rng rng = {seed};
+    struct emx_address a = sample(&rng), b;
+    uint8_t buf[ETHMX_ADDRESS_MAX + 64] = {0};
+    size_t len = emx_address_encode(&a, buf);
+
+    for (size_t n = 0; n <= len + 32; n++)
+        CHECK(decode(buf, n, &b) == (n == len));
+    return true;
+}
+
+static void every_other_length_is_refused(void **state)
+{
+    (void)state;
+    each_seed(50, cut_or_longer);
+}
+
+static bool sane(const struct emx_address *a)
+{
+    CHECK(a->id);
+    CHECK(a->if_count <= EMX_ADDRESS_IFS);
+    for (unsigned i = 0; i < a->if_count; i++)
+        CHECK(a->ifs[i].prefix_bits <= 32);
+    CHECK(memchr(a->host, 0, sizeof(a->host)));
+    for (const char *p = a->host; *p; p++)
+        CHECK(*p > ' ' && *p < 0x7f);
+    return true;
+}
+
+static bool garbage(uint64_t seed)
+{
+    struct emx_rng rng = {seed};
+    struct emx_address a = sample(&rng), b;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    size_t len = emx_address_encode(&a, buf);
+
+    /* Wholly random, then a good one with some bytes changed. */
+    for (unsigned i = 0; i < 20; i++) {
+        uint8_t noise[ETHMX_ADDRESS_MAX];
+
+        for (size_t j = 0; j < sizeof(noise); j++)
+            noise[j] = (uint8_t)emx_rng_next(&rng);
+        CHECK(!decode(noise, emx_rng_below(&rng, sizeof(noise) + 1), &b) || sane(&b));
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        buf[emx_rng_below(&rng, len)] = (uint8_t)emx_rng_next(&rng);
+        if (decode(buf, len, &b))
+            CHECK(sane(&b));
+    }
+    return true;
+}
+
+static void garbage_is_refused_or_harmless(void **state)
+{
+    (void)state;
+    each_seed(500, garbage);
+}
+
+static void another_version_is_named(void **state)
+{
+    struct emx_rng rng = {1};
+    struct emx_address a = sample(&rng), b;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    char err[128];
+    size_t len = emx_address_encode(&a, buf);
+
+    (void)state;
+    buf[2] = 77;
+    assert_false(emx_address_decode(&b, buf, len, err, sizeof(err)));
+    assert_non_null(strstr(err, "version 77"));
+    assert_non_null(strstr(err, "version 1"));
+    /* Even when all behind the version differs. */
+    assert_false(emx_address_decode(&b, buf, 4, err, sizeof(err)));
+    assert_non_null(strstr(err, "version 77"));
+}
+
+static void the_incarnation_is_never_0(void **state)
+{
+    struct emx_rng rng = {1};
+    struct emx_address a = sample(&rng), b;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    size_t len;
+
+    (void)state;
+    a.id = 0;
+    len = emx_address_encode(&a, buf);
+    assert_false(decode(buf, len, &b));
+}
+
+/* Two hosts of one job may run builds of different days: the bytes are fixed. */
+static void the_encoding_is_fixed(void **state)
+{
+    struct emx_address a = {
+        .id = 0x04030201,
+        .cookie = 0x14131211,
+        .host_id = 0x2827262524232221,
+        .wires = EMX_AW_PACKET | EMX_AW_UDP,
+        .ethertype = 0x88b5,
+        .udp_port = 0x5152,
+        .packet_bytes = 0x2328,
+        .if_count = 1,
+        .host = "n1",
+    };
+    static const uint8_t want[] = {
+        'x',  'M',  1,    1,    48,   0,    3,    0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13, 0x14,
+        0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51, 0x28, 0x23, 2,    0,
+        10,   0,    0,    1,    2,    3,    4,    5,    6,    7,    0xdc, 0x05, 24,   0,    'n',  '1',
+    };
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+
+    (void)state;
+    memcpy(&a.ifs[0].ip, "\x0a\x00\x00\x01", 4);
+    memcpy(a.ifs[0].mac, "\x02\x03\x04\x05\x06\x07", 6);
+    a.ifs[0].frame_bytes = 1500;
+    a.ifs[0].prefix_bits = 24;
+    assert_int_equal(emx_address_encode(&a, buf), sizeof(want));
+    assert_memory_equal(buf, want, sizeof(want));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back_as_it_was),           cmocka_unit_test(every_other_length_is_refused),
+        cmocka_unit_test(garbage_is_refused_or_harmless), cmocka_unit_test(another_version_is_named),
+        cmocka_unit_test(the_incarnation_is_never_0),     cmocka_unit_test(the_encoding_is_fixed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

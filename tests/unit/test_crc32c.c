@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/crc32c.h"
+
+typedef uint32_t (*crc_fn)(uint32_t crc, const void *buf, size_t len_bytes);
+
+static const crc_fn both[] = {emx_crc32c, emx_crc32c_table};
+
+/* One bit at a time, as the definition says. */
+static uint32_t by_definition(uint32_t crc, const uint8_t *p, size_t len_bytes)
+{
+    crc = ~crc;
+    for (size_t i = 0; i < len_bytes; i++) {
+        crc ^= p[i];
+        for (unsigned bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+    }
+    return ~crc;
+}
+
+/* RFC 3720, appendix B.4. */
+static void gives_the_numbers_of_the_standard(void **state)
+{
+    uint8_t zeros[32] = {0}, ones[32], up[32], down[32];
+    static const uint8_t read10[48] = {
+        0x01, 0xc0, [16] = 0x14, [22] = 0x04, [27] = 0x14, [31] = 0x18, 0x28, [40] = 0x02};
+
+    (void)state;
+    memset(ones, 0xff, sizeof(ones));
+    for (unsigned i = 0; i < 32; i++) {
+        up[i] = (uint8_t)i;
+        down[i] = (uint8_t)(31 - i);
+    }
+    for (unsigned f = 0; f < ARRAY_LEN(both); f++) {
+        assert_int_equal(both[f](0, zeros, 32), 0x8a9136aa);
+        assert_int_equal(both[f](0, ones, 32), 0x62a8ab43);
+        assert_int_equal(both[f](0, up, 32), 0x46dd794e);
+        assert_int_equal(both[f](0, down, 32), 0x113fdb5c);
+        assert_int_equal(both[f](0, read10, 48), 0xd9963a56);
+        assert_int_equal(both[f](0, "123456789", 9), 0xe3069283);
+        assert_int_equal(both[f](0, NULL, 0), 0);
+    }
+}
+
+static void fill(uint8_t *p, size_t len_bytes, uint64_t seed)
+{
+    struct emx_rng rng = {seed};
+
+    for (size_t i = 0; i < len_bytes; i++)
+        p[i] = (uint8_t)emx_rng_next(&rng);
+}
+
+/* Around the lengths where the fast way changes its method: 384 and 3072. */
+static void both_ways_agree_at_every_length(void **state)
+{
+    static const size_t from[] = {0, 760, 3060, 3440, 6130};
+    uint8_t buf[6144 + 64];
+
+    (void)state;
+    fill(buf, sizeof(buf), 1);
+    for (unsigned i = 0; i < ARRAY_LEN(from); i++)
+        for (size_t len = from[i]; len < from[i] + 24 || len < 400; len++) {
+            size_t at = len % 15;
+            uint32_t want = by_definition((uint32_t)len, buf + at, len);
+
+            assert_int_equal(emx_crc32c((uint32_t)len, buf + at, len), want);
+            assert_int_equal(emx_crc32c_table((uint32_t)len, buf + at, len), want);
+        }
+}
+
+static bool pieces(uint64_t seed)
+{
+    struct emx_rng rng = {seed};
+    uint8_t buf[20000];
+    size_t len = emx_rng_below(&rng, sizeof(buf)), at = 0;
+    uint32_t whole, crc = 0;
+
+    fill(buf, sizeof(buf), seed);
+    whole = emx_crc32c_table(0, buf, len);
+    CHECK(emx_crc32c(0, buf, len) == whole);
+    while (at < len) {
+        size_t part = 1 + emx_rng_below(&rng, len - at);
+
+        crc = both[emx_rng_below(&rng, 2)](crc, buf + at, part);
+        at += part;
+    }
+    CHECK(crc == whole);
+    return true;
+}
+
+static void goes_on_from_piece_to_piece(void **state)
+{
+    (void)state;
+    each_seed(300, pieces);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_the_numbers_of_the_standard),
+        cmocka_unit_test(both_ways_agree_at_every_length),
+        cmocka_unit_test(goes_on_from_piece_to_piece),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
