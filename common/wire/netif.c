@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The choice of interfaces. Reading them from the kernel is in rtnl.c.
+ *
+ * Without ETHMX_IF an interface is chosen when frames sent there can reach other hosts: it is up, has an address, is
+ * not a port of something bigger, and leads out of the machine. A bridge leads out when one of its ports does; that
+ * rule refuses the bridges of containers and virtual machines whatever their names are, and keeps the bridge that a
+ * host put over its own network card. Tunnels and the like are used only when named: the frames of the packet wire do
+ * not pass them, and a VPN is seldom what a parallel program should run over.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/netif.h"
+
+/* Kinds of links that lead to no network of their own. Not a hardware port of a bridge either. */
+static const char *const inner_kinds[] = {"bridge", "veth",   "tun",  "dummy",  "ifb",    "wireguard", "vxlan",
+                                          "geneve", "sit",    "gre",  "gretap", "ip6gre", "ip6gretap", "erspan",
+                                          "ipip",   "ip6tnl", "vti",  "vti6",   "xfrm",   "ppp",       "vrf",
+                                          "nlmon",  "can",    "vcan", "netkit", "nlmon",  "ip6erspan", NULL};
+
+/* Names of links that say more than their kind: host ends and host-only networks, with one address on every host. */
+static const char *const inner_names[] = {"vmnet", "vboxnet", "cali", "cilium", "lxc", NULL};
+
+/* One word of ETHMX_IF. */
+struct want {
+    char word[EMX_STRING_MAX];
+    bool subnet;
+    uint32_t net, mask; /* host order */
+};
+
+static bool is_one_of(const char *word, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(word, *list))
+            return true;
+    return false;
+}
+
+static bool starts_with_one_of(const char *word, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strncmp(word, *list, strlen(*list)))
+            return true;
+    return false;
+}
+
+const struct emx_netif *emx_netif_by_index(const struct emx_netifs *n, unsigned index)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].index == index)
+            return &n->nif[i];
+    return NULL;
+}
+
+/* What nif is a port of, or NULL. The members of a vrf keep their own addresses and are no ports. */
+static const struct emx_netif *port_of(const struct emx_netifs *n, const struct emx_netif *nif)
+{
+    const struct emx_netif *master = nif->master_index ? emx_netif_by_index(n, nif->master_index) : NULL;
+
+    return master && strcmp(master->kind, "vrf") ? master : NULL;
+}
+
+static bool bridge_leads_out(const struct emx_netifs *n, const struct emx_netif *bridge)
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        const struct emx_netif *port = &n->nif[i];
+
+        if (port->master_index == bridge->index && !is_one_of(port->kind, inner_kinds) &&
+            !starts_with_one_of(port->name, inner_names))
+            return true;
+    }
+    return false;
+}
+
+static bool is_link_local(struct in_addr ip)
+{
+    return (ntohl(ip.s_addr) & 0xffff0000) == 0xa9fe0000; /* 169.254.0.0/16 */
+}
+
+/* Whether nif is chosen by itself, and why (not). */
+static bool leads_out(const struct emx_netifs *n, const struct emx_netif *nif, char *why, size_t why_len_bytes)
+{
+    const struct emx_netif *master = port_of(n, nif);
+
+    if (nif->loopback)
+        snprintf(why, why_len_bytes, "loopback: reaches this host only");
+    else if (!nif->up)
+        snprintf(why, why_len_bytes, "down, or without carrier");
+    else if (master)
+        snprintf(why, why_len_bytes, "a port of %s", master->name);
+    else if (!nif->ip.s_addr)
+        snprintf(why, why_len_bytes, "no IPv4 address");
+    else if (!strcmp(nif->kind, "bridge") && !bridge_leads_out(n, nif))
+        snprintf(why, why_len_bytes, "a bridge of containers or virtual machines: no hardware port");
+    else if (strcmp(nif->kind, "bridge") && strcmp(nif->kind, "veth") && is_one_of(nif->kind, inner_kinds))
+        snprintf(why, why_len_bytes, "of kind %s, used only when named in ETHMX_IF", nif->kind);
+    else if (starts_with_one_of(nif->name, inner_names))
+        snprintf(why, why_len_bytes, "by its name of containers or virtual machines, used only when named in ETHMX_IF");
+    else if (is_link_local(nif->ip))
+        snprintf(why, why_len_bytes, "link-local address, used only when named in ETHMX_IF");
+    else
+        return true;
+    return false;
+}
+
+static void choose_automatic(struct emx_netifs *n, unsigned route_index)
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        struct emx_netif *nif = &n->nif[i];
+
+        nif->chosen = leads_out(n, nif, nif->reason, sizeof(nif->reason));
+        if (nif->chosen)
+            snprintf(nif->reason, sizeof(nif->reason), "%s",
+                     nif->index == route_index ? "the route to other hosts goes through it" : "leads to other hosts");
+    }
+}
+
+/* "eth0 (10.1.0.3/16), eth1 (down)": what a person may name. */
+static void list_existing(const struct emx_netifs *n, char *text, size_t len_bytes)
+{
+    size_t at = 0;
+
+    text[0] = 0;
+    for (unsigned i = 0; i < n->count && at < len_bytes; i++) {
+        const struct emx_netif *nif = &n->nif[i];
+        char ip[INET_ADDRSTRLEN], what[INET_ADDRSTRLEN + 8] = "no address";
+
+        if (nif->ip.s_addr)
+            snprintf(what, sizeof(what), "%s/%u", inet_ntop(AF_INET, &nif->ip, ip, sizeof(ip)), nif->prefix_bits);
+        at += (size_t)snprintf(text + at, len_bytes - at, "%s%s (%s%s)", i ? ", " : "", nif->name, what,
+                               nif->up ? "" : ", down");
+    }
+}
+
+/* Writes "ETHMX_IF: <what>; this host has ...". */
+static int refuse(const struct emx_netifs *n, const char *what, char *err, size_t err_len_bytes)
+{
+    char have[1024];
+
+    list_existing(n, have, sizeof(have));
+    snprintf(err, err_len_bytes, "ETHMX_IF: %s; this host has: %s", what, n->count ? have : "no interface");
+    return ETHMX_ERR_PARAM;
+}
+
+/* Reads one word: "10.1.0.0/16", "10.1.0.3" or a name. false: neither. */
+static bool want_parse(struct want *w, const char *word)
+{
+    char ip[EMX_STRING_MAX], *slash, *end;
+    unsigned long bits = 32;
+    struct in_addr in;
+
+    snprintf(w->word, sizeof(w->word), "%s", word);
+    snprintf(ip, sizeof(ip), "%s", word);
+    slash = strchr(ip, '/');
+    if (slash) {
+        *slash = 0;
+        bits = strtoul(slash + 1, &end, 10);
+        if (slash[1] < '0' || slash[1] > '9' || *end || bits > 32)
+            return false;
+    }
+    w->subnet = inet_pton(AF_INET, ip, &in) == 1;
+    if (!w->subnet)
+        return !slash;
+    w->mask = bits ? 0xffffffffu << (32 - bits) : 0;
+    w->net = ntohl(in.s_addr) & w->mask;
+    return true;
+}
+
+static bool want_matches(const struct want *w, const struct emx_netif *nif)
+{
+    if (w->subnet)
+        return nif->ip.s_addr && (ntohl(nif->ip.s_addr) & w->mask) == w->net;
+    return !strcmp(nif->name, w->word);
+}
+
+/* Why an interface that was asked for cannot be used, or NULL. */
+static const char *unfit(const struct emx_netifs *n, const struct emx_netif *nif)
+{
+    if (!nif->up)
+        return "is down, or without carrier";
+    if (!nif->ip.s_addr)
+        return port_of(n, nif) ? "is a port and has no IPv4 address (name the bridge or bond it belongs to)"
+                               : "has no IPv4 address";
+    return NULL;
+}
+
+/* Chooses what one word asks for. */
+static int choose_word(struct emx_netifs *n, const char *word, unsigned place, char *err, size_t err_len_bytes)
+{
+    char what[2 * EMX_STRING_MAX];
+    const struct emx_netif *last_unfit = NULL;
+    struct want w;
+    bool found = false;
+
+    if (!want_parse(&w, word)) {
+        snprintf(what, sizeof(what), "\"%s\" is neither an interface name nor a subnet such as 10.1.0.0/16", word);
+        return refuse(n, what, err, err_len_bytes);
+    }
+    for (unsigned i = 0; i < n->count; i++) {
+        struct emx_netif *nif = &n->nif[i];
+
+        if (!want_matches(&w, nif))
+            continue;
+        if (unfit(n, nif)) {
+            last_unfit = nif;
+            continue;
+        }
+        found = true;
+        if (nif->chosen)
+            continue;
+        nif->chosen = true;
+        nif->rank = place;
+        snprintf(nif->reason, sizeof(nif->reason), "named in ETHMX_IF (%.40s)", word);
+    }
+    if (found)
+        return ETHMX_OK;
+    if (last_unfit)
+        snprintf(what, sizeof(what), "interface %s %s", last_unfit->name, unfit(n, last_unfit));
+    else if (w.subnet)
+        snprintf(what, sizeof(what), "no interface has an address in %s", word);
+    else
+        snprintf(what, sizeof(what), "there is no interface %s", word);
+    return refuse(n, what, err, err_len_bytes);
+}
+
+static int choose_named(struct emx_netifs *n, const char *list, char *err, size_t err_len_bytes)
+{
+    char copy[EMX_STRING_MAX], *save, *word;
+    unsigned place = 0;
+
+    for (unsigned i = 0; i < n->count; i++)
+        snprintf(n->nif[i].reason, sizeof(n->nif[i].reason), "not named in ETHMX_IF");
+    snprintf(copy, sizeof(copy), "%s", list);
+    for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save)) {
+        int ret = choose_word(n, word, place++, err, err_len_bytes);
+
+        if (ret)
+            return ret;
+    }
+    return ETHMX_OK;
+}
+
+/* Whether a is to be preferred: by its place in ETHMX_IF, then the route, the longer frames, the lower index. */
+static bool is_better(const struct emx_netif *a, const struct emx_netif *b, unsigned route_index)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank;
+    if ((a->index == route_index) != (b->index == route_index))
+        return a->index == route_index;
+    if (a->mtu_bytes != b->mtu_bytes)
+        return a->mtu_bytes > b->mtu_bytes;
+    return a->index < b->index;
+}
+
+static void give_ranks(struct emx_netifs *n, unsigned route_index)
+{
+    unsigned rank[EMX_NETIF_MAX] = {0};
+
+    for (unsigned i = 0; i < n->count; i++)
+        for (unsigned j = 0; n->nif[i].chosen && j < n->count; j++)
+            if (j != i && n->nif[j].chosen && is_better(&n->nif[j], &n->nif[i], route_index))
+                rank[i]++;
+    for (unsigned i = 0; i < n->count; i++)
+        n->nif[i].rank = rank[i];
+}
+
+int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
+                      size_t err_len_bytes)
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        n->nif[i].chosen = false;
+        n->nif[i].rank = 0;
+    }
+    if (cfg->p_if[strspn(cfg->p_if, ", \t")]) {
+        int ret = choose_named(n, cfg->p_if, err, err_len_bytes);
+
+        if (ret)
+            return ret;
+    } else {
+        choose_automatic(n, route_index);
+    }
+    give_ranks(n, route_index);
+    return ETHMX_OK;
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The packet wire: frames of an own EtherType beside the IP stack, through AF_PACKET.
+ *
+ * Receiving. One socket listens on every interface, loopback included, so that peers on this host and on others come
+ * the same way, and an interface that goes away and comes back needs nothing done. The kernel puts frames into a ring
+ * of slots that is mapped here: rx() looks at the status word of the next slot and makes no system call. A socket
+ * filter passes only frames for this endpoint's id; it is attached before the socket is bound, so nothing foreign is
+ * ever in the ring. When the kernel finds the ring full it drops, and says so in the status of the next frame.
+ *
+ * A slot:  0 status, lengths, sender's interface | 114 Ethernet header | 128 the ethmx frame ... up to slot_bytes
+ * PACKET_RESERVE moves the frame to a cache line of its own: a small message costs its reader two lines.
+ *
+ * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
+ * It is not bound either: naming the interface with each frame costs nothing measurable. Short frames are put together
+ * here and go out by sendto(), which is 0.1 us cheaper than gathering three pieces by sendmsg(); many frames by
+ * sendmmsg(). What finds no room in the kernel waits in the backlog.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/backlog.h"
+#include "wire/netif.h"
+#include "wire/packet.h"
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
+
+#define RESERVE_BYTES  48 /* 80 without it: the frame begins at 128 */
+#define FRAME_OFFSET   128
+#define SLOTS_MIN      64    /* more than rx() lends, and some to fill meanwhile */
+#define BLOCK_BYTES    65536 /* contiguous memory that the kernel is asked for; several slots each */
+#define COPY_BYTES     2048  /* frames up to this length are put together before sending */
+#define LO_FRAME_BYTES 9000  /* when loopback is the only interface: its 64 KB would make few, large slots */
+#define DST_ID_OFFSET  4     /* of the receiving endpoint's id in an ethmx frame */
+
+struct packet_addr {
+    unsigned ifindex;
+    uint8_t mac[ETH_ALEN];
+};
+static_assert(sizeof(struct packet_addr) <= EMX_WIRE_ADDR_BYTES, "packet address");
+
+/* An interface that frames leave through. */
+struct packet_port {
+    unsigned ifindex;
+    uint8_t mac[ETH_ALEN];
+};
+
+/* Room for what the kernel is handed per frame. */
+struct packet_tx {
+    struct sockaddr_ll to[EMX_WIRE_BATCH];
+    struct iovec iov[EMX_WIRE_BATCH][3];
+    struct mmsghdr msg[EMX_WIRE_BATCH];
+    uint8_t copy[EMX_WIRE_BATCH][ETH_HLEN + COPY_BYTES]; /* Ethernet header; of short frames all */
+};
+
+struct packet_wire {
+    struct emx_wire base;
+    int rx_fd, tx_fd;
+    struct emx_stats *stats;
+    unsigned frame_bytes;
+    uint16_t ethertype; /* network order */
+
+    uint8_t *ring;
+    size_t ring_bytes;
+    uint8_t **slot; /* address of each */
+    unsigned slot_count, next;
+
+    struct packet_port port[EMX_NETIF_MAX];
+    unsigned port_count;
+    struct packet_tx *tx;
+    struct emx_backlog backlog;
+};
+
+/* How long a slot is and how many there are. */
+struct ring_shape {
+    unsigned slot_bytes, block_bytes, block_count, slot_count;
+};
+
+void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6])
+{
+    struct packet_addr p = {.ifindex = ifindex};
+
+    memcpy(p.mac, mac, ETH_ALEN);
+    memset(a, 0, sizeof(*a));
+    memcpy(a, &p, sizeof(p));
+}
+
+/* ---- Opening ---- */
+
+/* The longest frame of the interfaces chosen; 0 when there is none that carries Ethernet frames. */
+static unsigned longest_frame(const struct emx_wire_params *params)
+{
+    unsigned longest = 0;
+
+    for (unsigned i = 0; i < params->netifs->count; i++) {
+        const struct emx_netif *nif = &params->netifs->nif[i];
+        unsigned mtu = nif->mtu_bytes;
+
+        if (!nif->chosen || !nif->has_mac)
+            continue;
+        if (nif->loopback && mtu > LO_FRAME_BYTES)
+            mtu = LO_FRAME_BYTES;
+        if (mtu > longest)
+            longest = mtu;
+    }
+    if (params->cfg->p_mtu && longest > params->cfg->p_mtu)
+        longest = (unsigned)params->cfg->p_mtu;
+    return longest > UINT16_MAX ? UINT16_MAX : longest;
+}
+
+/* Passes frames whose destination id is ours. The frame begins after the Ethernet header; ids are little-endian, the
+ * filter loads big-endian. */
+static int attach_filter(int fd, uint32_t endpoint_id)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ETH_HLEN + DST_ID_OFFSET),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap32(endpoint_id), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static struct ring_shape shape_of(size_t ring_bytes, unsigned frame_bytes)
+{
+    struct ring_shape s = {.block_bytes = BLOCK_BYTES};
+    unsigned per_block;
+
+    s.slot_bytes = (FRAME_OFFSET + frame_bytes + 63) / 64 * 64;
+    while (s.block_bytes < 4 * s.slot_bytes)
+        s.block_bytes *= 2;
+    per_block = s.block_bytes / s.slot_bytes;
+    s.block_count = (unsigned)((ring_bytes + s.block_bytes - 1) / s.block_bytes);
+    if (s.block_count * per_block < SLOTS_MIN)
+        s.block_count = (SLOTS_MIN + per_block - 1) / per_block;
+    s.slot_count = s.block_count * per_block;
+    return s;
+}
+
+/* Asks the kernel for the ring, for a smaller one when memory is short. */
+static int request_ring(int fd, size_t ring_bytes, unsigned frame_bytes, struct ring_shape *shape_p)
+{
+    for (;;) {
+        struct ring_shape s = shape_of(ring_bytes, frame_bytes);
+        struct tpacket_req req = {.tp_block_size = s.block_bytes,
+                                  .tp_block_nr = s.block_count,
+                                  .tp_frame_size = s.slot_bytes,
+                                  .tp_frame_nr = s.slot_count};
+
+        if (!setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req))) {
+            *shape_p = s;
+            return 0;
+        }
+        ring_bytes /= 2;
+        if (errno != ENOMEM || s.slot_count <= SLOTS_MIN || !ring_bytes)
+            return -1;
+    }
+}
+
+static int map_ring(struct packet_wire *w, const struct ring_shape *s)
+{
+    unsigned per_block = s->block_bytes / s->slot_bytes;
+
+    w->slot = calloc(s->slot_count, sizeof(*w->slot));
+    if (!w->slot) {
+        errno = ENOMEM;
+        return -1;
+    }
+    w->ring_bytes = (size_t)s->block_count * s->block_bytes;
+    w->ring = mmap(NULL, w->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->rx_fd, 0);
+    if (w->ring == MAP_FAILED)
+        return -1;
+    for (unsigned i = 0; i < s->slot_count; i++)
+        w->slot[i] = w->ring + (size_t)(i / per_block) * s->block_bytes + (size_t)(i % per_block) * s->slot_bytes;
+    w->slot_count = s->slot_count;
+    return 0;
+}
+
+static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = w->ethertype};
+    int version = TPACKET_V2, reserve = RESERVE_BYTES, on = 1;
+    struct ring_shape shape;
+
+    /* Protocol 0: receives nothing before bind(). */
+    w->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (w->rx_fd < 0 && (errno == EPERM || errno == EACCES)) {
+        snprintf(why, why_len_bytes,
+                 "raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep PROGRAM` as root, give the container "
+                 "that capability, or use ETHMX_WIRES=udp");
+        return ETHMX_ERR_NO_WIRE;
+    }
+    if (w->rx_fd < 0) {
+        snprintf(why, why_len_bytes, "this kernel has no packet sockets (%s): use ETHMX_WIRES=udp", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels: never asked for them */
+    if (attach_filter(w->rx_fd, params->endpoint_id) ||
+        setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+        setsockopt(w->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve))) {
+        snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    if (request_ring(w->rx_fd, params->cfg->p_ring, w->frame_bytes, &shape) || map_ring(w, &shape)) {
+        snprintf(why, why_len_bytes, "no memory for the receive ring (%s): lower ETHMX_RING or ETHMX_MTU",
+                 strerror(errno));
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    if (bind(w->rx_fd, (const struct sockaddr *)&all, sizeof(all))) {
+        snprintf(why, why_len_bytes, "the packet socket cannot be bound: %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    snprintf(why, why_len_bytes, "receive ring of %u frames of up to %u bytes (%zu KiB)%s", w->slot_count,
+             w->frame_bytes, w->ring_bytes / 1024,
+             w->ring_bytes < params->cfg->p_ring ? ", smaller than ETHMX_RING: memory is short" : "");
+    return ETHMX_OK;
+}
+
+static int open_tx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
+
+    w->tx = malloc(sizeof(*w->tx));
+    if (!w->tx || !emx_backlog_init(&w->backlog, w->frame_bytes)) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->tx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (w->tx_fd < 0 ||
+        (params->cfg->p_qdisc_bypass && setsockopt(w->tx_fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)))) {
+        snprintf(why, why_len_bytes, "the packet socket for sending cannot be set up: %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    /* A whole batch should fit; what does not waits in the backlog. */
+    if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+        setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    return ETHMX_OK;
+}
+
+static void read_ports(struct packet_wire *w, const struct emx_netifs *n)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].has_mac && (n->nif[i].chosen || n->nif[i].index == n->loopback_index)) {
+            struct packet_port *port = &w->port[w->port_count++];
+
+            port->ifindex = n->nif[i].index;
+            memcpy(port->mac, n->nif[i].mac, ETH_ALEN);
+        }
+}
+
+static void packet_close(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    if (w->ring && w->ring != MAP_FAILED)
+        munmap(w->ring, w->ring_bytes);
+    if (w->rx_fd >= 0)
+        close(w->rx_fd);
+    if (w->tx_fd >= 0)
+        close(w->tx_fd);
+    emx_backlog_fini(&w->backlog);
+    free(w->slot);
+    free(w->tx);
+    free(w);
+}
+
+static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    unsigned frame_bytes = longest_frame(params);
+    struct packet_wire *w;
+    int ret;
+
+    if (!frame_bytes) {
+        snprintf(why, why_len_bytes,
+                 "no interface chosen that carries Ethernet frames: name one in ETHMX_IF (ethmx_info lists them; lo "
+                 "reaches processes of this host)");
+        return ETHMX_ERR_NO_WIRE;
+    }
+    w = calloc(1, sizeof(*w));
+    if (!w) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->base.ops = &emx_wire_packet;
+    w->rx_fd = w->tx_fd = -1;
+    w->stats = params->stats;
+    w->frame_bytes = frame_bytes;
+    w->ethertype = htons((uint16_t)params->cfg->p_ethertype);
+    read_ports(w, params->netifs);
+    ret = open_rx(w, params, why, why_len_bytes);
+    if (!ret)
+        ret = open_tx(w, params, why, why_len_bytes);
+    if (ret) {
+        packet_close(&w->base);
+        return ret;
+    }
+    *w_p = &w->base;
+    return ETHMX_OK;
+}
+
+static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
+{
+    const struct packet_wire *w = (const struct packet_wire *)base;
+
+    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .cheap_poll = true};
+}
+
+/* ---- Sending ---- */
+
+/* Writes the destination and the Ethernet header. */
+static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
+                          uint8_t eth[ETH_HLEN])
+{
+    struct packet_addr a;
+
+    memcpy(&a, to, sizeof(a));
+    memset(sll, 0, sizeof(*sll));
+    sll->sll_family = AF_PACKET;
+    sll->sll_protocol = w->ethertype;
+    sll->sll_ifindex = (int)a.ifindex;
+    memcpy(eth, a.mac, ETH_ALEN);
+    memset(eth + ETH_ALEN, 0, ETH_ALEN);
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (w->port[i].ifindex == a.ifindex) {
+            memcpy(eth + ETH_ALEN, w->port[i].mac, ETH_ALEN);
+            break;
+        }
+    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
+}
+
+/* Makes message i of the batch out of f. */
+static void prepare_frame(struct packet_wire *w, unsigned i, const struct emx_txframe *f)
+{
+    struct packet_tx *tx = w->tx;
+    struct iovec *iov = tx->iov[i];
+    unsigned pieces = 1;
+
+    address_frame(w, f->to, &tx->to[i], tx->copy[i]);
+    iov[0] = (struct iovec){.iov_base = tx->copy[i], .iov_len = ETH_HLEN};
+    if (f->head_bytes + f->body_bytes <= COPY_BYTES) {
+        memcpy(tx->copy[i] + ETH_HLEN, f->head, f->head_bytes);
+        if (f->body_bytes)
+            memcpy(tx->copy[i] + ETH_HLEN + f->head_bytes, f->body, f->body_bytes);
+        iov[0].iov_len += (size_t)f->head_bytes + f->body_bytes;
+    } else {
+        iov[pieces++] = (struct iovec){.iov_base = (void *)f->head, .iov_len = f->head_bytes};
+        if (f->body_bytes)
+            iov[pieces++] = (struct iovec){.iov_base = (void *)f->body, .iov_len = f->body_bytes};
+    }
+    tx->msg[i] = (struct mmsghdr){
+        .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = pieces}};
+}
+
+/* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
+static int send_prepared(struct packet_wire *w, unsigned first, unsigned n)
+{
+    struct packet_tx *tx = w->tx;
+    const struct iovec *iov = tx->iov[first];
+
+    if (n > 1)
+        return sendmmsg(w->tx_fd, &tx->msg[first], n, MSG_DONTWAIT);
+    if (tx->msg[first].msg_hdr.msg_iovlen > 1)
+        return sendmsg(w->tx_fd, &tx->msg[first].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+    return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)&tx->to[first],
+                  sizeof(tx->to[first])) < 0
+               ? -1
+               : 1;
+}
+
+static int send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
+{
+    struct packet_wire *w = arg;
+    struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
+
+    prepare_frame(w, 0, &f);
+    return send_prepared(w, 0, 1) < 0 ? errno : 0;
+}
+
+static unsigned packet_tx_room(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    if (w->backlog.count)
+        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, send_kept, w);
+    return w->backlog.count ? 0 : EMX_WIRE_BATCH;
+}
+
+/* Sends frames that are not too long. */
+static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    unsigned at = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        prepare_frame(w, i, &f[i]);
+    while (at < n) {
+        int taken;
+
+        if (w->backlog.count) { /* of an earlier run of this batch: keep the order */
+            w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, &f[at], n - at);
+            return;
+        }
+        taken = send_prepared(w, at, n - at);
+
+        if (taken > 0) {
+            emx_backlog_success(&w->backlog);
+            at += (unsigned)taken;
+        } else if (emx_backlog_full_error(errno)) {
+            unsigned lost = emx_backlog_keep(&w->backlog, &f[at], n - at);
+
+            w->stats->wire_tx_errors += lost;
+            return;
+        } else {
+            w->stats->wire_tx_errors++; /* interface down or gone, longer than its MTU, ...: this frame is lost */
+            at++;
+        }
+    }
+}
+
+static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    unsigned from = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
+            send_run(w, &f[from], i - from);
+            w->stats->wire_tx_errors++;
+            from = i + 1;
+        }
+    send_run(w, &f[from], n - from);
+}
+
+/* ---- Receiving ---- */
+
+static void give_slot_back(struct tpacket2_hdr *h)
+{
+    __atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+}
+
+/* The kernel counts what it dropped until asked. */
+static void count_drops(struct packet_wire *w)
+{
+    struct tpacket_stats st;
+    socklen_t len = sizeof(st);
+
+    if (!getsockopt(w->rx_fd, SOL_PACKET, PACKET_STATISTICS, &st, &len))
+        w->stats->wire_lost += st.tp_drops;
+}
+
+static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    unsigned n = 0;
+
+    while (n < max) {
+        struct tpacket2_hdr *h = (void *)w->slot[w->next];
+        uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
+        unsigned eth_bytes;
+
+        if (!(status & TP_STATUS_USER))
+            break;
+        if (status & TP_STATUS_LOSING)
+            count_drops(w);
+        eth_bytes = (unsigned)h->tp_net - h->tp_mac;
+        if (h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes) { /* longer than a slot: not whole */
+            w->stats->wire_lost++;
+            give_slot_back(h);
+        } else {
+            f[n++] = (struct emx_rxframe){
+                .data = (const uint8_t *)h + h->tp_net, .len_bytes = h->tp_snaplen - eth_bytes, .cookie = w->next};
+        }
+        if (++w->next == w->slot_count)
+            w->next = 0;
+    }
+    return n;
+}
+
+static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    for (unsigned i = 0; i < n; i++)
+        give_slot_back((void *)w->slot[f[i].cookie]);
+}
+
+static int packet_fd(struct emx_wire *base)
+{
+    return ((struct packet_wire *)base)->rx_fd;
+}
+
+const struct emx_wire_ops emx_wire_packet = {
+    .name = "packet",
+    .help = "raw Ethernet frames beside the IP stack; needs CAP_NET_RAW and a common network segment",
+    .open = packet_open,
+    .close = packet_close,
+    .query = packet_query,
+    .tx_room = packet_tx_room,
+    .tx = packet_tx,
+    .rx = packet_rx,
+    .rx_return = packet_rx_return,
+    .fd = packet_fd,
+};

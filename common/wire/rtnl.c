@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading the kernel's interfaces, addresses and routes by rtnetlink. Nothing here needs a privilege, /sys or /proc.
+ */
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <net/if_arp.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <netdb.h>
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/netif.h"
+
+#define REPLY_BYTES 32768 /* the kernel fills up to this in one go, and one link's attributes must fit */
+#define DUMP_TRIES  10    /* a dump is repeated when interfaces changed meanwhile */
+
+/* Any address that is not on this host's networks: asking for its route tells the default route. RFC 5737. */
+#define OUTSIDE "192.0.2.1"
+
+/* All interfaces, however many; emx_netifs gets those that matter. */
+struct all {
+    struct emx_netif *nif;
+    unsigned count, room;
+    bool no_memory;
+};
+
+/* Sends one request and hands each message of the answer to fn. 0, or -1 and errno. */
+static int ask(struct nlmsghdr *request, mnl_cb_t fn, void *arg)
+{
+    struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+    char *reply = malloc(REPLY_BYTES);
+    int ret = -1, err;
+
+    if (!s || !reply || mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
+        mnl_socket_sendto(s, request, request->nlmsg_len) < 0)
+        goto out;
+    do {
+        ssize_t len = mnl_socket_recvfrom(s, reply, REPLY_BYTES);
+
+        ret = len < 0 ? -1 : mnl_cb_run(reply, (size_t)len, request->nlmsg_seq, mnl_socket_get_portid(s), fn, arg);
+    } while (ret > MNL_CB_STOP);
+out:
+    err = errno;
+    free(reply);
+    if (s)
+        mnl_socket_close(s);
+    errno = err;
+    return ret < 0 ? -1 : 0;
+}
+
+/* The kind of a link, IFLA_INFO_KIND inside IFLA_LINKINFO. */
+static void read_kind(struct emx_netif *nif, const struct nlattr *linkinfo)
+{
+    const struct nlattr *a;
+
+    mnl_attr_for_each_nested(a, linkinfo)
+    {
+        if (mnl_attr_get_type(a) == IFLA_INFO_KIND)
+            snprintf(nif->kind, sizeof(nif->kind), "%s", mnl_attr_get_str(a));
+    }
+}
+
+static void read_link_attr(struct emx_netif *nif, const struct nlattr *a, bool ethernet)
+{
+    switch (mnl_attr_get_type(a)) {
+    case IFLA_IFNAME:
+        snprintf(nif->name, sizeof(nif->name), "%s", mnl_attr_get_str(a));
+        break;
+    case IFLA_MTU:
+        nif->mtu_bytes = mnl_attr_get_u32(a);
+        break;
+    case IFLA_MASTER:
+        nif->master_index = mnl_attr_get_u32(a);
+        break;
+    case IFLA_LINKINFO:
+        read_kind(nif, a);
+        break;
+    case IFLA_ADDRESS:
+        if (ethernet && mnl_attr_get_payload_len(a) == sizeof(nif->mac)) {
+            memcpy(nif->mac, mnl_attr_get_payload(a), sizeof(nif->mac));
+            nif->has_mac = true;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static int on_link(const struct nlmsghdr *nlh, void *arg)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    bool ethernet = ifi->ifi_type == ARPHRD_ETHER || ifi->ifi_type == ARPHRD_LOOPBACK;
+    struct all *all = arg;
+    struct emx_netif *nif;
+    const struct nlattr *a;
+
+    if (all->count == all->room) {
+        unsigned room = all->room ? 2 * all->room : EMX_NETIF_MAX;
+
+        nif = realloc(all->nif, room * sizeof(*nif));
+        if (!nif) {
+            all->no_memory = true;
+            return MNL_CB_STOP;
+        }
+        all->nif = nif;
+        all->room = room;
+    }
+    nif = &all->nif[all->count++];
+    memset(nif, 0, sizeof(*nif));
+    nif->index = (unsigned)ifi->ifi_index;
+    nif->up = (ifi->ifi_flags & IFF_UP) && (ifi->ifi_flags & IFF_RUNNING);
+    nif->loopback = ifi->ifi_flags & IFF_LOOPBACK;
+    mnl_attr_for_each(a, nlh, sizeof(*ifi)) read_link_attr(nif, a, ethernet);
+    return MNL_CB_OK;
+}
+
+static int on_address(const struct nlmsghdr *nlh, void *arg)
+{
+    const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+    struct in_addr local = {0}, address = {0};
+    struct all *all = arg;
+    const struct nlattr *a;
+
+    mnl_attr_for_each(a, nlh, sizeof(*ifa))
+    {
+        if (mnl_attr_get_payload_len(a) < sizeof(local))
+            continue;
+        if (mnl_attr_get_type(a) == IFA_LOCAL)
+            memcpy(&local, mnl_attr_get_payload(a), sizeof(local));
+        else if (mnl_attr_get_type(a) == IFA_ADDRESS)
+            memcpy(&address, mnl_attr_get_payload(a), sizeof(address));
+    }
+    for (unsigned i = 0; i < all->count; i++) {
+        struct emx_netif *nif = &all->nif[i];
+
+        if (nif->index == ifa->ifa_index && !nif->ip.s_addr) {
+            nif->ip = local.s_addr ? local : address;
+            nif->prefix_bits = ifa->ifa_prefixlen;
+        }
+    }
+    return MNL_CB_OK;
+}
+
+static int dump_links(struct all *all)
+{
+    char buf[256];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct ifinfomsg *ifi;
+
+    nlh->nlmsg_type = RTM_GETLINK;
+    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    nlh->nlmsg_seq = 1;
+    ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+    ifi->ifi_family = AF_UNSPEC;
+    mnl_attr_put_u32(nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+    all->count = 0;
+    return ask(nlh, on_link, all);
+}
+
+static int dump_addresses(struct all *all)
+{
+    char buf[256];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct ifaddrmsg *ifa;
+
+    nlh->nlmsg_type = RTM_GETADDR;
+    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    nlh->nlmsg_seq = 1;
+    ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
+    ifa->ifa_family = AF_INET;
+    return ask(nlh, on_address, all);
+}
+
+/* Both dumps, until nothing changed under way. */
+static int read_all(struct all *all)
+{
+    int ret = -1;
+
+    for (unsigned i = 0; i < DUMP_TRIES && ret; i++) {
+        ret = dump_links(all);
+        if (!ret)
+            ret = dump_addresses(all);
+        if (ret && errno != EINTR)
+            break;
+    }
+    return ret;
+}
+
+/* How little an interface matters when there are more than the table holds. */
+static unsigned unimportance(const struct emx_netif *nif, const char *named)
+{
+    if (nif->loopback || strstr(named, nif->name))
+        return 0;
+    if (nif->ip.s_addr && nif->up)
+        return 1;
+    return nif->kind[0] ? 3 : 2;
+}
+
+static void keep_important(struct emx_netifs *n, const struct all *all, const char *named)
+{
+    n->count = 0;
+    n->loopback_index = 0;
+    for (unsigned level = 0; level < 4; level++)
+        for (unsigned i = 0; i < all->count && n->count < EMX_NETIF_MAX; i++)
+            if (unimportance(&all->nif[i], named) == level || all->count <= EMX_NETIF_MAX)
+                n->nif[n->count++] = all->nif[i];
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].loopback && n->nif[i].up && !n->loopback_index)
+            n->loopback_index = n->nif[i].index;
+}
+
+struct route {
+    unsigned index;
+    bool gateway;
+    bool usable;
+};
+
+static int on_route(const struct nlmsghdr *nlh, void *arg)
+{
+    const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+    struct route *r = arg;
+    const struct nlattr *a;
+
+    r->usable = rtm->rtm_type == RTN_UNICAST || rtm->rtm_type == RTN_LOCAL;
+    mnl_attr_for_each(a, nlh, sizeof(*rtm))
+    {
+        if (mnl_attr_get_type(a) == RTA_OIF)
+            r->index = mnl_attr_get_u32(a);
+        else if (mnl_attr_get_type(a) == RTA_GATEWAY || mnl_attr_get_type(a) == RTA_VIA)
+            r->gateway = true;
+    }
+    return MNL_CB_STOP;
+}
+
+unsigned emx_netif_route(struct in_addr ip, bool *on_link_p)
+{
+    char buf[256];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct rtmsg *rtm;
+    struct route r = {0};
+
+    nlh->nlmsg_type = RTM_GETROUTE;
+    nlh->nlmsg_flags = NLM_F_REQUEST;
+    nlh->nlmsg_seq = 1;
+    rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
+    rtm->rtm_family = AF_INET;
+    rtm->rtm_dst_len = 32;
+    mnl_attr_put_u32(nlh, RTA_DST, ip.s_addr);
+    if (ask(nlh, on_route, &r) || !r.usable)
+        return 0;
+    *on_link_p = !r.gateway;
+    return r.index;
+}
+
+/* The interface of the route to ip; for an address of this host, the interface that has it. 0: none. */
+static unsigned route_interface(const struct emx_netifs *n, struct in_addr ip)
+{
+    bool on_link;
+    unsigned index;
+
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].ip.s_addr == ip.s_addr && !n->nif[i].loopback)
+            return n->nif[i].index;
+    index = emx_netif_route(ip, &on_link);
+    return index == n->loopback_index ? 0 : index;
+}
+
+/* reach: an address or a host name. false: cannot be resolved. */
+static bool resolve(const char *reach, struct in_addr *ip_p)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM}, *found;
+
+    if (!reach || !reach[0])
+        return false;
+    if (inet_pton(AF_INET, reach, ip_p) == 1)
+        return true;
+    if (getaddrinfo(reach, NULL, &hints, &found))
+        return false;
+    memcpy(ip_p, &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr, sizeof(*ip_p));
+    freeaddrinfo(found);
+    return true;
+}
+
+int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
+                    size_t err_len_bytes)
+{
+    struct all all = {0};
+    struct in_addr ip;
+    unsigned route_index = 0;
+
+    memset(n, 0, sizeof(*n));
+    if (read_all(&all) || all.no_memory) {
+        snprintf(err, err_len_bytes, "the kernel does not tell its network interfaces (rtnetlink): %s",
+                 all.no_memory ? "out of memory" : strerror(errno));
+        free(all.nif);
+        return all.no_memory ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_NO_WIRE;
+    }
+    keep_important(n, &all, cfg->p_if);
+    free(all.nif);
+    if (resolve(reach, &ip))
+        route_index = route_interface(n, ip);
+    if (!route_index && inet_pton(AF_INET, OUTSIDE, &ip) == 1)
+        route_index = route_interface(n, ip);
+    return emx_netifs_choose(n, cfg, route_index, err, err_len_bytes);
+}
