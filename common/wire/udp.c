@@ -421,10 +421,9 @@ static unsigned prepare_batch(struct udp_wire *w, const struct emx_txframe *f, u
     return messages;
 }
 
-static void udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+/* Sends frames that are not too long. */
+static void send_run(struct udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    struct udp_wire *w = (struct udp_wire *)base;
-
     while (n) {
         unsigned messages, done = 0;
         int taken;
@@ -444,6 +443,20 @@ static void udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
         f += done;
         n -= done;
     }
+}
+
+static void udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct udp_wire *w = (struct udp_wire *)base;
+    unsigned from = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if (length_of(&f[i]) > w->frame_bytes) {
+            send_run(w, &f[from], i - from);
+            w->stats->wire_tx_errors++;
+            from = i + 1;
+        }
+    send_run(w, &f[from], n - from);
 }
 
 /* ---- Receiving ---- */
