@@ -124,8 +124,9 @@ static const char *choice_word(const char *range, uint64_t i, size_t *len_bytes_
 {
     for (; i; i--) {
         range = strchr(range, '|');
-        if (!range++)
+        if (!range)
             return NULL;
+        range++;
     }
     *len_bytes_p = strcspn(range, "|");
     return range;
@@ -226,7 +227,7 @@ static unsigned distance(const char *a, const char *b)
 
     for (unsigned j = 0; j <= b_len; j++)
         row[j] = j;
-    for (unsigned i = 0; a[i] && i < NAME_MAX_BYTES; i++) {
+    for (unsigned i = 0; i < NAME_MAX_BYTES && a[i]; i++) {
         unsigned corner = row[0]++;
 
         for (unsigned j = 0; j < b_len; j++) {
@@ -294,11 +295,12 @@ int emx_config_parse(struct emx_config *cfg, unsigned i, const char *text, const
 static int entry_param(const char *entry, const char **text_p)
 {
     const char *equals = strchr(entry, '=');
-    char variable[sizeof(PREFIX) + NAME_MAX_BYTES];
 
     if (!equals)
         return -1;
     for (unsigned i = 0; i < EMX_P_COUNT; i++) {
+        char variable[sizeof(PREFIX) + NAME_MAX_BYTES];
+
         variable_name(i, variable, sizeof(variable));
         if (strlen(variable) == (size_t)(equals - entry) && !strncmp(entry, variable, strlen(variable))) {
             *text_p = equals + 1;

@@ -114,7 +114,7 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     version = (unsigned)get(&p, 1);
     if (version != EMX_ADDRESS_VERSION) {
         snprintf(err, err_len_bytes,
-                 "the peer's address is of version %u, this ethmx speaks version %u: use the same ethmx on all hosts",
+                 "the peer's address is of version %u, this ethmx speaks version %d: use the same ethmx on all hosts",
                  version, EMX_ADDRESS_VERSION);
         return false;
     }
