@@ -15,6 +15,7 @@
 struct emx_timer {
     uint64_t at_ns;
     unsigned slot; /* position + 1 in the heap; 0: not set */
+    unsigned kind; /* the owner's: what the timer is in */
 };
 
 struct emx_heap {

@@ -30,6 +30,12 @@ void emx_pool_fini(struct emx_pool *p);
 /* Adds a chunk. 0, or -1 when out of memory. */
 int emx_pool_grow(struct emx_pool *p);
 
+/* Makes sure that the next emx_pool_get() succeeds. 0, or -1 when out of memory. */
+static inline int emx_pool_reserve(struct emx_pool *p)
+{
+    return p->free ? 0 : emx_pool_grow(p);
+}
+
 /* An object with undefined content, 64-byte aligned; NULL: out of memory. */
 static inline void *emx_pool_get(struct emx_pool *p)
 {

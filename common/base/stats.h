@@ -68,4 +68,9 @@ struct emx_stats {
     EMX_COUNTERS(EMX_COUNTER_FIELD)
 };
 
+static inline void emx_stats_add(struct emx_stats *s, enum emx_counter i, uint64_t n)
+{
+    ((uint64_t *)s)[i] += n;
+}
+
 #endif

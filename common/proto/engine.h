@@ -33,7 +33,7 @@ typedef uint64_t emx_time; /* ns; any origin */
 #define EMX_NEVER UINT64_MAX
 
 #define EMX_ENGINE_LINKS 4
-#define EMX_ROUTES_MAX 8
+#define EMX_ROUTES_MAX   8
 
 struct emx_engine;
 struct emx_peer;
@@ -81,10 +81,10 @@ void emx_peer_query(const struct emx_peer *peer, struct ethmx_peer_info *info_p)
 /* ---- Operations: results as the functions of ethmx.h with the same names ---- */
 
 struct emx_op_args {
-    uint64_t bits, mask;           /* mask: receives */
+    uint64_t bits, mask; /* mask: receives */
     struct ethmx_data data;
-    enum ethmx_send_mode mode;     /* sends */
-    bool is_am;                    /* sends: bits is the handler */
+    enum ethmx_send_mode mode; /* sends */
+    bool is_am;                /* sends: bits is the handler */
     const void *am_header;
     size_t am_header_bytes;
     ethmx_done_fn done;
@@ -116,16 +116,19 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
 /* Whether output may have frames for link: cheap. */
 bool emx_engine_wants_output(const struct emx_engine *e, unsigned link);
 
+/* Peers that are or get connected over link. */
+unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link);
+
 /* When emx_engine_expire() must be called; EMX_NEVER: nothing pending. */
 emx_time emx_engine_deadline(const struct emx_engine *e);
 void emx_engine_expire(struct emx_engine *e, emx_time now);
 
 enum emx_event_type {
-    EMX_EVENT_ROUTES,      /* answer with emx_engine_routes() */
-    EMX_EVENT_CONNECTED,   /* text: the route's name */
-    EMX_EVENT_ROUTE_LOST,  /* text: a route that did not reach and why; the next is tried */
-    EMX_EVENT_FAILED,      /* status, text: unreachable, dead; all its requests complete with status */
-    EMX_EVENT_CLOSED,      /* said goodbye with nothing open: no error */
+    EMX_EVENT_ROUTES,     /* answer with emx_engine_routes() */
+    EMX_EVENT_CONNECTED,  /* text: the route's name */
+    EMX_EVENT_ROUTE_LOST, /* text: a route that did not reach and why; the next is tried */
+    EMX_EVENT_FAILED,     /* status, text: unreachable, dead; all its requests complete with status */
+    EMX_EVENT_CLOSED,     /* said goodbye with nothing open: no error */
 };
 
 struct emx_event {

@@ -30,14 +30,17 @@
 
 /* The first byte: protocol version 1, and what the checksum covers. The values differ in four bits from each other, so
  * that damage does not turn one into another. A receiver takes each of them. */
-#define EMX_FRAME_V_OFF 0xE1    /* nothing; check is 0 */
+#define EMX_FRAME_V_OFF    0xE1 /* nothing; check is 0 */
 #define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello and welcome */
-#define EMX_FRAME_V_FULL 0xB4   /* all */
+#define EMX_FRAME_V_FULL   0xB4 /* all */
 
-#define EMX_FRAME_MIN 256   /* a usable wire carries at least so much */
+#define EMX_FRAME_MIN 256 /* a usable wire carries at least so much */
 #define EMX_FRAME_MAX 65535
 
-struct emx_frame {
+/* Frames may start at any byte (one of several in a superframe), so the layouts promise no alignment. */
+#define EMX_LAYOUT __attribute__((packed, aligned(1)))
+
+struct EMX_LAYOUT emx_frame {
     uint8_t version, type;
     uint16_t body_bytes;
     uint32_t dst_id, cookie, src_id;
@@ -75,29 +78,29 @@ struct emx_frame_info {
 extern const struct emx_frame_info emx_frame_info[EMX_F_COUNT]; /* by type; unknown: name NULL */
 
 /* hello, welcome. The body is padded with zeros to the probed length when full. The address of the sender follows. */
-struct emx_f_hello {
+struct EMX_LAYOUT emx_f_hello {
     uint16_t addr_bytes;
-    uint16_t frame_bytes;  /* length of this frame: the probe */
-    uint16_t max_bytes;    /* longest frame that the sender takes over this route */
-    uint16_t window;       /* sequenced frames that the sender of the hello takes beyond ack */
-    uint32_t probe;        /* returned in the welcome */
+    uint16_t frame_bytes; /* length of this frame: the probe */
+    uint16_t max_bytes;   /* longest frame that the sender takes over this route */
+    uint16_t window;      /* sequenced frames that the sender of the hello takes beyond ack */
+    uint32_t probe;       /* returned in the welcome */
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_hello) == 16, "hello");
 
-struct emx_f_ack {
-    uint64_t early;    /* bit i: frame ack+1+i has arrived */
+struct EMX_LAYOUT emx_f_ack {
+    uint64_t early; /* bit i: frame ack+1+i has arrived */
     uint32_t reserved;
-    uint32_t flags;    /* 0 */
+    uint32_t flags; /* 0 */
 };
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 
 /* Flags of eager and rts. */
-#define EMX_FF_SYNC 1u    /* tell when matched */
-#define EMX_FF_AM 2u      /* an active message: bits is the handler's number */
+#define EMX_FF_SYNC    1u /* tell when matched */
+#define EMX_FF_AM      2u /* an active message: bits is the handler's number */
 #define EMX_FF_STARVED 4u /* rts: sent so for want of credit only */
 
-struct emx_f_eager {
+struct EMX_LAYOUT emx_f_eager {
     uint64_t bits;
     uint32_t total_bytes; /* of the message, header of an active message included */
     uint32_t op;          /* sync: the sender's operation, returned in matched */
@@ -107,13 +110,13 @@ struct emx_f_eager {
 };
 static_assert(sizeof(struct emx_f_eager) == 24, "eager");
 
-struct emx_f_more {
+struct EMX_LAYOUT emx_f_more {
     uint32_t offset;
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_more) == 8, "more");
 
-struct emx_f_rts {
+struct EMX_LAYOUT emx_f_rts {
     uint64_t bits;
     uint64_t total_bytes; /* of the data to pull, without an active message's header, which follows the rts */
     uint32_t op;          /* the sender's operation */
@@ -124,31 +127,31 @@ struct emx_f_rts {
 };
 static_assert(sizeof(struct emx_f_rts) == 32, "rts");
 
-struct emx_f_pull {
-    uint32_t op;      /* the sender's operation, from the rts */
-    uint32_t rop;     /* the receiver's, returned in data */
-    uint64_t first;   /* index of the block's first chunk */
-    uint64_t wanted;  /* bit i: chunk first+i is wanted */
-    uint32_t round;   /* counts the tries of this block, returned in data: round trips are measured by it */
+struct EMX_LAYOUT emx_f_pull {
+    uint32_t op;     /* the sender's operation, from the rts */
+    uint32_t rop;    /* the receiver's, returned in data */
+    uint64_t first;  /* index of the block's first chunk */
+    uint64_t wanted; /* bit i: chunk first+i is wanted */
+    uint32_t round;  /* counts the tries of this block, returned in data: round trips are measured by it */
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
 
-struct emx_f_data {
+struct EMX_LAYOUT emx_f_data {
     uint32_t rop;
     uint32_t round;
     uint64_t chunk; /* index */
 };
 static_assert(sizeof(struct emx_f_data) == 16, "data");
 
-struct emx_f_fin {
+struct EMX_LAYOUT emx_f_fin {
     uint32_t op;
     uint32_t reserved;
     uint64_t pulled_bytes;
 };
 static_assert(sizeof(struct emx_f_fin) == 16, "fin");
 
-struct emx_f_matched {
+struct EMX_LAYOUT emx_f_matched {
     uint32_t op;
     uint32_t reserved;
 };

@@ -31,7 +31,7 @@ struct emx_txframe {
     uint16_t body_bytes;
 };
 
-/* One received frame, lent: valid until rx_return(). data is at least 4-byte aligned. */
+/* One received frame, lent: valid until rx_return(). data may start at any byte. */
 struct emx_rxframe {
     const uint8_t *data; /* the ethmx frame header */
     uint32_t len_bytes;

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Arrivals: messages that no receive has taken yet (the unexpected queue), and active messages on their way to their
+ * handler. Short data lie inside the structure.
+ */
+#include "proto/impl.h"
+
+struct emx_arrival *emx_arrival_new(struct emx_engine *e, struct emx_session *s, size_t buf_bytes)
+{
+    struct emx_arrival *a = emx_pool_get(&e->arrivals);
+
+    if (!a)
+        return NULL;
+    memset(a, 0, offsetof(struct emx_arrival, small));
+    emx_list_init(&a->match.link);
+    emx_list_init(&a->match.queue);
+    emx_list_init(&a->am_link);
+    a->session = s;
+    a->match.peer = s ? s->peer : NULL;
+    a->buf = buf_bytes <= sizeof(a->small) ? a->small : emx_alloc_get(&e->alloc, buf_bytes);
+    if (!a->buf) {
+        emx_pool_put(&e->arrivals, a);
+        return NULL;
+    }
+    return a;
+}
+
+static bool gone(const struct emx_session *s)
+{
+    return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
+}
+
+bool emx_arrival_lost(const struct emx_arrival *a)
+{
+    return a->session && (a->is_rts || !a->whole) && gone(a->session);
+}
+
+void emx_arrival_take(struct emx_engine *e, struct emx_arrival *a)
+{
+    if (!a->in_match)
+        return;
+    emx_match_take(&e->match, &a->match);
+    e->stats->unexpected_now--;
+    a->in_match = false;
+}
+
+void emx_arrival_free(struct emx_engine *e, struct emx_arrival *a)
+{
+    emx_arrival_take(e, a);
+    if (emx_list_linked(&a->am_link))
+        emx_list_del(&a->am_link);
+    e->stats->unexpected_bytes -= a->cost;
+    if (a->cost && a->session)
+        emx_credit_release(a->session, a->cost);
+    else
+        e->stats->unexpected_promised -= a->cost; /* from ourselves */
+    if (a->session && a->session->rx_arrival == a)
+        a->session->rx_arrival = NULL;
+    if (a->buf != a->small)
+        emx_alloc_put(&e->alloc, a->buf);
+    emx_pool_put(&e->arrivals, a);
+}
+
+void emx_arrival_queue(struct emx_engine *e, struct emx_arrival *a, struct emx_peer *p, uint64_t bits)
+{
+    a->match.bits = bits;
+    a->match.peer = p;
+    a->in_match = true;
+    emx_match_add(&e->match, &a->match);
+    e->stats->unexpected_now++;
+    emx_count(e, match_unexpected);
+}
+
+/* ---- Giving back unread ---- */
+
+/* The sender must learn that the message has gone its way; NO_MEMORY: it could not be told. */
+static int tell_sender(struct emx_engine *e, struct emx_arrival *a)
+{
+    if (a->local) {
+        emx_op_complete(e, a->local, ETHMX_OK);
+        a->local = NULL;
+        return ETHMX_OK;
+    }
+    if (!a->session || gone(a->session))
+        return ETHMX_OK;
+    if (a->is_rts)
+        return emx_rndv_refuse(a->session, a->sender_op);
+    return a->sync ? emx_eager_matched(a->session, a->sender_op) : ETHMX_OK;
+}
+
+int emx_arrival_release(struct emx_engine *e, struct emx_arrival *a)
+{
+    if (tell_sender(e, a))
+        return ETHMX_ERR_NO_MEMORY;
+    if (a->session && a->session->rx_arrival == a)
+        a->session->swallow = true;
+    emx_arrival_free(e, a);
+    return ETHMX_OK;
+}
+
+void emx_engine_release(struct emx_engine *e, struct emx_arrival *msg, emx_time now)
+{
+    emx_arrival_take(e, msg);
+    if (emx_list_linked(&msg->am_link))
+        emx_list_del(&msg->am_link);
+    if (emx_arrival_release(e, msg)) {
+        emx_list_append(&e->unreleased, &msg->am_link);
+        emx_engine_tick_arm(e, now);
+    }
+}
+
+unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now)
+{
+    struct emx_arrived *m;
+    unsigned n = 0;
+
+    while ((m = emx_match_find(&e->match, bits, mask, NULL))) {
+        emx_engine_release(e, emx_container(m, struct emx_arrival, match), now);
+        n++;
+    }
+    return n;
+}
+
+/* ---- Active messages ---- */
+
+void emx_arrival_am(struct emx_engine *e, struct emx_arrival *a)
+{
+    emx_list_append(&e->am, &a->am_link);
+    emx_count(e, am_received);
+}
+
+struct emx_arrival *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, unsigned *id_p)
+{
+    struct emx_list *l = emx_list_pop(&e->am);
+    struct emx_arrival *a;
+
+    if (!l)
+        return NULL;
+    a = emx_list_entry(l, struct emx_arrival, am_link);
+    *id_p = (unsigned)a->match.bits;
+    *am_p = (struct ethmx_am){.peer = (struct ethmx_peer *)a->match.peer,
+                              .header = a->buf,
+                              .header_bytes = a->am_header_bytes,
+                              .data = a->is_rts || a->local ? NULL : a->buf + a->am_header_bytes,
+                              .data_bytes = a->total_bytes,
+                              .msg = (struct ethmx_message *)a};
+    return a;
+}
+
+void emx_engine_am_defer(struct emx_engine *e, struct emx_arrival *msg)
+{
+    emx_list_append(&e->am_deferred, &msg->am_link);
+}
+
+void emx_engine_am_retry(struct emx_engine *e)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_pop(&e->am_deferred)))
+        emx_list_append(&e->am, l);
+}

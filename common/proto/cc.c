@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Congestion control: see cc.h.
+ */
+#include "proto/cc.h"
+
+static uint32_t at_least(uint32_t a, uint32_t floor)
+{
+    return a > floor ? a : floor;
+}
+
+static void limit(struct emx_cc *cc)
+{
+    if (cc->cwnd_frames > cc->limit_frames)
+        cc->cwnd_frames = cc->limit_frames;
+}
+
+void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames)
+{
+    *cc = (struct emx_cc){.cwnd_frames = EMX_CC_START, .threshold_frames = limit_frames, .limit_frames = limit_frames};
+    limit(cc);
+}
+
+void emx_cc_acked(struct emx_cc *cc, uint32_t frames)
+{
+    if (cc->cwnd_frames < cc->threshold_frames) {
+        cc->cwnd_frames += frames;
+    } else {
+        cc->credit_frames += frames;
+        if (cc->credit_frames >= cc->cwnd_frames) {
+            cc->credit_frames -= cc->cwnd_frames;
+            cc->cwnd_frames++;
+        }
+    }
+    limit(cc);
+}
+
+void emx_cc_gap(struct emx_cc *cc)
+{
+    cc->cwnd_frames = at_least(cc->cwnd_frames * 7 / 10, EMX_CC_FLOOR);
+    cc->threshold_frames = cc->cwnd_frames;
+    cc->credit_frames = 0;
+}
+
+void emx_cc_timeout(struct emx_cc *cc)
+{
+    if (cc->cwnd_frames > 1) /* further time-outs in a row say nothing new */
+        cc->threshold_frames = at_least(cc->cwnd_frames / 2, EMX_CC_FLOOR);
+    cc->cwnd_frames = 1;
+    cc->credit_frames = 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Check: every invariant of the engine that can be recomputed. Slow; for tests.
+ */
+#include "proto/impl.h"
+
+static unsigned length(const struct emx_list *head)
+{
+    unsigned n = 0;
+
+    emx_list_each(l, head) n++;
+    return n;
+}
+
+static const char *check_window(const struct emx_session *s)
+{
+    uint32_t seq = s->tx_acked;
+    unsigned flying = 0, lost = 0;
+    bool sent = true;
+
+    emx_list_each(l, &s->unacked)
+    {
+        const struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+        if (l == s->send_next)
+            sent = false;
+        if (b->seq != seq++)
+            return "window: sequence numbers are not consecutive";
+        if (sent != (b->tries > 0))
+            return "window: send_next is misplaced";
+        if (b->lost && b->early)
+            return "window: a frame is both lost and acknowledged";
+        lost += b->lost;
+        flying += sent && !b->lost && !b->early;
+    }
+    if (seq != s->tx_next)
+        return "window: length does not fit the numbers";
+    if (flying != s->flying || lost != s->lost)
+        return "window: counts of flying or lost frames are wrong";
+    if (s->tx_next - s->tx_acked > s->e->cfg->p_window)
+        return "window: longer than allowed";
+    if ((flying || lost) && !s->rto_from_ns)
+        return "window: frames fly and no resend timer runs";
+    return NULL;
+}
+
+static const char *check_held(const struct emx_session *s)
+{
+    uint32_t last = s->rx_next;
+    uint64_t early = 0;
+
+    if (length(&s->held) != s->held_count)
+        return "held frames: count is wrong";
+    emx_list_each(l, &s->held)
+    {
+        const struct emx_rxbuf *b = emx_list_entry(l, struct emx_rxbuf, link);
+
+        if (!emx_seq_before(last, b->seq))
+            return "held frames: not in order";
+        last = b->seq;
+        if (b->seq - s->rx_next - 1 < 64)
+            early |= UINT64_C(1) << (b->seq - s->rx_next - 1);
+    }
+    return early == s->rx_early ? NULL : "held frames: the map is wrong";
+}
+
+static const char *check_work(const struct emx_session *s)
+{
+    bool work = s->ack_now || s->ping_due || s->pong_due || s->byes_due || !emx_list_empty(&s->jobs) ||
+                !emx_list_empty(&s->pulls) || s->lost || s->send_next != &s->unacked;
+    bool blocked = s->flying && s->flying >= s->cc.cwnd_frames;
+
+    if (length(&s->jobs) != s->job_count)
+        return "jobs: count is wrong";
+    if (s->state != EMX_S_CONNECTED || !work || blocked || emx_list_linked(&s->ready))
+        return NULL;
+    return "session has work and is not ready";
+}
+
+static const char *check_session(const struct emx_session *s)
+{
+    const char *wrong = check_window(s);
+
+    if (!wrong)
+        wrong = check_held(s);
+    if (!wrong)
+        wrong = check_work(s);
+    if (!wrong && s->rx_charged - s->rx_released > s->share)
+        wrong = "credit: more is held than promised";
+    if (!wrong && s->rx_op && s->rx_arrival)
+        wrong = "eager: two messages under way";
+    return wrong;
+}
+
+static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
+{
+    unsigned links[EMX_ENGINE_LINKS] = {0};
+
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (const struct emx_peer *p = e->peers[i]; p; p = p->next_hash) {
+            const struct emx_session *s = p->session;
+            const char *wrong = s ? check_session(s) : NULL;
+
+            if (wrong)
+                return wrong;
+            if (!s)
+                continue;
+            *promised_p += s->share;
+            if (s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED)
+                links[s->link]++;
+        }
+    return memcmp(links, e->link_peers, sizeof(links)) ? "links: peers are miscounted" : NULL;
+}
+
+static const char *check_unexpected(const struct emx_engine *e, uint64_t promised)
+{
+    unsigned n = 0;
+
+    emx_list_each(l, &e->match.queue) n++;
+    if (n != e->stats->unexpected_now || n != e->match.arrived.count)
+        return "unexpected messages: count is wrong";
+    if (e->stats->unexpected_bytes > e->stats->unexpected_promised)
+        return "unexpected memory: more is held than promised";
+    if (promised > e->stats->unexpected_promised)
+        return "unexpected memory: the sessions' shares exceed the sum";
+    if (e->stats->unexpected_promised > e->cfg->p_unexpected_max)
+        return "unexpected memory: more promised than allowed";
+    return NULL;
+}
+
+static const char *check_posted(const struct emx_engine *e)
+{
+    uint64_t n = e->match.posted.count + e->match.wild_count;
+
+    return n == e->stats->posted_now ? NULL : "posted receives: count is wrong";
+}
+
+const char *emx_engine_check(const struct emx_engine *e)
+{
+    uint64_t promised = 0;
+    const char *wrong = check_peers(e, &promised);
+
+    if (!wrong)
+        wrong = check_unexpected(e, promised);
+    if (!wrong)
+        wrong = check_posted(e);
+    if (!wrong && e->timers.count > e->timer_reserve)
+        wrong = "timers: more than reserved";
+    return wrong;
+}

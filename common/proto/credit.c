@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Credit: why unexpected messages cannot exhaust memory, and none is lost for that.
+ *
+ * Each receiver promises each sender a share of unexpected_max. The sender may have eager messages worth that much
+ * (data and EMX_EAGER_OVERHEAD each) at the receiver that nobody has taken. The permission is an absolute limit on the
+ * eager bytes sent since the beginning, carried in every frame, as QUIC's MAX_DATA (RFC 9000, section 4); so lost or
+ * late frames do no harm. The shares' sum never exceeds unexpected_max. A message that the limit does not allow goes
+ * by rendezvous: only its envelope is kept here. So a sender never waits for memory, and the messages behind it
+ * neither.
+ *
+ * A share begins small, since most of many peers are silent. A sender that had to use rendezvous for want of credit
+ * alone says so (STARVED), and its share doubles while there is room.
+ */
+#include "proto/impl.h"
+
+static uint64_t unpromised(const struct emx_engine *e)
+{
+    uint64_t promised = e->stats->unexpected_promised;
+
+    return promised < e->cfg->p_unexpected_max ? e->cfg->p_unexpected_max - promised : 0;
+}
+
+static void promise(struct emx_session *s, uint64_t bytes)
+{
+    s->share += (uint32_t)bytes;
+    s->e->stats->unexpected_promised += bytes;
+}
+
+uint32_t emx_credit_limit(const struct emx_session *s)
+{
+    return s->rx_released + s->share;
+}
+
+void emx_credit_open(struct emx_session *s)
+{
+    uint64_t first = unpromised(s->e) / 32;
+
+    promise(s, first < s->e->cfg->p_unexpected_peer ? first : s->e->cfg->p_unexpected_peer);
+}
+
+void emx_credit_close(struct emx_session *s)
+{
+    uint32_t held = s->rx_charged - s->rx_released;
+
+    /* What is held stays promised until it is released. */
+    s->e->stats->unexpected_promised -= s->share - held;
+    s->share = held;
+}
+
+void emx_credit_starved(struct emx_session *s)
+{
+    uint64_t more = s->share ? s->share : s->e->cfg->p_unexpected_peer;
+    uint64_t room = unpromised(s->e) / 2;
+
+    if (more > room)
+        more = room;
+    if (s->share + more > INT32_MAX)
+        return;
+    promise(s, more);
+}
+
+bool emx_credit_take(struct emx_session *s, uint32_t cost)
+{
+    if ((int32_t)(s->credit_limit - s->credit_used - cost) < 0)
+        return false;
+    s->credit_used += cost;
+    return true;
+}
+
+void emx_credit_heard(struct emx_session *s, uint32_t limit)
+{
+    if (emx_seq_before(s->credit_limit, limit))
+        s->credit_limit = limit;
+}
+
+bool emx_credit_charge(struct emx_session *s, uint32_t cost)
+{
+    if (s->rx_charged - s->rx_released + cost > s->share)
+        return false;
+    s->rx_charged += cost;
+    return true;
+}
+
+void emx_credit_release(struct emx_session *s, uint32_t cost)
+{
+    s->rx_released += cost;
+    if (s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED) {
+        s->share -= cost;
+        s->e->stats->unexpected_promised -= cost;
+        return;
+    }
+    /* Tell the sender before it runs dry. */
+    if (emx_credit_limit(s) - s->announced > s->share / 2) {
+        s->ack_now = true;
+        emx_session_ready(s);
+    }
+}

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Engine: where the files of this room meet. Sending decides the class of a message, input leads frames to their
+ * handlers, output asks each session in turn for frames, expire fires timers, and a slow tick looks after peers that
+ * somebody waits for.
+ */
+#include "proto/impl.h"
+
+/* ---- Memory: counted, and the caller's ---- */
+
+struct chunk {
+    size_t bytes;
+    char data[] __attribute__((aligned(16)));
+};
+
+static void *counted_get(void *arg, size_t len_bytes)
+{
+    struct emx_engine *e = arg;
+    struct chunk *c = e->outer->get(e->outer->arg, sizeof(*c) + len_bytes);
+
+    if (!c)
+        return NULL;
+    c->bytes = len_bytes;
+    e->memory_bytes += len_bytes;
+    return c->data;
+}
+
+static void counted_put(void *arg, void *ptr)
+{
+    struct emx_engine *e = arg;
+    struct chunk *c;
+
+    if (!ptr)
+        return;
+    c = emx_container(ptr, struct chunk, data);
+    e->memory_bytes -= c->bytes;
+    e->outer->put(e->outer->arg, c);
+}
+
+size_t emx_engine_memory(const struct emx_engine *e)
+{
+    return e->memory_bytes;
+}
+
+/* ---- Birth and death ---- */
+
+static size_t longest_frame(const struct emx_address *self)
+{
+    size_t longest = 1500;
+
+    for (unsigned i = 0; i < self->if_count; i++)
+        if (self->ifs[i].frame_bytes > longest)
+            longest = self->ifs[i].frame_bytes;
+    return longest < EMX_SEQ_FRAME_MAX ? longest : EMX_SEQ_FRAME_MAX;
+}
+
+static void init_lists(struct emx_engine *e)
+{
+    struct emx_list *const list[] = {&e->pull_wait, &e->completed,   &e->events,    &e->want_routes,
+                                     &e->am,        &e->am_deferred, &e->unreleased};
+
+    for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
+        emx_list_init(list[i]);
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
+        emx_list_init(&e->ready[i]);
+        emx_list_init(&e->welcoming[i]);
+    }
+}
+
+static void init_pools(struct emx_engine *e)
+{
+    emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
+    emx_pool_init(&e->arrivals, &e->alloc, sizeof(struct emx_arrival), 64);
+    emx_pool_init(&e->small_txbufs, &e->alloc, 256, 64);
+    emx_pool_init(&e->big_txbufs, &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
+    emx_pool_init(&e->jobs, &e->alloc, sizeof(struct emx_job), 64);
+    emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
+}
+
+int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p)
+{
+    struct emx_engine *e = params->alloc->get(params->alloc->arg, sizeof(*e));
+
+    if (!e)
+        return ETHMX_ERR_NO_MEMORY;
+    memset(e, 0, sizeof(*e));
+    e->cfg = params->cfg;
+    e->stats = params->stats;
+    e->outer = params->alloc;
+    e->alloc = (struct emx_alloc){.get = counted_get, .put = counted_put, .arg = e};
+    e->self = *params->self;
+    e->self_addr_bytes = emx_address_encode(&e->self, e->self_addr);
+    e->rng.state = params->seed;
+    e->seq_frame_bytes = longest_frame(&e->self);
+    init_lists(e);
+    init_pools(e);
+    emx_heap_init(&e->timers, &e->alloc);
+    e->peer_mask = 15;
+    e->peers = emx_alloc_get(&e->alloc, (e->peer_mask + 1) * sizeof(*e->peers));
+    e->hello_body = emx_alloc_get(&e->alloc, EMX_FRAME_MAX);
+    e->timer_reserve = 1;
+    if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) || emx_heap_reserve(&e->timers, 1)) {
+        emx_engine_destroy(e);
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
+    memset(e->hello_body, 0, EMX_FRAME_MAX);
+    memcpy(e->hello_body, e->self_addr, e->self_addr_bytes);
+    *e_p = e;
+    return ETHMX_OK;
+}
+
+static void free_ops(struct emx_engine *e)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_pop(&e->completed)))
+        emx_op_recycle(e, emx_list_entry(l, struct emx_op, link));
+}
+
+static void free_arrivals(struct emx_engine *e)
+{
+    struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased};
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&e->match.queue)))
+        emx_arrival_free(e, emx_list_entry(l, struct emx_arrival, match.queue));
+    for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
+        while ((l = emx_list_first(list[i])))
+            emx_arrival_free(e, emx_list_entry(l, struct emx_arrival, am_link));
+}
+
+static void free_peers(struct emx_engine *e)
+{
+    for (unsigned i = 0; e->peers && i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i], *next; p; p = next) {
+            next = p->next_hash;
+            emx_peer_fail(p, ETHMX_ERR_CLOSED);
+            if (p->session)
+                emx_session_end(p->session, EMX_S_CLOSED, ETHMX_ERR_CLOSED, 0);
+        }
+    free_arrivals(e);
+    free_ops(e);
+    for (unsigned i = 0; e->peers && i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i], *next; p; p = next) {
+            next = p->next_hash;
+            if (p->session)
+                emx_session_free(p->session);
+            emx_alloc_put(&e->alloc, p);
+        }
+}
+
+void emx_engine_destroy(struct emx_engine *e)
+{
+    struct emx_event ev;
+
+    if (e->match.alloc)
+        free_peers(e);
+    while (emx_engine_event(e, &ev))
+        ;
+    emx_pool_fini(&e->ops);
+    emx_pool_fini(&e->arrivals);
+    emx_pool_fini(&e->small_txbufs);
+    emx_pool_fini(&e->big_txbufs);
+    emx_pool_fini(&e->jobs);
+    emx_pool_fini(&e->rndvs);
+    emx_match_fini(&e->match);
+    emx_heap_fini(&e->timers);
+    emx_alloc_put(&e->alloc, e->slots);
+    emx_alloc_put(&e->alloc, e->stage);
+    emx_alloc_put(&e->alloc, e->peers);
+    emx_alloc_put(&e->alloc, e->hello_body);
+    e->outer->put(e->outer->arg, e);
+}
+
+/* ---- Frame heads ---- */
+
+void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h, enum emx_frame_type type,
+                     size_t body_bytes)
+{
+    h->type = (uint8_t)type;
+    h->body_bytes = (uint16_t)body_bytes;
+    h->dst_id = p->id;
+    h->cookie = p->cookie;
+    h->src_id = e->self.id;
+    h->seq = 0;
+}
+
+void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
+{
+    h->ack = s->rx_next;
+    h->credit = s->announced = emx_credit_limit(s);
+}
+
+/* ---- Sending ---- */
+
+static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
+{
+    struct emx_eager_source m = {.data = &a->data,
+                                 .am_header = a->am_header,
+                                 .total_bytes = (uint32_t)total_bytes,
+                                 .am_header_bytes = (uint16_t)a->am_header_bytes,
+                                 .flags = a->is_am ? EMX_FF_AM : 0,
+                                 .bits = a->bits};
+    unsigned frames = emx_eager_frames(s, total_bytes);
+
+    if (frames > emx_reltx_room(s) || !emx_credit_take(s, emx_eager_cost(total_bytes)))
+        return ETHMX_INPROGRESS;
+    if (!emx_eager_whole(s, &m, frames)) {
+        s->credit_used -= emx_eager_cost(total_bytes);
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    if (frames == 1)
+        emx_count(s->e, sent_small);
+    else
+        emx_count(s->e, sent_medium);
+    return ETHMX_OK;
+}
+
+/* Moves the backlog's first operation into the window as far as there is room; false: it must wait. */
+static bool advance(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_engine *e = s->e;
+    size_t total_bytes = op->am_header_bytes + op->msg_bytes;
+    bool is_short = op->msg_bytes <= e->cfg->p_eager_max;
+
+    if (!emx_reltx_room(s))
+        return false;
+    if (!op->eager && is_short && (!op->sync || emx_op_take_id(e, op)))
+        op->eager = emx_credit_take(s, emx_eager_cost(total_bytes));
+    if (!op->eager) {
+        if (!emx_rndv_announce(s, op, is_short))
+            return false;
+        emx_list_del(&op->link);
+        emx_count(e, sent_large);
+        if (is_short)
+            emx_count(e, sent_held);
+        return true;
+    }
+    if (!emx_eager_continue(s, op))
+        return false;
+    emx_list_del(&op->link);
+    if (emx_eager_frames(s, total_bytes) == 1)
+        emx_count(e, sent_small);
+    else
+        emx_count(e, sent_medium);
+    if (op->sync) {
+        op->where = EMX_OP_MATCHING;
+        emx_op_await(op);
+    } else {
+        emx_op_complete(e, op, ETHMX_OK);
+    }
+    return true;
+}
+
+/* Fills the window: frames about operations first, then messages in order. */
+static void fill(struct emx_session *s)
+{
+    struct emx_list *l;
+
+    if (s->state != EMX_S_CONNECTED)
+        return;
+    while ((l = emx_list_first(&s->control)) && emx_reltx_room(s)) {
+        emx_list_del(l);
+        emx_reltx_push(s, emx_list_entry(l, struct emx_txbuf, link));
+    }
+    while ((l = emx_list_first(&s->backlog)))
+        if (!advance(s, emx_list_entry(l, struct emx_op, link)))
+            return;
+}
+
+static int gone_status(const struct emx_session *s)
+{
+    return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED ? ETHMX_ERR_PEER_DEAD : ETHMX_OK;
+}
+
+int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, emx_time now)
+{
+    struct emx_session *s = peer->session;
+    struct emx_op *op;
+    int rc;
+
+    if (e->closing)
+        return ETHMX_ERR_CLOSED;
+    if (a->am_header_bytes > (a->is_am ? ETHMX_AM_HEADER_MAX : 0) || (a->is_am && a->bits >= ETHMX_AM_HANDLERS))
+        return ETHMX_ERR_PARAM;
+    if (!s && peer->id != e->self.id && !(s = emx_session_start(peer, now)))
+        return ETHMX_ERR_NO_MEMORY;
+    if (s && gone_status(s))
+        return gone_status(s);
+    if (!s) {
+        rc = emx_self_send(e, peer, a, now);
+    } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
+               a->data.len_bytes <= e->cfg->p_eager_max &&
+               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
+        ; /* done, or no memory */
+    } else {
+        if (!(op = emx_op_new_send(e, peer, a, now)))
+            return ETHMX_ERR_NO_MEMORY;
+        op->where = EMX_OP_BACKLOG;
+        emx_list_append(&s->backlog, &op->link);
+        emx_session_ready(s);
+        rc = ETHMX_INPROGRESS;
+    }
+    if (rc < 0)
+        return rc;
+    emx_count(e, msgs_sent);
+    emx_add(e, bytes_sent, a->data.len_bytes);
+    e->stats->am_sent += a->is_am;
+    return rc;
+}
+
+/* ---- Input ---- */
+
+static void input_bye(struct emx_session *s, emx_time now)
+{
+    bool missed = !emx_list_empty(&s->peer->ops);
+
+    if (missed)
+        emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
+                       "the peer on host %s has closed its endpoint although operations with it are open",
+                       emx_peer_address(s->peer)->host);
+    else
+        emx_event_post(s->e, EMX_EVENT_CLOSED, s->peer, ETHMX_OK, "closed");
+    emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);
+}
+
+typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, emx_time now);
+
+static enum emx_drop input_welcome(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    (void)now;
+    return emx_connect_welcome(s, data);
+}
+
+static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_ack *f = (const void *)(h + 1);
+
+    if (f->early)
+        emx_reltx_ack(s, h->ack, f->early, now);
+    return EMX_ACCEPTED;
+}
+
+static enum emx_drop input_ping(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    (void)data, (void)now;
+    s->pong_due = true;
+    emx_session_ready(s);
+    return EMX_ACCEPTED;
+}
+
+static enum emx_drop input_pong(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    (void)s, (void)data, (void)now;
+    return EMX_ACCEPTED;
+}
+
+static enum emx_drop input_goodbye(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    (void)data;
+    input_bye(s, now);
+    return EMX_ACCEPTED;
+}
+
+static const input_fn handler[EMX_F_COUNT] = {
+    [EMX_F_welcome] = input_welcome,    [EMX_F_ack] = input_ack,
+    [EMX_F_ping] = input_ping,          [EMX_F_pong] = input_pong,
+    [EMX_F_bye] = input_goodbye,        [EMX_F_eager] = emx_relrx_input,
+    [EMX_F_more] = emx_relrx_input,     [EMX_F_rts] = emx_relrx_input,
+    [EMX_F_fin] = emx_relrx_input,      [EMX_F_matched] = emx_relrx_input,
+    [EMX_F_pull] = emx_rndv_input_pull, [EMX_F_data] = emx_rndv_input_data,
+};
+
+static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                              emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    enum emx_drop why = emx_frame_check(data, len_bytes, e->self.id, e->self.cookie);
+    struct emx_peer *p;
+    struct emx_session *s;
+
+    if (why != EMX_ACCEPTED)
+        return why;
+    if (h->type == EMX_F_hello)
+        return emx_connect_hello(e, link, data, now);
+    p = emx_peer_find(e, h->src_id);
+    s = p ? p->session : NULL;
+    if (!s || s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED || s->state == EMX_S_ROUTES)
+        return EMX_DROP_NO_SESSION;
+    emx_session_heard(s, now);
+    if (h->ack != s->tx_acked)
+        emx_reltx_ack(s, h->ack, 0, now);
+    emx_credit_heard(s, h->credit);
+    return handler[h->type](s, data, now);
+}
+
+enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                               emx_time now)
+{
+    enum emx_drop why = dispatch(e, link, data, len_bytes, now);
+
+    if (why == EMX_ACCEPTED)
+        emx_count(e, frames_received);
+    else
+        emx_stats_add(e->stats, (enum emx_counter)why, 1);
+    return why;
+}
+
+/* ---- Output ---- */
+
+static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    size_t head = emx_frame_info[type].head_bytes;
+
+    memset(h + 1, 0, head);
+    if (type == EMX_F_ack)
+        ((struct emx_f_ack *)(h + 1))->early = s->rx_early;
+    emx_engine_head(s->e, s->peer, h, type, head);
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = (uint16_t)(sizeof(*h) + head)};
+    emx_frame_seal(h, f->head_bytes, NULL, 0, s->e->cfg->p_checksum);
+}
+
+static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
+{
+    struct emx_txbuf *b = emx_reltx_next(s);
+
+    if (!b)
+        return false;
+    emx_engine_stamp(s, emx_txbuf_frame(b));
+    emx_frame_seal(b->frame, b->len_bytes, NULL, 0, s->e->cfg->p_checksum);
+    *f = (struct emx_txframe){.to = &s->to, .head = b->frame, .head_bytes = b->len_bytes};
+    emx_reltx_sent(s, b, now);
+    return true;
+}
+
+static bool output_ping(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
+{
+    if (s->ping_due) {
+        s->ping_due = false;
+        emx_count(s->e, pings_sent);
+        bare(s, EMX_F_ping, f, scratch);
+        emx_session_asked(s, now);
+        return true;
+    }
+    if (!s->pong_due)
+        return false;
+    s->pong_due = false;
+    bare(s, EMX_F_pong, f, scratch);
+    return true;
+}
+
+static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    if (!s->ack_now)
+        return false;
+    bare(s, EMX_F_ack, f, scratch);
+    emx_count(s->e, acks_sent);
+    emx_relrx_acked(s);
+    return true;
+}
+
+static bool output_bye(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    if (!s->byes_due)
+        return false;
+    s->byes_due--;
+    bare(s, EMX_F_bye, f, scratch);
+    return true;
+}
+
+/* One frame of the session's, most urgent first. A map of early frames goes before all else: it spares resends. */
+static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_scratch *scratch = &e->scratch[i];
+    bool carried;
+
+    if (s->state == EMX_S_CONNECTING)
+        return emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
+               output_ping(s, f, scratch, now);
+    if (s->held_count && output_ack(s, f, scratch))
+        return true;
+    carried = output_sequenced(s, f, now) || emx_rndv_output_pull(s, f, scratch, now) ||
+              emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now);
+    if (carried && !s->held_count)
+        emx_relrx_acked(s);
+    return carried || output_ack(s, f, scratch) || output_bye(s, f, scratch);
+}
+
+static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
+{
+    struct emx_list *l;
+    unsigned n = 0;
+
+    while (n < max && (l = emx_list_first(&e->welcoming[link]))) {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, welcoming);
+
+        if (emx_connect_output_welcome(s, link, &f[n], &e->scratch[n]))
+            n++;
+        else
+            emx_list_del(l);
+    }
+    return n;
+}
+
+unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now)
+{
+    unsigned n = output_welcomes(e, link, f, max);
+    struct emx_list *l;
+
+    while (n < max && (l = emx_list_first(&e->ready[link]))) {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, ready);
+        bool more = true;
+
+        fill(s);
+        while (n < max && (more = output_one(s, &f[n], n, now)))
+            n++;
+        emx_list_del(&s->ready);
+        if (more)
+            emx_list_append(&e->ready[link], &s->ready); /* the others first */
+    }
+    emx_add(e, frames_sent, n);
+    return n;
+}
+
+bool emx_engine_wants_output(const struct emx_engine *e, unsigned link)
+{
+    return !emx_list_empty(&e->ready[link]) || !emx_list_empty(&e->welcoming[link]);
+}
+
+unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link)
+{
+    return e->link_peers[link];
+}
+
+bool emx_engine_has_news(const struct emx_engine *e)
+{
+    return !emx_list_empty(&e->completed) || !emx_list_empty(&e->am) || !emx_list_empty(&e->want_routes) ||
+           !emx_list_empty(&e->events);
+}
+
+/* ---- Time ---- */
+
+void emx_engine_tick_arm(struct emx_engine *e, emx_time now)
+{
+    if (!emx_timer_is_set(&e->tick))
+        emx_heap_set(&e->timers, &e->tick, now + e->cfg->p_peer_timeout / 4);
+}
+
+/* Somebody waits for this peer and nothing was heard for a while: ask it for a sign of life, or get to know it. */
+static void look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
+{
+    struct emx_session *s = p->session;
+
+    if (p->id == e->self.id)
+        return;
+    if (!s) {
+        if (p->posted)
+            emx_session_start(p, now);
+        return;
+    }
+    if (s->state != EMX_S_CONNECTED || (!p->posted && !s->awaits && !e->posted_any))
+        return;
+    if (now - s->heard_ns < e->cfg->p_peer_timeout / 4)
+        return;
+    s->ping_due = true;
+    emx_session_ready(s);
+}
+
+static void tick(struct emx_engine *e, emx_time now)
+{
+    struct emx_list *l;
+
+    emx_heap_clear(&e->timers, &e->tick);
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
+            look_after(e, p, now);
+    while ((l = emx_list_first(&e->unreleased)))
+        if (emx_arrival_release(e, emx_list_entry(l, struct emx_arrival, am_link)))
+            break;
+    if (e->ops.in_use || !emx_list_empty(&e->unreleased))
+        emx_engine_tick_arm(e, now);
+}
+
+emx_time emx_engine_deadline(const struct emx_engine *e)
+{
+    const struct emx_timer *t = emx_heap_first(&e->timers);
+
+    return t ? t->at_ns : EMX_NEVER;
+}
+
+void emx_engine_expire(struct emx_engine *e, emx_time now)
+{
+    struct emx_timer *t;
+
+    while ((t = emx_heap_first(&e->timers)) && t->at_ns <= now) {
+        switch (t->kind) {
+        case EMX_TIMER_TICK:
+            tick(e, now);
+            break;
+        case EMX_TIMER_SESSION:
+            emx_session_expire(emx_container(t, struct emx_session, timer), now);
+            break;
+        case EMX_TIMER_RNDV:
+            emx_rndv_expire(emx_container(t, struct emx_rndv, timer), now);
+            break;
+        }
+    }
+}
+
+/* ---- Closing ---- */
+
+static bool session_drained(const struct emx_session *s)
+{
+    if (s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED)
+        return true;
+    return emx_list_empty(&s->unacked) && emx_list_empty(&s->control) && emx_list_empty(&s->backlog) &&
+           emx_list_empty(&s->jobs);
+}
+
+bool emx_engine_drained(const struct emx_engine *e)
+{
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (const struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
+            if (p->session && !session_drained(p->session))
+                return false;
+    return true;
+}
+
+void emx_engine_goodbye(struct emx_engine *e, emx_time now)
+{
+    (void)now;
+    e->closing = true;
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
+            if (p->session && p->session->state == EMX_S_CONNECTED) {
+                p->session->byes_due = 3; /* lost ones only cost the peer its linger time */
+                emx_session_ready(p->session);
+            }
+}

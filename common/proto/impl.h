@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The engine's own structures and the calls between its files. Not for other rooms.
+ *
+ * Who owns what: the engine owns peers (for its whole life), a peer owns its session (from first contact on), a
+ * session owns its frame buffers and jobs. Operations come from a pool; each is in exactly one of the places that
+ * enum emx_op_where names.
+ */
+#ifndef EMX_PROTO_IMPL_H
+#define EMX_PROTO_IMPL_H
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "proto/cc.h"
+#include "proto/data.h"
+#include "proto/engine.h"
+#include "proto/frame.h"
+#include "proto/match.h"
+
+#define EMX_EAGER_OVERHEAD 128  /* what an unexpected message costs beside its data */
+#define EMX_BLOCKS         16   /* blocks of one message under way */
+#define EMX_JOBS_MAX       4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
+#define EMX_SEQ_FRAME_MAX  9216 /* longest sequenced frame; data frames may be longer */
+
+/* ---- Operations -------------------------------------------------------------------------------------------- */
+
+enum emx_op_where {
+    EMX_OP_FREE,
+    EMX_OP_BACKLOG,   /* send: waits for the connection, the window or credit */
+    EMX_OP_ANNOUNCED, /* send: rts sent, data being pulled */
+    EMX_OP_MATCHING,  /* send: synchronous eager message sent, not yet matched; or a message to ourselves */
+    EMX_OP_POSTED,    /* receive: waits for a message */
+    EMX_OP_FILLING,   /* receive: an eager message is arriving */
+    EMX_OP_PULLING,   /* receive: pulls a large message */
+    EMX_OP_DONE,      /* in the engine's list of completed operations */
+};
+
+/* A block that was asked for. */
+struct emx_block {
+    uint64_t first;   /* index of the first chunk */
+    uint64_t missing; /* bit i: chunk first+i has not arrived */
+    uint64_t asked;   /* as missing when last asked */
+    emx_time asked_ns;
+    uint32_t round;
+    bool due; /* a pull frame is to be sent */
+};
+
+/* The receiving side of a rendezvous. */
+struct emx_rndv {
+    struct emx_list wait;   /* in engine.pull_wait while it may ask for more */
+    struct emx_list due;    /* in session.pulls while a pull frame is to be sent */
+    struct emx_timer timer; /* nothing has arrived for too long */
+    struct emx_op *op;
+    uint32_t sender_op;
+    uint16_t chunk_bytes;
+    uint16_t backoff;
+    uint64_t want_bytes; /* the message, or what fits the receive buffer */
+    uint64_t chunks;     /* of want_bytes */
+    uint64_t next_chunk; /* first that was never asked for */
+    uint64_t got_chunks;
+    emx_time last_ns; /* when something last arrived */
+    unsigned active;
+    struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
+};
+
+struct emx_op {
+    struct emx_posted match;   /* receives; first member */
+    struct emx_list link;      /* in a backlog or the completed list */
+    struct emx_list peer_link; /* in peer.ops while it depends on that peer */
+    struct ethmx_data data;
+    ethmx_done_fn done;
+    void *arg;
+    struct emx_peer *peer; /* sends: to; receives: from, once known */
+    struct emx_rndv *rndv; /* receives by rendezvous */
+    uint8_t where;         /* enum emx_op_where */
+    bool is_send, is_am, sync;
+    bool eager;        /* sends: credit was taken, frames are being made */
+    bool counted_wait; /* sends: counted in session.awaits */
+    uint16_t am_header_bytes;
+    uint16_t chunk_bytes; /* announced */
+    uint32_t id;          /* in the engine's table; 0: none */
+    int status;
+    uint64_t bits;      /* of the message */
+    size_t len_bytes;   /* result */
+    size_t msg_bytes;   /* result; sends: total to send without header */
+    size_t sent_bytes;  /* eager progress, header included */
+    uint8_t *am_header; /* owned copy */
+};
+
+/* A message that no receive has taken yet, or an active message on its way to its handler. */
+struct emx_arrival {
+    struct emx_arrived match;    /* first member */
+    struct emx_list am_link;     /* in engine.am or engine.am_deferred */
+    struct emx_session *session; /* NULL: from ourselves */
+    struct emx_op *local;        /* from ourselves: the sender's operation, when it waits for us */
+    uint8_t *buf;                /* eager: header and data; rts: header */
+    uint32_t sender_op;
+    uint32_t cost;        /* credit that it holds */
+    uint64_t total_bytes; /* data, without header */
+    uint64_t got_bytes;   /* eager: header and data that have arrived */
+    uint16_t am_header_bytes;
+    uint16_t chunk_bytes;
+    bool is_rts, is_am, sync, whole, in_match;
+    uint8_t small[56]; /* buf of short ones */
+};
+
+/* ---- Sessions ----------------------------------------------------------------------------------------------- */
+
+/* A sequenced frame, kept until acknowledged. */
+struct emx_txbuf {
+    struct emx_list link; /* session.control or session.unacked */
+    emx_time sent_ns;     /* 0: not yet */
+    uint32_t seq;
+    uint16_t len_bytes;
+    uint16_t tries;
+    bool early; /* acknowledged before its turn */
+    bool lost;  /* to be sent again */
+    bool big;   /* which pool */
+    uint8_t frame[] __attribute__((aligned(8)));
+};
+
+/* A sequenced frame that arrived before its turn. */
+struct emx_rxbuf {
+    struct emx_list link;
+    uint32_t seq;
+    uint32_t len_bytes;
+    uint8_t frame[];
+};
+
+/* Chunks of a message that the peer has asked for. */
+struct emx_job {
+    struct emx_list link;
+    struct emx_op *op;
+    uint64_t first, wanted;
+    uint32_t rop, round;
+};
+
+enum emx_state {
+    EMX_S_ROUTES,     /* wants routes */
+    EMX_S_CONNECTING, /* hellos are out */
+    EMX_S_CONNECTED,
+    EMX_S_DEAD,   /* unreachable or silent for too long */
+    EMX_S_CLOSED, /* said goodbye */
+};
+
+/* The ways to a peer and the handshake's state. Kept when connected: a repeated hello wants its answer. */
+struct emx_connect {
+    struct emx_route route[EMX_ROUTES_MAX];
+    unsigned count, current;
+    emx_time give_up_ns; /* on the current route */
+    emx_time retry_ns;
+    emx_time wait_ns; /* between tries, doubling */
+    bool got[2];      /* welcomes: small, full */
+    bool due[2];      /* hellos to send */
+    char why[160];    /* of the routes that failed */
+};
+
+struct emx_welcome {
+    bool due;
+    uint8_t link;         /* the hello came from */
+    uint16_t frame_bytes; /* its length, which the answer shall have */
+    uint32_t probe;
+};
+
+/* Smoothed time of an answer (RFC 6298). */
+struct emx_rtt {
+    emx_time smooth_ns, var_ns; /* smooth 0: not measured */
+    emx_time rto_ns;
+};
+
+struct emx_session {
+    struct emx_engine *e;
+    struct emx_peer *peer;
+    struct emx_list ready;     /* in engine.ready[link] while there may be something to send */
+    struct emx_list welcoming; /* in engine.welcoming[link] while welcomes are due there */
+    struct emx_connect *connect;
+    struct emx_wire_addr to;
+    uint8_t link;
+    uint8_t state; /* enum emx_state */
+    uint16_t frame_bytes;
+    uint16_t peer_window;
+
+    /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
+    uint32_t tx_next, tx_acked;
+    struct emx_list unacked;
+    struct emx_list *send_next; /* &unacked: all sent */
+    unsigned flying;            /* sent, not acknowledged, not lost */
+    unsigned lost;
+    struct emx_list control; /* built, no sequence number yet */
+    struct emx_list backlog; /* sends */
+    struct emx_cc cc;
+    struct emx_rtt rtt;
+    emx_time rto_from_ns; /* when the clock of the resend timer started; 0: stopped */
+    unsigned backoff;
+    uint32_t recover; /* one window reduction per round trip */
+
+    /* receiving */
+    uint32_t rx_next;
+    uint64_t rx_early; /* bit i: rx_next+1+i is held */
+    struct emx_list held;
+    unsigned held_count;
+    unsigned unacked_rx; /* sequenced frames since the last acknowledgement */
+    emx_time ack_at_ns;  /* when one must go; 0: none owed */
+    bool ack_now;
+    bool ping_due, pong_due, swallow;
+    uint8_t byes_due;
+    struct emx_op *rx_op;           /* the eager message under way goes to this receive, */
+    struct emx_arrival *rx_arrival; /* or here; */
+    uint32_t rx_got, rx_total;      /* its header and data; swallow: nowhere */
+
+    /* credit */
+    uint32_t credit_used, credit_limit; /* ours to spend, mod 2^32 */
+    uint32_t rx_charged;                /* eager bytes received in all, mod 2^32 */
+    uint32_t rx_released;               /* of these, no longer held */
+    uint32_t share;                     /* the peer may have this much unreleased */
+    uint32_t announced;                 /* limit last told */
+
+    /* large messages */
+    struct emx_list jobs; /* asked of us */
+    unsigned job_count;
+    struct emx_list pulls;    /* rndv.due: pull frames to send */
+    struct emx_rtt block_rtt; /* from asking for a block until it is whole */
+
+    /* life */
+    struct emx_timer timer;
+    emx_time heard_ns;
+    emx_time asked_ns;             /* first frame since then that wants an answer; 0: none */
+    unsigned awaits;               /* sends that wait for the peer's program */
+    struct emx_welcome welcome[2]; /* small, full */
+    uint32_t probe;                /* number of the current route's hellos */
+};
+
+struct emx_peer {
+    struct emx_peer *next_hash;
+    uint32_t id, cookie;
+    void *user;
+    struct emx_engine *e;
+    struct emx_session *session;
+    struct emx_list ops;   /* operations that fail when the peer does */
+    struct emx_list event; /* in engine.want_routes */
+    unsigned posted;       /* receives from it alone */
+    uint16_t addr_bytes;
+    uint8_t addr[];
+};
+
+struct emx_event_node {
+    struct emx_list link;
+    struct emx_event event;
+};
+
+/* What a timer is in. */
+enum emx_timer_kind { EMX_TIMER_TICK, EMX_TIMER_SESSION, EMX_TIMER_RNDV };
+
+/* ---- Engine ------------------------------------------------------------------------------------------------- */
+
+struct emx_op_slot {
+    struct emx_op *op;
+    uint32_t next_free;
+    uint32_t generation;
+};
+
+/* Room for what precedes the data in a frame that is built at the last moment. */
+struct emx_scratch {
+    uint8_t b[sizeof(struct emx_frame) + 32];
+};
+
+struct emx_engine {
+    const struct emx_config *cfg;
+    struct emx_stats *stats;
+    struct emx_alloc alloc; /* counts, then asks the caller's */
+    const struct emx_alloc *outer;
+    size_t memory_bytes;
+    struct emx_address self;
+    uint8_t self_addr[ETHMX_ADDRESS_MAX];
+    size_t self_addr_bytes;
+    uint8_t *hello_body; /* own address and zeros, as long as the longest frame */
+    struct emx_rng rng;
+    bool closing;
+
+    struct emx_match match;
+    unsigned posted_any; /* receives from anybody */
+    struct emx_pool ops, arrivals, small_txbufs, big_txbufs, jobs, rndvs;
+
+    struct emx_peer **peers; /* hash by id */
+    unsigned peer_mask, peer_count;
+    struct emx_peer *last_peer; /* of the last frame */
+
+    struct emx_op_slot *slots;
+    uint32_t slot_count, slot_free; /* index of a free one; 0: none (slot 0 is not used) */
+
+    struct emx_heap timers;
+    unsigned timer_reserve;
+    struct emx_timer tick; /* looks after peers that somebody waits for */
+    struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
+    unsigned link_peers[EMX_ENGINE_LINKS];
+
+    uint64_t pulling_bytes; /* asked for, not arrived */
+    struct emx_list pull_wait;
+
+    struct emx_list completed, events, want_routes, am, am_deferred;
+    struct emx_list unreleased; /* arrivals whose senders could not be told yet for want of memory */
+    size_t seq_frame_bytes;     /* longest sequenced frame */
+
+    struct emx_scratch scratch[EMX_WIRE_BATCH];
+    uint8_t *stage;             /* scattered data on its way out, EMX_WIRE_BATCH frames */
+    struct emx_address decoded; /* what emx_peer_address() returned last */
+};
+
+#define emx_count(e, name)  ((e)->stats->name++)
+#define emx_add(e, name, n) ((e)->stats->name += (n))
+
+static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
+{
+    return (struct emx_frame *)b->frame;
+}
+
+static inline bool emx_seq_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* peer.c */
+struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id);
+void emx_peer_fail(struct emx_peer *p, int status); /* completes all its operations */
+void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
+                    ...) __attribute__((format(printf, 5, 6)));
+
+/* session.c */
+struct emx_session *emx_session_start(struct emx_peer *p, emx_time now); /* NULL: no memory */
+void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now);
+void emx_session_free(struct emx_session *s);
+void emx_session_ready(struct emx_session *s);            /* there may be something to send */
+void emx_session_arm(struct emx_session *s, emx_time at); /* look at the session at this time, or earlier */
+void emx_session_expire(struct emx_session *s, emx_time now);
+void emx_session_asked(struct emx_session *s, emx_time now); /* a frame went out that wants an answer */
+void emx_session_heard(struct emx_session *s, emx_time now);
+
+/* connect.c: the handshake */
+enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8_t *data, emx_time now);
+enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data);
+emx_time emx_connect_deadline(const struct emx_session *s);
+void emx_connect_expire(struct emx_session *s, emx_time now);
+bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
+bool emx_connect_output_welcome(struct emx_session *s, unsigned link, struct emx_txframe *f,
+                                struct emx_scratch *scratch);
+bool emx_connect_reachable(const struct emx_session *s); /* frames may be sent: a route is being tried or proven */
+
+/* rtt.c */
+void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg);
+void emx_rtt_sample(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg);
+emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const struct emx_config *cfg);
+
+/* reltx.c: sequenced frames out */
+struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes); /* a buffer with type-independent header */
+void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b);
+unsigned emx_reltx_room(const struct emx_session *s);               /* frames the window takes */
+void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);    /* into the window: gets its number */
+void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b); /* when there is room */
+void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
+struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NULL: none may go */
+void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
+emx_time emx_reltx_deadline(const struct emx_session *s);
+void emx_reltx_expire(struct emx_session *s, emx_time now);
+void emx_reltx_fini(struct emx_session *s);
+
+/* relrx.c: sequenced frames in */
+enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_relrx_acked(struct emx_session *s); /* a frame with our ack went out */
+void emx_relrx_fini(struct emx_session *s);
+
+/* credit.c: bounded unexpected memory */
+static inline uint32_t emx_eager_cost(uint64_t total_bytes)
+{
+    return (uint32_t)total_bytes + EMX_EAGER_OVERHEAD;
+}
+void emx_credit_open(struct emx_session *s);
+void emx_credit_close(struct emx_session *s);
+bool emx_credit_take(struct emx_session *s, uint32_t cost);   /* sender: true: send eagerly */
+void emx_credit_heard(struct emx_session *s, uint32_t limit); /* sender: told by a frame */
+bool emx_credit_charge(struct emx_session *s, uint32_t cost); /* receiver: false: the peer overdrew */
+void emx_credit_release(struct emx_session *s, uint32_t cost);
+void emx_credit_starved(struct emx_session *s);
+uint32_t emx_credit_limit(const struct emx_session *s);
+
+/* eager.c, rndv.c, self.c: message classes. input_* return EMX_ACCEPTED or the reason for dropping; DROP_MEMORY means
+ * "not now, send it again". */
+struct emx_eager_source { /* what an eager message is made from */
+    const struct ethmx_data *data;
+    const uint8_t *am_header;
+    uint32_t total_bytes; /* header and data */
+    uint16_t am_header_bytes;
+    uint16_t flags;
+    uint32_t op;
+    uint64_t bits;
+};
+bool emx_eager_whole(struct emx_session *s, const struct emx_eager_source *m, unsigned frames); /* false: no memory */
+unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
+bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
+enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data, emx_time now);
+/* A receive takes an arrived eager message; frees it. NO_MEMORY: nothing has happened. */
+int emx_eager_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op);
+int emx_eager_matched(struct emx_session *s, uint32_t sender_op); /* tells a synchronous sender; 0 or NO_MEMORY */
+
+bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved); /* false: no memory */
+enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now);
+/* A receive takes an announced message; frees the arrival. NO_MEMORY: nothing has happened. */
+int emx_rndv_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op, emx_time now);
+int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op); /* fin without pulling */
+bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
+bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
+void emx_rndv_more(struct emx_engine *e, emx_time now); /* hands out the pull window */
+void emx_rndv_expire(struct emx_rndv *r, emx_time now);
+void emx_rndv_drop(struct emx_engine *e, struct emx_op *op); /* gives up a pull */
+void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op /* NULL: all */);
+
+int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
+void emx_self_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op);
+
+/* op.c */
+struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */
+struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
+void emx_op_depend(struct emx_op *op, struct emx_peer *p); /* fails when the peer does */
+struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_session *s);
+bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
+bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */
+void emx_op_drop_id(struct emx_engine *e, struct emx_op *op);
+void emx_op_await(struct emx_op *op); /* a send waits for the peer's program */
+void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
+void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* status by length */
+void emx_op_recycle(struct emx_engine *e, struct emx_op *op);
+struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p); /* a message arrived */
+
+/* arrival.c */
+struct emx_arrival *emx_arrival_new(struct emx_engine *e, struct emx_session *s, size_t buf_bytes); /* NULL: memory */
+void emx_arrival_free(struct emx_engine *e, struct emx_arrival *a);
+void emx_arrival_queue(struct emx_engine *e, struct emx_arrival *a, struct emx_peer *p, uint64_t bits); /* unexpected */
+void emx_arrival_take(struct emx_engine *e, struct emx_arrival *a);   /* out of matching */
+bool emx_arrival_lost(const struct emx_arrival *a);                   /* its sender is gone and took the rest along */
+void emx_arrival_am(struct emx_engine *e, struct emx_arrival *a);     /* ready for its handler */
+int emx_arrival_release(struct emx_engine *e, struct emx_arrival *a); /* unread; NO_MEMORY: still there */
+
+/* engine.c */
+void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h, enum emx_frame_type type,
+                     size_t body_bytes);                           /* all but seq, ack, credit, check */
+void emx_engine_stamp(struct emx_session *s, struct emx_frame *h); /* ack and credit */
+void emx_engine_tick_arm(struct emx_engine *e, emx_time now);      /* somebody waits */
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Receiving reliably. Sequenced frames are handled once and in order; those that arrive early are held (copied) within
+ * the window. An acknowledgement rides on any frame to the peer; one goes alone after ack_every frames, after
+ * ack_delay, at once when a frame arrives early or twice (the sender may be missing something), or when credit came
+ * free.
+ */
+#include "proto/impl.h"
+
+typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, emx_time now);
+
+static const input_fn sequenced[EMX_F_COUNT] = {
+    [EMX_F_eager] = emx_eager_input,  [EMX_F_more] = emx_eager_input_more,       [EMX_F_rts] = emx_rndv_input_rts,
+    [EMX_F_fin] = emx_rndv_input_fin, [EMX_F_matched] = emx_eager_input_matched,
+};
+
+static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    enum emx_drop why = sequenced[((const struct emx_frame *)data)->type](s, data, now);
+
+    if (why == EMX_ACCEPTED) {
+        s->rx_next++;
+        s->unacked_rx++;
+    }
+    return why;
+}
+
+/* rx_early follows the held list after any change. */
+static void map_held(struct emx_session *s)
+{
+    s->rx_early = 0;
+    emx_list_each(l, &s->held)
+    {
+        uint32_t bit = emx_list_entry(l, struct emx_rxbuf, link)->seq - s->rx_next - 1;
+
+        if (bit < 64)
+            s->rx_early |= UINT64_C(1) << bit;
+    }
+}
+
+static void drop_held(struct emx_session *s, struct emx_rxbuf *b)
+{
+    emx_list_del(&b->link);
+    s->held_count--;
+    emx_alloc_put(&s->e->alloc, b);
+}
+
+/* Handles what was held and now has its turn. */
+static void handle_held(struct emx_session *s, emx_time now)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&s->held))) {
+        struct emx_rxbuf *b = emx_list_entry(l, struct emx_rxbuf, link);
+        enum emx_drop why;
+
+        if (b->seq != s->rx_next)
+            break;
+        why = handle(s, b->frame, now);
+        if (why != EMX_ACCEPTED)
+            emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be sent again */
+        drop_held(s, b);
+        if (why != EMX_ACCEPTED)
+            break;
+    }
+    map_held(s);
+}
+
+static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
+{
+    const struct emx_frame *h = (const void *)data;
+    size_t len_bytes = sizeof(*h) + h->body_bytes;
+    struct emx_list *pos = s->held.prev;
+    struct emx_rxbuf *b;
+
+    while (pos != &s->held && emx_seq_before(h->seq, emx_list_entry(pos, struct emx_rxbuf, link)->seq))
+        pos = pos->prev;
+    if (pos != &s->held && emx_list_entry(pos, struct emx_rxbuf, link)->seq == h->seq)
+        return EMX_DROP_DUPLICATE;
+    b = emx_alloc_get(&s->e->alloc, sizeof(*b) + len_bytes);
+    if (!b)
+        return EMX_DROP_MEMORY;
+    b->seq = h->seq;
+    b->len_bytes = (uint32_t)len_bytes;
+    memcpy(b->frame, data, len_bytes);
+    emx_list_insert(pos->next, &b->link);
+    s->held_count++;
+    map_held(s);
+    emx_count(s->e, frames_held);
+    return EMX_ACCEPTED;
+}
+
+static void owe_ack(struct emx_session *s, emx_time now)
+{
+    const struct emx_config *cfg = s->e->cfg;
+
+    if (s->unacked_rx >= cfg->p_ack_every || s->unacked_rx > cfg->p_window / 4 || s->held_count || !cfg->p_ack_delay) {
+        s->ack_now = true;
+        emx_session_ready(s);
+    } else if (!s->ack_at_ns) {
+        s->ack_at_ns = now + cfg->p_ack_delay;
+        emx_session_arm(s, s->ack_at_ns);
+    }
+}
+
+enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    int32_t ahead = (int32_t)(h->seq - s->rx_next);
+    enum emx_drop why;
+
+    if (ahead == 0) {
+        why = handle(s, data, now);
+        if (why == EMX_ACCEPTED && s->held_count)
+            handle_held(s, now);
+    } else if (ahead < 0) {
+        why = EMX_DROP_DUPLICATE;
+    } else if ((uint32_t)ahead > s->e->cfg->p_window) {
+        why = EMX_DROP_WINDOW;
+    } else {
+        why = hold(s, data);
+    }
+    if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
+        s->ack_now = true;
+        emx_session_ready(s);
+    } else if (why == EMX_ACCEPTED) {
+        owe_ack(s, now);
+    }
+    return why;
+}
+
+void emx_relrx_acked(struct emx_session *s)
+{
+    s->unacked_rx = 0;
+    s->ack_at_ns = 0;
+    s->ack_now = false;
+}
+
+void emx_relrx_fini(struct emx_session *s)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&s->held)))
+        drop_held(s, emx_list_entry(l, struct emx_rxbuf, link));
+    s->rx_early = 0;
+    emx_relrx_acked(s);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sending reliably. Sequenced frames get consecutive numbers when they enter the window (session.unacked), leave as
+ * congestion control allows, and stay until acknowledged. A frame is sent again
+ *  - when later ones were acknowledged early: it was overtaken by two frames, or a round trip has passed (after RACK,
+ *    RFC 8985, simplified: Ethernet seldom reorders, and a frame sent twice does no harm);
+ *  - when nothing was acknowledged for the resend time-out, which doubles each time. Then all of the window counts as
+ *    lost and congestion control lets one frame go at a time, so that a receiver that merely was busy gets one probe,
+ *    not the window again.
+ */
+#include "proto/impl.h"
+
+#define OVERTAKEN 2
+
+struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
+{
+    bool big = sizeof(struct emx_txbuf) + len_bytes > e->small_txbufs.object_bytes;
+    struct emx_txbuf *b = emx_pool_get(big ? &e->big_txbufs : &e->small_txbufs);
+
+    if (!b)
+        return NULL;
+    emx_list_init(&b->link);
+    b->len_bytes = (uint16_t)len_bytes;
+    b->tries = 0;
+    b->early = b->lost = false;
+    b->big = big;
+    return b;
+}
+
+void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b)
+{
+    emx_pool_put(b->big ? &e->big_txbufs : &e->small_txbufs, b);
+}
+
+unsigned emx_reltx_room(const struct emx_session *s)
+{
+    unsigned used = s->tx_next - s->tx_acked;
+
+    return used < s->peer_window ? s->peer_window - used : 0;
+}
+
+void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b)
+{
+    b->seq = s->tx_next++;
+    emx_txbuf_frame(b)->seq = b->seq;
+    emx_list_append(&s->unacked, &b->link);
+    if (s->send_next == &s->unacked)
+        s->send_next = &b->link;
+    emx_session_ready(s);
+}
+
+void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b)
+{
+    emx_list_append(&s->control, &b->link);
+    emx_session_ready(s);
+}
+
+static struct emx_txbuf *first_lost(const struct emx_session *s)
+{
+    emx_list_each(l, &s->unacked)
+    {
+        struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+        if (b->lost)
+            return b;
+    }
+    return NULL;
+}
+
+struct emx_txbuf *emx_reltx_next(struct emx_session *s)
+{
+    if (s->flying && s->flying >= s->cc.cwnd_frames)
+        return NULL;
+    if (s->lost)
+        return first_lost(s);
+    if (s->send_next == &s->unacked)
+        return NULL;
+    return emx_list_entry(s->send_next, struct emx_txbuf, link);
+}
+
+void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
+{
+    if (b->lost) {
+        b->lost = false;
+        s->lost--;
+        emx_count(s->e, frames_resent);
+    } else {
+        s->send_next = b->link.next;
+    }
+    b->sent_ns = now;
+    if (b->tries < UINT16_MAX)
+        b->tries++;
+    s->flying++;
+    if (!s->rto_from_ns)
+        s->rto_from_ns = now;
+    emx_session_arm(s, emx_reltx_deadline(s));
+    emx_session_asked(s, now);
+}
+
+/* b leaves the state it is in as seen by the counts. */
+static void settle(struct emx_session *s, struct emx_txbuf *b)
+{
+    if (b->lost) {
+        b->lost = false;
+        s->lost--;
+    } else if (!b->early) {
+        s->flying--;
+    }
+}
+
+static uint32_t next_unsent(const struct emx_session *s)
+{
+    if (s->send_next == &s->unacked)
+        return s->tx_next;
+    return emx_list_entry(s->send_next, struct emx_txbuf, link)->seq;
+}
+
+/* Frees what was acknowledged in order; returns how many frames that were not acknowledged early. */
+static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
+{
+    unsigned acked = 0;
+    emx_time sent_once_ns = EMX_NEVER;
+
+    while (s->tx_acked != ack) {
+        struct emx_txbuf *b = emx_list_entry(s->unacked.next, struct emx_txbuf, link);
+
+        acked += !b->early;
+        sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
+        settle(s, b);
+        emx_list_del(&b->link);
+        emx_reltx_put(s->e, b);
+        s->tx_acked++;
+    }
+    if (sent_once_ns != EMX_NEVER)
+        emx_rtt_sample(&s->rtt, now - sent_once_ns, s->e->cfg);
+    return acked;
+}
+
+/* Marks what was acknowledged early; returns the last such frame, or NULL. */
+static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsigned *acked_p)
+{
+    struct emx_txbuf *last = NULL;
+
+    emx_list_each(l, &s->unacked)
+    {
+        struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+        uint32_t bit = b->seq - s->tx_acked - 1;
+
+        if (!b->tries || (bit >= 64 && b->seq != s->tx_acked))
+            break;
+        if (b->seq == s->tx_acked || !(early >> bit & 1))
+            continue;
+        last = b;
+        if (b->early)
+            continue;
+        settle(s, b);
+        b->early = true;
+        ++*acked_p;
+    }
+    return last;
+}
+
+/* Frames that were sent before `last` and still are not there although it is. */
+static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint64_t early, emx_time now)
+{
+    unsigned beyond = (unsigned)__builtin_popcountll(early);
+    bool any = false;
+
+    emx_list_each(l, &s->unacked)
+    {
+        struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+        if (b == last)
+            break;
+        if (b->early) {
+            beyond--;
+            continue;
+        }
+        if (b->lost || b->sent_ns > last->sent_ns || (b->tries > 1 && b->sent_ns == last->sent_ns))
+            continue;
+        if (beyond < OVERTAKEN && now - b->sent_ns < s->rtt.smooth_ns)
+            continue;
+        b->lost = true;
+        s->lost++;
+        s->flying--;
+        any = true;
+        emx_count(s->e, resent_gap);
+    }
+    if (any && !emx_seq_before(s->tx_acked, s->recover)) {
+        emx_cc_gap(&s->cc);
+        s->recover = next_unsent(s);
+    }
+}
+
+void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
+{
+    unsigned acked = 0;
+    struct emx_txbuf *last;
+
+    if (emx_seq_before(ack, s->tx_acked) || emx_seq_before(next_unsent(s), ack))
+        return;
+    if (ack != s->tx_acked)
+        acked = ack_in_order(s, ack, now);
+    if (early && (last = ack_early(s, early, &acked)))
+        find_gaps(s, last, early, now);
+    if (!acked && !s->lost)
+        return;
+    if (acked) {
+        emx_cc_acked(&s->cc, acked);
+        s->backoff = 0;
+        s->rto_from_ns = next_unsent(s) == s->tx_acked ? 0 : now;
+        if (s->rto_from_ns)
+            emx_session_arm(s, emx_reltx_deadline(s));
+    }
+    emx_session_ready(s);
+}
+
+emx_time emx_reltx_deadline(const struct emx_session *s)
+{
+    if (!s->rto_from_ns)
+        return EMX_NEVER;
+    return s->rto_from_ns + emx_rtt_backed_off(&s->rtt, s->backoff, s->e->cfg);
+}
+
+void emx_reltx_expire(struct emx_session *s, emx_time now)
+{
+    if (now < emx_reltx_deadline(s))
+        return;
+    emx_list_each(l, &s->unacked)
+    {
+        struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+        if (l == s->send_next)
+            break;
+        if (b->early || b->lost)
+            continue;
+        b->lost = true;
+        s->lost++;
+        s->flying--;
+    }
+    emx_count(s->e, resent_timeout);
+    emx_cc_timeout(&s->cc);
+    s->recover = next_unsent(s);
+    s->backoff++;
+    s->rto_from_ns = now;
+    emx_session_ready(s);
+}
+
+static void put_all(struct emx_engine *e, struct emx_list *list)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_pop(list)))
+        emx_reltx_put(e, emx_list_entry(l, struct emx_txbuf, link));
+}
+
+void emx_reltx_fini(struct emx_session *s)
+{
+    put_all(s->e, &s->unacked);
+    put_all(s->e, &s->control);
+    s->send_next = &s->unacked;
+    s->flying = s->lost = 0;
+    s->tx_acked = s->tx_next;
+    s->rto_from_ns = 0;
+}

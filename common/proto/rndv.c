@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rendezvous: large messages, pulled by the receiver.
+ *
+ * The sender announces the message (rts, sequenced). When a receive has matched, the receiver asks for blocks of up to
+ * pull_frames chunks (pull), several at a time; the sender answers each wanted chunk with a data frame straight from
+ * the user's memory, and the receiver puts it straight into the user's buffer. When all is there the receiver says so
+ * (fin, sequenced) and the send is complete.
+ *
+ * pull and data have no sequence numbers: the receiver alone knows what is missing and asks again for just that, as
+ * Open-MX's receivers do. A block's missing chunks are asked for again when
+ *  - the last chunk of its latest request has arrived without them,
+ *  - a block that was asked for later sends chunks (frames keep their order on Ethernet, mostly), or
+ *  - nothing of the message has arrived for a time-out, measured from how long blocks take.
+ * Chunks that come twice are recognised by the block's map and dropped.
+ *
+ * All blocks asked for and not arrived stay below pull_window, over all peers, handed out in turn to the messages that
+ * want more. So many senders to one receiver share what its link takes instead of overflowing it, as in Homa
+ * (Montazeri et al., SIGCOMM 2018).
+ */
+#include "proto/impl.h"
+
+/* ---- Sender: announcing, and the end ---- */
+
+static uint16_t chunk_limit(const struct emx_session *s)
+{
+    return (uint16_t)((s->frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_data)) & ~(size_t)7);
+}
+
+bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
+{
+    struct emx_engine *e = s->e;
+    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes;
+    struct emx_txbuf *b;
+    struct emx_frame *h;
+    struct emx_f_rts *t;
+
+    if (!emx_op_take_id(e, op) || !(b = emx_reltx_get(e, sizeof(*h) + body)))
+        return false;
+    op->chunk_bytes = chunk_limit(s);
+    h = emx_txbuf_frame(b);
+    emx_engine_head(e, s->peer, h, EMX_F_rts, body);
+    t = (struct emx_f_rts *)(h + 1);
+    *t = (struct emx_f_rts){.bits = op->bits,
+                            .total_bytes = op->msg_bytes,
+                            .op = op->id,
+                            .am_header_bytes = op->am_header_bytes,
+                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0),
+                            .chunk_bytes = op->chunk_bytes};
+    if (op->am_header_bytes)
+        memcpy(t + 1, op->am_header, op->am_header_bytes);
+    op->where = EMX_OP_ANNOUNCED;
+    emx_op_await(op);
+    emx_reltx_push(s, b);
+    return true;
+}
+
+enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_fin *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+
+    (void)now;
+    if (op && op->is_send && op->where == EMX_OP_ANNOUNCED) {
+        emx_rndv_forget_jobs(s, op);
+        emx_op_complete(s->e, op, ETHMX_OK);
+    }
+    return EMX_ACCEPTED;
+}
+
+/* ---- Sender: answering pulls ---- */
+
+static uint64_t chunk_count(uint64_t bytes, uint16_t chunk_bytes)
+{
+    return (bytes + chunk_bytes - 1) / chunk_bytes;
+}
+
+static unsigned highest_bit(uint64_t map)
+{
+    return 63u - (unsigned)__builtin_clzll(map);
+}
+
+/* The queued job for the same block, which a repeated pull only extends. */
+static struct emx_job *find_job(struct emx_session *s, const struct emx_op *op, uint64_t first)
+{
+    emx_list_each(l, &s->jobs)
+    {
+        struct emx_job *j = emx_list_entry(l, struct emx_job, link);
+
+        if (j->op == op && j->first == first)
+            return j;
+    }
+    return NULL;
+}
+
+static void drop_job(struct emx_session *s, struct emx_job *j)
+{
+    emx_list_del(&j->link);
+    s->job_count--;
+    emx_pool_put(&s->e->jobs, j);
+}
+
+void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op)
+{
+    emx_list_each_safe(l, next, &s->jobs)
+    {
+        struct emx_job *j = emx_list_entry(l, struct emx_job, link);
+
+        if (!op || j->op == op)
+            drop_job(s, j);
+    }
+}
+
+enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+    struct emx_job *j;
+    uint64_t chunks;
+
+    (void)now;
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
+        return EMX_DROP_STALE;
+    chunks = chunk_count(op->msg_bytes, op->chunk_bytes);
+    if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
+        return EMX_DROP_MALFORMED;
+    j = f->round ? find_job(s, op, f->first) : NULL;
+    if (j) {
+        j->wanted |= f->wanted;
+        j->round = f->round;
+        return EMX_ACCEPTED;
+    }
+    if (s->job_count >= EMX_JOBS_MAX || !(j = emx_pool_get(&s->e->jobs)))
+        return EMX_DROP_MEMORY;
+    *j = (struct emx_job){.op = op, .first = f->first, .wanted = f->wanted, .rop = f->rop, .round = f->round};
+    emx_list_append(&s->jobs, &j->link);
+    s->job_count++;
+    emx_session_ready(s);
+    return EMX_ACCEPTED;
+}
+
+/* Where the i-th frame of a batch gathers scattered data; NULL: no memory. */
+static uint8_t *stage(struct emx_engine *e, unsigned i)
+{
+    if (!e->stage)
+        e->stage = emx_alloc_get(&e->alloc, (size_t)EMX_WIRE_BATCH * EMX_FRAME_MAX);
+    return e->stage ? e->stage + i * (size_t)EMX_FRAME_MAX : NULL;
+}
+
+/* Where n bytes at offset of the message lie, gathered if need be. */
+static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
+{
+    const void *piece = emx_data_piece(&op->data, offset, n);
+    uint8_t *gathered;
+
+    if (piece || !(gathered = stage(e, i)))
+        return piece;
+    emx_data_read(&op->data, offset, gathered, n);
+    return gathered;
+}
+
+bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
+{
+    struct emx_list *l = emx_list_first(&s->jobs);
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_data *t = (void *)(h + 1);
+    struct emx_job *j;
+    uint64_t chunk, offset;
+    size_t n;
+
+    if (!l)
+        return false;
+    j = emx_list_entry(l, struct emx_job, link);
+    chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
+    offset = chunk * j->op->chunk_bytes;
+    n = j->op->msg_bytes - offset < j->op->chunk_bytes ? j->op->msg_bytes - offset : j->op->chunk_bytes;
+    f->body = body(s->e, j->op, offset, n, i);
+    if (!f->body) {
+        emx_rndv_forget_jobs(s, NULL); /* the puller asks again */
+        return false;
+    }
+    f->body_bytes = (uint16_t)n;
+    f->to = &s->to;
+    f->head = h;
+    f->head_bytes = sizeof(*h) + sizeof(*t);
+    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk = chunk};
+    emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
+    emx_engine_stamp(s, h);
+    emx_frame_seal(h, f->head_bytes, f->body, n, s->e->cfg->p_checksum);
+    j->wanted &= j->wanted - 1;
+    if (!j->wanted)
+        drop_job(s, j);
+    return true;
+}
+
+/* ---- Receiver: beginning and end ---- */
+
+static struct emx_txbuf *make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes)
+{
+    struct emx_txbuf *b = emx_reltx_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_fin));
+    struct emx_frame *h;
+
+    if (!b)
+        return NULL;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(s->e, s->peer, h, EMX_F_fin, sizeof(struct emx_f_fin));
+    *(struct emx_f_fin *)(h + 1) = (struct emx_f_fin){.op = sender_op, .pulled_bytes = pulled_bytes};
+    return b;
+}
+
+int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
+{
+    struct emx_txbuf *b = make_fin(s, sender_op, 0);
+
+    if (!b)
+        return ETHMX_ERR_NO_MEMORY;
+    emx_reltx_control(s, b);
+    return ETHMX_OK;
+}
+
+static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
+{
+    emx_list_del(&r->wait);
+    emx_list_del(&r->due);
+    emx_heap_clear(&e->timers, &r->timer);
+    e->timer_reserve--;
+    emx_pool_put(&e->rndvs, r);
+}
+
+static struct emx_rndv *new_rndv(struct emx_engine *e)
+{
+    struct emx_rndv *r;
+
+    if (emx_heap_reserve(&e->timers, e->timer_reserve + 1) || !(r = emx_pool_get(&e->rndvs)))
+        return NULL;
+    e->timer_reserve++;
+    memset(r, 0, offsetof(struct emx_rndv, block));
+    emx_list_init(&r->wait);
+    emx_list_init(&r->due);
+    r->timer.kind = EMX_TIMER_RNDV;
+    return r;
+}
+
+/* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
+static bool reserve(struct emx_engine *e)
+{
+    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->small_txbufs) &&
+           !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
+}
+
+static void start(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint64_t total_bytes,
+                  uint16_t chunk_bytes, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_rndv *r;
+
+    op->msg_bytes = total_bytes;
+    if (!total_bytes || !op->data.len_bytes) {
+        emx_rndv_refuse(s, sender_op);
+        emx_op_received(e, op, total_bytes);
+        return;
+    }
+    r = new_rndv(e);
+    emx_op_take_id(e, op);
+    emx_op_depend(op, s->peer);
+    op->where = EMX_OP_PULLING;
+    op->rndv = r;
+    r->op = op;
+    r->sender_op = sender_op;
+    r->chunk_bytes = chunk_bytes;
+    r->want_bytes = total_bytes < op->data.len_bytes ? total_bytes : op->data.len_bytes;
+    r->chunks = chunk_count(r->want_bytes, chunk_bytes);
+    r->last_ns = now;
+    emx_list_append(&e->pull_wait, &r->wait);
+    emx_rndv_more(e, now);
+}
+
+static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
+{
+    bool am = f->flags & EMX_FF_AM;
+
+    if (f->am_header_bytes != body_bytes - sizeof(*f) || f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+        return false;
+    if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
+        return false;
+    return !am || f->bits < ETHMX_AM_HANDLERS;
+}
+
+static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts *f)
+{
+    struct emx_engine *e = s->e;
+    struct emx_arrival *a = emx_arrival_new(e, s, f->am_header_bytes);
+
+    if (!a)
+        return EMX_DROP_MEMORY;
+    a->is_rts = true;
+    a->is_am = f->flags & EMX_FF_AM;
+    a->sender_op = f->op;
+    a->total_bytes = f->total_bytes;
+    a->am_header_bytes = f->am_header_bytes;
+    a->chunk_bytes = f->chunk_bytes;
+    a->match.bits = f->bits;
+    if (f->am_header_bytes)
+        memcpy(a->buf, f + 1, f->am_header_bytes);
+    if (a->is_am)
+        emx_arrival_am(e, a);
+    else
+        emx_arrival_queue(e, a, s->peer, f->bits);
+    return EMX_ACCEPTED;
+}
+
+enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_rts *f = (const void *)(h + 1);
+    struct emx_engine *e = s->e;
+    struct emx_op *op;
+
+    if (!plausible(f, h->body_bytes))
+        return EMX_DROP_MALFORMED;
+    if (f->flags & EMX_FF_STARVED)
+        emx_credit_starved(s);
+    if (f->flags & EMX_FF_AM)
+        return into_arrival(s, f);
+    if (!reserve(e))
+        return EMX_DROP_MEMORY;
+    op = emx_op_match(e, f->bits, s->peer);
+    if (!op)
+        return into_arrival(s, f);
+    emx_count(e, match_posted);
+    start(s, op, f->op, f->total_bytes, f->chunk_bytes, now);
+    return EMX_ACCEPTED;
+}
+
+int emx_rndv_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op, emx_time now)
+{
+    if (!reserve(e))
+        return ETHMX_ERR_NO_MEMORY;
+    op->peer = a->match.peer;
+    start(a->session, op, a->sender_op, a->total_bytes, a->chunk_bytes, now);
+    emx_arrival_free(e, a);
+    return ETHMX_OK;
+}
+
+/* ---- Receiver: asking ---- */
+
+static void want_pull(struct emx_rndv *r, struct emx_block *b)
+{
+    struct emx_session *s = r->op->peer->session;
+
+    b->due = true;
+    if (!emx_list_linked(&r->due))
+        emx_list_append(&s->pulls, &r->due);
+    emx_session_ready(s);
+}
+
+static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    uint64_t left = r->chunks - r->next_chunk;
+
+    return left < e->cfg->p_pull_frames ? left : e->cfg->p_pull_frames;
+}
+
+static void add_block(struct emx_engine *e, struct emx_rndv *r)
+{
+    uint64_t n = block_chunks(e, r);
+    struct emx_block *b = &r->block[r->active++];
+
+    *b = (struct emx_block){.first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1};
+    r->next_chunk += n;
+    e->pulling_bytes += n * r->chunk_bytes;
+    want_pull(r, b);
+}
+
+static bool wants_more(const struct emx_rndv *r)
+{
+    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS;
+}
+
+void emx_rndv_more(struct emx_engine *e, emx_time now)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&e->pull_wait))) {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+        uint64_t bytes = block_chunks(e, r) * r->chunk_bytes;
+
+        if (e->pulling_bytes && e->pulling_bytes + bytes > e->cfg->p_pull_window)
+            return;
+        emx_list_del(&r->wait);
+        if (!r->active)
+            r->last_ns = now; /* it was not its turn: nothing was late */
+        add_block(e, r);
+        if (wants_more(r))
+            emx_list_append(&e->pull_wait, &r->wait);
+    }
+}
+
+static emx_time late_ns(const struct emx_rndv *r)
+{
+    const struct emx_session *s = r->op->peer->session;
+
+    return r->last_ns + emx_rtt_backed_off(&s->block_rtt, r->backoff, s->e->cfg);
+}
+
+/* A block to ask for, taken out of its message's due ones; NULL: none. */
+static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&s->pulls))) {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, due);
+
+        for (struct emx_block *b = r->block; b < r->block + r->active; b++)
+            if (b->due) {
+                b->due = false;
+                *r_p = r;
+                return b;
+            }
+        emx_list_del(&r->due); /* what was due has arrived meanwhile, or was the last */
+    }
+    return NULL;
+}
+
+bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_pull *t = (void *)(h + 1);
+    struct emx_rndv *r;
+    struct emx_block *b = next_due(s, &r);
+
+    if (!b)
+        return false;
+    b->asked = b->missing;
+    b->asked_ns = now;
+    *t = (struct emx_f_pull){
+        .op = r->sender_op, .rop = r->op->id, .first = b->first, .wanted = b->missing, .round = b->round};
+    emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = sizeof(*h) + sizeof(*t)};
+    emx_frame_seal(h, f->head_bytes, NULL, 0, s->e->cfg->p_checksum);
+    emx_count(s->e, pulls_sent);
+    if (t->round)
+        emx_count(s->e, pulls_resent);
+    if (!emx_timer_is_set(&r->timer))
+        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->block_rtt.rto_ns);
+    emx_session_asked(s, now);
+    return true;
+}
+
+static void ask_again(struct emx_rndv *r, struct emx_block *b)
+{
+    if (b->due)
+        return;
+    b->round++;
+    want_pull(r, b);
+}
+
+void emx_rndv_expire(struct emx_rndv *r, emx_time now)
+{
+    struct emx_session *s = r->op->peer->session;
+    struct emx_engine *e = s->e;
+
+    emx_heap_clear(&e->timers, &r->timer);
+    if (!r->active)
+        return;
+    if (now < late_ns(r)) {
+        emx_heap_set(&e->timers, &r->timer, late_ns(r));
+        return;
+    }
+    for (unsigned i = 0; i < r->active; i++)
+        ask_again(r, &r->block[i]);
+    if (r->backoff < UINT16_MAX)
+        r->backoff++;
+    r->last_ns = now;
+}
+
+void emx_rndv_drop(struct emx_engine *e, struct emx_op *op)
+{
+    struct emx_rndv *r = op->rndv;
+
+    for (unsigned i = 0; i < r->active; i++)
+        e->pulling_bytes -= (uint64_t)__builtin_popcountll(r->block[i].missing) * r->chunk_bytes;
+    op->rndv = NULL;
+    free_rndv(e, r);
+}
+
+/* ---- Receiver: data ---- */
+
+static struct emx_block *find_block(struct emx_rndv *r, uint64_t chunk)
+{
+    for (unsigned i = 0; i < r->active; i++) {
+        struct emx_block *b = &r->block[i];
+
+        if (chunk - b->first < 64 && b->missing >> (chunk - b->first) & 1)
+            return b;
+    }
+    return NULL;
+}
+
+static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint32_t round, unsigned bit)
+{
+    struct emx_block *mine = &r->block[b - r->block];
+
+    if (round != b->round || b->due)
+        return;
+    for (unsigned i = 0; i < r->active; i++)
+        if (r->block[i].asked_ns < b->asked_ns)
+            ask_again(r, &r->block[i]);
+    if (b->missing && bit == highest_bit(b->asked))
+        ask_again(r, mine);
+}
+
+static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
+{
+    if (!b->round)
+        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->e->cfg);
+    memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
+    r->active--;
+    if (wants_more(r) && !emx_list_linked(&r->wait))
+        emx_list_append(&s->e->pull_wait, &r->wait);
+}
+
+static void finish(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_engine *e = s->e;
+    struct emx_rndv *r = op->rndv;
+
+    emx_reltx_control(s, make_fin(s, r->sender_op, r->want_bytes));
+    op->rndv = NULL;
+    free_rndv(e, r);
+    emx_op_received(e, op, op->msg_bytes);
+}
+
+enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_data *f = (const void *)(h + 1);
+    size_t n = h->body_bytes - sizeof(*f);
+    struct emx_engine *e = s->e;
+    struct emx_op *op = emx_op_by_id(e, f->rop, s);
+    struct emx_rndv *r;
+    struct emx_block *b;
+    uint64_t offset, left;
+    unsigned bit;
+
+    if (!op || op->where != EMX_OP_PULLING)
+        return EMX_DROP_STALE;
+    r = op->rndv;
+    if (f->chunk >= r->chunks)
+        return EMX_DROP_MALFORMED;
+    offset = f->chunk * r->chunk_bytes;
+    left = op->msg_bytes - offset;
+    if (n != (left < r->chunk_bytes ? left : r->chunk_bytes))
+        return EMX_DROP_MALFORMED;
+    b = find_block(r, f->chunk);
+    if (!b)
+        return EMX_DROP_DUPLICATE;
+    /* The last chunk brings the fin about, which needs memory. */
+    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->small_txbufs))
+        return EMX_DROP_MEMORY;
+    emx_data_write(&op->data, offset, f + 1, n);
+    bit = (unsigned)(f->chunk - b->first);
+    b->missing &= ~(UINT64_C(1) << bit);
+    e->pulling_bytes -= r->chunk_bytes;
+    r->got_chunks++;
+    r->last_ns = now;
+    r->backoff = 0;
+    find_gaps(r, b, f->round, bit);
+    if (!b->missing)
+        end_block(s, r, b, now);
+    if (r->got_chunks == r->chunks)
+        finish(s, op);
+    if (!emx_list_empty(&e->pull_wait))
+        emx_rndv_more(e, now);
+    return EMX_ACCEPTED;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Session: the life of the connection to one peer, and its timer.
+ *
+ * Life and death. A frame that wants an answer starts the clock (asked_ns) when none is running; any frame from the
+ * peer stops it. When it has run for peer_timeout the peer is dead. So a peer that nobody asks anything cannot die,
+ * and one that is asked must show a sign of life: the engine's tick pings peers that somebody waits for.
+ *
+ * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
+ * deadlines are looked at and it is set anew.
+ */
+#include "proto/impl.h"
+
+static void init(struct emx_session *s, struct emx_peer *p, emx_time now)
+{
+    const struct emx_config *cfg = p->e->cfg;
+
+    s->e = p->e;
+    s->peer = p;
+    s->timer.kind = EMX_TIMER_SESSION;
+    s->state = EMX_S_ROUTES;
+    s->peer_window = 8; /* until told */
+    s->heard_ns = now;
+    emx_list_init(&s->ready);
+    emx_list_init(&s->welcoming);
+    emx_list_init(&s->unacked);
+    emx_list_init(&s->control);
+    emx_list_init(&s->backlog);
+    emx_list_init(&s->held);
+    emx_list_init(&s->jobs);
+    emx_list_init(&s->pulls);
+    s->send_next = &s->unacked;
+    emx_rtt_init(&s->rtt, cfg);
+    emx_rtt_init(&s->block_rtt, cfg);
+    emx_cc_init(&s->cc, (uint32_t)cfg->p_window);
+    emx_credit_open(s);
+}
+
+struct emx_session *emx_session_start(struct emx_peer *p, emx_time now)
+{
+    struct emx_engine *e = p->e;
+    struct emx_session *s;
+
+    if (emx_heap_reserve(&e->timers, e->timer_reserve + 1))
+        return NULL;
+    s = emx_alloc_get(&e->alloc, sizeof(*s));
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof(*s));
+    init(s, p, now);
+    e->timer_reserve++;
+    p->session = s;
+    emx_list_append(&e->want_routes, &p->event);
+    return s;
+}
+
+/* Gives back everything but the structure itself. */
+static void strip(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+
+    emx_reltx_fini(s);
+    emx_relrx_fini(s);
+    emx_rndv_forget_jobs(s, NULL);
+    emx_heap_clear(&e->timers, &s->timer);
+    emx_list_del(&s->ready);
+    emx_list_del(&s->welcoming);
+    emx_alloc_put(&e->alloc, s->connect);
+    s->connect = NULL;
+    s->ack_now = s->ping_due = s->pong_due = false;
+}
+
+/* A message under way will never be whole. */
+static void stop_arriving(struct emx_session *s)
+{
+    if (s->rx_arrival && s->rx_arrival->is_am)
+        emx_arrival_free(s->e, s->rx_arrival);
+    s->rx_arrival = NULL;
+    s->rx_op = NULL;
+    s->swallow = false;
+}
+
+void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    if (s->state == EMX_S_CONNECTED || s->state == EMX_S_CONNECTING)
+        e->link_peers[s->link]--;
+    if (s->state == EMX_S_CONNECTED)
+        e->stats->peers_connected--;
+    if (s->state == EMX_S_ROUTES)
+        emx_list_del(&s->peer->event);
+    emx_peer_fail(s->peer, status);
+    stop_arriving(s);
+    strip(s);
+    s->state = (uint8_t)state;
+    emx_credit_close(s);
+    emx_rndv_more(e, now);
+}
+
+void emx_session_free(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+
+    strip(s);
+    e->timer_reserve--;
+    emx_alloc_put(&e->alloc, s);
+}
+
+void emx_session_ready(struct emx_session *s)
+{
+    if (!emx_list_linked(&s->ready) && emx_connect_reachable(s))
+        emx_list_append(&s->e->ready[s->link], &s->ready);
+}
+
+void emx_session_arm(struct emx_session *s, emx_time at)
+{
+    if (at != EMX_NEVER && (!emx_timer_is_set(&s->timer) || at < s->timer.at_ns))
+        emx_heap_set(&s->e->timers, &s->timer, at);
+}
+
+static emx_time death_ns(const struct emx_session *s)
+{
+    return s->asked_ns && s->state == EMX_S_CONNECTED ? s->asked_ns + s->e->cfg->p_peer_timeout : EMX_NEVER;
+}
+
+static emx_time min_time(emx_time a, emx_time b)
+{
+    return a < b ? a : b;
+}
+
+static void arm_next(struct emx_session *s)
+{
+    emx_time at = min_time(emx_connect_deadline(s), min_time(emx_reltx_deadline(s), death_ns(s)));
+
+    if (s->ack_at_ns)
+        at = min_time(at, s->ack_at_ns);
+    emx_session_arm(s, at);
+}
+
+static void die(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_address a;
+    char err[64];
+
+    emx_address_decode(&a, s->peer->addr, s->peer->addr_bytes, err, sizeof(err));
+    emx_count(e, peers_dead);
+    emx_event_post(
+        e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
+        "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
+        "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
+        a.host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
+        s->connect ? s->connect->route[s->connect->current].name : "?");
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
+}
+
+void emx_session_expire(struct emx_session *s, emx_time now)
+{
+    emx_heap_clear(&s->e->timers, &s->timer);
+    if (now >= death_ns(s)) {
+        die(s, now);
+        return;
+    }
+    emx_connect_expire(s, now);
+    if (s->state == EMX_S_DEAD)
+        return;
+    emx_reltx_expire(s, now);
+    if (s->ack_at_ns && now >= s->ack_at_ns) {
+        s->ack_at_ns = 0;
+        s->ack_now = true;
+        emx_session_ready(s);
+    }
+    arm_next(s);
+}
+
+void emx_session_asked(struct emx_session *s, emx_time now)
+{
+    if (s->asked_ns)
+        return;
+    s->asked_ns = now;
+    emx_session_arm(s, death_ns(s));
+}
+
+void emx_session_heard(struct emx_session *s, emx_time now)
+{
+    s->heard_ns = now;
+    s->asked_ns = 0;
+}
