@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ethmx_info: what ethmx finds on this host and how it is set. Answers "which wire would I get, and why not the
+ * other?" before a job runs. The documentation's tables of parameters and counters are its output too.
+ */
+#include <ctype.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ethmx.h"
+#include "json.h"
+
+enum section {
+    SECTION_VERSION = 1,
+    SECTION_INTERFACES = 2,
+    SECTION_WIRES = 4,
+    SECTION_PARAMS = 8,
+    SECTION_COUNTERS = 16,
+    SECTION_ALL = 31,
+};
+
+enum form { FORM_TEXT, FORM_JSON, FORM_PARAMS_MD, FORM_COUNTERS_MD };
+
+struct options {
+    unsigned sections;
+    enum form form;
+};
+
+static const char usage_text[] =
+    "Usage: ethmx_info [OPTION]...\n"
+    "Shows what ethmx finds on this host and how it is set. Without options: everything.\n"
+    "\n"
+    "  -r, --release       the version of the library\n"
+    "  -i, --interfaces    network interfaces, and which are used and why\n"
+    "  -w, --wires         wires, usable or not and why\n"
+    "  -p, --params        parameters: value, who set it, default, legal values\n"
+    "  -c, --counters      counters that every endpoint keeps\n"
+    "  -a, --all           all of these\n"
+    "  -j, --json          the same for machines\n"
+    "      --params-md     docs/parameters.md\n"
+    "      --counters-md   docs/counters.md\n"
+    "  -h, --help          this text\n"
+    "  -V, --version       the version of this program\n"
+    "\n"
+    "Parameters are set by environment variables: eager_max by ETHMX_EAGER_MAX.\n"
+    "Exit code: 0; 1 when ethmx is set wrongly (the message says how); 2 for wrong usage.\n";
+
+/* ---- Text ------------------------------------------------------------------------------------------------- */
+
+/* Prints text in lines of at most 100 columns, each after indent blanks. */
+static void print_wrapped(const char *text, unsigned indent)
+{
+    unsigned column = 0;
+
+    while (*text) {
+        unsigned word = (unsigned)strcspn(text, " ");
+
+        if (column && indent + column + 1 + word > 100) {
+            putchar('\n');
+            column = 0;
+        }
+        column += (unsigned)(column ? printf(" %.*s", (int)word, text)
+                                    : printf("%*s%.*s", (int)indent, "", (int)word, text) - (int)indent);
+        text += word;
+        text += strspn(text, " ");
+    }
+    putchar('\n');
+}
+
+/* The environment variable of a parameter. */
+static const char *variable(const char *name, char *text, size_t text_len_bytes)
+{
+    size_t i;
+
+    snprintf(text, text_len_bytes, "ETHMX_%s", name);
+    for (i = 0; text[i]; i++)
+        text[i] = (char)toupper((unsigned char)text[i]);
+    return text;
+}
+
+static void text_interface(void *arg, const struct ethmx_interface_info *i)
+{
+    unsigned *count = arg;
+
+    ++*count;
+    printf("  %-15s %-18s %-17s mtu %-5u %-4s %s\n", i->name, *i->ipv4 ? i->ipv4 : "no address",
+           *i->mac ? i->mac : "no MAC", i->mtu_bytes, i->up ? "up" : "down", i->kind);
+    printf("    %s%s%s\n", i->chosen ? "used" : "not used", *i->reason ? ": " : "", i->reason);
+}
+
+static void text_wire(void *arg, const struct ethmx_wire_info *w)
+{
+    unsigned *usable = arg;
+
+    *usable += w->usable;
+    printf("  %-10s %s", w->name, w->usable ? "usable" : "not usable");
+    if (w->usable)
+        printf(", frames of up to %u bytes", w->frame_bytes);
+    putchar('\n');
+    print_wrapped(w->help, 4);
+    if (*w->reason)
+        print_wrapped(w->reason, 4);
+}
+
+static void text_params(const struct ethmx_config *cfg)
+{
+    const struct ethmx_param_info *p;
+    const char *source;
+    char value[256], name[64];
+
+    puts("Parameters");
+    for (unsigned i = 0; (p = ethmx_param(i)); i++) {
+        if (ethmx_config_get(cfg, i, value, sizeof(value), &source))
+            continue;
+        printf("  %s = %s  (%s)\n", variable(p->name, name, sizeof(name)), *value ? value : "\"\"", source);
+        print_wrapped(p->help, 6);
+        printf("      Legal: %s. Default: %s.\n", p->range, *p->deflt ? p->deflt : "empty");
+    }
+}
+
+static void text_counters(void)
+{
+    const struct ethmx_counter_info *c;
+
+    puts("Counters");
+    for (unsigned i = 0; (c = ethmx_counter(i)); i++)
+        printf("  %-20s %-9s %s\n", c->name, c->unit, c->help);
+}
+
+/* Shows the sections that ask the host. 0, or the error of the last that failed; its sentence is on stderr. */
+static int text_host(const struct ethmx_config *cfg, unsigned sections)
+{
+    unsigned count = 0, usable = 0;
+    int ret = 0, err;
+
+    if (sections & SECTION_INTERFACES) {
+        puts("Interfaces");
+        err = ethmx_each_interface(cfg, text_interface, &count);
+        if (err) {
+            fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
+            ret = err;
+        } else if (!count) {
+            puts("  none");
+        }
+        putchar('\n');
+    }
+    if (sections & SECTION_WIRES) {
+        puts("Wires, best first");
+        err = ethmx_each_wire(cfg, text_wire, &usable);
+        if (err) {
+            fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
+            ret = err;
+        } else if (!usable) {
+            puts("  No wire is usable: ethmx cannot run here.");
+        }
+        putchar('\n');
+    }
+    return ret;
+}
+
+static int show_text(const struct ethmx_config *cfg, unsigned sections)
+{
+    int ret;
+
+    if (sections & SECTION_VERSION)
+        printf("ethmx %s, API version %d\n\n", ethmx_version(), ETHMX_API_VERSION);
+    ret = text_host(cfg, sections);
+    if (sections & SECTION_PARAMS) {
+        text_params(cfg);
+        putchar('\n');
+    }
+    if (sections & SECTION_COUNTERS)
+        text_counters();
+    return ret;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------- */
+
+static void json_interface(void *arg, const struct ethmx_interface_info *i)
+{
+    struct emx_json *j = arg;
+
+    emx_json_open(j, NULL, '{');
+    emx_json_string(j, "name", i->name);
+    emx_json_string(j, "kind", i->kind);
+    emx_json_string(j, "ipv4", i->ipv4);
+    emx_json_string(j, "mac", i->mac);
+    emx_json_uint(j, "mtu_bytes", i->mtu_bytes);
+    emx_json_bool(j, "up", i->up);
+    emx_json_bool(j, "chosen", i->chosen);
+    emx_json_string(j, "reason", i->reason);
+    emx_json_close(j, '}');
+}
+
+static void json_wire(void *arg, const struct ethmx_wire_info *w)
+{
+    struct emx_json *j = arg;
+
+    emx_json_open(j, NULL, '{');
+    emx_json_string(j, "name", w->name);
+    emx_json_string(j, "help", w->help);
+    emx_json_bool(j, "usable", w->usable);
+    emx_json_string(j, "reason", w->reason);
+    if (w->usable)
+        emx_json_uint(j, "frame_bytes", w->frame_bytes);
+    emx_json_close(j, '}');
+}
+
+static void json_params(struct emx_json *j, const struct ethmx_config *cfg)
+{
+    const struct ethmx_param_info *p;
+    const char *source;
+    char value[256], name[64];
+
+    emx_json_open(j, "parameters", '[');
+    for (unsigned i = 0; (p = ethmx_param(i)); i++) {
+        if (ethmx_config_get(cfg, i, value, sizeof(value), &source))
+            continue;
+        emx_json_open(j, NULL, '{');
+        emx_json_string(j, "name", p->name);
+        emx_json_string(j, "variable", variable(p->name, name, sizeof(name)));
+        emx_json_string(j, "value", value);
+        emx_json_string(j, "source", source);
+        emx_json_string(j, "default", p->deflt);
+        emx_json_string(j, "range", p->range);
+        emx_json_string(j, "help", p->help);
+        emx_json_close(j, '}');
+    }
+    emx_json_close(j, ']');
+}
+
+static void json_counters(struct emx_json *j)
+{
+    const struct ethmx_counter_info *c;
+
+    emx_json_open(j, "counters", '[');
+    for (unsigned i = 0; (c = ethmx_counter(i)); i++) {
+        emx_json_open(j, NULL, '{');
+        emx_json_string(j, "name", c->name);
+        emx_json_string(j, "unit", c->unit);
+        emx_json_bool(j, "level", c->level);
+        emx_json_string(j, "help", c->help);
+        emx_json_close(j, '}');
+    }
+    emx_json_close(j, ']');
+}
+
+/* A list that asks the host; its error, if any, becomes a member beside it, so that the output is whole JSON. */
+static int json_host(struct emx_json *j, const char *name, int err)
+{
+    char text[64];
+
+    emx_json_close(j, ']');
+    if (!err)
+        return 0;
+    snprintf(text, sizeof(text), "%s_error", name);
+    emx_json_string(j, text, ethmx_error_text());
+    fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
+    return err;
+}
+
+static int show_json(const struct ethmx_config *cfg, unsigned sections)
+{
+    struct emx_json j;
+    int ret = 0, err;
+
+    emx_json_init(&j, stdout);
+    emx_json_open(&j, NULL, '{');
+    if (sections & SECTION_VERSION) {
+        emx_json_string(&j, "version", ethmx_version());
+        emx_json_uint(&j, "api_version", ETHMX_API_VERSION);
+    }
+    if (sections & SECTION_INTERFACES) {
+        emx_json_open(&j, "interfaces", '[');
+        err = json_host(&j, "interfaces", ethmx_each_interface(cfg, json_interface, &j));
+        ret = err ? err : ret;
+    }
+    if (sections & SECTION_WIRES) {
+        emx_json_open(&j, "wires", '[');
+        err = json_host(&j, "wires", ethmx_each_wire(cfg, json_wire, &j));
+        ret = err ? err : ret;
+    }
+    if (sections & SECTION_PARAMS)
+        json_params(&j, cfg);
+    if (sections & SECTION_COUNTERS)
+        json_counters(&j);
+    emx_json_close(&j, '}');
+    return ret;
+}
+
+/* ---- Markdown --------------------------------------------------------------------------------------------- */
+
+/* A table cell: a bar would end it. */
+static void md_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void show_params_md(void)
+{
+    const struct ethmx_param_info *p;
+    char name[64];
+
+    puts("<!-- Made by `ethmx_info --params-md`. Do not edit: change EMX_PARAMS in common/base/config.h. -->\n"
+         "# Parameters\n"
+         "\n"
+         "Each is an environment variable, read when an endpoint is opened. In Open MPI each is an MCA parameter too:\n"
+         "`ETHMX_EAGER_MAX=64k` and `--mca mtl_ethmx_eager_max 64k` mean the same.\n"
+         "Sizes take the suffixes k, m and g (1024 to the power of 1, 2 and 3); times take ns, us, ms and s.\n"
+         "`ethmx_info --params` shows the current values and who set them.\n"
+         "\n"
+         "| Variable | Default | Legal values | Meaning |\n"
+         "| --- | --- | --- | --- |");
+    for (unsigned i = 0; (p = ethmx_param(i)); i++) {
+        printf("| `%s` | ", variable(p->name, name, sizeof(name)));
+        if (*p->deflt)
+            printf("`%s`", p->deflt);
+        else
+            printf("empty");
+        printf(" | ");
+        md_cell(p->range);
+        printf(" | ");
+        md_cell(p->help);
+        puts(" |");
+    }
+}
+
+static void show_counters_md(void)
+{
+    const struct ethmx_counter_info *c;
+
+    puts(
+        "<!-- Made by `ethmx_info --counters-md`. Do not edit: change EMX_COUNTERS in common/base/stats.h. -->\n"
+        "# Counters\n"
+        "\n"
+        "Every endpoint keeps these, always. `ethmx_perf --counters` prints those that are not zero; in Open MPI they\n"
+        "are MPI_T performance variables. A counter only goes up; a level also goes down.\n"
+        "\n"
+        "| Name | Kind | Unit | Meaning |\n"
+        "| --- | --- | --- | --- |");
+    for (unsigned i = 0; (c = ethmx_counter(i)); i++) {
+        printf("| `%s` | %s | %s | ", c->name, c->level ? "level" : "counter", c->unit);
+        md_cell(c->help);
+        puts(" |");
+    }
+}
+
+/* ---- Program ---------------------------------------------------------------------------------------------- */
+
+enum { OPT_PARAMS_MD = 256, OPT_COUNTERS_MD };
+
+static const struct option long_options[] = {
+    {"release", no_argument, NULL, 'r'},
+    {"interfaces", no_argument, NULL, 'i'},
+    {"wires", no_argument, NULL, 'w'},
+    {"params", no_argument, NULL, 'p'},
+    {"counters", no_argument, NULL, 'c'},
+    {"all", no_argument, NULL, 'a'},
+    {"json", no_argument, NULL, 'j'},
+    {"params-md", no_argument, NULL, OPT_PARAMS_MD},
+    {"counters-md", no_argument, NULL, OPT_COUNTERS_MD},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+static void usage_error(const char *what)
+{
+    if (what)
+        fprintf(stderr, "ethmx_info: unexpected argument \"%s\"\n", what);
+    fputs("Try \"ethmx_info --help\".\n", stderr);
+    exit(2);
+}
+
+static void option(struct options *o, int c)
+{
+    switch (c) {
+    case 'r':
+        o->sections |= SECTION_VERSION;
+        break;
+    case 'i':
+        o->sections |= SECTION_INTERFACES;
+        break;
+    case 'w':
+        o->sections |= SECTION_WIRES;
+        break;
+    case 'p':
+        o->sections |= SECTION_PARAMS;
+        break;
+    case 'c':
+        o->sections |= SECTION_COUNTERS;
+        break;
+    case 'a':
+        o->sections = SECTION_ALL;
+        break;
+    case 'j':
+        o->form = FORM_JSON;
+        break;
+    case OPT_PARAMS_MD:
+        o->form = FORM_PARAMS_MD;
+        break;
+    case OPT_COUNTERS_MD:
+        o->form = FORM_COUNTERS_MD;
+        break;
+    case 'h':
+        fputs(usage_text, stdout);
+        exit(0);
+    case 'V':
+        printf("ethmx_info %s\n", ethmx_version());
+        exit(0);
+    default:
+        usage_error(NULL);
+    }
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+    int c;
+
+    o->sections = 0;
+    o->form = FORM_TEXT;
+    while ((c = getopt_long(argc, argv, "riwpcajhV", long_options, NULL)) != -1)
+        option(o, c);
+    if (optind < argc)
+        usage_error(argv[optind]);
+    if (!o->sections)
+        o->sections = SECTION_ALL;
+}
+
+static int show_host(const struct options *o)
+{
+    struct ethmx_config *cfg;
+    int ret = ethmx_config_create(&cfg);
+
+    if (ret) {
+        fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
+        return ret;
+    }
+    ret = o->form == FORM_JSON ? show_json(cfg, o->sections) : show_text(cfg, o->sections);
+    ethmx_config_destroy(cfg);
+    return ret;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int ret = 0;
+
+    parse(&o, argc, argv);
+    if (o.form == FORM_PARAMS_MD)
+        show_params_md();
+    else if (o.form == FORM_COUNTERS_MD)
+        show_counters_md();
+    else
+        ret = show_host(&o);
+    if (fflush(stdout) || ferror(stdout)) {
+        perror("ethmx_info: standard output");
+        return 1;
+    }
+    return ret ? 1 : 0;
+}

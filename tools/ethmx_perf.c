@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ethmx_perf: latency, bandwidth and message rate between two processes over ethmx, without MPI. Tells what the
+ * network and ethmx give before an MPI library adds its own part, and whether two hosts reach each other at all.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ethmx.h"
+#include "perf_control.h"
+#include "perf_plan.h"
+#include "perf_report.h"
+#include "perf_run.h"
+
+struct options {
+    const char *host; /* NULL: server */
+    const char *port;
+    bool pair, keep, json, counters;
+    bool measuring; /* an option was given that is the client's to say */
+    struct perf_plan plan;
+};
+
+static const char usage_text[] =
+    "Usage: ethmx_perf [--port PORT] [--keep]        the server, on one host\n"
+    "       ethmx_perf [OPTION]... HOST              the client, on another; HOST is the server\n"
+    "       ethmx_perf [OPTION]... --pair            both on this host\n"
+    "Measures latency, bandwidth and message rate over ethmx, without MPI.\n"
+    "\n"
+    "  -t, --test LIST     pingpong (default), stream, rate, several with commas between, or all\n"
+    "  -s, --sizes LIST    message sizes: 8, 1:4m (doubling), several with commas between\n"
+    "  -n, --iters N       messages of each size; default: fewer for larger ones\n"
+    "  -W, --window N      messages under way in stream and rate\n"
+    "  -w, --wire LIST     wires to use at both ends, as ETHMX_WIRES\n"
+    "  -C, --check         fill and check all data; times include this\n"
+    "      --sleep         wait in the kernel, not by polling\n"
+    "  -c, --counters      print the counters of both ends that are not zero\n"
+    "  -j, --json          print JSON\n"
+    "  -p, --port PORT     TCP port by which the ends find each other (default " PERF_PORT ")\n"
+    "      --pair          run both ends on this host\n"
+    "      --keep          server: serve further clients; default: end after the first\n"
+    "  -h, --help          this text\n"
+    "  -V, --version       the version\n"
+    "\n"
+    "pingpong gives half round trips; its MB/s is by the median. stream and rate go from client to server.\n"
+    "A MB is 1000000 bytes; the suffixes k, m, g of sizes are powers of 1024.\n"
+    "Exit code: 0; 1 when a test failed or data was wrong; 2 for wrong usage.\n";
+
+enum { OPT_SLEEP = 256, OPT_PAIR, OPT_KEEP };
+
+static const struct option long_options[] = {
+    {"test", required_argument, NULL, 't'},
+    {"sizes", required_argument, NULL, 's'},
+    {"iters", required_argument, NULL, 'n'},
+    {"window", required_argument, NULL, 'W'},
+    {"wire", required_argument, NULL, 'w'},
+    {"check", no_argument, NULL, 'C'},
+    {"sleep", no_argument, NULL, OPT_SLEEP},
+    {"counters", no_argument, NULL, 'c'},
+    {"json", no_argument, NULL, 'j'},
+    {"port", required_argument, NULL, 'p'},
+    {"pair", no_argument, NULL, OPT_PAIR},
+    {"keep", no_argument, NULL, OPT_KEEP},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- Options ---------------------------------------------------------------------------------------------- */
+
+static void usage_error(const char *sentence)
+{
+    if (sentence)
+        fprintf(stderr, "ethmx_perf: %s\n", sentence);
+    fputs("Try \"ethmx_perf --help\".\n", stderr);
+    exit(2);
+}
+
+static uint64_t number(const char *option, const char *text, uint64_t limit)
+{
+    char sentence[128];
+    uint64_t value;
+
+    if (perf_number(text, limit, &value) && value)
+        return value;
+    snprintf(sentence, sizeof(sentence), "%s takes a number from 1 to %llu", option, (unsigned long long)limit);
+    usage_error(sentence);
+    return 0;
+}
+
+static void set_sizes(struct perf_plan *plan, const char *text)
+{
+    char err[256];
+
+    if (!perf_plan_sizes(plan, text, err, sizeof(err)))
+        usage_error(err);
+}
+
+static void set_wires(struct perf_plan *plan, const char *text)
+{
+    if (strlen(text) >= sizeof(plan->wires))
+        usage_error("--wire: the list is too long");
+    strcpy(plan->wires, text);
+}
+
+/* An option of the measurement. false: it is none. */
+static bool plan_option(struct perf_plan *plan, int c)
+{
+    switch (c) {
+    case 't':
+        if (!perf_plan_tests(plan, optarg))
+            usage_error("--test takes pingpong, stream, rate, a comma list of them, or all");
+        return true;
+    case 's':
+        set_sizes(plan, optarg);
+        return true;
+    case 'n':
+        plan->iters = number("--iters", optarg, PERF_ITERS_LIMIT);
+        return true;
+    case 'W':
+        plan->window = (uint32_t)number("--window", optarg, PERF_WINDOW_LIMIT);
+        return true;
+    case 'w':
+        set_wires(plan, optarg);
+        return true;
+    case 'C':
+        plan->flags |= PERF_CHECK;
+        return true;
+    case OPT_SLEEP:
+        plan->flags |= PERF_SLEEP;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void option(struct options *o, int c)
+{
+    if (plan_option(&o->plan, c)) {
+        o->measuring = true;
+        return;
+    }
+    switch (c) {
+    case 'c':
+        o->counters = true;
+        break;
+    case 'j':
+        o->json = true;
+        break;
+    case 'p':
+        number("--port", optarg, 65535);
+        o->port = optarg;
+        break;
+    case OPT_PAIR:
+        o->pair = true;
+        break;
+    case OPT_KEEP:
+        o->keep = true;
+        break;
+    case 'h':
+        fputs(usage_text, stdout);
+        exit(0);
+    case 'V':
+        printf("ethmx_perf %s\n", ethmx_version());
+        exit(0);
+    default:
+        usage_error(NULL);
+    }
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+    int c;
+
+    *o = (struct options){.port = PERF_PORT, .plan = {.tests = 1u << PERF_PINGPONG}};
+    while ((c = getopt_long(argc, argv, "t:s:n:W:w:Ccjp:hV", long_options, NULL)) != -1)
+        option(o, c);
+    if (optind < argc)
+        o->host = argv[optind++];
+    if (optind < argc)
+        usage_error("one HOST only");
+    if (o->host && o->pair)
+        usage_error("--pair needs no HOST: both ends are here");
+    if (o->keep && (o->host || o->pair))
+        usage_error("--keep is for the server, which has no HOST");
+    if (!o->host && !o->pair && (o->measuring || o->json || o->counters))
+        usage_error("the server takes --port and --keep only: the client says what to measure. HOST or --pair is "
+                    "missing");
+}
+
+/* ---- The two ends ----------------------------------------------------------------------------------------- */
+
+/* Every test at every size. print: the client's. Failures are in r. */
+static void run_tests(struct perf_run *r, struct perf_print *print)
+{
+    for (unsigned test = 0; test < PERF_TESTS; test++) {
+        struct perf_plan plan = *r->plan;
+
+        if (!(plan.tests & 1u << test))
+            continue;
+        perf_plan_complete(&plan, (enum perf_test)test);
+        for (unsigned i = 0; i < plan.size_count; i++) {
+            struct perf_line line;
+
+            if (perf_run_test(r, (enum perf_test)test, plan.size[i], &line))
+                return;
+            if (print)
+                perf_print_line(print, &line);
+        }
+    }
+}
+
+static int serve(int fd, const char *reach)
+{
+    struct perf_report mine, other;
+    struct perf_plan plan;
+    struct perf_run run;
+    int ret;
+
+    if (perf_control_recv_plan(fd, &plan))
+        return -1;
+    ret = perf_run_open(&run, &plan, fd, false, reach);
+    if (!ret) {
+        if (!run.status)
+            run_tests(&run, NULL);
+        ret = perf_run_finish(&run, &mine, &other);
+    }
+    perf_run_close(&run);
+    return ret;
+}
+
+static int measure(const struct options *o, int fd)
+{
+    struct perf_report mine = {.status = 0}, other = {.status = 0};
+    struct perf_print print;
+    struct perf_run run;
+    int ret;
+
+    if (perf_control_send_plan(fd, &o->plan))
+        return -1;
+    perf_print_init(&print, o->json, o->counters);
+    ret = perf_run_open(&run, &o->plan, fd, true, o->host);
+    if (!ret) {
+        if (!run.status) {
+            perf_print_head(&print, &run);
+            run_tests(&run, &print);
+        }
+        ret = perf_run_finish(&run, &mine, &other);
+    }
+    perf_print_end(&print, !ret, &mine, &other);
+    perf_run_close(&run);
+    return ret;
+}
+
+static int server(const struct options *o)
+{
+    int listener = perf_control_listen(o->port), ret;
+    char client[64];
+
+    if (listener < 0)
+        return -1;
+    do {
+        int fd;
+
+        fprintf(stderr, "ethmx_perf: waiting for a client on TCP port %s\n", o->port);
+        fd = perf_control_accept(listener, client, sizeof(client));
+        if (fd < 0) {
+            ret = -1;
+            break;
+        }
+        ret = serve(fd, client);
+        fprintf(stderr, "ethmx_perf: client %s: %s\n", client, ret ? "failed" : "done");
+        close(fd);
+    } while (o->keep);
+    close(listener);
+    return ret;
+}
+
+static int client(const struct options *o)
+{
+    int fd = perf_control_connect(o->host, o->port), ret;
+
+    if (fd < 0)
+        return -1;
+    ret = measure(o, fd);
+    close(fd);
+    return ret;
+}
+
+/* The child is the server; each end closes the other's descriptor, so that it sees when the other has gone. */
+static int pair(const struct options *o)
+{
+    int fd[2], ret, child_status;
+    pid_t child;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) {
+        perror("ethmx_perf: socketpair");
+        return -1;
+    }
+    child = fork();
+    if (child < 0) {
+        perror("ethmx_perf: fork");
+        return -1;
+    }
+    if (!child) {
+        close(fd[0]);
+        exit(serve(fd[1], NULL) ? 1 : 0);
+    }
+    close(fd[1]);
+    ret = measure(o, fd[0]);
+    close(fd[0]);
+    if (waitpid(child, &child_status, 0) != child || !WIFEXITED(child_status) || WEXITSTATUS(child_status))
+        ret = -1;
+    return ret;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int ret;
+
+    parse(&o, argc, argv);
+    signal(SIGPIPE, SIG_IGN);
+    if (getrandom(o.plan.job_key, sizeof(o.plan.job_key), 0) != sizeof(o.plan.job_key)) {
+        perror("ethmx_perf: getrandom");
+        return 1;
+    }
+    ret = o.pair ? pair(&o) : o.host ? client(&o) : server(&o);
+    if (fflush(stdout) || ferror(stdout)) {
+        perror("ethmx_perf: standard output");
+        return 1;
+    }
+    return ret ? 1 : 0;
+}

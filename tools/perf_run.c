@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ping-pong: the client sends and the server returns each message; the client notes every round trip.
+ *
+ * Stream and rate: the server posts a window of receives and tells the client so; the client keeps a window of sends
+ * under way; when all are there the server says so, which stops the clock. So no message is unexpected, and the time
+ * of the last message counts. A shorter pass goes before, unmeasured.
+ *
+ * Waiting: an end polls, and after a few hundred looks in vain lets others have the processor between two looks, so
+ * that more processes than processors still work. Now and then it looks whether the other end has failed.
+ */
+#include "perf_run.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define IDLE_SPINS   300
+#define IDLE_CONTROL 1024 /* looks in vain between two looks at the control connection */
+#define SLEEP_NS     50000000
+#define GUARD_BYTES  64
+#define GUARD        0xa5
+
+enum kind { KIND_DATA, KIND_READY, KIND_DONE, KIND_PONG };
+
+/* A send or receive of the test, again and again. */
+struct slot {
+    struct perf_run *run;
+    uint8_t *buffer;
+    uint64_t size_bytes, bits, seq;
+    bool receives, busy;
+};
+
+struct slots {
+    struct slot *slot;
+    unsigned count;
+    uint8_t *memory;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Keeps the first failure. */
+static int __attribute__((format(printf, 3, 4))) fail(struct perf_run *r, int status, const char *fmt, ...)
+{
+    va_list args;
+
+    if (r->status)
+        return -1;
+    r->status = status;
+    va_start(args, fmt);
+    vsnprintf(r->text, sizeof(r->text), fmt, args);
+    va_end(args);
+    return -1;
+}
+
+/* ---- Waiting ---------------------------------------------------------------------------------------------- */
+
+static void look_at_control(struct perf_run *r)
+{
+    struct perf_report other;
+    enum perf_peek peek = perf_control_peek(r->control_fd, &other);
+
+    if (peek == PERF_PEEK_CLOSED)
+        fail(r, ETHMX_ERR_PEER_DEAD, "the other end's process has ended");
+    else if (peek == PERF_PEEK_REPORT && other.status)
+        fail(r, other.status, "stopped by the other end");
+}
+
+static void advance(struct perf_run *r)
+{
+    if (ethmx_progress(r->ep)) {
+        r->idle = 0;
+        return;
+    }
+    r->idle++;
+    if (r->plan->flags & PERF_SLEEP)
+        ethmx_wait(r->ep, SLEEP_NS);
+    else if (r->idle > IDLE_SPINS)
+        sched_yield();
+    if (r->idle % IDLE_CONTROL == 0 || r->plan->flags & PERF_SLEEP)
+        look_at_control(r);
+}
+
+static int wait_slot(struct slot *s)
+{
+    while (s->busy && !s->run->status)
+        advance(s->run);
+    return s->run->status ? -1 : 0;
+}
+
+/* ---- Data ------------------------------------------------------------------------------------------------- */
+
+static uint64_t pattern(uint64_t seed, uint64_t i)
+{
+    uint64_t x = (seed << 40) + i * UINT64_C(0x9e3779b97f4a7c15);
+
+    return x ^ x >> 29;
+}
+
+/* The n-th eight bytes of a message differ from those of any other message and place nearby. */
+static void fill(uint8_t *buf, uint64_t len_bytes, uint64_t seed)
+{
+    uint64_t i, word;
+
+    for (i = 0; i + 8 <= len_bytes; i += 8) {
+        word = pattern(seed, i);
+        memcpy(buf + i, &word, 8);
+    }
+    word = pattern(seed, i);
+    memcpy(buf + i, &word, len_bytes - i);
+}
+
+static bool intact(const uint8_t *buf, uint64_t len_bytes, uint64_t seed)
+{
+    uint64_t i, word;
+
+    for (i = 0; i + 8 <= len_bytes; i += 8) {
+        word = pattern(seed, i);
+        if (memcmp(buf + i, &word, 8))
+            return false;
+    }
+    word = pattern(seed, i);
+    if (memcmp(buf + i, &word, len_bytes - i))
+        return false;
+    for (i = len_bytes; i < len_bytes + GUARD_BYTES; i++) {
+        if (buf[i] != GUARD)
+            return false;
+    }
+    return true;
+}
+
+static uint64_t seed_of(const struct slot *s)
+{
+    return s->bits * 31 + s->seq;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------------- */
+
+static void received(struct slot *s, const struct ethmx_result *result)
+{
+    struct perf_run *r = s->run;
+
+    if (result->len_bytes != s->size_bytes || result->bits != s->bits || result->peer != r->peer)
+        fail(r, ETHMX_ERR_PARAM, "a message came with a wrong length, tag or sender: %zu bytes for %llu",
+             result->len_bytes, (unsigned long long)s->size_bytes);
+    else if (r->plan->flags & PERF_CHECK && s->size_bytes && !intact(s->buffer, s->size_bytes, seed_of(s)))
+        r->data_errors++;
+}
+
+static void slot_done(void *arg, const struct ethmx_result *result)
+{
+    struct slot *s = arg;
+
+    s->busy = false;
+    if (result->status)
+        fail(s->run, result->status, "a %s of %llu bytes failed: %s", s->receives ? "receive" : "send",
+             (unsigned long long)s->size_bytes, ethmx_strerror(result->status));
+    else if (s->receives)
+        received(s, result);
+}
+
+/* Starts the slot's operation as message number seq. */
+static int start(struct slot *s, uint64_t seq)
+{
+    const struct ethmx_data data = {.len_bytes = s->size_bytes, .base = s->buffer};
+    struct perf_run *r = s->run;
+    struct ethmx_result result;
+    int ret;
+
+    s->seq = seq;
+    s->busy = true;
+    if (s->receives) {
+        if (r->plan->flags & PERF_CHECK && s->size_bytes)
+            memset(s->buffer, 0, s->size_bytes);
+        ret = ethmx_irecv(r->ep, r->peer, s->bits, UINT64_MAX, &data, slot_done, s, NULL, &result);
+    } else {
+        if (r->plan->flags & PERF_CHECK)
+            fill(s->buffer, s->size_bytes, seed_of(s));
+        result = (struct ethmx_result){.status = ETHMX_OK};
+        ret = ethmx_isend(r->ep, r->peer, s->bits, &data, ETHMX_SEND_STANDARD, slot_done, s);
+    }
+    if (ret == ETHMX_INPROGRESS)
+        return 0;
+    if (ret != ETHMX_OK)
+        return fail(r, ret, "%s: %s", ethmx_strerror(ret), ethmx_error_text());
+    slot_done(s, &result);
+    return r->status ? -1 : 0;
+}
+
+static void slot_init(struct slot *s, struct perf_run *r, enum kind kind, bool receives)
+{
+    *s = (struct slot){.run = r, .bits = (uint64_t)r->phase << 8 | kind, .receives = receives};
+}
+
+/* Sends or receives an empty message. */
+static int token(struct perf_run *r, enum kind kind, bool receives)
+{
+    struct slot s;
+
+    slot_init(&s, r, kind, receives);
+    return start(&s, 0) || wait_slot(&s) ? -1 : 0;
+}
+
+/* Checked messages have a buffer each; others share one, as benchmarks of this kind do. */
+static int slots_init(struct slots *set, struct perf_run *r, enum kind kind, bool receives, unsigned count,
+                      uint64_t size_bytes)
+{
+    uint64_t room = (size_bytes + GUARD_BYTES + 4095) & ~UINT64_C(4095);
+    bool own = r->plan->flags & PERF_CHECK;
+
+    set->count = count;
+    set->slot = calloc(count, sizeof(*set->slot));
+    set->memory = aligned_alloc(4096, own ? room * count : room);
+    if (!set->slot || !set->memory) {
+        free(set->slot);
+        free(set->memory);
+        return fail(r, ETHMX_ERR_NO_MEMORY, "no memory for %u buffers of %llu bytes: use a smaller --window or --sizes",
+                    count, (unsigned long long)size_bytes);
+    }
+    memset(set->memory, GUARD, own ? room * count : room);
+    for (unsigned i = 0; i < count; i++) {
+        slot_init(&set->slot[i], r, kind, receives);
+        set->slot[i].buffer = set->memory + (own ? i * room : 0);
+        set->slot[i].size_bytes = size_bytes;
+    }
+    return 0;
+}
+
+/* After a failure operations may still be under way and point here: then the memory stays until the program ends. */
+static void slots_fini(struct slots *set)
+{
+    for (unsigned i = 0; i < set->count; i++) {
+        if (set->slot[i].busy)
+            return;
+    }
+    free(set->slot);
+    free(set->memory);
+}
+
+/* Runs messages from..to-1, each in its slot in turn. */
+static int slots_start(struct slots *set, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++) {
+        struct slot *s = &set->slot[i % set->count];
+
+        if (wait_slot(s) || start(s, i))
+            return -1;
+    }
+    return 0;
+}
+
+static int slots_wait(struct slots *set)
+{
+    for (unsigned i = 0; i < set->count; i++) {
+        if (wait_slot(&set->slot[i]))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- Ping-pong -------------------------------------------------------------------------------------------- */
+
+/* ping is a send at the client and a receive at the server; pong the other way round. */
+static int pingpong_once(struct slot *ping, struct slot *pong, uint64_t seq)
+{
+    if (start(ping, seq) || (ping->receives && wait_slot(ping)) || start(pong, seq))
+        return -1;
+    return wait_slot(ping) || wait_slot(pong) ? -1 : 0;
+}
+
+static int pingpong_loop(struct slot *ping, struct slot *pong, uint64_t warmup, uint64_t iters, uint64_t *rtt_ns)
+{
+    for (uint64_t i = 0; i < warmup + iters; i++) {
+        uint64_t start_ns = now_ns();
+
+        if (pingpong_once(ping, pong, i))
+            return -1;
+        if (rtt_ns && i >= warmup)
+            rtt_ns[i - warmup] = now_ns() - start_ns;
+    }
+    return 0;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Fills the line from round trips; sorts them. */
+static void pingpong_line(struct perf_line *l, uint64_t *rtt_ns)
+{
+    qsort(rtt_ns, l->iters, sizeof(*rtt_ns), compare_u64);
+    l->min_us = (double)rtt_ns[0] / 2000;
+    l->median_us = (double)rtt_ns[l->iters / 2] / 2000;
+    l->p99_us = (double)rtt_ns[(l->iters - 1) * 99 / 100] / 2000;
+    if (l->median_us > 0)
+        l->mb_per_s = (double)l->size_bytes / l->median_us;
+}
+
+static int pingpong(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
+{
+    uint64_t warmup = 1 + l->iters / 10, *rtt_ns = calloc(l->iters, sizeof(*rtt_ns));
+    struct slots ping, pong;
+    int ret = -1;
+
+    if (!rtt_ns)
+        return fail(r, ETHMX_ERR_NO_MEMORY, "no memory for %llu round trips", (unsigned long long)l->iters);
+    r->phase++;
+    if (slots_init(&ping, r, KIND_DATA, !r->client, 1, size_bytes))
+        goto err_free_rtt;
+    if (slots_init(&pong, r, KIND_PONG, r->client, 1, size_bytes))
+        goto err_fini_ping;
+    ret = pingpong_loop(&ping.slot[0], &pong.slot[0], warmup, l->iters, rtt_ns);
+    if (!ret)
+        pingpong_line(l, rtt_ns);
+    slots_fini(&pong);
+err_fini_ping:
+    slots_fini(&ping);
+err_free_rtt:
+    free(rtt_ns);
+    return ret;
+}
+
+/* ---- Stream and rate -------------------------------------------------------------------------------------- */
+
+static int stream_client(struct perf_run *r, struct slots *set, uint64_t count, uint64_t *time_ns_p)
+{
+    uint64_t start_ns;
+
+    if (token(r, KIND_READY, true))
+        return -1;
+    start_ns = now_ns();
+    if (slots_start(set, 0, count) || slots_wait(set) || token(r, KIND_DONE, true))
+        return -1;
+    *time_ns_p = now_ns() - start_ns;
+    return 0;
+}
+
+static int stream_server(struct perf_run *r, struct slots *set, uint64_t count)
+{
+    uint64_t first = count < set->count ? count : set->count;
+
+    if (slots_start(set, 0, first) || token(r, KIND_READY, false))
+        return -1;
+    return slots_start(set, first, count) || slots_wait(set) || token(r, KIND_DONE, false) ? -1 : 0;
+}
+
+static int stream_pass(struct perf_run *r, unsigned window, uint64_t size_bytes, uint64_t count, uint64_t *time_ns_p)
+{
+    struct slots set;
+    int ret;
+
+    r->phase++;
+    if (slots_init(&set, r, KIND_DATA, !r->client, window, size_bytes))
+        return -1;
+    ret = r->client ? stream_client(r, &set, count, time_ns_p) : stream_server(r, &set, count);
+    slots_fini(&set);
+    return ret;
+}
+
+static int stream(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
+{
+    unsigned window = perf_plan_window(r->plan, l->test, size_bytes);
+    uint64_t time_ns = 0;
+
+    if (stream_pass(r, window, size_bytes, 1 + l->iters / 10, &time_ns) ||
+        stream_pass(r, window, size_bytes, l->iters, &time_ns))
+        return -1;
+    if (time_ns) {
+        l->msgs_per_s = (double)l->iters * 1e9 / (double)time_ns;
+        l->mb_per_s = l->msgs_per_s * (double)size_bytes / 1e6;
+    }
+    return 0;
+}
+
+int perf_run_test(struct perf_run *r, enum perf_test test, uint64_t size_bytes, struct perf_line *line_p)
+{
+    *line_p =
+        (struct perf_line){.test = test, .size_bytes = size_bytes, .iters = perf_plan_iters(r->plan, test, size_bytes)};
+    return test == PERF_PINGPONG ? pingpong(r, size_bytes, line_p) : stream(r, size_bytes, line_p);
+}
+
+/* ---- Beginning and end ------------------------------------------------------------------------------------ */
+
+static void on_error(void *arg, struct ethmx_peer *peer, int status, const char *text)
+{
+    (void)peer;
+    fail(arg, status, "%s", text);
+}
+
+/* The configuration: this end's environment, and the plan's wires. */
+static int open_endpoint(struct perf_run *r, const char *reach)
+{
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .reach = reach};
+    struct ethmx_config *cfg;
+    int ret = ethmx_config_create(&cfg);
+
+    if (ret)
+        return fail(r, ret, "%s", ethmx_error_text());
+    memcpy(opt.job_key, r->plan->job_key, sizeof(opt.job_key));
+    if (r->plan->wires[0])
+        ret = ethmx_config_set(cfg, "wires", r->plan->wires, "--wire");
+    if (!ret)
+        ret = ethmx_ep_open(cfg, &opt, &r->ep);
+    if (ret)
+        fail(r, ret, "%s", ethmx_error_text());
+    ethmx_config_destroy(cfg);
+    return ret ? -1 : 0;
+}
+
+/* Sends the own address, or what went wrong, and gets the other's. Its own failures are on stderr. */
+static int exchange(struct perf_run *r, struct perf_greeting *other)
+{
+    struct perf_greeting mine = {.status = r->status};
+    size_t len_bytes = sizeof(mine.addr);
+
+    memcpy(mine.text, r->text, sizeof(mine.text));
+    if (!r->status) {
+        ethmx_ep_address(r->ep, mine.addr, &len_bytes);
+        mine.addr_bytes = (uint32_t)len_bytes;
+    }
+    if (perf_control_send_greeting(r->control_fd, &mine))
+        return -1;
+    if (r->status) {
+        fprintf(stderr, "ethmx_perf: %s\n", r->text);
+        return -1;
+    }
+    return perf_control_recv_greeting(r->control_fd, other);
+}
+
+int perf_run_open(struct perf_run *r, const struct perf_plan *plan, int control_fd, bool client, const char *reach)
+{
+    struct perf_greeting other;
+    int ret;
+
+    *r = (struct perf_run){.plan = plan, .control_fd = control_fd, .client = client};
+    open_endpoint(r, reach);
+    if (exchange(r, &other))
+        return -1;
+    ethmx_ep_on_error(r->ep, on_error, r);
+    ret = ethmx_peer_add(r->ep, other.addr, other.addr_bytes, NULL, &r->peer);
+    if (ret)
+        fail(r, ret, "%s", ethmx_error_text());
+    else if (!token(r, client ? KIND_READY : KIND_DONE, false))
+        token(r, client ? KIND_DONE : KIND_READY, true);
+    return 0;
+}
+
+static void fill_report(const struct perf_run *r, struct perf_report *report)
+{
+    *report = (struct perf_report){.status = r->status, .data_errors = r->data_errors};
+    memcpy(report->text, r->text, sizeof(report->text));
+    for (unsigned i = 0; i < PERF_COUNTERS_MAX && ethmx_counter(i); i++) {
+        report->counter[i] = ethmx_counter_read(r->ep, i);
+        report->counter_count = i + 1;
+    }
+}
+
+static int judge(const char *end, const struct perf_report *report)
+{
+    if (report->status)
+        fprintf(stderr, "ethmx_perf: %s: %s\n", end, report->text);
+    if (report->data_errors)
+        fprintf(stderr, "ethmx_perf: %s: %llu messages had wrong data\n", end, (unsigned long long)report->data_errors);
+    return report->status || report->data_errors ? -1 : 0;
+}
+
+int perf_run_finish(struct perf_run *r, struct perf_report *mine_p, struct perf_report *other_p)
+{
+    enum perf_peek peek;
+    int ret;
+
+    fill_report(r, mine_p);
+    *other_p = (struct perf_report){.status = 0};
+    ret = judge("this end", mine_p);
+    if (perf_control_send_report(r->control_fd, mine_p))
+        return -1;
+    /* The other end may still need our acknowledgements: go on until it says that it has finished. */
+    while ((peek = perf_control_peek(r->control_fd, other_p)) == PERF_PEEK_NOTHING) {
+        if (!ethmx_progress(r->ep))
+            sched_yield();
+    }
+    if (peek == PERF_PEEK_CLOSED && !mine_p->status) {
+        fprintf(stderr, "ethmx_perf: the other end's process has ended without a report\n");
+        return -1;
+    }
+    return judge("the other end", other_p) ? -1 : ret;
+}
+
+void perf_run_close(struct perf_run *r)
+{
+    if (r->ep)
+        ethmx_ep_close(r->ep);
+    r->ep = NULL;
+}

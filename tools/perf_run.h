@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Run: one end of an ethmx_perf measurement. Both ends step through the same plan; the client starts each message
+ * exchange and has the clock, the server answers.
+ */
+#ifndef EMX_TOOLS_PERF_RUN_H
+#define EMX_TOOLS_PERF_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ethmx.h"
+#include "perf_control.h"
+#include "perf_plan.h"
+
+struct perf_run {
+    const struct perf_plan *plan;
+    int control_fd; /* see perf_control.h; the caller's */
+    bool client;
+    struct ethmx_ep *ep;
+    struct ethmx_peer *peer;
+    uint32_t phase;       /* counts passes, in the match bits: messages of two passes never meet */
+    unsigned idle;        /* looks at the endpoint in vain, in a row */
+    uint64_t data_errors; /* messages that failed the check */
+    int status;           /* first failure; text has the sentence */
+    char text[PERF_TEXT_MAX];
+};
+
+/* A line of the table. A time or rate that the test does not measure is 0. */
+struct perf_line {
+    enum perf_test test;
+    uint64_t size_bytes, iters;
+    double min_us, median_us, p99_us; /* half round trips */
+    double mb_per_s;                  /* 10^6 bytes */
+    double msgs_per_s;
+};
+
+/* Opens the endpoint, exchanges addresses over control_fd and connects to the other end. reach: see struct
+ * ethmx_ep_options. -1: there is no endpoint at one of the ends, and the sentence is on stderr. 0: there are two;
+ * r->status tells whether they reach each other, and perf_run_finish() is due. perf_run_close() is right in all cases.
+ */
+int perf_run_open(struct perf_run *r, const struct perf_plan *plan, int control_fd, bool client, const char *reach);
+
+/* Runs a test at one size. 0 and, at the client, *line_p; or -1 and r->text. */
+int perf_run_test(struct perf_run *r, enum perf_test test, uint64_t size_bytes, struct perf_line *line_p);
+
+/* Sends this end's report and waits for the other's. 0 when both ends are content; otherwise the sentences are on
+ * stderr. */
+int perf_run_finish(struct perf_run *r, struct perf_report *mine_p, struct perf_report *other_p);
+
+void perf_run_close(struct perf_run *r);
+
+#endif
