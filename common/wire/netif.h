@@ -29,11 +29,11 @@ struct emx_netif {
     struct in_addr ip;     /* 0: none */
     unsigned prefix_bits;
     uint8_t mac[6];
-    bool has_mac;          /* Ethernet */
-    bool up;               /* up and running */
+    bool has_mac; /* Ethernet */
+    bool up;      /* up and running */
     bool loopback;
     bool chosen;
-    unsigned rank;         /* among the chosen: 0 is preferred */
+    unsigned rank; /* among the chosen: 0 is preferred */
 };
 
 struct emx_netifs {

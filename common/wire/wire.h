@@ -16,7 +16,7 @@
 #include "base/stats.h"
 
 #define EMX_WIRE_ADDR_BYTES 24 /* a wire's own form of a destination, prepared once per peer */
-#define EMX_WIRE_BATCH 32      /* frames in one tx or rx call */
+#define EMX_WIRE_BATCH      32 /* frames in one tx or rx call */
 
 struct emx_wire_addr {
     uint8_t b[EMX_WIRE_ADDR_BYTES];
@@ -38,7 +38,7 @@ struct emx_rxframe {
     uint32_t cookie; /* the wire's own */
 };
 
-struct emx_netif;  /* wire/netif.h */
+struct emx_netif; /* wire/netif.h */
 struct emx_netifs;
 
 struct emx_wire_params {
