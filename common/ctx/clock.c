@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading the clock happens on every send and on every poll, so it should cost a few nanoseconds. The kernel's
+ * CLOCK_MONOTONIC costs some twenty, or a system call of hundreds where the machine has no fast path for it. The
+ * processor's time stamp counter is cheaper, but counts in a unit of its own.
+ *
+ * So: from time to time both are read together, which gives an *anchor*; between anchors the time is the anchor's plus
+ * the counter's advance times a rate. The rate comes from the two latest anchors, and an anchor serves for 50 ms only,
+ * so that whatever the counter does (a virtual machine that moves to another host, a resume from sleep) is forgiven
+ * within 50 ms. Nothing is calibrated when the endpoint opens: until two anchors lie 10 ms apart, the kernel is asked
+ * each time.
+ *
+ * The counter is used only if the processor says that it is invariant: it counts at one rate in all power states, and
+ * Linux has set it equal on all cores. Whatever happens, the time told never goes backwards: emx_clock_now() keeps the
+ * latest value, and the endpoint's lock keeps it the same for all threads.
+ */
+#include "ctx/clock.h"
+
+#include <time.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#define SPAN_NS     50000000u /* an anchor serves so long */
+#define BASELINE_NS 10000000u /* shortest distance of two anchors that a rate is computed from */
+#define SPAN_TICKS  (1ull << 28)
+#define RATE_MIN    (1ull << 28)  /* 16 ticks in a nanosecond */
+#define RATE_MAX    (16ull << 32) /* 16 ns a tick; times SPAN_TICKS it still fits 64 bits */
+
+static bool counter_is_invariant(void)
+{
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx & (1u << 8);
+#else
+    return false;
+#endif
+}
+
+static uint64_t kernel_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Both clocks at one moment. A thread that loses its processor between the reads would pair moments that lie apart:
+ * the closest of three pairs is taken. */
+static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
+{
+    uint64_t best = UINT64_MAX;
+
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = emx_clock_ticks();
+        uint64_t ns = kernel_ns();
+        uint64_t apart = emx_clock_ticks() - before;
+
+        if (apart >= best)
+            continue;
+        best = apart;
+        *ticks_p = before + apart / 2;
+        *ns_p = ns;
+    }
+}
+
+void emx_clock_init(struct emx_clock *c)
+{
+    *c = (struct emx_clock){.has_ticks = counter_is_invariant()};
+    if (c->has_ticks)
+        read_both(&c->anchor_ticks, &c->anchor_ns);
+    c->last_ns = kernel_ns();
+}
+
+/* The rate between the anchor and this moment, 0: not to be trusted. */
+static uint64_t rate_since(const struct emx_clock *c, uint64_t ticks, uint64_t ns)
+{
+    unsigned __int128 rate;
+
+    if (ticks <= c->anchor_ticks || ns <= c->anchor_ns)
+        return 0;
+    rate = ((unsigned __int128)(ns - c->anchor_ns) << 32) / (ticks - c->anchor_ticks);
+    return rate < RATE_MIN || rate > RATE_MAX ? 0 : (uint64_t)rate;
+}
+
+uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns)
+{
+    bool calibrating = !c->span_ticks;
+
+    if (c->has_ticks && !(calibrating && ns - c->anchor_ns < BASELINE_NS)) {
+        c->ns_per_tick_q32 = rate_since(c, ticks, ns);
+        c->anchor_ticks = ticks;
+        c->anchor_ns = ns;
+        c->span_ticks = 0;
+        if (c->ns_per_tick_q32)
+            c->span_ticks = ((uint64_t)SPAN_NS << 32) / c->ns_per_tick_q32;
+        if (c->span_ticks > SPAN_TICKS)
+            c->span_ticks = SPAN_TICKS;
+    }
+    if (ns < c->last_ns)
+        ns = c->last_ns;
+    c->last_ns = ns;
+    return ns;
+}
+
+uint64_t emx_clock_reread(struct emx_clock *c)
+{
+    uint64_t ticks, ns;
+
+    if (!c->has_ticks)
+        return emx_clock_anchor(c, 0, kernel_ns());
+    if (c->span_ticks) {
+        read_both(&ticks, &ns);
+    } else {
+        ticks = emx_clock_ticks();
+        ns = kernel_ns();
+    }
+    return emx_clock_anchor(c, ticks, ns);
+}

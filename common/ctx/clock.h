@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Clock: monotonic nanoseconds for the protocol, cheap to read. Belongs to an endpoint and is read under its lock. See
+ * clock.c for the mechanism.
+ */
+#ifndef EMX_CTX_CLOCK_H
+#define EMX_CTX_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emx_clock {
+    uint64_t anchor_ticks, anchor_ns; /* a moment known in both measures */
+    uint64_t span_ticks;              /* how far the anchor reaches; 0: not at all, ask the kernel */
+    uint64_t ns_per_tick_q32;         /* fixed point, 32 bits of fraction */
+    uint64_t last_ns;                 /* the latest time ever told */
+    bool has_ticks;                   /* the processor's counter is fit for use */
+};
+
+void emx_clock_init(struct emx_clock *c);
+
+/* The slow half of emx_clock_now(): sets a new anchor by the kernel's clock. */
+uint64_t emx_clock_reread(struct emx_clock *c);
+
+/* Its decision alone, pure: at counter ticks the kernel's clock said ns. Returns the time to tell. */
+uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns);
+
+/* The processor's counter; 0 where there is none that we use. */
+static inline uint64_t emx_clock_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* The time at counter ticks, without the kernel. The counter must be within the anchor's span. */
+static inline uint64_t emx_clock_convert(const struct emx_clock *c, uint64_t ticks)
+{
+    return c->anchor_ns + (((ticks - c->anchor_ticks) * c->ns_per_tick_q32) >> 32);
+}
+
+/* Now. Never less than it has told before. */
+static inline uint64_t emx_clock_now(struct emx_clock *c)
+{
+    uint64_t ticks = emx_clock_ticks();
+    uint64_t now;
+
+    if (__builtin_expect(ticks - c->anchor_ticks >= c->span_ticks, 0))
+        return emx_clock_reread(c);
+    now = emx_clock_convert(c, ticks);
+    if (now < c->last_ns)
+        now = c->last_ns;
+    c->last_ns = now;
+    return now;
+}
+
+/* Whether reading costs a few instructions only. */
+static inline bool emx_clock_is_cheap(const struct emx_clock *c)
+{
+    return c->span_ticks != 0;
+}
+
+#endif

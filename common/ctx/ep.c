@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Opening and closing an endpoint.
+ *
+ * After fork() the child has a copy of the endpoint whose sockets and rings are the parent's: one poll in the child
+ * would take away the parent's frames. So the endpoint's sign of life lies in a page that the kernel clears in a child
+ * (MADV_WIPEONFORK), and every call looks at it first: one load. In the child the calls do nothing.
+ */
+#include "ctx/ep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "ctx/beat.h"
+#include "ctx/event.h"
+#include "ctx/pump.h"
+#include "ctx/wait.h"
+
+#define GOODBYE_NS 10000000u /* closing waits so long for room on a wire */
+
+/* ---- Identity ---- */
+
+static uint64_t random_bits(void)
+{
+    uint64_t r;
+
+    while (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+        ;
+    return r;
+}
+
+static uint32_t random_id(void)
+{
+    uint32_t id;
+
+    do
+        id = (uint32_t)random_bits();
+    while (!id);
+    return id;
+}
+
+static uint32_t job_cookie(const uint8_t key[16])
+{
+    uint64_t half[2];
+
+    memcpy(half, key, sizeof(half));
+    if (!half[0] && !half[1])
+        return (uint32_t)random_bits();
+    return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
+}
+
+/* Told in order of preference: the chosen interfaces by rank. */
+static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, struct emx_address *a)
+{
+    for (unsigned rank = 0; rank < n->count && a->if_count < EMX_ADDRESS_IFS; rank++) {
+        for (unsigned i = 0; i < n->count && a->if_count < EMX_ADDRESS_IFS; i++) {
+            const struct emx_netif *nif = &n->nif[i];
+            struct emx_address_if *told = &a->ifs[a->if_count];
+
+            if (!nif->chosen || nif->rank != rank || nif->loopback)
+                continue;
+            told->ip = nif->ip.s_addr;
+            told->prefix_bits = (uint8_t)nif->prefix_bits;
+            told->frame_bytes = (uint16_t)emx_route_mtu(nif, mtu_limit_bytes);
+            memcpy(told->mac, nif->mac, sizeof(told->mac));
+            a->if_count++;
+        }
+    }
+}
+
+static void make_address(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
+{
+    struct emx_address *a = &ep->self;
+
+    a->id = id;
+    a->cookie = job_cookie(opt->job_key);
+    a->host_id = emx_host_id();
+    a->ethertype = (uint16_t)ep->cfg.p_ethertype;
+    emx_links_tell(&ep->links, a);
+    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, a);
+    if (gethostname(a->host, sizeof(a->host) - 1))
+        strcpy(a->host, "?");
+}
+
+static unsigned ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
+{
+    (void)arg;
+    return emx_netif_route(ip, on_link_p);
+}
+
+static void make_view(struct ethmx_ep *ep)
+{
+    struct emx_route_view *v = &ep->view;
+
+    *v = (struct emx_route_view){
+        .netifs = &ep->netifs,
+        .self = &ep->self,
+        .link_count = ep->links.count,
+        .mtu_bytes = (unsigned)ep->cfg.p_mtu,
+        .if_named = ep->cfg.p_if[0] != 0,
+        .lookup = ask_kernel,
+    };
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        v->link[i].kind = ep->links.link[i].kind;
+        v->link[i].frame_bytes = ep->links.link[i].attr.frame_bytes;
+    }
+}
+
+/* ---- Open ---- */
+
+static volatile uint32_t *alive_page(void)
+{
+    volatile uint32_t *page =
+        mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    /* A kernel before 4.14 cannot; then only ethmx_ep_close() notices a child. */
+    madvise((void *)page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
+    *page = 1;
+    return page;
+}
+
+static void free_alive_page(const volatile uint32_t *page)
+{
+    munmap((void *)page, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static int copy_config(struct ethmx_ep *ep, const struct ethmx_config *cfg)
+{
+    struct ethmx_config *own;
+    int rc;
+
+    if (cfg) {
+        ep->cfg = *cfg;
+        return ETHMX_OK;
+    }
+    rc = ethmx_config_create(&own);
+    if (rc)
+        return rc;
+    ep->cfg = *own;
+    ethmx_config_destroy(own);
+    return ETHMX_OK;
+}
+
+static int read_netifs(struct ethmx_ep *ep, const char *reach)
+{
+    char why[512];
+    int rc = emx_netifs_read(&ep->netifs, &ep->cfg, reach, why, sizeof(why));
+
+    if (rc)
+        emx_error_set("%s", why);
+    return rc;
+}
+
+static int open_links(struct ethmx_ep *ep, uint32_t id)
+{
+    const struct emx_wire_params params = {
+        .cfg = &ep->cfg, .netifs = &ep->netifs, .endpoint_id = id, .stats = &ep->stats};
+
+    return emx_links_open(&ep->links, &params);
+}
+
+static int make_engine(struct ethmx_ep *ep)
+{
+    const struct emx_engine_params params = {
+        .cfg = &ep->cfg, .stats = &ep->stats, .alloc = &emx_alloc_libc, .self = &ep->self, .seed = random_bits()};
+    int rc = emx_engine_create(&params, &ep->engine);
+
+    if (rc)
+        emx_error_set("out of memory");
+    return rc;
+}
+
+static int check_version(const struct ethmx_ep_options *opt)
+{
+    if (opt->api_version == ETHMX_API_VERSION)
+        return ETHMX_OK;
+    emx_error_set("the program was built for version %u of the ethmx interface, this library (%s) has version %u: "
+                  "build them together",
+                  opt->api_version, ethmx_version(), ETHMX_API_VERSION);
+    return ETHMX_ERR_VERSION;
+}
+
+int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p)
+{
+    uint32_t id = random_id();
+    struct ethmx_ep *ep;
+    int rc = check_version(opt);
+
+    if (rc)
+        return rc;
+    ep = calloc(1, sizeof(*ep));
+    if (!ep)
+        goto err_memory;
+    ep->alive = alive_page();
+    if (!ep->alive)
+        goto err_memory;
+    ep->pid = getpid();
+    ep->threads = opt->thread_multiple;
+    emx_list_init(&ep->failures);
+    emx_clock_init(&ep->clock);
+    rc = copy_config(ep, cfg);
+    if (rc)
+        goto err_free;
+    emx_log_limit = (enum emx_log_level)ep->cfg.p_log;
+    emx_lock_init(&ep->lock, ep->threads, ep->cfg.p_heartbeat != 0);
+    rc = read_netifs(ep, opt->reach);
+    if (rc)
+        goto err_free;
+    rc = open_links(ep, id);
+    if (rc)
+        goto err_free;
+    make_address(ep, id, opt);
+    make_view(ep);
+    rc = make_engine(ep);
+    if (rc)
+        goto err_close_links;
+    rc = emx_beat_start(ep);
+    if (rc)
+        goto err_destroy_engine;
+    *ep_p = ep;
+    return ETHMX_OK;
+
+err_destroy_engine:
+    emx_engine_destroy(ep->engine);
+err_close_links:
+    emx_links_close(&ep->links);
+err_free:
+    free_alive_page(ep->alive);
+    free(ep);
+    return rc;
+err_memory:
+    free(ep);
+    emx_error_set("out of memory");
+    return ETHMX_ERR_NO_MEMORY;
+}
+
+int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p)
+{
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    size_t n = emx_address_encode(&ep->self, buf);
+
+    if (*len_bytes_p < n) {
+        emx_error_set("the address takes %zu bytes, there is room for %zu", n, *len_bytes_p);
+        return ETHMX_ERR_PARAM;
+    }
+    memcpy(addr, buf, n);
+    *len_bytes_p = n;
+    return ETHMX_OK;
+}
+
+/* ---- Close ---- */
+
+/* Requests that complete now are dropped: their owner has said goodbye. */
+static void drop_completions(struct ethmx_ep *ep)
+{
+    struct emx_op *op;
+
+    while ((op = emx_engine_completed(ep->engine)))
+        emx_engine_op_free(ep->engine, op);
+}
+
+/* One round of closing; sleeps when nothing moves, until end_ns at the latest. */
+static void close_round(struct ethmx_ep *ep, emx_time end_ns)
+{
+    emx_time now = emx_clock_now(&ep->clock);
+    struct emx_wait w;
+
+    if (!emx_pump(ep, true) && end_ns > now) {
+        emx_wait_prepare(ep, end_ns - now, &w);
+        emx_wait_sleep(&w);
+    }
+    drop_completions(ep);
+}
+
+static void deliver_rest(struct ethmx_ep *ep)
+{
+    emx_time now = emx_clock_now(&ep->clock);
+    emx_time end_ns = now + ep->cfg.p_linger;
+
+    emx_pump_flush(ep, now);
+    while (!emx_engine_drained(ep->engine) && emx_clock_now(&ep->clock) < end_ns)
+        close_round(ep, end_ns);
+    if (!emx_engine_drained(ep->engine))
+        emx_log(EMX_LOG_WARN, "closing with data that peers have not acknowledged within ETHMX_LINGER");
+}
+
+static void say_goodbye(struct ethmx_ep *ep)
+{
+    emx_time now = emx_clock_now(&ep->clock);
+    emx_time end_ns = now + GOODBYE_NS;
+
+    emx_engine_goodbye(ep->engine, now);
+    emx_pump_flush(ep, now);
+    while (ep->full && emx_clock_now(&ep->clock) < end_ns)
+        close_round(ep, end_ns);
+}
+
+void ethmx_ep_close(struct ethmx_ep *ep)
+{
+    if (!ep || !*ep->alive || ep->pid != getpid())
+        return;
+    emx_beat_stop(ep);
+    emx_lock_take(&ep->lock);
+    deliver_rest(ep);
+    say_goodbye(ep);
+    emx_links_close(&ep->links);
+    emx_engine_destroy(ep->engine);
+    emx_event_drop(ep);
+    free_alive_page(ep->alive);
+    free(ep);
+}

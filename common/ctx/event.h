@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Events: what the engine tells of peers as a whole: asks for routes, connected, lost, failed.
+ */
+#ifndef EMX_CTX_EVENT_H
+#define EMX_CTX_EVENT_H
+
+#include "ctx/ep.h"
+
+/* Takes all events: finds routes, writes the log, keeps failures for the program. Under the lock, in any thread. */
+void emx_event_handle(struct ethmx_ep *ep, emx_time now);
+
+/* Tells the program of failures, by its callback or on stderr. In the program's thread, under the lock, which is given
+ * up during the callbacks. Returns how many there were. */
+unsigned emx_event_deliver(struct ethmx_ep *ep);
+
+/* Frees failures that were not told. */
+void emx_event_drop(struct ethmx_ep *ep);
+
+#endif

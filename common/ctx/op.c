@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Operations: from the arguments of ethmx.h to the engine, and what the engine then wants to send at once to the wire,
+ * so that a short message has left when the call returns.
+ */
+#include "base/log.h"
+#include "ctx/ep.h"
+#include "ctx/pump.h"
+
+int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, const struct ethmx_data *data,
+                enum ethmx_send_mode mode, ethmx_done_fn done, void *arg)
+{
+    const struct emx_op_args a = {.bits = bits, .data = *data, .mode = mode, .done = done, .arg = arg};
+    emx_time now;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    now = emx_clock_now(&ep->clock);
+    rc = emx_engine_send(ep->engine, emx_peer_in(peer), &a, now);
+    emx_pump_flush(ep, now);
+    emx_ep_leave(ep);
+    return rc;
+}
+
+int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, const void *header, size_t header_bytes,
+                  const struct ethmx_data *data, ethmx_done_fn done, void *arg)
+{
+    const struct emx_op_args a = {.bits = id,
+                                  .data = data ? *data : (struct ethmx_data){0},
+                                  .is_am = true,
+                                  .am_header = header,
+                                  .am_header_bytes = header_bytes,
+                                  .done = done,
+                                  .arg = arg};
+    emx_time now;
+    int rc;
+
+    if (id >= ETHMX_AM_HANDLERS || header_bytes > ETHMX_AM_HEADER_MAX) {
+        emx_error_set(
+            "active message to handler %u with a header of %zu bytes: handlers go from 0 to %u, headers to %u "
+            "bytes",
+            id, header_bytes, ETHMX_AM_HANDLERS - 1, ETHMX_AM_HEADER_MAX);
+        return ETHMX_ERR_PARAM;
+    }
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    now = emx_clock_now(&ep->clock);
+    rc = emx_engine_send(ep->engine, emx_peer_in(peer), &a, now);
+    emx_pump_flush(ep, now);
+    emx_ep_leave(ep);
+    return rc;
+}
+
+int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                const struct ethmx_data *data, ethmx_done_fn done, void *arg, struct ethmx_req **req_p,
+                struct ethmx_result *result_p)
+{
+    const struct emx_op_args a = {.bits = bits, .mask = mask, .data = *data, .done = done, .arg = arg};
+    struct emx_op *op = NULL;
+    emx_time now;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    now = emx_clock_now(&ep->clock);
+    rc = emx_engine_recv(ep->engine, emx_peer_in(peer), &a, &op, result_p, now);
+    if (rc == ETHMX_INPROGRESS && req_p)
+        *req_p = (struct ethmx_req *)op;
+    emx_pump_flush(ep, now);
+    emx_ep_leave(ep);
+    return rc;
+}
+
+int ethmx_cancel(struct ethmx_ep *ep, struct ethmx_req *req)
+{
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    rc = emx_engine_cancel(ep->engine, (struct emx_op *)req);
+    emx_ep_leave(ep);
+    return rc;
+}
+
+int ethmx_iprobe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                 struct ethmx_result *result_p)
+{
+    return ethmx_improbe(ep, peer, bits, mask, NULL, result_p);
+}
+
+int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                  struct ethmx_message **msg_p, struct ethmx_result *result_p)
+{
+    struct emx_arrival *msg = NULL;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    rc = emx_engine_probe(ep->engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p);
+    emx_ep_leave(ep);
+    if (!rc && msg_p)
+        *msg_p = (struct ethmx_message *)msg;
+    return rc;
+}
+
+int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struct ethmx_data *data, ethmx_done_fn done,
+                 void *arg, struct ethmx_result *result_p)
+{
+    const struct emx_op_args a = {.data = *data, .done = done, .arg = arg};
+    struct emx_arrival *msg = (struct emx_arrival *)message;
+    emx_time now;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    if (msg == ep->am_message)
+        ep->am_message = NULL;
+    now = emx_clock_now(&ep->clock);
+    rc = emx_engine_mrecv(ep->engine, msg, &a, result_p, now);
+    emx_pump_flush(ep, now);
+    emx_ep_leave(ep);
+    return rc;
+}
+
+unsigned ethmx_flush_unexpected(struct ethmx_ep *ep, uint64_t bits, uint64_t mask)
+{
+    emx_time now;
+    unsigned n;
+
+    if (!emx_ep_enter(ep))
+        return 0;
+    now = emx_clock_now(&ep->clock);
+    n = emx_engine_flush_unexpected(ep->engine, bits, mask, now);
+    emx_pump_flush(ep, now);
+    emx_ep_leave(ep);
+    return n;
+}

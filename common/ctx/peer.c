@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
+#include "ctx/ep.h"
+#include "ctx/pump.h"
+
+int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p)
+{
+    struct emx_peer *peer;
+    char why[256] = "out of memory";
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    rc = emx_engine_peer(ep->engine, addr, len_bytes, &peer, why, sizeof(why));
+    if (!rc && user)
+        emx_peer_set_user(peer, user);
+    emx_ep_leave(ep);
+    if (rc)
+        emx_error_set("%s", why);
+    else
+        *peer_p = emx_peer_out(peer);
+    return rc;
+}
+
+void *ethmx_peer_user(const struct ethmx_peer *peer)
+{
+    return emx_peer_user(emx_peer_in(peer));
+}
+
+void ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct ethmx_peer_info *info_p)
+{
+    *info_p = (struct ethmx_peer_info){.state = "closed"};
+    if (!emx_ep_enter(ep))
+        return;
+    emx_peer_query(emx_peer_in(peer), info_p);
+    emx_ep_leave(ep);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Progress: the pump, and then the program's callbacks.
+ *
+ * Callbacks run without the lock, so that they may start operations and other threads may go on meanwhile. What is
+ * finished is taken from the engine in batches under the lock, told without it, and freed under it again. One thread at
+ * a time tells (delivering); others, and a callback that calls ethmx_progress() itself, move frames only. So active
+ * messages of one peer are handled one after the other, in their order.
+ */
+#include "base/log.h"
+#include "ctx/ep.h"
+#include "ctx/event.h"
+#include "ctx/pump.h"
+
+#define DONE_BATCH     32
+#define DELIVER_ROUNDS 16 /* callbacks that start work which completes at once must not keep us here for ever */
+
+struct finished {
+    struct emx_op *op;
+    ethmx_done_fn done;
+    void *arg;
+    struct ethmx_result result;
+};
+
+static unsigned deliver_completions(struct ethmx_ep *ep)
+{
+    struct finished f[DONE_BATCH];
+    unsigned n = 0;
+
+    while (n < DONE_BATCH && (f[n].op = emx_engine_completed(ep->engine))) {
+        emx_op_result(f[n].op, &f[n].done, &f[n].arg, &f[n].result);
+        n++;
+    }
+    if (!n)
+        return 0;
+    emx_ep_leave(ep);
+    for (unsigned i = 0; i < n; i++) {
+        if (f[i].done)
+            f[i].done(f[i].arg, &f[i].result);
+    }
+    emx_lock_take(&ep->lock);
+    for (unsigned i = 0; i < n; i++)
+        emx_engine_op_free(ep->engine, f[i].op);
+    return n;
+}
+
+/* Runs the handler of one message. The message is over when it returns, unless it was received or is kept. */
+static void handle_am(struct ethmx_ep *ep, const struct emx_am_slot *slot, struct emx_arrival *msg,
+                      const struct ethmx_am *am)
+{
+    bool kept;
+
+    ep->am_message = msg;
+    emx_ep_leave(ep);
+    kept = slot->fn(slot->arg, am);
+    emx_lock_take(&ep->lock);
+    if (ep->am_message && !kept)
+        emx_engine_release(ep->engine, msg, emx_clock_now(&ep->clock));
+    ep->am_message = NULL;
+}
+
+static unsigned deliver_ams(struct ethmx_ep *ep)
+{
+    struct ethmx_am am;
+    struct emx_arrival *msg;
+    unsigned id, n = 0;
+
+    while (n < DONE_BATCH && (msg = emx_engine_am(ep->engine, &am, &id))) {
+        struct emx_am_slot slot = id < ETHMX_AM_HANDLERS ? ep->am[id] : (struct emx_am_slot){0};
+
+        if (slot.fn) {
+            handle_am(ep, &slot, msg, &am);
+            n++;
+        } else if (id < ETHMX_AM_HANDLERS) {
+            emx_engine_am_defer(ep->engine, msg);
+        } else {
+            emx_engine_release(ep->engine, msg, emx_clock_now(&ep->clock));
+        }
+    }
+    return n;
+}
+
+static unsigned deliver(struct ethmx_ep *ep)
+{
+    unsigned total = 0, n;
+
+    ep->delivering = true;
+    for (unsigned i = 0; i < DELIVER_ROUNDS; i++) {
+        n = emx_event_deliver(ep);
+        n += deliver_completions(ep);
+        n += deliver_ams(ep);
+        if (!n)
+            break;
+        total += n;
+    }
+    ep->delivering = false;
+    if (total)
+        emx_pump_flush(ep, emx_clock_now(&ep->clock));
+    return total;
+}
+
+unsigned ethmx_progress(struct ethmx_ep *ep)
+{
+    unsigned n;
+
+    if (!emx_ep_enter(ep))
+        return 0;
+    atomic_store_explicit(&ep->rounds, atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    n = emx_pump(ep, false);
+    if (!ep->delivering && (emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures)))
+        n += deliver(ep);
+    emx_ep_leave(ep);
+    return n;
+}
+
+int ethmx_am_handler(struct ethmx_ep *ep, unsigned id, ethmx_am_fn fn, void *arg)
+{
+    if (id >= ETHMX_AM_HANDLERS) {
+        emx_error_set("active message handler %u: handlers go from 0 to %u", id, ETHMX_AM_HANDLERS - 1);
+        return ETHMX_ERR_PARAM;
+    }
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    ep->am[id] = (struct emx_am_slot){.fn = fn, .arg = arg};
+    emx_engine_am_retry(ep->engine);
+    emx_ep_leave(ep);
+    return ETHMX_OK;
+}
+
+void ethmx_ep_on_error(struct ethmx_ep *ep,
+                       void (*fn)(void *arg, struct ethmx_peer *peer, int status, const char *text), void *arg)
+{
+    if (!emx_ep_enter(ep))
+        return;
+    ep->on_error = fn;
+    ep->on_error_arg = arg;
+    emx_ep_leave(ep);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A program that waits for a message calls the pump in a loop, millions of times without a frame; and each of these
+ * polls stands between the frame's arrival and the program. So an idle round does as little as it can:
+ *
+ * - A wire that is polled by looking at memory is looked at each time. One that needs a system call is asked when
+ *   peers are connected over it and the others were silent, or when it is the only one. Otherwise it waits for the
+ *   next *sweep*, which comes every 50 us and finds the first words of new peers.
+ * - The clock is read once in a round at most, and where reading it is dear, in every eighth idle round only.
+ * - The engine is asked for frames to send only if something has happened: a frame came, a timer fired, a wire was
+ *   full before.
+ */
+#include "ctx/pump.h"
+
+#include "ctx/event.h"
+
+#define RX_BATCHES     4     /* of one link in one round; then the others have their turn */
+#define SWEEP_NS       50000 /* longest time that a wire is left alone */
+#define DEAR_CLOCK_GAP 8     /* idle rounds for one reading of a dear clock */
+
+/* Reads the clock unless this round has done so. */
+static inline emx_time round_time(struct ethmx_ep *ep, emx_time *now_p)
+{
+    if (!*now_p)
+        *now_p = emx_clock_now(&ep->clock);
+    return *now_p;
+}
+
+static void output(struct ethmx_ep *ep, unsigned i, emx_time now)
+{
+    struct emx_link *k = &ep->links.link[i];
+    struct emx_txframe f[EMX_WIRE_BATCH];
+
+    ep->full &= ~(1u << i);
+    while (emx_engine_wants_output(ep->engine, i)) {
+        unsigned room = k->ops->tx_room(k->wire);
+        unsigned n;
+
+        if (!room) {
+            ep->full |= 1u << i;
+            ep->stats.wire_full++;
+            return;
+        }
+        n = emx_engine_output(ep->engine, i, f, room < EMX_WIRE_BATCH ? room : EMX_WIRE_BATCH, now);
+        if (!n)
+            return;
+        k->ops->tx(k->wire, f, n);
+    }
+}
+
+void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
+{
+    if (emx_engine_has_news(ep->engine))
+        emx_event_handle(ep, now);
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        if (emx_engine_wants_output(ep->engine, i))
+            output(ep, i, now);
+    }
+}
+
+static unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
+{
+    struct emx_link *k = &ep->links.link[i];
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    unsigned total = 0, n;
+
+    do {
+        n = k->ops->rx(k->wire, f, EMX_WIRE_BATCH);
+        if (!n)
+            break;
+        round_time(ep, now_p);
+        for (unsigned j = 0; j < n; j++)
+            emx_engine_input(ep->engine, i, f[j].data, f[j].len_bytes, *now_p);
+        k->ops->rx_return(k->wire, f, n);
+        total += n;
+    } while (n == EMX_WIRE_BATCH && total < RX_BATCHES * EMX_WIRE_BATCH);
+    return total;
+}
+
+static unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p)
+{
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        if (ep->links.link[i].attr.cheap_poll)
+            total += input(ep, i, now_p);
+    }
+    return total;
+}
+
+/* quiet: the cheap wires had nothing. all: whether anybody uses them or not. */
+static unsigned input_dear(struct ethmx_ep *ep, bool quiet, bool all, emx_time *now_p)
+{
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        if (ep->links.link[i].attr.cheap_poll)
+            continue;
+        if (all || ep->links.count == 1 || (quiet && emx_engine_link_peers(ep->engine, i)))
+            total += input(ep, i, now_p);
+    }
+    return total;
+}
+
+static bool clock_is_due(struct ethmx_ep *ep)
+{
+    if (!emx_clock_is_cheap(&ep->clock) && ++ep->idle_polls < DEAR_CLOCK_GAP)
+        return false;
+    ep->idle_polls = 0;
+    return true;
+}
+
+unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
+{
+    emx_time now = 0; /* not read */
+    unsigned total = input_cheap(ep, &now);
+    bool busy = total || ep->full;
+
+    if (busy || every_wire || clock_is_due(ep))
+        round_time(ep, &now);
+    if (now && now >= ep->sweep_ns) {
+        ep->sweep_ns = now + SWEEP_NS;
+        every_wire = true;
+    }
+    total += input_dear(ep, !total, every_wire, &now);
+    busy |= total != 0 || every_wire;
+    if (now && now >= emx_engine_deadline(ep->engine)) {
+        emx_engine_expire(ep->engine, now);
+        busy = true;
+    }
+    if (busy)
+        emx_pump_flush(ep, round_time(ep, &now));
+    return total;
+}
+
+emx_time emx_pump_deadline(const struct ethmx_ep *ep)
+{
+    return emx_engine_deadline(ep->engine);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each wire that both ends have open offers its routes, in the order in which the user listed the wires.
+ *
+ * Same host (same kernel and network namespace): over the loopback interface.
+ *
+ * Another host: the kernel knows best which of our interfaces leads to an address, so it is asked for each address
+ * that the peer told. Its answer is used with care. An address that we have ourselves leads to ourselves: container
+ * bridges carry the same 172.17.0.1 everywhere. An interface that was not chosen stays unused.
+ *     packet  Ethernet frames pass no router: both interfaces must be in one subnet, without a gateway between.
+ *     udp     goes through routers too; direct ways come first.
+ * Interfaces without an IP address cannot be looked up. They are paired in order when the user named them in ETHMX_IF,
+ * or when each end has that one interface only; the handshake then shows whether they are connected.
+ *
+ * Several pairs in one wire: the best by the sum of both ends' preference, so that both ends choose the same pair.
+ */
+#include "ctx/route.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctx/text.h"
+#include "proto/frame.h"
+#include "wire/packet.h"
+#include "wire/udp.h"
+
+#define IP_UDP_HEADER_BYTES 28
+#define UDP_PAYLOAD_MAX     65507
+
+/* The routes of one wire, while they are collected. */
+struct way {
+    unsigned score; /* lower is better */
+    struct emx_route route;
+};
+
+struct search {
+    const struct emx_route_view *v;
+    const struct emx_address *peer;
+    const struct emx_route_link *wire;
+    uint8_t link;
+    struct way way[EMX_ROUTES_MAX];
+    unsigned count;
+    const char *obstacle; /* why the last candidate failed */
+};
+
+#define SCORE_GATEWAY 1000u
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+unsigned emx_route_mtu(const struct emx_netif *nif, unsigned mtu_limit_bytes)
+{
+    unsigned mtu = least(nif->mtu_bytes, EMX_FRAME_MAX);
+
+    return mtu_limit_bytes ? least(mtu, mtu_limit_bytes) : mtu;
+}
+
+static bool same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits)
+{
+    uint32_t mask = prefix_bits ? htonl(UINT32_MAX << (32 - least(prefix_bits, 32))) : 0;
+
+    return !((ip ^ other_ip) & mask);
+}
+
+static bool is_loopback(uint32_t ip)
+{
+    return ntohl(ip) >> 24 == 127;
+}
+
+static bool is_ours(const struct emx_netifs *n, uint32_t ip)
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        if (n->nif[i].ip.s_addr == ip)
+            return true;
+    }
+    return false;
+}
+
+/* The longest frame over a path whose Ethernet payload is mtu_bytes. */
+static unsigned frame_limit(const struct search *s, unsigned mtu_bytes)
+{
+    if (s->wire->kind == EMX_AW_UDP)
+        mtu_bytes = mtu_bytes < IP_UDP_HEADER_BYTES ? 0 : least(mtu_bytes - IP_UDP_HEADER_BYTES, UDP_PAYLOAD_MAX);
+    else
+        mtu_bytes = least(mtu_bytes, s->peer->packet_bytes);
+    return least(least(mtu_bytes, s->wire->frame_bytes), EMX_FRAME_MAX);
+}
+
+/* Keeps the ways sorted: by score, then longer frames first. */
+static void add_way(struct search *s, const struct way *w)
+{
+    unsigned at = s->count;
+
+    if (w->route.frame_bytes < EMX_FRAME_MIN) {
+        s->obstacle = "the frames would be too short";
+        return;
+    }
+    while (at && (s->way[at - 1].score > w->score ||
+                  (s->way[at - 1].score == w->score && s->way[at - 1].route.frame_bytes < w->route.frame_bytes)))
+        at--;
+    if (at == EMX_ROUTES_MAX)
+        return;
+    if (s->count < EMX_ROUTES_MAX)
+        s->count++;
+    memmove(&s->way[at + 1], &s->way[at], (s->count - at - 1) * sizeof(s->way[0]));
+    s->way[at] = *w;
+}
+
+static void start_way(const struct search *s, struct way *w, const char *wire, const char *interface,
+                      unsigned mtu_bytes, unsigned score)
+{
+    *w = (struct way){.score = score, .route = {.link = s->link}};
+    w->route.frame_bytes = (uint16_t)frame_limit(s, mtu_bytes);
+    snprintf(w->route.name, sizeof(w->route.name), "%s %s", wire, interface);
+}
+
+static void add_packet(struct search *s, const struct emx_netif *nif, const uint8_t mac[6], unsigned mtu_bytes,
+                       unsigned score)
+{
+    struct way w;
+
+    start_way(s, &w, "packet", nif->name, mtu_bytes, score);
+    emx_packet_addr(&w.route.to, nif->index, mac);
+    add_way(s, &w);
+}
+
+static void add_udp(struct search *s, const struct emx_netif *nif, uint32_t ip, unsigned mtu_bytes, unsigned score)
+{
+    struct way w;
+
+    start_way(s, &w, "udp", nif->name, mtu_bytes, score);
+    emx_udp_addr(&w.route.to, (struct in_addr){.s_addr = ip}, s->peer->udp_port);
+    add_way(s, &w);
+}
+
+/* ---- The same host ---- */
+
+static void search_here(struct search *s)
+{
+    static const uint8_t no_mac[6];
+    const struct emx_netif *lo = emx_netif_by_index(s->v->netifs, s->v->netifs->loopback_index);
+    unsigned mtu;
+
+    if (!lo || !s->v->netifs->loopback_index) {
+        s->obstacle = "the loopback interface is down (ip link set lo up)";
+        return;
+    }
+    mtu = emx_route_mtu(lo, s->v->mtu_bytes);
+    if (s->wire->kind == EMX_AW_PACKET)
+        add_packet(s, lo, no_mac, mtu, 0);
+    else
+        add_udp(s, lo, htonl(INADDR_LOOPBACK), mtu, 0);
+}
+
+/* ---- Another host, interfaces with IP addresses ---- */
+
+/* Our chosen interface towards an address of the peer, or NULL. */
+static const struct emx_netif *towards(struct search *s, uint32_t ip, bool *on_link_p)
+{
+    const struct emx_netif *nif;
+    unsigned index;
+
+    *on_link_p = false;
+    if (is_loopback(ip) || is_ours(s->v->netifs, ip)) {
+        s->obstacle = "its address is one of ours too";
+        return NULL;
+    }
+    index = s->v->lookup(s->v->lookup_arg, (struct in_addr){.s_addr = ip}, on_link_p);
+    if (!index) {
+        s->obstacle = "the kernel has no route to it";
+        return NULL;
+    }
+    nif = emx_netif_by_index(s->v->netifs, index);
+    if (!nif || !nif->chosen) {
+        s->obstacle = "the route to it leaves by an interface that is not among ours";
+        return NULL;
+    }
+    return nif;
+}
+
+static void search_packet_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
+{
+    bool on_link;
+    const struct emx_netif *nif = towards(s, theirs->ip, &on_link);
+
+    if (!nif)
+        return;
+    if (!on_link || !same_subnet(nif->ip.s_addr, theirs->ip, nif->prefix_bits) ||
+        !same_subnet(nif->ip.s_addr, theirs->ip, theirs->prefix_bits)) {
+        s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
+        return;
+    }
+    if (!nif->has_mac) {
+        s->obstacle = "the interface towards it is not Ethernet";
+        return;
+    }
+    add_packet(s, nif, theirs->mac, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes), nif->rank + rank);
+}
+
+static void search_udp_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
+{
+    bool on_link;
+    const struct emx_netif *nif = towards(s, theirs->ip, &on_link);
+
+    if (nif)
+        add_udp(s, nif, theirs->ip, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+                nif->rank + rank + (on_link ? 0 : SCORE_GATEWAY));
+}
+
+/* ---- Another host, interfaces without IP addresses ---- */
+
+static unsigned chosen_count(const struct emx_netifs *n)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < n->count; i++)
+        count += n->nif[i].chosen;
+    return count;
+}
+
+/* Our n-th chosen Ethernet interface without IP address by rank, or NULL. */
+static const struct emx_netif *bare_netif(const struct emx_netifs *n, unsigned nth)
+{
+    for (unsigned rank = 0; rank < n->count; rank++) {
+        for (unsigned i = 0; i < n->count; i++) {
+            const struct emx_netif *nif = &n->nif[i];
+
+            if (nif->chosen && nif->has_mac && !nif->ip.s_addr && nif->rank == rank && !nth--)
+                return nif;
+        }
+    }
+    return NULL;
+}
+
+static void search_packet_bare(struct search *s)
+{
+    bool alone = chosen_count(s->v->netifs) == 1 && s->peer->if_count == 1;
+    unsigned nth = 0;
+
+    for (unsigned i = 0; i < s->peer->if_count; i++) {
+        const struct emx_address_if *theirs = &s->peer->ifs[i];
+        const struct emx_netif *nif;
+
+        if (theirs->ip)
+            continue;
+        nif = bare_netif(s->v->netifs, nth++);
+        if (nif && (alone || s->v->if_named))
+            add_packet(s, nif, theirs->mac, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+                       nif->rank + i);
+        else
+            s->obstacle = "interfaces without IP address must be named in ETHMX_IF at both ends";
+    }
+}
+
+static void search_there(struct search *s)
+{
+    s->obstacle = "it told no interface";
+    for (unsigned i = 0; i < s->peer->if_count; i++) {
+        if (!s->peer->ifs[i].ip)
+            continue;
+        if (s->wire->kind == EMX_AW_PACKET)
+            search_packet_ip(s, &s->peer->ifs[i], i);
+        else
+            search_udp_ip(s, &s->peer->ifs[i], i);
+    }
+    if (s->wire->kind == EMX_AW_PACKET)
+        search_packet_bare(s);
+}
+
+/* ---- All wires ---- */
+
+static const char *wire_name(enum emx_address_wire kind)
+{
+    return kind == EMX_AW_PACKET ? "packet" : "udp";
+}
+
+static void search_wire(struct search *s)
+{
+    if (!(s->peer->wires & s->wire->kind))
+        s->obstacle = "not open there";
+    else if (s->wire->kind == EMX_AW_PACKET && s->peer->ethertype != s->v->self->ethertype)
+        s->obstacle = "ETHMX_ETHERTYPE differs between the hosts";
+    else if (s->peer->host_id == s->v->self->host_id)
+        search_here(s);
+    else
+        search_there(s);
+}
+
+static void describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_bits)
+{
+    char text[INET_ADDRSTRLEN];
+
+    if (ip)
+        emx_text_add(t, "%s/%u", inet_ntop(AF_INET, &ip, text, sizeof(text)), prefix_bits);
+    else
+        emx_text_add(t, "no IP");
+}
+
+static void describe_ours(struct emx_text *t, const struct emx_netifs *n)
+{
+    const char *comma = "";
+
+    for (unsigned i = 0; i < n->count; i++) {
+        if (!n->nif[i].chosen)
+            continue;
+        emx_text_add(t, "%s%s ", comma, n->nif[i].name);
+        describe_if(t, n->nif[i].ip.s_addr, n->nif[i].prefix_bits);
+        comma = ", ";
+    }
+    if (!*comma)
+        emx_text_add(t, "no interface");
+}
+
+static void describe_theirs(struct emx_text *t, const struct emx_address *peer)
+{
+    for (unsigned i = 0; i < peer->if_count; i++) {
+        emx_text_add(t, "%s", i ? ", " : "");
+        describe_if(t, peer->ifs[i].ip, peer->ifs[i].prefix_bits);
+    }
+    if (!peer->if_count)
+        emx_text_add(t, "no interface");
+}
+
+static void describe_failure(const struct emx_route_view *v, const struct emx_address *peer, const char *reasons,
+                             char *why, size_t why_len_bytes)
+{
+    struct emx_text t;
+
+    emx_text_init(&t, why, why_len_bytes);
+    emx_text_add(&t, "no way from host %s (", v->self->host);
+    describe_ours(&t, v->netifs);
+    emx_text_add(&t, ") to host %s (", peer->host);
+    describe_theirs(&t, peer);
+    emx_text_add(&t, "): %s. ETHMX_IF names the interfaces to use, ETHMX_WIRES the wires", reasons);
+}
+
+unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_address *peer,
+                         struct emx_route r[EMX_ROUTES_MAX], char *why, size_t why_len_bytes)
+{
+    struct emx_text reasons;
+    char buf[256];
+    unsigned n = 0;
+
+    emx_text_init(&reasons, buf, sizeof(buf));
+    for (unsigned link = 0; link < v->link_count; link++) {
+        struct search s = {.v = v, .peer = peer, .wire = &v->link[link], .link = (uint8_t)link};
+
+        search_wire(&s);
+        for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++)
+            r[n++] = s.way[i].route;
+        if (!s.count) {
+            emx_text_separate(&reasons, "; ");
+            emx_text_add(&reasons, "%s: %s", wire_name(s.wire->kind), s.obstacle);
+        }
+    }
+    if (n)
+        snprintf(why, why_len_bytes, "%s", buf);
+    else
+        describe_failure(v, peer, buf, why, why_len_bytes);
+    return n;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctx/wait.h"
+
+#include <time.h>
+
+#include "ctx/pump.h"
+
+#define POLL_ONLY_NS    1000000 /* a wire without descriptor is looked at so often */
+#define OTHER_THREAD_NS 1000000 /* another thread's progress may complete what we wait for, and does not wake us */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w)
+{
+    emx_time deadline = emx_pump_deadline(ep);
+    bool all;
+
+    w->fd_count = emx_links_fds(&ep->links, ep->full, w->fd, &all);
+    if (!all)
+        timeout_ns = least(timeout_ns, POLL_ONLY_NS);
+    if (ep->threads)
+        timeout_ns = least(timeout_ns, OTHER_THREAD_NS);
+    if (deadline != EMX_NEVER) {
+        emx_time now = emx_clock_now(&ep->clock);
+
+        timeout_ns = deadline > now ? least(timeout_ns, deadline - now) : 0;
+    }
+    w->timeout_ns = timeout_ns;
+}
+
+bool emx_wait_sleep(struct emx_wait *w)
+{
+    struct timespec ts = {.tv_sec = (time_t)(least(w->timeout_ns, INT32_MAX * 1000000000ull) / 1000000000u),
+                          .tv_nsec = (long)(w->timeout_ns % 1000000000u)};
+
+    return ppoll(w->fd, w->fd_count, &ts, NULL) > 0;
+}
+
+/* Under the lock: whether ethmx_progress() would have something to do at once. */
+static bool has_work(struct ethmx_ep *ep)
+{
+    return emx_pump(ep, true) || emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
+}
+
+void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns)
+{
+    struct emx_wait w;
+
+    if (!emx_ep_enter(ep))
+        return;
+    if (has_work(ep)) {
+        emx_ep_leave(ep);
+        return;
+    }
+    emx_wait_prepare(ep, timeout_ns, &w);
+    atomic_fetch_add(&ep->sleepers, 1);
+    emx_ep_leave(ep);
+    emx_wait_sleep(&w);
+    atomic_fetch_sub(&ep->sleepers, 1);
+}
