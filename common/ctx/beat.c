@@ -11,6 +11,7 @@
  *
  * While the program is active the thread sleeps on nothing but its timer, so that frames do not wake it.
  */
+#define _GNU_SOURCE
 #include "ctx/beat.h"
 
 #include <errno.h>

@@ -106,15 +106,9 @@ uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns)
 
 uint64_t emx_clock_reread(struct emx_clock *c)
 {
-    uint64_t ticks, ns;
+    uint64_t ticks = 0, ns = kernel_ns();
 
-    if (!c->has_ticks)
-        return emx_clock_anchor(c, 0, kernel_ns());
-    if (c->span_ticks) {
+    if (c->has_ticks && (c->span_ticks || ns - c->anchor_ns >= BASELINE_NS))
         read_both(&ticks, &ns);
-    } else {
-        ticks = emx_clock_ticks();
-        ns = kernel_ns();
-    }
     return emx_clock_anchor(c, ticks, ns);
 }

@@ -6,6 +6,7 @@
  * would take away the parent's frames. So the endpoint's sign of life lies in a page that the kernel clears in a child
  * (MADV_WIPEONFORK), and every call looks at it first: one load. In the child the calls do nothing.
  */
+#define _GNU_SOURCE
 #include "ctx/ep.h"
 
 #include <errno.h>

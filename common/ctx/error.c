@@ -31,7 +31,7 @@ const char *ethmx_strerror(int status)
 
     if (status == ETHMX_INPROGRESS)
         return "in progress";
-    if (status > 0 || -status >= (int)(sizeof(errors) / sizeof(errors[0])))
+    if (status > 0 || status <= -(int)(sizeof(errors) / sizeof(errors[0])))
         return "unknown status";
     return errors[-status];
 }

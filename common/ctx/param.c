@@ -2,6 +2,7 @@
  *
  * The public face of the parameter and counter tables and of the configuration.
  */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
 

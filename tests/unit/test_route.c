@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Routes: hosts described by a few lines each, and the routes that must come out, best first.
+ */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "ctx/route.h"
+#include "wire/packet.h"
+#include "wire/udp.h"
+
+#define LO   1 /* ifindex */
+#define BOTH (EMX_AW_PACKET | EMX_AW_UDP)
+
+/* One interface of a host. name NULL ends the list; rank: its place among the chosen, -1: not chosen. */
+struct nic {
+    const char *name;
+    const char *ip; /* "" for none */
+    unsigned prefix_bits, mtu_bytes;
+    int rank;
+};
+
+/* A line of a routing table. */
+struct line {
+    const char *ip;
+    unsigned prefix_bits;
+    unsigned index; /* nic's place in the list + 2; lo is 1 */
+    bool gateway;
+};
+
+struct scenario {
+    const char *what;
+    struct nic ours[5], theirs[5];
+    struct line table[5];
+    const char *expect[5];           /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length */
+    const char *why;                 /* must be in the reason */
+    unsigned our_wires, their_wires; /* 0: both */
+    unsigned mtu;                    /* ETHMX_MTU */
+    unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
+    bool same_host, no_lo, if_named, other_ethertype;
+};
+
+/* clang-format off */
+static const struct scenario scenarios[] = {
+    {
+        .what = "two hosts on one switch",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "jumbo frames on one side only",
+        .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "jumbo frames on both sides",
+        .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {"packet eth0 mac0 9000", "udp eth0 10.0.0.2 8972"},
+    }, {
+        .what = "ETHMX_MTU limits all",
+        .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .mtu = 4000,
+        .expect = {"packet eth0 mac0 4000", "udp eth0 10.0.0.2 3972"},
+    }, {
+        .what = "the peer's ring takes less than its interface",
+        .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .their_ring = 2000,
+        .expect = {"packet eth0 mac0 2000", "udp eth0 10.0.0.2 8972"},
+    }, {
+        .what = "the same container bridge on both hosts leads nowhere, even if it was chosen",
+        .ours = {{"docker0", "172.17.0.1", 16, 1500, 1}, {"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"docker0", "172.17.0.1", 16, 1500, 0}, {"eth0", "10.0.0.2", 24, 1500, 1}},
+        .table = {{"172.17.0.0", 16, 2, false}, {"10.0.0.0", 24, 3, false}},
+        .expect = {"packet eth0 mac1 1500", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "an address in our container bridge's subnet leads nowhere",
+        .ours = {{"docker0", "172.17.0.1", 16, 1500, -1}, {"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth1", "172.17.5.5", 16, 1500, 0}},
+        .table = {{"172.17.0.0", 16, 2, false}, {"10.0.0.0", 24, 3, false}},
+        .expect = {NULL},
+        .why = "not among ours",
+    }, {
+        .what = "two networks: the pair that both prefer comes first",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 1}, {"eth1", "10.1.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 1}, {"eth1", "10.1.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
+        .expect = {"packet eth1 mac1 9000", "packet eth0 mac0 1500", "udp eth1 10.1.0.2 8972", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "two networks, no preference in common: longer frames first",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 9000, 1}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 1}, {"eth1", "10.1.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
+        .expect = {"packet eth1 mac1 9000", "packet eth0 mac0 1500", "udp eth1 10.1.0.2 8972", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "only one network in common",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"ib0", "10.9.0.1", 24, 1500, 1}},
+        .theirs = {{"eth5", "10.5.0.2", 24, 1500, 0}, {"eth0", "10.0.0.2", 24, 1500, 1}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.9.0.0", 24, 3, false}},
+        .expect = {"packet eth0 mac1 1500", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "behind a router: udp only",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.7.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"0.0.0.0", 0, 2, true}},
+        .expect = {"udp eth0 10.7.0.2 1472"},
+        .why = "pass no router",
+    }, {
+        .what = "direct ways come before those through a router",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
+        .theirs = {{"eth9", "10.7.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
+        .table = {{"10.1.0.0", 24, 3, false}, {"0.0.0.0", 0, 2, true}},
+        .expect = {"packet eth1 mac1 1500", "udp eth1 10.1.0.2 1472", "udp eth0 10.7.0.2 1472"},
+    }, {
+        .what = "an address with prefix 32 is in no subnet",
+        .ours = {{"eth0", "10.0.0.1", 32, 1460, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 32, 1460, 0}},
+        .table = {{"0.0.0.0", 0, 2, false}},
+        .expect = {"udp eth0 10.0.0.2 1432"},
+    }, {
+        .what = "the peer's idea of the subnet differs",
+        .ours = {{"eth0", "10.0.0.1", 16, 1500, 0}},
+        .theirs = {{"eth0", "10.0.9.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 16, 2, false}},
+        .expect = {"udp eth0 10.0.9.2 1472"},
+    }, {
+        .what = "the route leaves by an interface that is not chosen",
+        .ours = {{"wlan0", "10.0.0.1", 24, 1500, -1}, {"eth0", "10.1.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
+        .expect = {NULL},
+        .why = "not among ours",
+    }, {
+        .what = "no route at all: the sentence names both ends",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.7.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {NULL},
+        .why = "host here (eth0 10.0.0.1/24) to host there (10.7.0.2/24)",
+    }, {
+        .what = "a peer without any interface",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{NULL, NULL, 0, 0, 0}},
+        .expect = {NULL},
+        .why = "to host there (no interface)",
+    }, {
+        .what = "the peer has no packet wire",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .their_wires = EMX_AW_UDP,
+        .expect = {"udp eth0 10.0.0.2 1472"},
+        .why = "packet: not open there",
+    }, {
+        .what = "we have no packet wire",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_UDP,
+        .expect = {"udp eth0 10.0.0.2 1472"},
+        .why = "",
+    }, {
+        .what = "no wire in common",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_UDP,
+        .their_wires = EMX_AW_PACKET,
+        .expect = {NULL},
+        .why = "udp: not open there",
+    }, {
+        .what = "another EtherType",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .other_ethertype = true,
+        .expect = {"udp eth0 10.0.0.2 1472"},
+        .why = "ETHMX_ETHERTYPE",
+    }, {
+        .what = "the same host: loopback",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .same_host = true,
+        .expect = {"packet lo lo 9000", "udp lo 127.0.0.1 9000"},
+    }, {
+        .what = "the same host, ETHMX_MTU",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .same_host = true,
+        .mtu = 1500,
+        .expect = {"packet lo lo 1500", "udp lo 127.0.0.1 1472"},
+    }, {
+        .what = "the same host without loopback",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .same_host = true,
+        .no_lo = true,
+        .expect = {NULL},
+        .why = "ip link set lo up",
+    }, {
+        .what = "interfaces without IP, the only ones",
+        .ours = {{"eth0", "", 0, 9000, 0}},
+        .theirs = {{"eth0", "", 0, 9000, 0}},
+        .expect = {"packet eth0 mac0 9000"},
+        .why = "udp: ",
+    }, {
+        .what = "an interface without IP beside one with IP is not guessed",
+        .ours = {{"eth0", "", 0, 9000, 0}, {"eth1", "10.0.0.1", 24, 1500, 1}},
+        .theirs = {{"eth0", "", 0, 9000, 0}, {"eth1", "10.0.0.2", 24, 1500, 1}},
+        .table = {{"10.0.0.0", 24, 3, false}},
+        .expect = {"packet eth1 mac1 1500", "udp eth1 10.0.0.2 1472"},
+    }, {
+        .what = "named interfaces without IP are paired in their order",
+        .ours = {{"eth3", "", 0, 9000, 1}, {"eth2", "", 0, 9000, 0}},
+        .theirs = {{"eth4", "", 0, 9000, 0}, {"eth5", "", 0, 9000, 1}},
+        .if_named = true,
+        .expect = {"packet eth2 mac0 9000", "packet eth3 mac1 9000"},
+    }, {
+        .what = "more named interfaces here than there",
+        .ours = {{"eth2", "", 0, 1500, 0}, {"eth3", "", 0, 1500, 1}},
+        .theirs = {{"eth4", "", 0, 1500, 0}},
+        .if_named = true,
+        .expect = {"packet eth2 mac0 1500"},
+    }, {
+        .what = "an interface too small for a frame",
+        .ours = {{"eth0", "10.0.0.1", 24, 270, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {"packet eth0 mac0 270"},
+        .why = "udp: the frames would be too short",
+    },
+};
+/* clang-format on */
+
+/* ---- Hosts from their descriptions ---- */
+
+static in_addr_t ip_of(const char *text)
+{
+    return *text ? inet_addr(text) : 0;
+}
+
+static void mac_of(unsigned place, uint8_t mac[6])
+{
+    memcpy(mac, "\x02\0\0\0\0\0", 6);
+    mac[5] = (uint8_t)place;
+}
+
+static void build_netifs(const struct scenario *s, struct emx_netifs *n)
+{
+    memset(n, 0, sizeof(*n));
+    n->nif[0] = (struct emx_netif){
+        .name = "lo", .index = LO, .mtu_bytes = 65536, .loopback = true, .has_mac = true, .up = !s->no_lo};
+    n->nif[0].ip.s_addr = htonl(INADDR_LOOPBACK);
+    n->nif[0].prefix_bits = 8;
+    n->count = 1;
+    n->loopback_index = s->no_lo ? 0 : LO;
+    for (const struct nic *nic = s->ours; nic < s->ours + ARRAY_LEN(s->ours) && nic->name; nic++) {
+        struct emx_netif *nif = &n->nif[n->count++];
+
+        snprintf(nif->name, sizeof(nif->name), "%s", nic->name);
+        nif->index = n->count;
+        nif->mtu_bytes = nic->mtu_bytes;
+        nif->ip.s_addr = ip_of(nic->ip);
+        nif->prefix_bits = nic->prefix_bits;
+        nif->has_mac = nif->up = true;
+        nif->chosen = nic->rank >= 0;
+        nif->rank = nic->rank >= 0 ? (unsigned)nic->rank : 0;
+    }
+}
+
+/* Interfaces are told by rank; the mac keeps the place in the description. */
+static void build_peer(const struct scenario *s, struct emx_address *a)
+{
+    *a = (struct emx_address){
+        .id = 7, .host_id = s->same_host ? 1 : 2, .ethertype = s->other_ethertype ? 0x88b6 : 0x88b5};
+    a->wires = (uint16_t)(s->their_wires ? s->their_wires : BOTH);
+    a->udp_port = 4242;
+    a->packet_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000);
+    snprintf(a->host, sizeof(a->host), "there");
+    for (int rank = 0; rank < (int)ARRAY_LEN(s->theirs); rank++) {
+        for (unsigned i = 0; i < ARRAY_LEN(s->theirs); i++) {
+            const struct nic *nic = &s->theirs[i];
+            struct emx_address_if *told = &a->ifs[a->if_count];
+
+            if (!nic->name || nic->rank != rank)
+                continue;
+            told->ip = ip_of(nic->ip);
+            told->prefix_bits = (uint8_t)nic->prefix_bits;
+            told->frame_bytes = (uint16_t)nic->mtu_bytes;
+            mac_of(i, told->mac);
+            a->if_count++;
+        }
+    }
+}
+
+static bool covers(const struct line *l, struct in_addr ip)
+{
+    uint32_t mask = l->prefix_bits ? UINT32_MAX << (32 - l->prefix_bits) : 0;
+
+    return !((ntohl(ip.s_addr) ^ ntohl(inet_addr(l->ip))) & mask);
+}
+
+static unsigned lookup(void *arg, struct in_addr ip, bool *on_link_p)
+{
+    const struct scenario *s = arg;
+
+    for (const struct line *l = s->table; l < s->table + ARRAY_LEN(s->table) && l->ip; l++) {
+        if (!covers(l, ip))
+            continue;
+        *on_link_p = !l->gateway;
+        return l->index;
+    }
+    return 0;
+}
+
+static void build_view(const struct scenario *s, const struct emx_netifs *n, const struct emx_address *self,
+                       struct emx_route_view *v)
+{
+    unsigned wires = s->our_wires ? s->our_wires : BOTH;
+
+    *v = (struct emx_route_view){.netifs = n, .self = self, .lookup = lookup, .lookup_arg = (void *)s};
+    v->mtu_bytes = s->mtu;
+    v->if_named = s->if_named;
+    if (wires & EMX_AW_PACKET)
+        v->link[v->link_count++] = (struct emx_route_link){EMX_AW_PACKET, 9000};
+    if (wires & EMX_AW_UDP)
+        v->link[v->link_count++] = (struct emx_route_link){EMX_AW_UDP, 9000};
+}
+
+/* ---- Routes against expectations ---- */
+
+/* Whether the route is what "wire interface where length" says. */
+static bool is_route(const struct emx_route *r, const char *expect, const struct emx_netifs *n, unsigned links)
+{
+    char wire[16], interface[16], where[32], name[40];
+    struct emx_wire_addr to;
+    unsigned frame_bytes, index = 0;
+    uint8_t mac[6] = {0};
+
+    if (sscanf(expect, "%15s %15s %31s %u", wire, interface, where, &frame_bytes) != 4)
+        return false;
+    for (unsigned i = 0; i < n->count; i++) {
+        if (!strcmp(n->nif[i].name, interface))
+            index = n->nif[i].index;
+    }
+    snprintf(name, sizeof(name), "%s %s", wire, interface);
+    if (!strcmp(wire, "packet")) {
+        if (!strncmp(where, "mac", 3))
+            mac_of((unsigned)atoi(where + 3), mac);
+        emx_packet_addr(&to, index, mac);
+    } else {
+        emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
+    }
+    return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && !memcmp(&r->to, &to, sizeof(to)) &&
+           r->link == (!strcmp(wire, "udp") && links == 2);
+}
+
+static void check_scenario(const struct scenario *s)
+{
+    struct emx_address self = {.id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here"};
+    struct emx_route r[EMX_ROUTES_MAX];
+    struct emx_route_view v;
+    struct emx_address peer;
+    struct emx_netifs n;
+    unsigned count, expected = 0;
+    char why[512] = "?";
+
+    build_netifs(s, &n);
+    build_peer(s, &peer);
+    build_view(s, &n, &self, &v);
+    count = emx_routes_find(&v, &peer, r, why, sizeof(why));
+    while (expected < ARRAY_LEN(s->expect) && s->expect[expected])
+        expected++;
+    if (count != expected)
+        fail_msg("%s: %u routes instead of %u (first \"%s\"), why: %s", s->what, count, expected,
+                 count ? r[0].name : "", why);
+    for (unsigned i = 0; i < count; i++) {
+        if (!is_route(&r[i], s->expect[i], &n, v.link_count))
+            fail_msg("%s: route %u is \"%s\" with %u bytes instead of \"%s\"", s->what, i, r[i].name, r[i].frame_bytes,
+                     s->expect[i]);
+    }
+    if (s->why && !strstr(why, s->why))
+        fail_msg("%s: the reason is \"%s\" and does not say \"%s\"", s->what, why, s->why);
+    if (!count && strlen(why) < 20)
+        fail_msg("%s: the reason \"%s\" is no sentence", s->what, why);
+}
+
+static void routes_are_as_expected(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(scenarios); i++)
+        check_scenario(&scenarios[i]);
+}
+
+static void never_more_than_there_is_room_for(void **state)
+{
+    struct scenario s = {
+        .what = "many", .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}}, .table = {{"10.0.0.0", 24, 2, 0}}};
+    struct emx_address self = {.id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here"};
+    struct emx_route r[EMX_ROUTES_MAX + 1];
+    struct emx_route_view v;
+    struct emx_address peer;
+    struct emx_netifs n;
+    char why[4];
+
+    (void)state;
+    build_netifs(&s, &n);
+    build_peer(&s, &peer);
+    build_view(&s, &n, &self, &v);
+    peer.if_count = EMX_ADDRESS_IFS;
+    for (unsigned i = 0; i < EMX_ADDRESS_IFS; i++)
+        peer.ifs[i] = (struct emx_address_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .frame_bytes = 1500};
+    memset(&r[EMX_ROUTES_MAX], 0xaa, sizeof(r[0]));
+    assert_int_equal(emx_routes_find(&v, &peer, r, why, sizeof(why)), EMX_ROUTES_MAX);
+    for (unsigned i = 0; i < sizeof(r[0]); i++)
+        assert_int_equal(((const uint8_t *)&r[EMX_ROUTES_MAX])[i], 0xaa);
+    peer.if_count = 0;
+    assert_int_equal(emx_routes_find(&v, &peer, r, why, sizeof(why)), 0);
+    assert_string_equal(why, "no ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(routes_are_as_expected),
+        cmocka_unit_test(never_more_than_there_is_room_for),
+    };
+
+    return cmocka_run_group_tests_name("route", tests, NULL, NULL);
+}
