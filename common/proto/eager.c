@@ -301,7 +301,9 @@ enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data
     (void)now;
     if (op && op->is_send && op->where == EMX_OP_MATCHING)
         emx_op_complete(s->e, op, ETHMX_OK);
-    return EMX_ACCEPTED; /* sequenced: it has had its turn */
+    else if (op && op->is_send && op->where == EMX_OP_BACKLOG && op->sent_bytes)
+        op->matched = true; /* a receive took the first frame; the others still go */
+    return EMX_ACCEPTED;    /* sequenced: it has had its turn */
 }
 
 /* ---- A receive finds it ---- */

@@ -244,7 +244,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
         emx_count(e, sent_small);
     else
         emx_count(e, sent_medium);
-    if (op->sync) {
+    if (op->sync && !op->matched) {
         op->where = EMX_OP_MATCHING;
         emx_op_await(op);
     } else {

@@ -80,6 +80,7 @@ struct emx_op {
     bool is_send, is_am, sync;
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* sends: counted in session.awaits */
+    bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes; /* announced */
     uint32_t id;          /* in the engine's table; 0: none */

@@ -24,7 +24,7 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     op->arg = a->arg;
     op->peer = NULL;
     op->rndv = NULL;
-    op->is_send = op->is_am = op->sync = op->eager = op->counted_wait = false;
+    op->is_send = op->is_am = op->sync = op->eager = op->counted_wait = op->matched = false;
     op->am_header_bytes = 0;
     op->am_header = NULL;
     op->id = 0;

@@ -18,8 +18,8 @@
 #define REPLY_BYTES 32768 /* the kernel fills up to this in one go, and one link's attributes must fit */
 #define DUMP_TRIES  10    /* a dump is repeated when interfaces changed meanwhile */
 
-/* Any address that is not on this host's networks: asking for its route tells the default route. RFC 5737. */
-#define OUTSIDE "192.0.2.1"
+/* An address that is hardly on this host's networks (RFC 5737): asking for its route tells the default route. */
+#define OUTSIDE "203.0.113.1"
 
 /* All interfaces, however many; emx_netifs gets those that matter. */
 struct all {
@@ -200,14 +200,22 @@ static unsigned unimportance(const struct emx_netif *nif, const char *named)
     return nif->kind[0] ? 3 : 2;
 }
 
+static int by_index(const void *a, const void *b)
+{
+    unsigned i = ((const struct emx_netif *)a)->index, j = ((const struct emx_netif *)b)->index;
+
+    return (i > j) - (i < j);
+}
+
 static void keep_important(struct emx_netifs *n, const struct all *all, const char *named)
 {
     n->count = 0;
     n->loopback_index = 0;
     for (unsigned level = 0; level < 4; level++)
         for (unsigned i = 0; i < all->count && n->count < EMX_NETIF_MAX; i++)
-            if (unimportance(&all->nif[i], named) == level || all->count <= EMX_NETIF_MAX)
+            if (unimportance(&all->nif[i], named) == level)
                 n->nif[n->count++] = all->nif[i];
+    qsort(n->nif, n->count, sizeof(n->nif[0]), by_index);
     for (unsigned i = 0; i < n->count; i++)
         if (n->nif[i].loopback && n->nif[i].up && !n->loopback_index)
             n->loopback_index = n->nif[i].index;

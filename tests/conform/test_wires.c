@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What every wire must do, run over each wire, between two hosts and inside one. run_wires makes the hosts.
+ */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <linux/capability.h>
+#include <linux/if_packet.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "world.h"
+
+#define ID_A     0x12345678u
+#define ID_B     0x9abcdef0u
+#define ID_OTHER 0x0badf00du
+
+/* Two ends of one wire; what each test works with. */
+struct pair {
+    const struct emx_wire_ops *ops;
+    const struct host *host_a, *host_b;
+    struct end a, b;
+    unsigned fds;
+};
+
+static unsigned open_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static int setup(void **state)
+{
+    struct pair *p = *state;
+
+    p->fds = open_fds();
+    end_init(&p->a, p->host_a, p->ops, ID_A);
+    end_init(&p->b, p->host_b, p->ops, ID_B);
+    end_open(&p->a);
+    end_open(&p->b);
+    return 0;
+}
+
+/* Closing leaves nothing behind. */
+static int teardown(void **state)
+{
+    struct pair *p = *state;
+
+    if (p->a.w)
+        end_close(&p->a);
+    if (p->b.w)
+        end_close(&p->b);
+    assert_int_equal(open_fds(), p->fds);
+    assert_int_equal(host_packet_sockets(&world_a), 0);
+    assert_int_equal(host_packet_sockets(&world_b), 0);
+    return 0;
+}
+
+static void every_size_arrives(void **state)
+{
+    struct pair *p = *state;
+    uint32_t number = 1;
+
+    for (unsigned len = FRAME_LEAST; len <= p->a.attr.frame_bytes; len++, number++) {
+        frames_send(&p->a, &p->b, number, 1, &len);
+        frames_expect(&p->b, number, 1);
+    }
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
+/* Lengths of the frames of one batch, by its number: equal ones, with a short last, odd ones, mixed ones. */
+static unsigned length_in_batch(const struct pair *p, unsigned batch, unsigned i, unsigned n)
+{
+    unsigned most = p->a.attr.frame_bytes;
+
+    switch (batch % 6) {
+    case 0:
+        return most;
+    case 1:
+        return i == n - 1 ? FRAME_LEAST + batch : most;
+    case 2:
+        return 101;
+    case 3:
+        return FRAME_LEAST + (unsigned)(emx_mix64(batch * 64 + i) % (most - FRAME_LEAST + 1));
+    case 4:
+        return i < n / 2 ? 64 : 128;
+    default:
+        return 64 + 4 * (batch % 50);
+    }
+}
+
+static void batches_arrive_in_order(void **state)
+{
+    struct pair *p = *state;
+    uint32_t number = 1;
+
+    for (unsigned batch = 0; batch < 600; batch++) {
+        unsigned n = 1 + batch % EMX_WIRE_BATCH, len[EMX_WIRE_BATCH];
+
+        for (unsigned i = 0; i < n; i++)
+            len[i] = length_in_batch(p, batch, i, n);
+        frames_send(&p->a, &p->b, number, n, len);
+        frames_expect(&p->b, number, n);
+        number += n;
+    }
+    assert_true(end_is_empty(&p->b));
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
+/* One batch to two ends, one of them on the sender's own host. */
+static void batch_goes_to_several(void **state)
+{
+    static struct frame f[EMX_WIRE_BATCH];
+    struct pair *p = *state;
+    struct emx_txframe tx[EMX_WIRE_BATCH];
+    struct end c;
+    uint32_t number_b = 1000, number_c = 2000;
+
+    end_init(&c, p->host_a, p->ops, ID_OTHER);
+    end_open(&c);
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
+        bool to_c = i % 5 < 2;
+
+        frame_make(&f[i], &p->a, to_c ? &c : &p->b, to_c ? number_c++ : number_b++, 400);
+        tx[i] = f[i].tx;
+    }
+    p->ops->tx(p->a.w, tx, EMX_WIRE_BATCH);
+    frames_expect(&p->b, 1000, number_b - 1000);
+    frames_expect(&c, 2000, number_c - 2000);
+    end_close(&c);
+}
+
+static void both_directions(void **state)
+{
+    struct pair *p = *state;
+    unsigned len = 200;
+
+    for (uint32_t number = 1; number <= 500; number++) {
+        frames_send(&p->a, &p->b, number, 1, &len);
+        frames_expect(&p->b, number, 1);
+        frames_send(&p->b, &p->a, number, 1, &len);
+        frames_expect(&p->a, number, 1);
+    }
+}
+
+static void lent_frames_stay(void **state)
+{
+    struct emx_rxframe rx[EMX_WIRE_BATCH];
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH], n, l;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 1000;
+    frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    n = end_wait(&p->b, rx, EMX_WIRE_BATCH);
+    assert_true(n > 0);
+    for (unsigned batch = 1; batch <= 10; batch++)
+        frames_send(&p->a, &p->b, 1 + batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(frame_check(&rx[i], &l), 1 + i);
+    /* In any order. */
+    for (unsigned i = n; i > 0; i--)
+        p->ops->rx_return(p->b.w, &rx[i - 1], 1);
+    frames_expect(&p->b, 1 + n, 11 * EMX_WIRE_BATCH - n);
+}
+
+/* rx() hands up no more than asked for, and the rest later. */
+static void rx_keeps_the_rest(void **state)
+{
+    struct pair *p = *state;
+    struct emx_rxframe rx;
+    unsigned len[EMX_WIRE_BATCH], l;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 300;
+    frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
+        assert_int_equal(end_wait(&p->b, &rx, 1), 1);
+        assert_int_equal(frame_check(&rx, &l), 1 + i);
+        p->ops->rx_return(p->b.w, &rx, 1);
+    }
+    assert_true(end_is_empty(&p->b));
+}
+
+static void fd_tells(void **state)
+{
+    struct pair *p = *state;
+    struct pollfd fd = {.fd = p->ops->fd(p->b.w), .events = POLLIN};
+    unsigned len = 100;
+
+    for (uint32_t number = 1; number <= 20; number++) {
+        assert_true(end_is_empty(&p->b));
+        assert_int_equal(poll(&fd, 1, 0), 0);
+        frames_send(&p->a, &p->b, number, 1, &len);
+        assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+        frames_expect(&p->b, number, 1);
+    }
+}
+
+/* A frame longer than the wire says is lost and counted; its neighbours are not. */
+static void too_long_is_counted(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[] = {500, p->a.attr.frame_bytes + 1, 700, p->a.attr.frame_bytes + 20000}, l;
+    struct emx_rxframe rx;
+
+    frames_send(&p->a, &p->b, 1, 4, len);
+    assert_int_equal(p->a.stats.wire_tx_errors, 2);
+    frames_expect(&p->b, 1, 1);
+    assert_int_equal(end_wait(&p->b, &rx, 1), 1);
+    assert_int_equal(frame_check(&rx, &l), 3);
+    p->ops->rx_return(p->b.w, &rx, 1);
+    assert_true(end_is_empty(&p->b));
+}
+
+/* Longer than the interface takes, shorter than the wire's limit: lost and counted; afterwards all is as before. */
+static void too_long_for_interface_is_counted(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH];
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = p->a.attr.frame_bytes;
+    host_set_mtu(p->host_a, 1000);
+    frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    host_set_mtu(p->host_a, host_mtu(p->host_a));
+    assert_int_equal(p->a.stats.wire_tx_errors, EMX_WIRE_BATCH);
+    frames_send(&p->a, &p->b, 100, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 100, EMX_WIRE_BATCH);
+    assert_int_equal(p->a.stats.wire_tx_errors, EMX_WIRE_BATCH);
+}
+
+/* Frames longer than the receiver can hold come whole or not at all. */
+static void too_long_for_receiver_is_whole_or_lost(void **state)
+{
+    struct pair *p = *state;
+    unsigned len = p->a.attr.frame_bytes, small = 300, l;
+    struct emx_rxframe rx;
+
+    end_close(&p->b);
+    p->b.cfg.p_mtu = 600;
+    end_open(&p->b);
+    assert_true(p->b.attr.frame_bytes <= 600);
+    frames_send(&p->a, &p->b, 1, 1, &len);
+    frames_send(&p->a, &p->b, 2, 1, &small);
+    assert_int_equal(end_wait(&p->b, &rx, 1), 1);
+    if (frame_check(&rx, &l) == 1) {
+        p->ops->rx_return(p->b.w, &rx, 1);
+        frames_expect(&p->b, 2, 1);
+    } else {
+        assert_int_equal(p->b.stats.wire_lost, 1);
+        p->ops->rx_return(p->b.w, &rx, 1);
+    }
+}
+
+/* Sends until one comes through. For after an interruption: links take a moment. */
+static void wait_for_passage(struct end *from, struct end *to)
+{
+    struct pollfd fd = {.fd = to->ops->fd(to->w), .events = POLLIN};
+    unsigned len = 100, n, l;
+    struct emx_rxframe rx;
+
+    for (int waited = 0; waited < WAIT_MS; waited += 10) {
+        if (from->ops->tx_room(from->w))
+            frames_send(from, to, 7777, 1, &len);
+        if (poll(&fd, 1, 10) <= 0)
+            continue;
+        while ((n = to->ops->rx(to->w, &rx, 1))) {
+            bool through = frame_check(&rx, &l) == 7777;
+
+            to->ops->rx_return(to->w, &rx, n);
+            if (through)
+                return;
+        }
+    }
+    fail_msg("nothing comes through");
+}
+
+static void drain(struct end *e)
+{
+    while (!end_is_empty(e))
+        ;
+}
+
+static void interface_down_and_up(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH];
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 800;
+    wait_for_passage(&p->a, &p->b);
+    drain(&p->b);
+    for (unsigned round = 1; round <= 3; round++) {
+        uint64_t errors = p->a.stats.wire_tx_errors;
+
+        host_set_up(p->host_a, false);
+        frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+        assert_int_equal(p->a.stats.wire_tx_errors, errors + EMX_WIRE_BATCH);
+        assert_true(p->ops->tx_room(p->a.w) > 0);
+        assert_true(end_is_empty(&p->a));
+        host_set_up(p->host_a, true);
+        wait_for_passage(&p->a, &p->b);
+        wait_for_passage(&p->b, &p->a);
+        drain(&p->a);
+        drain(&p->b);
+    }
+    frames_send(&p->a, &p->b, 50, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 50, EMX_WIRE_BATCH);
+}
+
+/* The other side is down: no carrier. The wire does not stay full for it. */
+static void carrier_lost_and_found(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH], tries = 0;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 800;
+    host_set_up(p->host_b, false);
+    for (unsigned batch = 0; batch < 5; batch++) {
+        while (p->ops->tx_room(p->a.w) < EMX_WIRE_BATCH)
+            assert_true(tries++ < 100000);
+        frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    }
+    host_set_up(p->host_b, true);
+    wait_for_passage(&p->a, &p->b);
+    wait_for_passage(&p->b, &p->a);
+    drain(&p->a);
+    drain(&p->b);
+    frames_send(&p->a, &p->b, 50, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 50, EMX_WIRE_BATCH);
+}
+
+/* More than the receiver holds: what is lost is counted, what comes is intact, and it goes on. */
+static void overflow_is_counted(void **state)
+{
+    struct pair *p = *state;
+    struct emx_rxframe rx[EMX_WIRE_BATCH];
+    unsigned len[EMX_WIRE_BATCH], sent = 0, received = 0, n, l;
+
+    end_close(&p->b);
+    p->b.cfg.p_ring = 65536;
+    end_open(&p->b);
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 200;
+    for (; sent < 100 * EMX_WIRE_BATCH; sent += EMX_WIRE_BATCH)
+        frames_send(&p->a, &p->b, sent, EMX_WIRE_BATCH, len);
+    assert_true(end_wait(&p->b, rx, 1) == 1);
+    p->ops->rx_return(p->b.w, rx, 1);
+    received++;
+    while ((n = p->ops->rx(p->b.w, rx, EMX_WIRE_BATCH))) {
+        for (unsigned i = 0; i < n; i++)
+            assert_true(frame_check(&rx[i], &l) < sent);
+        p->ops->rx_return(p->b.w, rx, n);
+        received += n;
+    }
+    assert_true(received < sent);
+    frames_send(&p->a, &p->b, sent, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, sent, EMX_WIRE_BATCH);
+    assert_true(p->b.stats.wire_lost > 0);
+    assert_true(p->b.stats.wire_lost <= sent - received);
+}
+
+/* ---- Of the packet wire ---- */
+
+static void foreign_ids_are_filtered(void **state)
+{
+    struct pair *p = *state;
+    struct end other = p->b;
+    unsigned len[] = {300, 300, 300};
+
+    other.id = ID_OTHER;
+    frames_send(&p->a, &other, 1, 3, len);
+    other.id = __builtin_bswap32(ID_B);
+    frames_send(&p->a, &other, 1, 3, len);
+    frames_send(&p->a, &p->b, 10, 1, len);
+    frames_expect(&p->b, 10, 1);
+    assert_true(end_is_empty(&p->b));
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
+/* Another EtherType, or too short to have an id: not even looked at. */
+static void runts_and_strangers_are_filtered(void **state)
+{
+    struct pair *p = *state;
+    struct emx_wire_addr way = end_way(&p->a, &p->b);
+    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = 6};
+    uint8_t frame[100] = {0};
+    uint32_t id = ID_B;
+    unsigned len = 100;
+    int fd;
+
+    host_enter(p->host_a);
+    fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    memcpy(&to.sll_ifindex, &way, sizeof(to.sll_ifindex));
+    memcpy(frame, way.b + 4, 6);
+    memcpy(frame + 12, (const uint8_t[]){0x88, 0xb5}, 2);
+    memcpy(frame + 18, &id, sizeof(id));
+    for (size_t runt = 14; runt < 22; runt++)
+        assert_true(sendto(fd, frame, runt, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)runt);
+    frame[13] = 0xb6;
+    assert_true(sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)) > 0);
+    close(fd);
+    frames_send(&p->a, &p->b, 1, 1, &len);
+    frames_expect(&p->b, 1, 1);
+    assert_true(end_is_empty(&p->b));
+}
+
+/* What a process without CAP_NET_RAW is told. Runs in a child. */
+static int open_without_privilege(const struct host *h)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}, {0}};
+    char why[512] = "";
+    struct end e;
+
+    end_init(&e, h, &emx_wire_packet, ID_A);
+    host_enter(h);
+    if (syscall(SYS_capset, &head, data))
+        return 1;
+    struct emx_wire_params params = {.cfg = &e.cfg, .netifs = &h->netifs, .endpoint_id = e.id, .stats = &e.stats};
+
+    if (e.ops->open(&e.w, &params, why, sizeof(why)) != ETHMX_ERR_NO_WIRE || e.w)
+        return 2;
+    if (!strstr(why, "CAP_NET_RAW") || !strstr(why, "ETHMX_WIRES=udp"))
+        return 3;
+    /* The udp wire needs nothing. */
+    if (emx_wire_udp.open(&e.w, &params, why, sizeof(why)))
+        return 4;
+    emx_wire_udp.close(e.w);
+    return 0;
+}
+
+static void no_privilege_is_told(void **state)
+{
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (!pid)
+        _exit(open_without_privilege(&world_a));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void no_interface_is_told(void **state)
+{
+    struct host bare = world_a;
+    struct end e;
+    char why[512] = "";
+
+    (void)state;
+    for (unsigned i = 0; i < bare.netifs.count; i++)
+        bare.netifs.nif[i].chosen = false;
+    for (unsigned i = 0; emx_wires[i]; i++) {
+        end_init(&e, &bare, emx_wires[i], ID_A);
+        assert_int_equal(end_try_open(&e, why, sizeof(why)), ETHMX_ERR_NO_WIRE);
+        assert_null(e.w);
+        assert_non_null(strstr(why, "ETHMX_IF"));
+    }
+}
+
+/* A ring of the least size still holds a batch and more. */
+static void least_ring_works(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH];
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = p->a.attr.frame_bytes;
+    end_close(&p->b);
+    p->b.cfg.p_ring = 65536;
+    p->b.cfg.p_qdisc_bypass = false;
+    end_open(&p->b);
+    for (unsigned round = 0; round < 20; round++) {
+        frames_send(&p->a, &p->b, round * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        frames_expect(&p->b, round * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
+        frames_send(&p->b, &p->a, round * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        frames_expect(&p->a, round * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
+    }
+}
+
+/* ---- Of the udp wire ---- */
+
+static void ports_follow_configuration(void **state)
+{
+    static const char *const malformed[] = {"",      "x",   "1-",           "-5",         "70000",
+                                            "30-20", "0-5", "20000-20010x", "20000,20001"};
+    struct end e[3];
+    char why[512];
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        end_init(&e[i], &world_a, &emx_wire_udp, ID_A + i);
+        snprintf(e[i].cfg.p_udp_ports, sizeof(e[i].cfg.p_udp_ports), "20000-20001");
+    }
+    end_open(&e[0]);
+    end_open(&e[1]);
+    assert_int_equal(e[0].attr.udp_port, 20000);
+    assert_int_equal(e[1].attr.udp_port, 20001);
+    assert_int_equal(end_try_open(&e[2], why, sizeof(why)), ETHMX_ERR_NO_WIRE);
+    assert_non_null(strstr(why, "ETHMX_UDP_PORTS=20000-20001"));
+    end_close(&e[0]);
+    end_open(&e[2]);
+    assert_int_equal(e[2].attr.udp_port, 20000);
+    end_close(&e[1]);
+    end_close(&e[2]);
+    for (unsigned i = 0; i < ARRAY_LEN(malformed); i++) {
+        snprintf(e[0].cfg.p_udp_ports, sizeof(e[0].cfg.p_udp_ports), "%s", malformed[i]);
+        assert_int_equal(end_try_open(&e[0], why, sizeof(why)), ETHMX_ERR_PARAM);
+        assert_non_null(strstr(why, "ETHMX_UDP_PORTS"));
+    }
+}
+
+/* Superframes of others may have parts of any length; each is handed up aligned. */
+static void odd_superframes_are_aligned(void **state)
+{
+    static struct frame f;
+    static uint8_t all[20 * 101];
+    struct pair *p = *state;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.attr.udp_port)};
+    int fd, part = 101;
+
+    host_enter(p->host_a);
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(inet_pton(AF_INET, p->host_a == p->host_b ? "127.0.0.1" : p->host_b->ip, &to.sin_addr), 1);
+    for (unsigned i = 0; i < 20; i++) {
+        frame_make(&f, &p->a, &p->b, 1 + i, i < 19 ? 101 : 77);
+        memcpy(all + i * 101, f.bytes, i < 19 ? 101 : 77);
+    }
+    assert_int_equal(setsockopt(fd, SOL_UDP, UDP_SEGMENT, &part, sizeof(part)), 0);
+    assert_true(sendto(fd, all, 19 * 101 + 77, 0, (struct sockaddr *)&to, sizeof(to)) > 0);
+    close(fd);
+    frames_expect(&p->b, 1, 20);
+    assert_true(end_is_empty(&p->b));
+}
+
+/* An empty datagram, and a peer whose port is closed, disturb nothing. */
+static void icmp_and_empty_are_ignored(void **state)
+{
+    struct pair *p = *state;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.attr.udp_port)};
+    struct end gone = p->b;
+    unsigned len = 100;
+    int fd;
+
+    gone.attr.udp_port = 9; /* nobody listens */
+    for (uint32_t i = 0; i < 5; i++)
+        frames_send(&p->a, &gone, i, 1, &len);
+    host_enter(p->host_a);
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(inet_pton(AF_INET, p->host_a == p->host_b ? "127.0.0.1" : p->host_b->ip, &to.sin_addr), 1);
+    assert_int_equal(sendto(fd, "", 0, 0, (struct sockaddr *)&to, sizeof(to)), 0);
+    close(fd);
+    frames_send(&p->a, &p->b, 1, 1, &len);
+    frames_expect(&p->b, 1, 1);
+    frames_send(&p->b, &p->a, 2, 1, &len);
+    frames_expect(&p->a, 2, 1);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
+/* ---- Interfaces and routes, as the kernel tells them ---- */
+
+static struct in_addr ip_of(const char *text)
+{
+    struct in_addr ip;
+
+    assert_int_equal(inet_pton(AF_INET, text, &ip), 1);
+    return ip;
+}
+
+static void interfaces_are_read(void **state)
+{
+    const struct emx_netif *eth0 = emx_netif_by_index(&world_a.netifs, world_a.eth0_index);
+    struct emx_netifs n;
+    char err[1024];
+
+    (void)state;
+    assert_non_null(eth0);
+    assert_string_equal(eth0->kind, "veth");
+    assert_true(eth0->chosen && eth0->up && eth0->has_mac && !eth0->loopback);
+    assert_int_equal(eth0->rank, 0);
+    assert_int_equal(eth0->ip.s_addr, ip_of("10.88.0.1").s_addr);
+    assert_int_equal(eth0->prefix_bits, 24);
+    assert_true(world_a.netifs.loopback_index > 0);
+    assert_int_equal(host_read_netifs(&world_a, &n, "eth9", err, sizeof(err)), ETHMX_ERR_PARAM);
+    assert_non_null(strstr(err, "eth0 (10.88.0.1/24)"));
+    assert_int_equal(host_read_netifs(&world_a, &n, "10.88.0.0/16", err, sizeof(err)), ETHMX_OK);
+    assert_true(emx_netif_by_index(&n, world_a.eth0_index)->chosen);
+    host_set_up(&world_a, false);
+    assert_int_equal(host_read_netifs(&world_a, &n, "eth0", err, sizeof(err)), ETHMX_ERR_PARAM);
+    assert_int_equal(host_read_netifs(&world_a, &n, "", err, sizeof(err)), ETHMX_OK);
+    assert_false(emx_netif_by_index(&n, world_a.eth0_index)->chosen);
+    host_set_up(&world_a, true);
+}
+
+/* More interfaces than the table holds: those that matter are in it. */
+static void many_interfaces_are_sifted(void **state)
+{
+    struct emx_netifs n;
+    char err[4096];
+    unsigned chosen = 0;
+
+    (void)state;
+    assert_int_equal(world_c.netifs.count, EMX_NETIF_MAX);
+    assert_true(world_c.netifs.loopback_index > 0);
+    assert_int_equal(host_read_netifs(&world_c, &n, "e35", err, sizeof(err)), ETHMX_OK);
+    for (unsigned i = 0; i < n.count; i++)
+        chosen += n.nif[i].chosen && !strcmp(n.nif[i].name, "e35");
+    assert_int_equal(chosen, 1);
+}
+
+static void routes_are_found(void **state)
+{
+    bool on_link = false;
+
+    (void)state;
+    host_enter(&world_a);
+    assert_int_equal(emx_netif_route(ip_of("10.88.0.2"), &on_link), world_a.eth0_index);
+    assert_true(on_link);
+    assert_int_equal(emx_netif_route(ip_of("10.99.0.1"), &on_link), world_a.eth0_index);
+    assert_false(on_link);
+    assert_int_equal(emx_netif_route(ip_of("10.88.0.1"), &on_link), world_a.netifs.loopback_index);
+    assert_true(on_link);
+    assert_int_equal(emx_netif_route(ip_of("203.0.113.1"), &on_link), 0);
+}
+
+static void host_ids_tell_namespaces_apart(void **state)
+{
+    uint64_t a, b;
+
+    (void)state;
+    host_enter(&world_a);
+    a = emx_host_id();
+    host_enter(&world_b);
+    b = emx_host_id();
+    assert_true(a != b);
+    host_enter(&world_a);
+    assert_true(emx_host_id() == a);
+}
+
+static void wires_are_found_by_name(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; emx_wires[i]; i++)
+        assert_ptr_equal(emx_wire_find(emx_wires[i]->name), emx_wires[i]);
+    assert_null(emx_wire_find("carrier pigeon"));
+}
+
+/* ---- The tables ---- */
+
+enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, EVERYWHERE = 15 };
+
+static const struct {
+    const char *name;
+    CMUnitTestFunction fn;
+    unsigned where; /* between hosts, inside one, over which wire */
+} cases[] = {
+#define CASE(fn, where)                                                                                                \
+    {                                                                                                                  \
+#fn, fn, where                                                                                                 \
+    }
+    CASE(every_size_arrives, EVERYWHERE),
+    CASE(batches_arrive_in_order, EVERYWHERE),
+    CASE(batch_goes_to_several, EVERYWHERE),
+    CASE(both_directions, EVERYWHERE),
+    CASE(lent_frames_stay, EVERYWHERE),
+    CASE(rx_keeps_the_rest, EVERYWHERE),
+    CASE(fd_tells, EVERYWHERE),
+    CASE(too_long_is_counted, EVERYWHERE),
+    CASE(too_long_for_interface_is_counted, HOSTS | PACKET | UDP),
+    CASE(too_long_for_receiver_is_whole_or_lost, EVERYWHERE),
+    CASE(interface_down_and_up, HOSTS | PACKET | UDP),
+    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP),
+    CASE(overflow_is_counted, EVERYWHERE),
+    CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET),
+    CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET),
+    CASE(least_ring_works, HOSTS | INSIDE | PACKET),
+    CASE(odd_superframes_are_aligned, HOSTS | INSIDE | UDP),
+    CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
+};
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(routes_are_found),           cmocka_unit_test(interfaces_are_read),
+    cmocka_unit_test(many_interfaces_are_sifted), cmocka_unit_test(host_ids_tell_namespaces_apart),
+    cmocka_unit_test(wires_are_found_by_name),    cmocka_unit_test(no_interface_is_told),
+    cmocka_unit_test(no_privilege_is_told),       cmocka_unit_test(ports_follow_configuration),
+};
+
+#define TESTS_MAX (4 * ARRAY_LEN(cases) + ARRAY_LEN(others))
+
+static struct pair pairs[4];
+static struct CMUnitTest tests[TESTS_MAX];
+static char names[TESTS_MAX][96];
+
+static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigned path)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        if (!(cases[i].where & wire) || !(cases[i].where & path))
+            continue;
+        snprintf(names[count], sizeof(names[count]), "%s %s: %s", p->ops->name, path == HOSTS ? "veth" : "lo",
+                 cases[i].name);
+        tests[count] = (struct CMUnitTest){names[count], cases[i].fn, setup, teardown, p};
+        count++;
+    }
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned count = 0, pair = 0;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: %s NAMESPACE_A NAMESPACE_B NAMESPACE_C (run_wires makes them)\n", argv[0]);
+        return 2;
+    }
+    world_init(argv + 1);
+    for (unsigned i = 0; i < ARRAY_LEN(others); i++) /* routes first: an interface that goes down forgets them */
+        tests[count++] = others[i];
+    for (unsigned w = 0; emx_wires[w]; w++)
+        for (unsigned path = HOSTS; path <= INSIDE; path++) {
+            struct pair *p = &pairs[pair++];
+
+            p->ops = emx_wires[w];
+            p->host_a = &world_a;
+            p->host_b = path == HOSTS ? &world_b : &world_a;
+            count = add_cases(count, p, p->ops == &emx_wire_udp ? UDP : PACKET, path);
+        }
+    return _cmocka_run_group_tests("wires", tests, count, NULL, NULL);
+}

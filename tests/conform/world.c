@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "world.h"
+
+struct host world_a = {.ip = "10.88.0.1"}, world_b = {.ip = "10.88.0.2"}, world_c;
+
+void world_init(char *const paths[3])
+{
+    struct host *hosts[] = {&world_a, &world_b, &world_c};
+
+    for (unsigned i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct host *h = hosts[i];
+        char err[1024];
+
+        h->ns_fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+        assert_true(h->ns_fd >= 0);
+        assert_int_equal(host_read_netifs(h, &h->netifs, "", err, sizeof(err)), ETHMX_OK);
+        for (unsigned k = 0; k < h->netifs.count; k++)
+            if (!strcmp(h->netifs.nif[k].name, "eth0")) {
+                h->eth0_index = h->netifs.nif[k].index;
+                memcpy(h->mac, h->netifs.nif[k].mac, sizeof(h->mac));
+            }
+    }
+}
+
+void host_enter(const struct host *h)
+{
+    assert_int_equal(setns(h->ns_fd, CLONE_NEWNET), 0);
+}
+
+static void eth0_ioctl(const struct host *h, unsigned long request, struct ifreq *ifr)
+{
+    int fd;
+
+    host_enter(h);
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "eth0");
+    assert_int_equal(ioctl(fd, request, ifr), 0);
+    close(fd);
+}
+
+void host_set_up(const struct host *h, bool up)
+{
+    struct ifreq ifr = {0};
+
+    eth0_ioctl(h, SIOCGIFFLAGS, &ifr);
+    ifr.ifr_flags = (short)(up ? ifr.ifr_flags | IFF_UP : ifr.ifr_flags & ~IFF_UP);
+    eth0_ioctl(h, SIOCSIFFLAGS, &ifr);
+}
+
+void host_set_mtu(const struct host *h, unsigned mtu_bytes)
+{
+    struct ifreq ifr = {.ifr_mtu = (int)mtu_bytes};
+
+    eth0_ioctl(h, SIOCSIFMTU, &ifr);
+}
+
+unsigned host_mtu(const struct host *h)
+{
+    return emx_netif_by_index(&h->netifs, h->eth0_index)->mtu_bytes;
+}
+
+int host_read_netifs(const struct host *h, struct emx_netifs *n, const char *named, char *err, size_t err_len_bytes)
+{
+    struct ethmx_config cfg;
+
+    emx_config_defaults(&cfg);
+    snprintf(cfg.p_if, sizeof(cfg.p_if), "%s", named);
+    host_enter(h);
+    return emx_netifs_read(n, &cfg, NULL, err, err_len_bytes);
+}
+
+unsigned host_packet_sockets(const struct host *h)
+{
+    char line[256];
+    unsigned lines = 0;
+    FILE *f;
+
+    host_enter(h);
+    f = fopen("/proc/thread-self/net/packet", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        lines++;
+    fclose(f);
+    return lines - 1;
+}
+
+void end_init(struct end *e, const struct host *h, const struct emx_wire_ops *ops, uint32_t id)
+{
+    memset(e, 0, sizeof(*e));
+    emx_config_defaults(&e->cfg);
+    e->host = h;
+    e->ops = ops;
+    e->id = id;
+}
+
+int end_try_open(struct end *e, char *why, size_t why_len_bytes)
+{
+    struct emx_wire_params params = {
+        .cfg = &e->cfg, .netifs = &e->host->netifs, .endpoint_id = e->id, .stats = &e->stats};
+    int ret;
+
+    host_enter(e->host);
+    ret = e->ops->open(&e->w, &params, why, why_len_bytes);
+    if (!ret)
+        e->ops->query(e->w, &e->attr);
+    return ret;
+}
+
+void end_open(struct end *e)
+{
+    char why[512];
+
+    if (end_try_open(e, why, sizeof(why)))
+        fail_msg("%s: %s", e->ops->name, why);
+}
+
+void end_close(struct end *e)
+{
+    e->ops->close(e->w);
+    e->w = NULL;
+}
+
+struct emx_wire_addr end_way(const struct end *from, const struct end *to)
+{
+    static const uint8_t no_mac[6];
+    bool same = from->host == to->host;
+    struct emx_wire_addr a;
+    struct in_addr ip;
+
+    if (from->ops == &emx_wire_udp) {
+        assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : to->host->ip, &ip), 1);
+        emx_udp_addr(&a, ip, to->attr.udp_port);
+    } else {
+        emx_packet_addr(&a, same ? from->host->netifs.loopback_index : from->host->eth0_index,
+                        same ? no_mac : to->host->mac);
+    }
+    return a;
+}
+
+unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max)
+{
+    struct pollfd p = {.fd = e->ops->fd(e->w), .events = POLLIN};
+    unsigned n = e->ops->rx(e->w, f, max);
+
+    while (!n && poll(&p, 1, WAIT_MS) > 0)
+        n = e->ops->rx(e->w, f, max);
+    return n;
+}
+
+bool end_is_empty(struct end *e)
+{
+    struct emx_rxframe f;
+    unsigned n = e->ops->rx(e->w, &f, 1);
+
+    e->ops->rx_return(e->w, &f, n);
+    return !n;
+}
+
+static uint8_t byte_at(uint32_t number, unsigned i)
+{
+    return (uint8_t)(emx_mix64(((uint64_t)number << 16) + i / 8) >> (8 * (i % 8)));
+}
+
+void frame_make(struct frame *f, const struct end *from, const struct end *to, uint32_t number, unsigned len_bytes)
+{
+    uint32_t fields[3] = {number, to->id, len_bytes};
+    unsigned head_bytes = 12 + number % 64;
+
+    f->to = end_way(from, to);
+    memcpy(f->bytes, fields, sizeof(fields));
+    for (unsigned i = FRAME_LEAST; i < len_bytes; i++)
+        f->bytes[i] = byte_at(number, i);
+    if (head_bytes > len_bytes)
+        head_bytes = len_bytes;
+    f->tx = (struct emx_txframe){.to = &f->to,
+                                 .head = f->bytes,
+                                 .head_bytes = (uint16_t)head_bytes,
+                                 .body = len_bytes > head_bytes ? f->bytes + head_bytes : NULL,
+                                 .body_bytes = (uint16_t)(len_bytes - head_bytes)};
+}
+
+void frames_send(struct end *from, const struct end *to, uint32_t first, unsigned n, const unsigned *len_bytes)
+{
+    static struct frame f[EMX_WIRE_BATCH];
+    struct emx_txframe tx[EMX_WIRE_BATCH];
+    unsigned room = from->ops->tx_room(from->w);
+
+    assert_true(room <= EMX_WIRE_BATCH);
+    assert_true(n <= room);
+    for (unsigned i = 0; i < n; i++) {
+        frame_make(&f[i], from, to, first + i, len_bytes[i]);
+        tx[i] = f[i].tx;
+    }
+    from->ops->tx(from->w, tx, n);
+    for (unsigned i = 0; i < n; i++)
+        memset(f[i].bytes, 0xEE, len_bytes[i]); /* nothing is referenced after return */
+}
+
+uint32_t frame_check(const struct emx_rxframe *rx, unsigned *len_bytes_p)
+{
+    uint32_t fields[3];
+
+    assert_true((uintptr_t)rx->data % 4 == 0);
+    assert_true(rx->len_bytes >= FRAME_LEAST);
+    memcpy(fields, rx->data, sizeof(fields));
+    assert_true(rx->len_bytes >= fields[2]);
+    for (unsigned i = FRAME_LEAST; i < fields[2]; i++)
+        if (rx->data[i] != byte_at(fields[0], i))
+            fail_msg("frame %u of %u bytes differs at %u", fields[0], fields[2], i);
+    *len_bytes_p = fields[2];
+    return fields[0];
+}
+
+void frames_expect(struct end *to, uint32_t first, unsigned n)
+{
+    struct emx_rxframe rx[EMX_WIRE_BATCH];
+    unsigned got, len;
+
+    for (unsigned done = 0; done < n; done += got) {
+        got = end_wait(to, rx, n - done < EMX_WIRE_BATCH ? n - done : EMX_WIRE_BATCH);
+        if (!got)
+            fail_msg("%u of %u frames did not come", n - done, n);
+        for (unsigned i = 0; i < got; i++)
+            assert_int_equal(frame_check(&rx[i], &len), first + done + i);
+        to->ops->rx_return(to->w, rx, got);
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The hosts that the conformance suite runs between (network namespaces), and the ends of wires on them. One process
+ * holds all ends: a socket stays in the namespace it was opened in.
+ */
+#ifndef EMX_TESTS_CONFORM_WORLD_H
+#define EMX_TESTS_CONFORM_WORLD_H
+
+#include "wire/netif.h"
+#include "wire/packet.h"
+#include "wire/udp.h"
+#include "wire/wire.h"
+
+#define WAIT_MS 10000 /* longer than anything takes that works */
+
+struct host {
+    int ns_fd;
+    const char *ip;
+    struct emx_netifs netifs;
+    unsigned eth0_index;
+    uint8_t mac[6];
+};
+
+extern struct host world_a, world_b, world_c;
+
+/* Opens the namespaces and reads their interfaces. */
+void world_init(char *const paths[3]);
+
+/* The calling thread goes to this host. */
+void host_enter(const struct host *h);
+
+/* eth0 up or down, and its MTU. */
+void host_set_up(const struct host *h, bool up);
+void host_set_mtu(const struct host *h, unsigned mtu_bytes);
+unsigned host_mtu(const struct host *h);
+
+/* Reads the interfaces with ETHMX_IF as named. */
+int host_read_netifs(const struct host *h, struct emx_netifs *n, const char *named, char *err, size_t err_len_bytes);
+
+/* Packet sockets open on the host. */
+unsigned host_packet_sockets(const struct host *h);
+
+/* One end of a wire. */
+struct end {
+    const struct host *host;
+    const struct emx_wire_ops *ops;
+    struct emx_wire *w;
+    struct ethmx_config cfg;
+    struct emx_stats stats;
+    struct emx_wire_attr attr;
+    uint32_t id;
+};
+
+/* Prepares an end with the default configuration; cfg may be changed before end_open(). */
+void end_init(struct end *e, const struct host *h, const struct emx_wire_ops *ops, uint32_t id);
+int end_try_open(struct end *e, char *why, size_t why_len_bytes);
+void end_open(struct end *e);
+void end_close(struct end *e);
+
+/* The way from one end to another; on one host it is loopback. */
+struct emx_wire_addr end_way(const struct end *from, const struct end *to);
+
+/* rx(), waiting for something to come. 0: nothing came. */
+unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max);
+/* Nothing waits to be received. */
+bool end_is_empty(struct end *e);
+
+/* Test frames: number, destination id, length, then bytes that follow from the number. */
+#define FRAME_LEAST 12
+
+struct frame {
+    struct emx_wire_addr to;
+    uint8_t bytes[65536];
+    struct emx_txframe tx;
+};
+
+void frame_make(struct frame *f, const struct end *from, const struct end *to, uint32_t number, unsigned len_bytes);
+/* Sends frames number first .. first + n - 1, of the lengths given, in one batch. */
+void frames_send(struct end *from, const struct end *to, uint32_t first, unsigned n, const unsigned *len_bytes);
+/* Checks that a received frame is whole and intact; returns its number. */
+uint32_t frame_check(const struct emx_rxframe *rx, unsigned *len_bytes_p);
+/* Receives n frames, numbers first .. first + n - 1 in order, all intact, and gives them back. */
+void frames_expect(struct end *to, uint32_t first, unsigned n);
+
+#endif
