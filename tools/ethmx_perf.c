@@ -216,16 +216,13 @@ static void run_tests(struct perf_run *r, struct perf_print *print)
     }
 }
 
-static int serve(int fd, const char *reach)
+static int serve(int fd, const struct perf_plan *plan, const char *reach)
 {
     struct perf_report mine, other;
-    struct perf_plan plan;
     struct perf_run run;
     int ret;
 
-    if (perf_control_recv_plan(fd, &plan))
-        return -1;
-    ret = perf_run_open(&run, &plan, fd, false, reach);
+    ret = perf_run_open(&run, plan, fd, false, reach);
     if (!ret) {
         if (!run.status)
             run_tests(&run, NULL);
@@ -258,24 +255,34 @@ static int measure(const struct options *o, int fd)
     return ret;
 }
 
+/* Waits for a client with a plan; others are sent away. Its descriptor, or -1. */
+static int next_client(int listener, struct perf_plan *plan, char *peer, size_t peer_len_bytes)
+{
+    int fd;
+
+    while ((fd = perf_control_accept(listener, peer, peer_len_bytes)) >= 0) {
+        if (!perf_control_recv_plan(fd, plan))
+            return fd;
+        close(fd);
+    }
+    return -1;
+}
+
 static int server(const struct options *o)
 {
-    int listener = perf_control_listen(o->port), ret;
-    char client[64];
+    int listener = perf_control_listen(o->port), fd, ret;
+    struct perf_plan plan;
+    char peer[64];
 
     if (listener < 0)
         return -1;
     do {
-        int fd;
-
         fprintf(stderr, "ethmx_perf: waiting for a client on TCP port %s\n", o->port);
-        fd = perf_control_accept(listener, client, sizeof(client));
-        if (fd < 0) {
-            ret = -1;
-            break;
-        }
-        ret = serve(fd, client);
-        fprintf(stderr, "ethmx_perf: client %s: %s\n", client, ret ? "failed" : "done");
+        fd = next_client(listener, &plan, peer, sizeof(peer));
+        if (fd < 0)
+            return -1;
+        ret = serve(fd, &plan, peer);
+        fprintf(stderr, "ethmx_perf: client %s: %s\n", peer, ret ? "failed" : "done");
         close(fd);
     } while (o->keep);
     close(listener);
@@ -309,8 +316,10 @@ static int pair(const struct options *o)
         return -1;
     }
     if (!child) {
+        struct perf_plan plan;
+
         close(fd[0]);
-        exit(serve(fd[1], NULL) ? 1 : 0);
+        exit(perf_control_recv_plan(fd[1], &plan) || serve(fd[1], &plan, NULL) ? 1 : 0);
     }
     close(fd[1]);
     ret = measure(o, fd[0]);

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONTROL_TIMEOUT_S 30
+#define CONTROL_TIMEOUT_S 10
 #define CONNECT_TRIES     50
 #define CONNECT_PAUSE_NS  100000000
 

@@ -183,7 +183,7 @@ static int start(struct slot *s, uint64_t seq)
             memset(s->buffer, 0, s->size_bytes);
         ret = ethmx_irecv(r->ep, r->peer, s->bits, UINT64_MAX, &data, slot_done, s, NULL, &result);
     } else {
-        if (r->plan->flags & PERF_CHECK)
+        if (r->plan->flags & PERF_CHECK && s->size_bytes)
             fill(s->buffer, s->size_bytes, seed_of(s));
         result = (struct ethmx_result){.status = ETHMX_OK};
         ret = ethmx_isend(r->ep, r->peer, s->bits, &data, ETHMX_SEND_STANDARD, slot_done, s);
