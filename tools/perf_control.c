@@ -210,10 +210,6 @@ int perf_control_recv_greeting(int fd, struct perf_greeting *g)
     if (recv_all(fd, g, sizeof(*g)))
         return -1;
     g->text[sizeof(g->text) - 1] = 0;
-    if (g->status) {
-        fprintf(stderr, "ethmx_perf: the other end: %s\n", g->text);
-        return -1;
-    }
     if (g->addr_bytes > sizeof(g->addr)) {
         fprintf(stderr, "ethmx_perf: the other end sent an address that is too long\n");
         return -1;

@@ -16,7 +16,7 @@ static const struct test_info {
 } test_info[PERF_TESTS] = {
     [PERF_PINGPONG] = {"pingpong", "0,1:4m", 1, 20, 10000, 200000000},
     [PERF_STREAM] = {"stream", "1k:4m", 64, 40, 50000, 400000000},
-    [PERF_RATE] = {"rate", "1:1k", 256, 1000, 200000, 100000000},
+    [PERF_RATE] = {"rate", "1:1k", 256, 100, 200000, 100000000},
 };
 
 #define WINDOW_BYTES (64 << 20) /* buffers of the messages under way are held to this, when --window does not say */

@@ -419,29 +419,30 @@ static int open_endpoint(struct perf_run *r, const char *reach)
     return ret ? -1 : 0;
 }
 
-/* Sends the own address, or what went wrong, and gets the other's. Its own failures are on stderr. */
+/* Sends the own address, or what went wrong, and gets the other's. Both are done whatever happens, so that neither end
+ * closes before the other has read its sentence. */
 static int exchange(struct perf_run *r, struct perf_greeting *other)
 {
     struct perf_greeting mine = {.status = r->status};
     size_t len_bytes = sizeof(mine.addr);
+    int ret;
 
     memcpy(mine.text, r->text, sizeof(mine.text));
     if (!r->status) {
         ethmx_ep_address(r->ep, mine.addr, &len_bytes);
         mine.addr_bytes = (uint32_t)len_bytes;
     }
-    if (perf_control_send_greeting(r->control_fd, &mine))
-        return -1;
-    if (r->status) {
+    ret = perf_control_send_greeting(r->control_fd, &mine) || perf_control_recv_greeting(r->control_fd, other) ? -1 : 0;
+    if (r->status)
         fprintf(stderr, "ethmx_perf: %s\n", r->text);
-        return -1;
-    }
-    return perf_control_recv_greeting(r->control_fd, other);
+    else if (!ret && other->status)
+        fprintf(stderr, "ethmx_perf: the other end: %s\n", other->text);
+    return ret || r->status || other->status ? -1 : 0;
 }
 
 int perf_run_open(struct perf_run *r, const struct perf_plan *plan, int control_fd, bool client, const char *reach)
 {
-    struct perf_greeting other;
+    struct perf_greeting other = {.status = 0};
     int ret;
 
     *r = (struct perf_run){.plan = plan, .control_fd = control_fd, .client = client};
