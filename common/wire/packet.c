@@ -8,8 +8,7 @@
  * filter passes only frames for this endpoint's id; it is attached before the socket is bound, so nothing foreign is
  * ever in the ring. When the kernel finds the ring full it drops, and says so in the status of the next frame.
  *
- * A slot:  0 status, lengths, sender's interface | 114 Ethernet header | 128 the ethmx frame ... up to slot_bytes
- * PACKET_RESERVE moves the frame to a cache line of its own: a small message costs its reader two lines.
+ * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
  * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
  * It is not bound either: naming the interface with each frame costs nothing measurable. Short frames are put together
@@ -38,8 +37,7 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define RESERVE_BYTES  48 /* 80 without it: the frame begins at 128 */
-#define FRAME_OFFSET   128
+#define FRAME_OFFSET   80    /* the kernel's; aligned */
 #define SLOTS_MIN      64    /* more than rx() lends, and some to fill meanwhile */
 #define BLOCK_BYTES    65536 /* contiguous memory that the kernel is asked for; several slots each */
 #define COPY_BYTES     2048  /* frames up to this length are put together before sending */
@@ -194,7 +192,7 @@ static int map_ring(struct packet_wire *w, const struct ring_shape *s)
 static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = w->ethertype};
-    int version = TPACKET_V2, reserve = RESERVE_BYTES, on = 1;
+    int version = TPACKET_V2, on = 1;
     struct ring_shape shape;
 
     /* Protocol 0: receives nothing before bind(). */
@@ -211,8 +209,7 @@ static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, 
     }
     setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels: never asked for them */
     if (attach_filter(w->rx_fd, params->endpoint_id) ||
-        setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
-        setsockopt(w->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve))) {
+        setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version))) {
         snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }

@@ -29,6 +29,7 @@ struct pair {
     const struct host *host_a, *host_b;
     struct end a, b;
     unsigned fds;
+    bool shaped; /* eth0 of host a is made slow */
 };
 
 static unsigned open_fds(void)
@@ -60,6 +61,11 @@ static int teardown(void **state)
 {
     struct pair *p = *state;
 
+    if (p->shaped) {
+        p->shaped = false;
+        host_enter(p->host_a);
+        assert_int_equal(system("tc qdisc del dev eth0 root"), 0);
+    }
     if (p->a.w)
         end_close(&p->a);
     if (p->b.w)
@@ -379,6 +385,32 @@ static void overflow_is_counted(void **state)
 
 /* ---- Of the packet wire ---- */
 
+/* An interface slower than its sender: the wire says that it is full, and nothing is lost. */
+static void slow_interface_loses_nothing(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH], full = 0;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 1400;
+    end_close(&p->a);
+    p->a.cfg.p_qdisc_bypass = false; /* shaping is the queueing discipline's */
+    end_open(&p->a);
+    host_enter(p->host_a);
+    assert_int_equal(system("tc qdisc add dev eth0 root tbf rate 200mbit burst 12k limit 20k"), 0);
+    p->shaped = true;
+    for (unsigned batch = 0; batch < 10; batch++) {
+        while (p->ops->tx_room(p->a.w) < EMX_WIRE_BATCH)
+            full++;
+        frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+    }
+    while (p->ops->tx_room(p->a.w) < EMX_WIRE_BATCH)
+        full++;
+    frames_expect(&p->b, 0, 10 * EMX_WIRE_BATCH);
+    assert_true(full > 0);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
 static void foreign_ids_are_filtered(void **state)
 {
     struct pair *p = *state;
@@ -555,6 +587,23 @@ static void odd_superframes_are_aligned(void **state)
     assert_true(end_is_empty(&p->b));
 }
 
+/* Superframes that the kernel refuses (here: because checksums are off) go singly. */
+static void superframes_refused_go_singly(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH];
+    int on = 1;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 1000;
+    assert_int_equal(setsockopt(p->ops->fd(p->a.w), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
+    for (unsigned batch = 0; batch < 10; batch++) {
+        frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        frames_expect(&p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
+    }
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
 /* An empty datagram, and a peer whose port is closed, disturb nothing. */
 static void icmp_and_empty_are_ignored(void **state)
 {
@@ -696,8 +745,10 @@ static const struct {
     CASE(overflow_is_counted, EVERYWHERE),
     CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET),
     CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET),
+    CASE(slow_interface_loses_nothing, HOSTS | PACKET),
     CASE(least_ring_works, HOSTS | INSIDE | PACKET),
     CASE(odd_superframes_are_aligned, HOSTS | INSIDE | UDP),
+    CASE(superframes_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
 };
 
