@@ -232,11 +232,13 @@ void emx_reltx_expire(struct emx_session *s, emx_time now)
 
         if (l == s->send_next)
             break;
-        if (b->early || b->lost)
+        if (b->lost)
             continue;
+        if (!b->early)
+            s->flying--;
+        b->early = false; /* the receiver may have had to give it up (RFC 2018, section 8) */
         b->lost = true;
         s->lost++;
-        s->flying--;
     }
     emx_count(s->e, resent_timeout);
     emx_cc_timeout(&s->cc);

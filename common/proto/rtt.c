@@ -36,5 +36,5 @@ emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const str
 {
     emx_time ns = r->rto_ns << (backoff < 20 ? backoff : 20);
 
-    return ns > cfg->p_rto_max && cfg->p_rto_max > r->rto_ns ? cfg->p_rto_max : ns;
+    return ns > cfg->p_rto_max ? cfg->p_rto_max : ns;
 }
