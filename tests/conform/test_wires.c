@@ -151,6 +151,48 @@ static void batch_goes_to_several(void **state)
     end_close(&c);
 }
 
+/* The way to the same end over the other interface. */
+static struct emx_wire_addr other_way(const struct end *from, const struct end *to)
+{
+    struct emx_wire_addr a;
+    struct in_addr ip;
+
+    if (from->ops == &emx_wire_udp) {
+        assert_int_equal(inet_pton(AF_INET, "10.89.0.2", &ip), 1);
+        emx_udp_addr(&a, ip, to->attr.udp_port);
+    } else {
+        emx_packet_addr(&a, netifs_find(&from->host->netifs, "eth1")->index,
+                        netifs_find(&to->host->netifs, "eth1")->mac);
+    }
+    return a;
+}
+
+/* One end receives from all interfaces; one batch leaves through several. */
+static void interfaces_are_used_together(void **state)
+{
+    static struct frame f[EMX_WIRE_BATCH];
+    struct pair *p = *state;
+    struct emx_txframe tx[EMX_WIRE_BATCH];
+    struct emx_rxframe rx[EMX_WIRE_BATCH];
+    uint64_t seen = 0;
+    unsigned n, l;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
+        frame_make(&f[i], &p->a, &p->b, i, 600);
+        if (i % 3 == 0)
+            f[i].to = other_way(&p->a, &p->b);
+        tx[i] = f[i].tx;
+    }
+    p->ops->tx(p->a.w, tx, EMX_WIRE_BATCH);
+    while (seen != 0xffffffff) {
+        n = end_wait(&p->b, rx, EMX_WIRE_BATCH);
+        assert_true(n > 0);
+        for (unsigned i = 0; i < n; i++)
+            seen |= 1ull << frame_check(&rx[i], &l);
+        p->ops->rx_return(p->b.w, rx, n);
+    }
+}
+
 static void both_directions(void **state)
 {
     struct pair *p = *state;
@@ -653,15 +695,34 @@ static void interfaces_are_read(void **state)
     assert_int_equal(eth0->ip.s_addr, ip_of("10.88.0.1").s_addr);
     assert_int_equal(eth0->prefix_bits, 24);
     assert_true(world_a.netifs.loopback_index > 0);
-    assert_int_equal(host_read_netifs(&world_a, &n, "eth9", err, sizeof(err)), ETHMX_ERR_PARAM);
+    assert_int_equal(host_read_netifs(&world_a, &n, "eth9", NULL, err, sizeof(err)), ETHMX_ERR_PARAM);
     assert_non_null(strstr(err, "eth0 (10.88.0.1/24)"));
-    assert_int_equal(host_read_netifs(&world_a, &n, "10.88.0.0/16", err, sizeof(err)), ETHMX_OK);
+    assert_int_equal(host_read_netifs(&world_a, &n, "10.88.0.0/16", NULL, err, sizeof(err)), ETHMX_OK);
     assert_true(emx_netif_by_index(&n, world_a.eth0_index)->chosen);
     host_set_up(&world_a, false);
-    assert_int_equal(host_read_netifs(&world_a, &n, "eth0", err, sizeof(err)), ETHMX_ERR_PARAM);
-    assert_int_equal(host_read_netifs(&world_a, &n, "", err, sizeof(err)), ETHMX_OK);
+    assert_int_equal(host_read_netifs(&world_a, &n, "eth0", NULL, err, sizeof(err)), ETHMX_ERR_PARAM);
+    assert_int_equal(host_read_netifs(&world_a, &n, "", NULL, err, sizeof(err)), ETHMX_OK);
     assert_false(emx_netif_by_index(&n, world_a.eth0_index)->chosen);
     host_set_up(&world_a, true);
+}
+
+/* The interface towards where the peers are comes first. */
+static void interface_of_reach_is_first(void **state)
+{
+    static const struct {
+        const char *reach, *first;
+    } expect[] = {{NULL, "eth0"},        {"", "eth0"},          {"10.88.0.2", "eth0"}, {"10.89.0.2", "eth1"},
+                  {"10.89.0.1", "eth1"}, {"localhost", "eth0"}, {"10.99.0.7", "eth0"}, {"no such name", "eth0"}};
+    struct emx_netifs n;
+    char err[1024];
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(expect); i++) {
+        assert_int_equal(host_read_netifs(&world_a, &n, "", expect[i].reach, err, sizeof(err)), ETHMX_OK);
+        assert_int_equal(netifs_find(&n, expect[i].first)->rank, 0);
+        assert_true(netifs_find(&n, "eth0")->chosen && netifs_find(&n, "eth1")->chosen);
+        assert_false(netifs_find(&n, "lo")->chosen);
+    }
 }
 
 /* More interfaces than the table holds: those that matter are in it. */
@@ -674,7 +735,7 @@ static void many_interfaces_are_sifted(void **state)
     (void)state;
     assert_int_equal(world_c.netifs.count, EMX_NETIF_MAX);
     assert_true(world_c.netifs.loopback_index > 0);
-    assert_int_equal(host_read_netifs(&world_c, &n, "e35", err, sizeof(err)), ETHMX_OK);
+    assert_int_equal(host_read_netifs(&world_c, &n, "e35", NULL, err, sizeof(err)), ETHMX_OK);
     for (unsigned i = 0; i < n.count; i++)
         chosen += n.nif[i].chosen && !strcmp(n.nif[i].name, "e35");
     assert_int_equal(chosen, 1);
@@ -733,6 +794,7 @@ static const struct {
     CASE(every_size_arrives, EVERYWHERE),
     CASE(batches_arrive_in_order, EVERYWHERE),
     CASE(batch_goes_to_several, EVERYWHERE),
+    CASE(interfaces_are_used_together, HOSTS | PACKET | UDP),
     CASE(both_directions, EVERYWHERE),
     CASE(lent_frames_stay, EVERYWHERE),
     CASE(rx_keeps_the_rest, EVERYWHERE),
@@ -753,10 +815,15 @@ static const struct {
 };
 
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(routes_are_found),           cmocka_unit_test(interfaces_are_read),
-    cmocka_unit_test(many_interfaces_are_sifted), cmocka_unit_test(host_ids_tell_namespaces_apart),
-    cmocka_unit_test(wires_are_found_by_name),    cmocka_unit_test(no_interface_is_told),
-    cmocka_unit_test(no_privilege_is_told),       cmocka_unit_test(ports_follow_configuration),
+    cmocka_unit_test(routes_are_found),
+    cmocka_unit_test(interface_of_reach_is_first),
+    cmocka_unit_test(interfaces_are_read),
+    cmocka_unit_test(many_interfaces_are_sifted),
+    cmocka_unit_test(host_ids_tell_namespaces_apart),
+    cmocka_unit_test(wires_are_found_by_name),
+    cmocka_unit_test(no_interface_is_told),
+    cmocka_unit_test(no_privilege_is_told),
+    cmocka_unit_test(ports_follow_configuration),
 };
 
 #define TESTS_MAX (4 * ARRAY_LEN(cases) + ARRAY_LEN(others))

@@ -25,12 +25,11 @@ void world_init(char *const paths[3])
 
         h->ns_fd = open(paths[i], O_RDONLY | O_CLOEXEC);
         assert_true(h->ns_fd >= 0);
-        assert_int_equal(host_read_netifs(h, &h->netifs, "", err, sizeof(err)), ETHMX_OK);
-        for (unsigned k = 0; k < h->netifs.count; k++)
-            if (!strcmp(h->netifs.nif[k].name, "eth0")) {
-                h->eth0_index = h->netifs.nif[k].index;
-                memcpy(h->mac, h->netifs.nif[k].mac, sizeof(h->mac));
-            }
+        assert_int_equal(host_read_netifs(h, &h->netifs, "", NULL, err, sizeof(err)), ETHMX_OK);
+        if (h == &world_c)
+            continue;
+        h->eth0_index = netifs_find(&h->netifs, "eth0")->index;
+        memcpy(h->mac, netifs_find(&h->netifs, "eth0")->mac, sizeof(h->mac));
     }
 }
 
@@ -72,14 +71,24 @@ unsigned host_mtu(const struct host *h)
     return emx_netif_by_index(&h->netifs, h->eth0_index)->mtu_bytes;
 }
 
-int host_read_netifs(const struct host *h, struct emx_netifs *n, const char *named, char *err, size_t err_len_bytes)
+const struct emx_netif *netifs_find(const struct emx_netifs *n, const char *name)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        if (!strcmp(n->nif[i].name, name))
+            return &n->nif[i];
+    fail_msg("no interface %s", name);
+    return NULL;
+}
+
+int host_read_netifs(const struct host *h, struct emx_netifs *n, const char *named, const char *reach, char *err,
+                     size_t err_len_bytes)
 {
     struct ethmx_config cfg;
 
     emx_config_defaults(&cfg);
     snprintf(cfg.p_if, sizeof(cfg.p_if), "%s", named);
     host_enter(h);
-    return emx_netifs_read(n, &cfg, NULL, err, err_len_bytes);
+    return emx_netifs_read(n, &cfg, reach, err, err_len_bytes);
 }
 
 unsigned host_packet_sockets(const struct host *h)

@@ -34,8 +34,12 @@ void host_set_up(const struct host *h, bool up);
 void host_set_mtu(const struct host *h, unsigned mtu_bytes);
 unsigned host_mtu(const struct host *h);
 
-/* Reads the interfaces with ETHMX_IF as named. */
-int host_read_netifs(const struct host *h, struct emx_netifs *n, const char *named, char *err, size_t err_len_bytes);
+/* Reads the interfaces with ETHMX_IF as named, towards reach (may be NULL). */
+int host_read_netifs(const struct host *h, struct emx_netifs *n, const char *named, const char *reach, char *err,
+                     size_t err_len_bytes);
+
+/* An interface of the host by name. */
+const struct emx_netif *netifs_find(const struct emx_netifs *n, const char *name);
 
 /* Packet sockets open on the host. */
 unsigned host_packet_sockets(const struct host *h);
