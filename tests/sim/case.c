@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scenario.h"
+
+#include <string.h>
+
+void sim_case_begin(struct sim_case *c, unsigned nodes, unsigned wires)
+{
+    sim_world_init(&c->world, c->seed, nodes, wires);
+    c->world.trace = c->trace;
+    c->world.skew_bytes = c->skew_bytes;
+    sim_program_init(&c->program, &c->world, c->seed);
+}
+
+void sim_case_end(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    bool played = !sim_failed(w);
+
+    for (unsigned i = 0; played && i < w->node_count; i++)
+        sim_node_crash(&w->nodes[i]);
+    sim_program_fini(&c->program);
+    memcpy(c->failure, w->failure, sizeof(c->failure));
+    c->failed_at_ns = w->now_ns;
+    c->hash = w->hash;
+    sim_world_fini(w);
+}
+
+uint64_t sim_limit(const struct sim_world *w, size_t bytes, uint64_t rate_bps, uint64_t slack_ns)
+{
+    uint64_t transfer_ns = rate_bps ? (uint64_t)bytes * 8 * SIM_S / rate_bps : 0;
+
+    return w->now_ns + 4 * transfer_ns + slack_ns;
+}
+
+bool sim_connect(struct sim_case *c, struct sim_node *a, struct sim_node *b)
+{
+    sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, 0, SIM_CONTIGUOUS);
+    sim_send(&c->program, a, b->party, 0, 0, ETHMX_SEND_SYNC, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    return sim_program_run(&c->program, c->world.now_ns + SIM_S);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Deaths: nodes that are cut off for good, crash, come back as another, cannot be reached, or take their leave. What
+ * is open with them ends with an error in bounded time; what is open among the others goes on.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario.h"
+
+#define TIMEOUT_NS (2 * SIM_S) /* peer timeout of these worlds */
+
+static void begin(struct sim_case *c, unsigned nodes)
+{
+    sim_case_begin(c, nodes, 1);
+    c->world.cfg.p_peer_timeout = TIMEOUT_NS;
+    sim_world_rate(&c->world, 10000000000ull, 65536, 0);
+    sim_world_start(&c->world);
+}
+
+/* Operations of each kind, both ways, that cannot all complete at once. */
+static void open_both_ways(struct sim_case *c, struct sim_node *a, struct sim_node *b)
+{
+    static const size_t lengths[] = {10, 5000, 30000, 100000, 800000};
+    struct sim_program *p = &c->program;
+
+    for (unsigned way = 0; way < 2; way++) {
+        struct sim_node *src = way ? b : a, *dst = way ? a : b;
+
+        for (unsigned i = 0; i < 10; i++)
+            sim_send(p, src, dst->party, i, lengths[i % 5], i / 5, i % SIM_SHAPES);
+        for (unsigned i = 0; i < 12; i++)
+            sim_recv(p, dst, src->party, i % 2 ? i : 100 + i, SIM_FULL_MASK, 1000000, i % SIM_SHAPES);
+    }
+    sim_node_pump(a);
+    sim_node_pump(b);
+}
+
+static void expect_failed(struct sim_case *c, struct sim_node *n, uint64_t peers)
+{
+    if (n->failed_peers != peers)
+        sim_fail(&c->world, "n%u was told of %llu failed peers, not of %llu", n->index,
+                 (unsigned long long)n->failed_peers, (unsigned long long)peers);
+}
+
+/* Two nodes lose each other in the middle of it: both learn of it. */
+static void cut_for_good(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    if (!sim_connect(c, a, b)) {
+        sim_case_end(c);
+        return;
+    }
+    c->program.doomed[a->party] = c->program.doomed[b->party] = true;
+    c->program.loses = true;
+    sim_world_cut(w, 1, 0, w->now_ns + c->seed * 3000, EMX_NEVER);
+    open_both_ways(c, a, b);
+    sim_program_run(&c->program, w->now_ns + 2 * TIMEOUT_NS);
+    expect_failed(c, a, 1);
+    expect_failed(c, b, 1);
+    if (!c->program.failed)
+        sim_fail(w, "no operation failed");
+    sim_case_end(c);
+}
+
+/* One waits for a message from a node that is gone, or was never there. */
+static void lonely_receive(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    if (c->seed & 1)
+        sim_connect(c, a, b);
+    sim_node_crash(b);
+    sim_program_bury(&c->program, b->party);
+    sim_recv(&c->program, a, b->party, 1, SIM_FULL_MASK, 100, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_program_run(&c->program, w->now_ns + 2 * (TIMEOUT_NS + w->cfg.p_connect_timeout));
+    expect_failed(c, a, 1);
+    if (sim_send(&c->program, a, b->party, 1, 8, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS))
+        sim_fail(w, "a send to a dead peer was accepted");
+    sim_case_end(c);
+}
+
+/* ---- Crash among others, and return ---- */
+
+struct grave {
+    struct sim_case *c;
+    struct sim_traffic *t;
+    struct sim_node *n;
+};
+
+static void crash(void *arg, uint64_t value)
+{
+    struct grave *g = arg;
+
+    (void)value;
+    sim_node_crash(g->n);
+    sim_program_bury(&g->c->program, g->n->party);
+    sim_traffic_bury(g->t, g->n->party);
+}
+
+static void draw_lossy(struct sim_world *w, struct emx_rng *rng)
+{
+    struct sim_faults x = {.delay_ns = 5000,
+                           .drop_ppm = emx_rng_below(rng, 30000),
+                           .reorder_ppm = emx_rng_below(rng, 100000),
+                           .reorder_ns = SIM_MS};
+
+    sim_world_faults(w, &x);
+}
+
+/* Random programs; one node crashes in the middle, or just after. The caller frees g->t in the end. */
+static void crash_among(struct sim_case *c, struct emx_rng *rng, struct grave *g)
+{
+    struct sim_world *w = &c->world;
+    uint64_t at_ns = w->now_ns + emx_rng_below(rng, 30 * SIM_MS);
+    struct sim_mix mix;
+
+    g->c = c;
+    g->n = &w->nodes[emx_rng_below(rng, w->node_count)];
+    sim_mix_draw(&mix, rng);
+    c->program.loses = true;
+    g->t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_queue_put(&w->queue, at_ns, crash, g, 0);
+    sim_traffic_run(g->t, w->now_ns + 2 * (TIMEOUT_NS + w->cfg.p_connect_timeout) + SIM_S);
+    sim_world_run_until(w, at_ns);
+}
+
+static void crash_scenario(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct grave g;
+
+    begin(c, 3 + c->seed % 3);
+    draw_lossy(&c->world, &rng);
+    crash_among(c, &rng, &g);
+    sim_traffic_free(g.t);
+    sim_case_end(c);
+}
+
+#define TAPE_FRAMES 400
+
+/* Frames seen on the links, to be heard again. */
+struct tape {
+    unsigned count;
+    struct {
+        unsigned src, dst;
+        uint32_t len_bytes;
+        uint8_t *data;
+    } frame[TAPE_FRAMES];
+    uint64_t seen;
+};
+
+static enum sim_verdict on_tape(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    struct tape *t = arg;
+    unsigned i = t->count < TAPE_FRAMES ? t->count++ : emx_mix64(t->seen) % TAPE_FRAMES;
+
+    (void)delay_ns_p;
+    t->seen++;
+    free(t->frame[i].data);
+    t->frame[i].src = look->link->src;
+    t->frame[i].dst = look->link->dst;
+    t->frame[i].len_bytes = look->len_bytes;
+    t->frame[i].data = malloc(look->len_bytes);
+    if (!t->frame[i].data)
+        abort();
+    memcpy(t->frame[i].data, look->data, look->len_bytes);
+    return SIM_PASS;
+}
+
+/* Returns how many of the frames go to node dst. */
+static uint64_t play_tape(struct sim_world *w, struct tape *t, uint64_t within_ns, struct emx_rng *rng, unsigned dst)
+{
+    uint64_t to_dst = 0;
+
+    for (unsigned i = 0; i < t->count; i++)
+        for (unsigned n = emx_rng_below(rng, 3); n; n--, to_dst += t->frame[i].dst == dst)
+            sim_link_inject(sim_world_link(w, t->frame[i].src, t->frame[i].dst, 0), t->frame[i].data,
+                            t->frame[i].len_bytes, w->now_ns + emx_rng_below(rng, within_ns));
+    return to_dst;
+}
+
+static void listen(struct sim_world *w, struct tape *t)
+{
+    for (unsigned i = 0; i < w->node_count * w->node_count; i++) {
+        w->links[i].verdict = t ? on_tape : NULL;
+        w->links[i].verdict_arg = t;
+    }
+}
+
+static void erase(struct tape *t)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        free(t->frame[i].data);
+    free(t);
+}
+
+/* The node that crashed starts again at the same place. Frames of its former life come late, in both directions. */
+static void restart(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct tape *tape = calloc(1, sizeof(*tape));
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct grave g;
+    struct sim_mix mix;
+    unsigned parties;
+    uint64_t failed, played_ns, late;
+
+    if (!tape)
+        abort();
+    begin(c, 2 + c->seed % 3);
+    draw_lossy(w, &rng);
+    listen(w, tape);
+    crash_among(c, &rng, &g);
+    listen(w, NULL);
+    if (!sim_failed(w)) {
+        sim_node_start(g.n);
+        parties = w->party_count;
+        failed = g.n->failed_peers;
+        played_ns = w->now_ns + 20 * SIM_MS;
+        late = play_tape(w, tape, 20 * SIM_MS, &rng, g.n->index);
+        sim_mix_draw(&mix, &rng);
+        t = sim_traffic_start(&c->program, &mix, c->seed + 1);
+        sim_traffic_run(t, w->now_ns + 10 * SIM_S);
+        sim_world_run_until(w, played_ns);
+        sim_traffic_free(t);
+        if (w->party_count != parties || g.n->failed_peers != failed)
+            sim_fail(w, "the node that came back was told of a failed peer");
+        if (g.n->stats.drop_not_mine < late)
+            sim_fail(w, "%llu frames for the former engine came, %llu were counted", (unsigned long long)late,
+                     (unsigned long long)g.n->stats.drop_not_mine);
+    }
+    sim_traffic_free(g.t);
+    erase(tape);
+    sim_case_end(c);
+}
+
+/* ---- Unreachable ---- */
+
+static void play_unreachable(struct sim_case *c, uint64_t within_ns)
+{
+    struct sim_world *w = &c->world;
+    struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
+
+    c->program.doomed[a->party] = c->program.doomed[b->party] = true;
+    c->program.loses = true;
+    open_both_ways(c, a, b);
+    sim_program_run(&c->program, w->now_ns + within_ns);
+    expect_failed(c, a, 1);
+    expect_failed(c, b, 1);
+    sim_case_end(c);
+}
+
+static void no_answer(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct sim_faults *x;
+
+    sim_case_begin(c, 2, 1 + c->seed % 3);
+    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    sim_world_start(w);
+    for (unsigned i = 0; i < 4 * w->wire_count; i++) {
+        x = &w->links[i].faults;
+        /* nothing at all; or nothing from n0 to n1; or no long frames */
+        x->drop_ppm = c->seed / 3 == 0 || (c->seed / 3 == 1 && w->links[i].src == 0) ? 1000000 : 0;
+        x->max_bytes = c->seed / 3 == 2 ? 1000 : 0;
+    }
+    play_unreachable(c, (w->wire_count + 1) * w->cfg.p_connect_timeout + TIMEOUT_NS);
+}
+
+static void no_route(struct sim_case *c)
+{
+    begin(c, 2);
+    c->world.nodes[0].wire_count = c->world.nodes[1].wire_count = 0;
+    c->world.resolve_ns = c->seed & 1 ? SIM_MS : 0;
+    play_unreachable(c, 10 * SIM_MS);
+}
+
+/* ---- Leave ---- */
+
+static enum sim_verdict no_byes(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    (void)arg, (void)delay_ns_p;
+    return look->head->type == EMX_F_bye ? SIM_DROP : SIM_PASS;
+}
+
+static void leave(struct sim_node *n)
+{
+    emx_engine_goodbye(n->engine, n->world->now_ns);
+    sim_node_pump(n);
+    sim_node_crash(n);
+}
+
+/* Some traffic, then one node leaves; seed bit 0: its goodbyes are lost, bit 1: something is open, bit 2: nothing was
+ * ever said between some. */
+static void goodbye(struct sim_case *c)
+{
+    bool lost = c->seed & 1, open = c->seed & 2;
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *n;
+
+    begin(c, 3);
+    n = w->nodes;
+    sim_connect(c, &n[0], &n[1]);
+    if (c->seed & 4)
+        sim_connect(c, &n[1], &n[2]);
+    for (unsigned i = 0; lost && i < 9; i++)
+        w->links[i].verdict = no_byes;
+    for (unsigned i = 0; i < 20 && !sim_failed(w); i++) {
+        sim_send(p, &n[i & 1], n[!(i & 1)].party, i, i * 5000, i & 1, SIM_CONTIGUOUS);
+        sim_recv(p, &n[!(i & 1)], n[i & 1].party, i, SIM_FULL_MASK, i * 5000, SIM_CONTIGUOUS);
+        sim_node_pump(&n[0]);
+        sim_node_pump(&n[1]);
+    }
+    sim_program_run(p, w->now_ns + SIM_S);
+    p->doomed[n[0].party] = p->loses = true;
+    if (open)
+        sim_recv(p, &n[1], n[0].party, 77, SIM_FULL_MASK, 10, SIM_CONTIGUOUS);
+    sim_node_pump(&n[1]);
+    if (!sim_failed(w))
+        leave(&n[0]);
+    sim_program_bury(p, n[0].party);
+    sim_program_run(p, w->now_ns + (lost ? 2 * TIMEOUT_NS : 10 * SIM_MS));
+    sim_world_run_until(w, w->now_ns + 10 * SIM_MS);
+    expect_failed(c, &n[1], open);
+    if (n[1].closed_peers != (!lost && !open))
+        sim_fail(w, "n1 was told of %llu peers that closed", (unsigned long long)n[1].closed_peers);
+    expect_failed(c, &n[2], 0);
+    sim_send(p, &n[1], n[0].party, 1, 8, ETHMX_SEND_SYNC, SIM_CONTIGUOUS);
+    sim_node_pump(&n[1]);
+    sim_program_run(p, w->now_ns + 2 * TIMEOUT_NS);
+    if (!sim_failed(w))
+        leave(&n[1]);
+    sim_case_end(c);
+}
+
+/* All leave as soon as they are drained, in any order, with losses: nobody hangs, nobody fails. */
+static void all_leave(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct sim_mix mix;
+
+    begin(c, 2 + c->seed % 4);
+    draw_lossy(w, &rng);
+    sim_mix_draw(&mix, &rng);
+    t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_traffic_run(t, w->now_ns + 20 * SIM_S);
+    for (unsigned i = 0; i < w->node_count && !sim_failed(w); i++) {
+        leave(&w->nodes[i]);
+        sim_program_bury(&c->program, w->nodes[i].party);
+        sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, SIM_S));
+        for (unsigned k = i + 1; k < w->node_count; k++)
+            expect_failed(c, &w->nodes[k], 0);
+    }
+    sim_traffic_free(t);
+    sim_case_end(c);
+}
+
+const struct sim_scenario sim_deaths[] = {
+    {"cut-for-good", "two nodes are cut off from each other: both fail what is open", cut_for_good, 200, 0},
+    {"lonely-receive", "a receive from a node that is gone", lonely_receive, 2, 0},
+    {"crash", "one node of several crashes: the others go on", crash_scenario, 0, 5},
+    {"restart", "it comes back, and so do frames of its former life", restart, 0, 5},
+    {"no-answer", "no wire reaches: an error in bounded time", no_answer, 9, 0},
+    {"no-route", "there is no wire: an error at once", no_route, 2, 0},
+    {"goodbye", "one leaves; goodbyes arrive or not, something is open or not", goodbye, 8, 0},
+    {"all-leave", "all leave after random programs", all_leave, 0, 3},
+    {0},
+};

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Hostile: frames that are not ours, among random programs. They are counted for what they are, and nothing else
+ * happens.
+ */
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "scenario.h"
+
+#define STRANGERS 300 /* frames injected in a history */
+#define WITHIN_NS (30 * SIM_MS)
+
+struct stranger {
+    uint8_t data[2048] __attribute__((aligned(8)));
+    size_t len_bytes;
+};
+
+static struct emx_frame *head(struct stranger *x)
+{
+    return (void *)x->data;
+}
+
+static void seal(const struct sim_node *n, struct stranger *x)
+{
+    emx_frame_seal(x->data, x->len_bytes, NULL, 0, n->cfg.p_checksum);
+}
+
+/* A frame as a peer of node n could send it; from: an id. */
+static void make(struct sim_node *n, uint32_t from, enum emx_frame_type type, struct emx_rng *rng, struct stranger *x)
+{
+    size_t body = emx_frame_info[type].head_bytes + emx_rng_below(rng, 1400);
+
+    x->len_bytes = sizeof(struct emx_frame) + body;
+    for (size_t i = 0; i < x->len_bytes; i += 8)
+        *(uint64_t *)(void *)(x->data + i) = emx_rng_next(rng);
+    *head(x) = (struct emx_frame){.type = type,
+                                  .body_bytes = body,
+                                  .dst_id = n->world->party[n->party].id,
+                                  .cookie = n->world->cookie,
+                                  .src_id = from};
+    seal(n, x);
+}
+
+/* One frame of each reason to drop it; returns the reason. */
+static enum emx_drop make_stranger(struct sim_node *n, struct emx_rng *rng, struct stranger *x)
+{
+    const uint32_t nobody = 0x0bad1dea;
+    enum emx_frame_type type = 1 + emx_rng_below(rng, EMX_F_COUNT - 1);
+
+    make(n, nobody, type, rng, x);
+    switch (emx_rng_below(rng, 9)) {
+    case 0: /* of another protocol with the same EtherType */
+        x->data[0] = emx_rng_below(rng, 0xb0);
+        return EMX_DROP_VERSION;
+    case 1:
+        x->len_bytes = emx_rng_below(rng, sizeof(struct emx_frame));
+        return EMX_DROP_SHORT;
+    case 2:
+        head(x)->body_bytes += 1 + emx_rng_below(rng, 10000);
+        return EMX_DROP_SHORT;
+    case 3:
+        head(x)->dst_id ^= 1 + emx_rng_below(rng, 1000000);
+        seal(n, x);
+        return EMX_DROP_NOT_MINE;
+    case 4:
+        head(x)->cookie ^= 1 + emx_rng_below(rng, 1000000);
+        seal(n, x);
+        return EMX_DROP_COOKIE;
+    case 5:
+        head(x)->check ^= 1 + emx_rng_below(rng, UINT32_MAX);
+        return EMX_DROP_CHECK;
+    case 6:
+        head(x)->type = EMX_F_COUNT + emx_rng_below(rng, 256 - EMX_F_COUNT);
+        seal(n, x);
+        return EMX_DROP_TYPE;
+    case 7: /* too short for its own header */
+        head(x)->body_bytes = emx_rng_below(rng, emx_frame_info[EMX_F_pull].head_bytes);
+        head(x)->type = EMX_F_pull;
+        x->len_bytes = sizeof(struct emx_frame) + head(x)->body_bytes;
+        seal(n, x);
+        /* With checksums, one over more than there is cannot fit. */
+        return n->cfg.p_checksum == EMX_CHECKSUM_HEADER ? EMX_DROP_CHECK : EMX_DROP_MALFORMED;
+    default: /* well-formed, but from somebody who never said hello */
+        return type == EMX_F_hello ? EMX_DROP_MALFORMED : EMX_DROP_NO_SESSION;
+    }
+}
+
+static uint64_t *counter(struct sim_node *n, unsigned i)
+{
+    return &((uint64_t *)(void *)&n->stats)[i];
+}
+
+static void strangers(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    uint64_t expected[4][EMX_C_COUNT] = {{0}};
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct sim_mix mix;
+    struct stranger x;
+    uint64_t end_ns;
+    unsigned dst;
+
+    sim_case_begin(c, 2 + c->seed % 3, 1);
+    w->cfg.p_checksum = c->seed / 3 % 3;
+    if (w->cfg.p_checksum == EMX_CHECKSUM_OFF)
+        w->cfg.p_checksum = EMX_CHECKSUM_FULL;
+    sim_world_start(w);
+    end_ns = w->now_ns + WITHIN_NS;
+    for (unsigned i = 0; i < STRANGERS; i++) {
+        dst = emx_rng_below(&rng, w->node_count);
+        expected[dst][make_stranger(&w->nodes[dst], &rng, &x)]++;
+        sim_link_inject(sim_world_link(w, (dst + 1) % w->node_count, dst, 0), x.data, x.len_bytes,
+                        w->now_ns + emx_rng_below(&rng, WITHIN_NS));
+    }
+    sim_mix_draw(&mix, &rng);
+    t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_traffic_run(t, w->now_ns + 5 * SIM_S);
+    sim_world_run_until(w, end_ns);
+    for (unsigned i = 0; i < w->node_count && !sim_failed(w); i++)
+        for (unsigned k = EMX_C_drop_short; k <= EMX_C_drop_no_session; k++)
+            if (*counter(&w->nodes[i], k) != expected[i][k])
+                sim_fail(w, "n%u: drop counter %u is %llu; %llu such frames came", i, k - EMX_C_drop_short,
+                         (unsigned long long)*counter(&w->nodes[i], k), (unsigned long long)expected[i][k]);
+    sim_traffic_free(t);
+    sim_case_end(c);
+}
+
+/* ---- Forged: a member of the job gone mad. Nothing is promised but that no engine breaks. ---- */
+
+struct mad {
+    struct sim_world *w;
+    struct emx_rng rng;
+    unsigned open;
+};
+
+static void mad_done(void *arg, const struct ethmx_result *result)
+{
+    struct mad *m = arg;
+
+    (void)result;
+    m->open--;
+}
+
+static uint8_t mad_memory[65536];
+
+static void mad_op(struct mad *m)
+{
+    struct sim_world *w = m->w;
+    struct sim_node *n = &w->nodes[emx_rng_below(&m->rng, w->node_count)];
+    struct emx_peer *peer = sim_node_peer(n, w->nodes[emx_rng_below(&m->rng, w->node_count)].party);
+    struct emx_op_args a = {.bits = emx_rng_below(&m->rng, 4),
+                            .mask = emx_rng_below(&m->rng, 4),
+                            .data = {.len_bytes = emx_rng_below(&m->rng, sizeof(mad_memory)), .base = mad_memory},
+                            .mode = emx_rng_below(&m->rng, 2),
+                            .done = mad_done,
+                            .arg = m};
+    struct ethmx_result result;
+    struct emx_op *op;
+    int rc;
+
+    if (emx_rng_below(&m->rng, 2))
+        rc = emx_engine_send(n->engine, peer, &a, w->now_ns);
+    else
+        rc = emx_engine_recv(n->engine, emx_rng_below(&m->rng, 2) ? peer : NULL, &a, &op, &result, w->now_ns);
+    m->open += rc == ETHMX_INPROGRESS;
+    sim_node_pump(n);
+}
+
+/* Frames on the way have bytes behind the addresses changed, and a checksum that fits. */
+static enum sim_verdict forge(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    struct mad *m = arg;
+    struct sim_world *w = m->w;
+    uint8_t *data = (void *)(uintptr_t)look->data;
+    size_t from = offsetof(struct emx_frame, seq);
+
+    (void)delay_ns_p;
+    if (!emx_rng_chance(&m->rng, 100000))
+        return emx_rng_chance(&m->rng, 20000) ? SIM_DUPLICATE : SIM_PASS;
+    for (unsigned n = 1 + emx_rng_below(&m->rng, 3); n; n--)
+        data[from + emx_rng_below(&m->rng, look->len_bytes < 96 ? look->len_bytes - from : 64)] =
+            emx_rng_below(&m->rng, 2) ? emx_rng_next(&m->rng) : emx_rng_below(&m->rng, 2) * 0xff;
+    if (emx_rng_chance(&m->rng, 100000))
+        data[1] = 1 + emx_rng_below(&m->rng, EMX_F_COUNT - 1);
+    emx_frame_seal(data, look->len_bytes, NULL, 0, w->nodes[look->link->dst].cfg.p_checksum);
+    return SIM_PASS;
+}
+
+static void mad_am(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id)
+{
+    (void)arg, (void)am, (void)id;
+    emx_engine_release(n->engine, msg, n->world->now_ns);
+}
+
+static void forged(struct sim_case *c)
+{
+    static const struct sim_program_ops ops = {.am = mad_am};
+    struct sim_world *w = &c->world;
+    struct mad m = {.w = w, .rng = {.state = emx_mix64(c->seed)}};
+
+    sim_case_begin(c, 2 + c->seed % 2, 1);
+    w->cfg.p_checksum = EMX_CHECKSUM_FULL;
+    w->cfg.p_peer_timeout = 2 * SIM_S;
+    w->cfg.p_unexpected_max = 200000;
+    sim_world_start(w);
+    for (unsigned i = 0; i < w->node_count; i++)
+        w->nodes[i].program = &ops;
+    for (unsigned i = 0; i < w->node_count * w->node_count; i++) {
+        w->links[i].verdict = forge;
+        w->links[i].verdict_arg = &m;
+    }
+    for (unsigned i = 0; i < 200 && !sim_failed(w); i++) {
+        mad_op(&m);
+        sim_world_run_until(w, w->now_ns + emx_rng_below(&m.rng, SIM_MS));
+    }
+    sim_world_run_until(w, w->now_ns + 10 * SIM_S);
+    sim_case_end(c);
+}
+
+const struct sim_scenario sim_hostile[] = {
+    {"strangers", "frames of others among random programs: counted by reason, nothing else", strangers, 0, 5},
+    {"forged", "frames changed with a checksum that fits: no engine breaks", forged, 0, 5},
+    {0},
+};

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+/* The simulated wire's address. */
+struct place {
+    uint32_t node;
+    uint32_t wire;
+};
+
+/* ---- Life ---- */
+
+void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index)
+{
+    memset(n, 0, sizeof(*n));
+    n->world = w;
+    n->index = index;
+    n->pace = SIM_GONE;
+    n->wire_count = w->wire_count;
+    for (unsigned i = 0; i < w->wire_count; i++)
+        n->wires[i] = i;
+    n->ring_tail = &n->ring;
+    n->wake_ns = EMX_NEVER;
+}
+
+static void empty_ring(struct sim_node *n)
+{
+    struct sim_frame *f;
+
+    while ((f = n->ring)) {
+        n->ring = f->next;
+        sim_frame_free(f);
+    }
+    n->ring_tail = &n->ring;
+    n->ring_bytes = 0;
+}
+
+static void make_address(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    struct emx_address a = {.cookie = w->cookie,
+                            .host_id = n->index + 1,
+                            .wires = EMX_AW_PACKET,
+                            .ethertype = 0x88b5,
+                            .packet_bytes = w->frame_bytes[0],
+                            .if_count = 1};
+
+    a.id = w->party[n->party].id;
+    a.ifs[0].mac[0] = 2;
+    a.ifs[0].mac[5] = n->index;
+    a.ifs[0].frame_bytes = w->frame_bytes[0];
+    snprintf(a.host, sizeof(a.host), "n%u", n->index);
+    n->addr_bytes = emx_address_encode(&a, n->addr);
+}
+
+static unsigned new_party(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    unsigned party = w->party_count++;
+    uint32_t id = emx_mix64(w->seed ^ emx_mix64(party + 7));
+
+    if (party == SIM_PARTIES_MAX)
+        abort();
+    w->party[party] = (struct sim_party){.id = id ? id : 1, .node = n->index};
+    return party;
+}
+
+void sim_node_start(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    struct emx_engine_params p = {.cfg = &n->cfg, .stats = &n->stats, .alloc = &n->memory.alloc};
+    struct emx_address self;
+    char err[256] = "";
+
+    n->party = new_party(n);
+    n->cfg = w->cfg;
+    memset(&n->stats, 0, sizeof(n->stats));
+    sim_memory_init(&n->memory, w->skew_bytes);
+    n->memory.fail_first = n->fail_first;
+    n->memory.fail_end = n->fail_end;
+    make_address(n);
+    if (!emx_address_decode(&self, n->addr, n->addr_bytes, err, sizeof(err))) {
+        sim_fail(w, "n%u: the address it was made with is refused: %s", n->index, err);
+        return;
+    }
+    p.self = &self;
+    p.seed = emx_mix64(w->seed + n->party);
+    if (emx_engine_create(&p, &n->engine) != ETHMX_OK) {
+        if (!n->memory.failures)
+            sim_fail(w, "n%u: no engine", n->index);
+        else if (n->memory.live_blocks)
+            sim_fail(w, "n%u: an engine that could not be made left memory behind", n->index);
+        n->engine = NULL;
+        return;
+    }
+    n->pace = SIM_POLLS;
+}
+
+void sim_node_crash(struct sim_node *n)
+{
+    n->pace = SIM_GONE;
+    empty_ring(n);
+    memset(n->resolving, 0, sizeof(n->resolving));
+    if (!n->engine)
+        return;
+    sim_trace(n->world, "n%u is gone", n->index);
+    emx_engine_destroy(n->engine);
+    n->engine = NULL;
+    if (n->memory.live_blocks)
+        sim_fail(n->world, "n%u: the engine left %" PRIu64 " blocks, %zu bytes of memory behind", n->index,
+                 n->memory.live_blocks, n->memory.live_bytes);
+}
+
+void sim_node_fini(struct sim_node *n)
+{
+    n->pace = SIM_GONE;
+    empty_ring(n);
+    if (n->engine)
+        emx_engine_destroy(n->engine);
+    n->engine = NULL;
+}
+
+/* ---- Peers ---- */
+
+struct emx_peer *sim_node_peer(struct sim_node *n, unsigned party)
+{
+    struct sim_world *w = n->world;
+    struct sim_node *other = &w->nodes[w->party[party].node];
+    struct emx_address a;
+    struct emx_peer *peer = NULL;
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    char err[256] = "";
+    int rc;
+
+    if (!emx_address_decode(&a, other->addr, other->addr_bytes, err, sizeof(err)))
+        return NULL;
+    a.id = w->party[party].id; /* perhaps of an engine that is gone */
+    rc = emx_engine_peer(n->engine, addr, emx_address_encode(&a, addr), &peer, err, sizeof(err));
+    if (rc == ETHMX_OK)
+        return peer;
+    if (rc != ETHMX_ERR_NO_MEMORY)
+        sim_fail(w, "n%u: the address of n%u is refused (%d): %s", n->index, other->index, rc, err);
+    return NULL;
+}
+
+unsigned sim_node_party(struct sim_node *n, const void *peer)
+{
+    int party = peer ? sim_world_party(n->world, emx_peer_address(peer)->id) : -1;
+
+    if (party < 0) {
+        sim_fail(n->world, "n%u: the engine tells of a peer that nobody knows", n->index);
+        return 0;
+    }
+    return party;
+}
+
+/* ---- Waking ---- */
+
+static void wake(void *arg, uint64_t at_ns);
+
+static void wake_at(struct sim_node *n, uint64_t at_ns)
+{
+    if (at_ns >= n->wake_ns)
+        return;
+    n->wake_ns = at_ns;
+    sim_queue_put(&n->world->queue, at_ns, wake, n, at_ns);
+}
+
+/* The event may be one that an earlier one has replaced. */
+static void wake(void *arg, uint64_t at_ns)
+{
+    struct sim_node *n = arg;
+
+    if (at_ns != n->wake_ns)
+        return;
+    n->wake_ns = EMX_NEVER;
+    sim_node_pump(n);
+}
+
+static void resume(void *arg, uint64_t at_ns)
+{
+    struct sim_node *n = arg;
+
+    if (n->pace == SIM_GONE || n->pace_until_ns != at_ns)
+        return;
+    n->pace = SIM_POLLS;
+    sim_trace(n->world, "n%u polls again", n->index);
+    sim_node_pump(n);
+    if (n->program && n->program->resumed)
+        n->program->resumed(n->program_arg, n);
+}
+
+static void beat(void *arg, uint64_t at_ns)
+{
+    struct sim_node *n = arg;
+
+    if (n->pace != SIM_COMPUTES || n->pace_until_ns != at_ns)
+        return;
+    sim_node_pump(n);
+    if (n->world->now_ns + n->cfg.p_heartbeat < at_ns)
+        sim_queue_put(&n->world->queue, n->world->now_ns + n->cfg.p_heartbeat, beat, n, at_ns);
+}
+
+void sim_node_pace(struct sim_node *n, enum sim_pace pace, uint64_t until_ns)
+{
+    struct sim_world *w = n->world;
+
+    if (n->pace == SIM_GONE)
+        return;
+    sim_trace(w, "n%u %s until %.3f ms", n->index, pace == SIM_STOPPED ? "is stopped" : "computes",
+              (until_ns - SIM_S) / 1e6);
+    n->pace = pace;
+    n->pace_until_ns = until_ns;
+    n->wake_ns = EMX_NEVER;
+    sim_queue_put(&w->queue, until_ns, resume, n, until_ns);
+    if (pace == SIM_COMPUTES && n->cfg.p_heartbeat)
+        sim_queue_put(&w->queue, w->now_ns + n->cfg.p_heartbeat, beat, n, until_ns);
+}
+
+void sim_node_arrive(struct sim_node *n, struct sim_frame *f)
+{
+    struct sim_world *w = n->world;
+
+    if (n->pace == SIM_GONE || n->ring_bytes + f->len_bytes > n->cfg.p_ring) {
+        n->ring_lost++;
+        sim_frame_free(f);
+        return;
+    }
+    f->next = NULL;
+    *n->ring_tail = f;
+    n->ring_tail = &f->next;
+    n->ring_bytes += f->len_bytes;
+    if (n->pace != SIM_POLLS)
+        return;
+    if (n->poll_ns)
+        wake_at(n, w->now_ns + emx_rng_below(&w->rng, n->poll_ns + 1));
+    else
+        sim_node_pump(n);
+}
+
+/* ---- Pump: frames in ---- */
+
+static uint64_t counter(const struct sim_node *n, unsigned i)
+{
+    return ((const uint64_t *)(const void *)&n->stats)[i];
+}
+
+/* The engine counts each frame once: as accepted, or by the reason that it gives. (An accepted one may give others
+ * their turn, which had been held, and are dropped only now.) */
+static void take_frame(struct sim_node *n, const struct sim_frame *f)
+{
+    struct sim_world *w = n->world;
+    uint64_t before[EMX_C_COUNT];
+    enum emx_drop drop;
+    unsigned reason;
+
+    memcpy(before, &n->stats, sizeof(before));
+    drop = emx_engine_input(n->engine, f->wire, f->data, f->len_bytes, w->now_ns);
+    reason = drop == EMX_ACCEPTED ? EMX_C_frames_received : drop;
+    sim_hash(w, (uint64_t)n->index << 32 | reason);
+    if (drop != EMX_ACCEPTED)
+        sim_trace(w, "n%u drops a frame of n%u: reason %u", n->index, f->src, reason - EMX_C_drop_short);
+    if (reason >= EMX_C_COUNT || counter(n, reason) != before[reason] + 1)
+        sim_fail(w, "n%u: a frame (result %d) is not in its counter", n->index, drop);
+    for (unsigned i = EMX_C_drop_short; drop != EMX_ACCEPTED && i <= EMX_C_drop_memory; i++)
+        if (i != reason && counter(n, i) != before[i])
+            sim_fail(w, "n%u: a frame (result %d) is in the counter of another reason, too", n->index, drop);
+}
+
+static void input(struct sim_node *n)
+{
+    struct sim_frame *f;
+
+    while ((f = n->ring)) {
+        n->ring = f->next;
+        if (!n->ring)
+            n->ring_tail = &n->ring;
+        n->ring_bytes -= f->len_bytes;
+        take_frame(n, f);
+        sim_frame_free(f);
+    }
+}
+
+/* ---- Pump: frames out ---- */
+
+static void check_sent(struct sim_node *n, unsigned wire, const struct emx_txframe *f)
+{
+    struct sim_world *w = n->world;
+    const struct emx_frame *h = f->head;
+    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct place to;
+    int party;
+
+    memcpy(&to, f->to, sizeof(to));
+    if (to.wire != wire || to.node >= w->node_count)
+        sim_fail(w, "n%u: a frame to a place that no route named", n->index);
+    else if (len_bytes > w->frame_bytes[wire] || f->head_bytes < sizeof(*h))
+        sim_fail(w, "n%u: a frame of %zu bytes, head %u; the route takes %u", n->index, len_bytes, f->head_bytes,
+                 w->frame_bytes[wire]);
+    else if (h->body_bytes + sizeof(*h) != len_bytes)
+        sim_fail(w, "n%u: a frame of %zu bytes that says %zu", n->index, len_bytes, h->body_bytes + sizeof(*h));
+    else if ((party = sim_world_party(w, h->dst_id)) < 0 || w->party[party].node != to.node)
+        sim_fail(w, "n%u: a frame for id %08x goes to n%u", n->index, h->dst_id, to.node);
+}
+
+static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe *f)
+{
+    struct sim_world *w = n->world;
+    size_t bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct place to;
+
+    check_sent(n, wire, f);
+    if (sim_failed(w))
+        return;
+    memcpy(&to, f->to, sizeof(to));
+    sim_link_send(sim_world_link(w, n->index, to.node, wire),
+                  sim_frame_new(n->index, to.node, wire, f->head, f->head_bytes, f->body, f->body_bytes),
+                  sim_port_pass(&n->out[wire], w->now_ns, sim_wire_bytes(bytes)));
+}
+
+/* How many frames the port takes now. */
+static unsigned tx_room(const struct sim_node *n, unsigned wire)
+{
+    size_t full = sim_wire_bytes(n->world->frame_bytes[wire]);
+    unsigned room = 0;
+
+    while (room < EMX_WIRE_BATCH && sim_port_has_room(&n->out[wire], n->world->now_ns, (room + 1) * full))
+        room++;
+    return room;
+}
+
+/* Returns true when the engine has no more for this wire. */
+static bool output_wire(struct sim_node *n, unsigned wire)
+{
+    struct sim_world *w = n->world;
+    struct emx_txframe f[EMX_WIRE_BATCH];
+    unsigned room, got;
+    bool wants;
+
+    while (!sim_failed(w)) {
+        wants = emx_engine_wants_output(n->engine, wire);
+        room = tx_room(n, wire);
+        if (!room) {
+            n->stats.wire_full++;
+            return !wants;
+        }
+        got = emx_engine_output(n->engine, wire, f, room, w->now_ns);
+        if (!got)
+            return true;
+        if (!wants)
+            sim_fail(w, "n%u: the engine had frames for wire %u without wanting output", n->index, wire);
+        if (got > room)
+            sim_fail(w, "n%u: %u frames where %u were asked for", n->index, got, room);
+        for (unsigned i = 0; i < got && !sim_failed(w); i++)
+            send_one(n, wire, &f[i]);
+    }
+    return true;
+}
+
+static bool output(struct sim_node *n)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < n->world->wire_count; i++)
+        all &= output_wire(n, i);
+    return all;
+}
+
+/* ---- Pump: routes, completions, active messages ---- */
+
+static void tell_routes(struct sim_node *n, struct emx_peer *peer)
+{
+    struct sim_world *w = n->world;
+    struct emx_route r[EMX_ENGINE_LINKS];
+    unsigned to = w->party[sim_node_party(n, peer)].node;
+
+    memset(r, 0, sizeof(r));
+    for (unsigned i = 0; i < n->wire_count; i++) {
+        struct place place = {.node = to, .wire = n->wires[i]};
+
+        r[i].link = n->wires[i];
+        r[i].frame_bytes = w->frame_bytes[n->wires[i]];
+        memcpy(&r[i].to, &place, sizeof(place));
+        snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
+    }
+    emx_engine_routes(n->engine, peer, r, n->wire_count, n->wire_count ? "" : "the simulated host has no wire",
+                      w->now_ns);
+}
+
+static void resolved(void *arg, uint64_t slot)
+{
+    struct sim_node *n = arg;
+    struct emx_peer *peer = n->resolving[slot];
+
+    n->resolving[slot] = NULL;
+    if (!peer || n->pace == SIM_GONE)
+        return;
+    tell_routes(n, peer);
+    if (n->pace != SIM_STOPPED)
+        sim_node_pump(n);
+}
+
+static void resolve(struct sim_node *n, struct emx_peer *peer)
+{
+    struct sim_world *w = n->world;
+    unsigned slot = 0;
+
+    while (slot < SIM_RESOLVING && n->resolving[slot])
+        slot++;
+    if (!w->resolve_ns || slot == SIM_RESOLVING) {
+        tell_routes(n, peer);
+        return;
+    }
+    n->resolving[slot] = peer;
+    sim_queue_put(&w->queue, w->now_ns + emx_rng_below(&w->rng, w->resolve_ns), resolved, n, slot);
+}
+
+static void hear(struct sim_node *n, const struct emx_event *ev)
+{
+    static const char *const name[] = {"wants routes", "is connected", "lost a route", "failed", "is closed"};
+    struct sim_world *w = n->world;
+    unsigned party = sim_node_party(n, ev->peer);
+
+    sim_trace(w, "n%u: peer n%u (party %u) %s %d %.*s", n->index, w->party[party].node, party, name[ev->type],
+              ev->status, (int)sizeof(ev->text), ev->type == EMX_EVENT_ROUTES ? "" : ev->text);
+    sim_hash(w, (uint64_t)party << 8 | ev->type);
+    if (ev->type == EMX_EVENT_ROUTES)
+        resolve(n, ev->peer);
+    if (ev->type == EMX_EVENT_CLOSED)
+        n->closed_peers++;
+    if (ev->type == EMX_EVENT_FAILED) {
+        n->failed_peers++;
+        memcpy(n->failed_text, ev->text, sizeof(n->failed_text));
+        if (!ev->text[0] || ev->status >= 0)
+            sim_fail(w, "n%u: a peer failed with status %d and text '%s'", n->index, ev->status, ev->text);
+    }
+    if (n->program && n->program->event)
+        n->program->event(n->program_arg, n, ev);
+}
+
+static bool take_events(struct sim_node *n)
+{
+    struct emx_event ev;
+    bool any = false;
+
+    while (!sim_failed(n->world) && n->engine && emx_engine_event(n->engine, &ev)) {
+        any = true;
+        hear(n, &ev);
+    }
+    return any;
+}
+
+static bool take_completions(struct sim_node *n)
+{
+    struct emx_op *op;
+    struct ethmx_result result;
+    ethmx_done_fn done;
+    void *arg;
+    bool any = false;
+
+    while (!sim_failed(n->world) && (op = emx_engine_completed(n->engine))) {
+        any = true;
+        memset(&result, 0, sizeof(result));
+        emx_op_result(op, &done, &arg, &result);
+        n->world->step++;
+        if (done)
+            done(arg, &result);
+        emx_engine_op_free(n->engine, op);
+    }
+    return any;
+}
+
+static bool take_ams(struct sim_node *n)
+{
+    struct emx_arrival *msg;
+    struct ethmx_am am;
+    unsigned id;
+    bool any = false;
+
+    while (!sim_failed(n->world) && n->program && n->program->am) {
+        memset(&am, 0, sizeof(am));
+        msg = emx_engine_am(n->engine, &am, &id);
+        if (!msg)
+            break;
+        any = true;
+        n->world->step++;
+        n->program->am(n->program_arg, n, msg, &am, id);
+    }
+    return any;
+}
+
+/* ---- Pump ---- */
+
+static uint64_t room_at(const struct sim_node *n)
+{
+    uint64_t at_ns = EMX_NEVER, t;
+
+    for (unsigned i = 0; i < n->world->wire_count; i++) {
+        t = sim_port_room_at(&n->out[i], n->world->now_ns, sim_wire_bytes(n->world->frame_bytes[i]));
+        if (t > n->world->now_ns && t < at_ns)
+            at_ns = t;
+    }
+    return at_ns;
+}
+
+static void set_timer(struct sim_node *n, bool drained)
+{
+    struct sim_world *w = n->world;
+    uint64_t deadline = emx_engine_deadline(n->engine);
+
+    if (drained && deadline <= w->now_ns)
+        sim_fail(w, "n%u: contract: output is drained, but the deadline is %" PRIu64 " ns in the past", n->index,
+                 w->now_ns - deadline);
+    if (n->pace != SIM_POLLS)
+        return;
+    if (!drained) {
+        wake_at(n, room_at(n));
+        if (deadline <= w->now_ns)
+            return;
+    }
+    if (deadline != EMX_NEVER)
+        wake_at(n, deadline);
+}
+
+void sim_node_pump(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    bool news, more, drained = true;
+
+    if (n->pumping || n->pace == SIM_GONE || n->pace == SIM_STOPPED || sim_failed(w))
+        return;
+    n->pumping = true;
+    do {
+        input(n);
+        if (emx_engine_deadline(n->engine) <= w->now_ns)
+            emx_engine_expire(n->engine, w->now_ns);
+        drained = output(n);
+        news = emx_engine_has_news(n->engine);
+        more = take_events(n);
+        if (n->pace == SIM_POLLS && !sim_failed(w)) {
+            more |= take_completions(n);
+            more |= take_ams(n);
+        }
+        if (more && !news)
+            sim_fail(w, "n%u: the engine had news and said that it has none", n->index);
+        sim_node_check(n, ++n->checks % w->check_every == 0);
+    } while (more && !sim_failed(w));
+    if (!sim_failed(w) && n->pace == SIM_POLLS && n->program && emx_engine_has_news(n->engine))
+        sim_fail(w, "n%u: all was taken, but the engine says that it has news", n->index);
+    if (!sim_failed(w))
+        set_timer(n, drained);
+    n->pumping = false;
+}
+
+void sim_node_check(struct sim_node *n, bool thorough)
+{
+    struct sim_world *w = n->world;
+    const char *wrong;
+
+    if (!n->engine || sim_failed(w))
+        return;
+    if (n->stats.unexpected_bytes > n->cfg.p_unexpected_max)
+        sim_fail(w, "n%u: %" PRIu64 " bytes of unexpected messages, the bound is %" PRIu64, n->index,
+                 n->stats.unexpected_bytes, n->cfg.p_unexpected_max);
+    if (n->stats.unexpected_promised > n->cfg.p_unexpected_max)
+        sim_fail(w, "n%u: %" PRIu64 " bytes of unexpected memory promised, the bound is %" PRIu64, n->index,
+                 n->stats.unexpected_promised, n->cfg.p_unexpected_max);
+    if (!thorough)
+        return;
+    wrong = emx_engine_check(n->engine);
+    if (wrong)
+        sim_fail(w, "n%u: the engine is inconsistent: %s", n->index, wrong);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Node: an engine and its pump, which follows the contract in proto/engine.h, and the program above it.
+ */
+#ifndef SIM_NODE_H
+#define SIM_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/stats.h"
+#include "link.h"
+#include "memory.h"
+#include "proto/engine.h"
+
+#define SIM_RESOLVING 64
+
+struct sim_world;
+struct sim_node;
+
+enum sim_pace {
+    SIM_POLLS,    /* the program calls MPI all the time */
+    SIM_COMPUTES, /* it does not; a helper moves frames at each heartbeat, nobody takes completions */
+    SIM_STOPPED,  /* nobody looks at the frames: they pile up in the ring */
+    SIM_GONE,     /* crashed or closed */
+};
+
+/* What the program above an engine wants to hear of. */
+struct sim_program_ops {
+    void (*event)(void *arg, struct sim_node *n, const struct emx_event *ev);
+    void (*am)(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id);
+    void (*resumed)(void *arg, struct sim_node *n); /* it calls MPI again */
+};
+
+struct sim_node {
+    struct sim_world *world;
+    unsigned index;
+    enum sim_pace pace;
+    uint64_t pace_until_ns; /* then it polls again */
+    unsigned party;         /* of the running engine */
+    struct emx_engine *engine;
+    struct emx_config cfg;
+    struct emx_stats stats;
+    struct sim_memory memory;
+    uint64_t fail_first, fail_end; /* for the memory of engines that start from now on */
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    size_t addr_bytes;
+    struct sim_port out[EMX_ENGINE_LINKS], in[EMX_ENGINE_LINKS];
+    uint8_t wires[EMX_ENGINE_LINKS]; /* order of the routes told to the engine */
+    unsigned wire_count;             /* 0: no route to anybody */
+    uint64_t poll_ns;                /* how long a frame waits in the ring at most */
+
+    struct sim_frame *ring, **ring_tail;
+    size_t ring_bytes;
+    uint64_t ring_lost;
+    uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
+    bool pumping;
+    struct emx_peer *resolving[SIM_RESOLVING]; /* peers whose routes are asked for and not yet told */
+    unsigned checks;
+    uint64_t failed_peers, closed_peers; /* EMX_EVENT_FAILED, _CLOSED so far */
+    char failed_text[256];
+
+    const struct sim_program_ops *program;
+    void *program_arg;
+};
+
+void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index);
+void sim_node_fini(struct sim_node *n);
+
+/* Starts an engine with the world's configuration and a new id. */
+void sim_node_start(struct sim_node *n);
+/* Ends it at once, without a word. */
+void sim_node_crash(struct sim_node *n);
+
+/* Until then the node is of this pace. */
+void sim_node_pace(struct sim_node *n, enum sim_pace pace, uint64_t until_ns);
+
+/* The peer that stands for this party in the node's engine, or NULL: out of memory. */
+struct emx_peer *sim_node_peer(struct sim_node *n, unsigned party);
+/* The party that a struct emx_peer stands for (in results: struct ethmx_peer, which is the same). */
+unsigned sim_node_party(struct sim_node *n, const void *peer);
+
+/* A frame has come up to the node. */
+void sim_node_arrive(struct sim_node *n, struct sim_frame *f);
+
+/* Moves all there is to move; to be called after operations, too. Nothing happens inside a callback: the pump that
+ * runs the callback goes on afterwards. */
+void sim_node_pump(struct sim_node *n);
+
+/* Checks what must always hold. */
+void sim_node_check(struct sim_node *n, bool thorough);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim: plays every scenario, those with seeds as often as EMX_SEEDS says, and ends with "N passed, N failed".
+ *
+ *     sim [--list] [NAME...]
+ *     EMX_SEEDS=N  seeds in all (default 4000)
+ *     EMX_SEED=N   only this seed
+ *     EMX_TRACE=1  print what happens: frames and their fate, calls, completions
+ *     EMX_KEEP=N   go on until N seeds of a scenario have failed (default 1)
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scenario.h"
+
+#define SEEDS 4000
+
+static const struct sim_scenario *const tables[] = {sim_basics, sim_masks,   sim_chaos,   sim_limits, sim_deaths,
+                                                    sim_routes, sim_hostile, sim_repeat};
+
+static struct sim_case current;
+static const char *program_name, *current_name = "";
+static uint64_t current_seed;
+
+static uint64_t env_number(const char *name, uint64_t deflt)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? strtoull(text, NULL, 0) : deflt;
+}
+
+/* A crash says which seed it was, too. Only calls that a signal handler may make, and snprintf with numbers. */
+static void tell_crash(void)
+{
+    char line[256];
+    int n =
+        snprintf(line, sizeof(line), "\nCRASHED: %s, seed %" PRIu64 "; again: EMX_SEED=%" PRIu64 " EMX_TRACE=1 %s %s\n",
+                 current_name, current_seed, current_seed, program_name, current_name);
+
+    if (n > 0 && write(STDOUT_FILENO, line, n) < 0)
+        _exit(3);
+}
+
+static void crashed(int sig)
+{
+    tell_crash();
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+/* There when built with sanitizers. */
+void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
+
+static void watch_for_crashes(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+
+    if (__sanitizer_set_death_callback) {
+        __sanitizer_set_death_callback(tell_crash);
+        return;
+    }
+    for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+        signal(signals[i], crashed);
+}
+
+static bool play(const struct sim_scenario *s, uint64_t seed, bool trace)
+{
+    current_name = s->name;
+    current_seed = seed;
+    memset(&current, 0, sizeof(current));
+    current.seed = seed;
+    current.trace = trace;
+    s->fn(&current);
+    if (!current.failure[0])
+        return true;
+    printf("FAILED: %s, seed %" PRIu64 ", at %.6f ms: %s\n  again: EMX_SEED=%" PRIu64 " EMX_TRACE=1 %s %s\n", s->name,
+           seed, (current.failed_at_ns - SIM_S) / 1e6, current.failure, seed, program_name, s->name);
+    fflush(stdout);
+    return false;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Returns whether all seeds passed. */
+static bool play_all(const struct sim_scenario *s)
+{
+    uint64_t cases = s->cases ? s->cases : (env_number("EMX_SEEDS", SEEDS) * s->percent + 99) / 100;
+    uint64_t keep = env_number("EMX_KEEP", 1), failed = 0, seed = 0;
+    bool trace = env_number("EMX_TRACE", 0);
+    double start = seconds();
+
+    if (getenv("EMX_SEED"))
+        return play(s, env_number("EMX_SEED", 0), trace);
+    for (seed = 0; seed < cases && failed < keep; seed++)
+        failed += !play(s, seed, trace);
+    printf("%s %-22s %7" PRIu64 " played, %" PRIu64 " failed, %.1f s\n", failed ? "not ok" : "ok    ", s->name, seed,
+           failed, seconds() - start);
+    fflush(stdout);
+    return !failed;
+}
+
+static bool chosen(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], name))
+            return true;
+    return argc < 2;
+}
+
+static void list(void)
+{
+    for (unsigned t = 0; t < sizeof(tables) / sizeof(*tables); t++)
+        for (const struct sim_scenario *s = tables[t]; s->name; s++)
+            printf("%-22s %s\n", s->name, s->help);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned passed = 0, failed = 0;
+
+    program_name = argv[0];
+    if (argc == 2 && !strcmp(argv[1], "--list")) {
+        list();
+        return 0;
+    }
+    watch_for_crashes();
+    for (unsigned t = 0; t < sizeof(tables) / sizeof(*tables); t++) {
+        for (const struct sim_scenario *s = tables[t]; s->name; s++) {
+            if (!chosen(s->name, argc, argv))
+                continue;
+            if (play_all(s))
+                passed++;
+            else
+                failed++;
+        }
+    }
+    if (passed + failed == 0) {
+        fprintf(stderr, "sim: no such scenario; sim --list names them\n");
+        return 2;
+    }
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed ? 1 : 0;
+}

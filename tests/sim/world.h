@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * World: one clock, one queue of events, the nodes and the links between them. Everything random comes from its seed;
+ * nothing in it knows the machine's clock or addresses of memory, so a seed gives the same history everywhere.
+ *
+ * What must hold is asserted with sim_fail(): the first failure is kept, and the run stops at the next event.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/hash.h"
+#include "link.h"
+#include "node.h"
+#include "proto/engine.h"
+#include "queue.h"
+
+#define SIM_MS          1000000ull
+#define SIM_S           1000000000ull
+#define SIM_NODES_MAX   40
+#define SIM_PARTIES_MAX 128
+
+/* Each start of a node's engine is a party: it has an id of its own. */
+struct sim_party {
+    uint32_t id;
+    unsigned node;
+};
+
+struct sim_world {
+    uint64_t now_ns;
+    uint64_t step; /* counts what happens within one instant, too */
+    struct sim_queue queue;
+    uint64_t seed;
+    struct emx_rng rng;
+    struct emx_config cfg; /* for nodes that start from now on */
+    unsigned node_count, wire_count;
+    struct sim_node *nodes;
+    struct sim_link *links; /* by (src, dst, wire) */
+    uint32_t frame_bytes[EMX_ENGINE_LINKS];
+    uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
+    uint32_t cookie;
+    struct sim_party party[SIM_PARTIES_MAX];
+    unsigned party_count;
+
+    unsigned check_every; /* emx_engine_check() after so many events of a node */
+    size_t skew_bytes;    /* of the engines' memory */
+    bool trace;           /* print what happens */
+    uint64_t hash;        /* of what happened */
+    char failure[1024];   /* what was violated first; "": nothing */
+};
+
+/* Nodes are there but not started. */
+void sim_world_init(struct sim_world *w, uint64_t seed, unsigned nodes, unsigned wires);
+void sim_world_fini(struct sim_world *w);
+
+struct sim_link *sim_world_link(struct sim_world *w, unsigned src, unsigned dst, unsigned wire);
+void sim_world_start(struct sim_world *w);                                                      /* all nodes */
+void sim_world_faults(struct sim_world *w, const struct sim_faults *faults);                    /* on all links */
+void sim_world_rate(struct sim_world *w, uint64_t rate_bps, size_t out_bytes, size_t in_bytes); /* of all ports */
+/* No frames between the nodes of the set (bit i: node i) and the others in this time. slot: which of SIM_CUTS. */
+void sim_world_cut(struct sim_world *w, uint64_t set, unsigned slot, uint64_t from_ns, uint64_t until_ns);
+
+/* The party that has this id, or -1. */
+int sim_world_party(const struct sim_world *w, uint32_t id);
+
+/* Lets things happen until done(arg) is true; false on a failure, which is also: nothing pending any more (what says
+ * what was waited for), or the time limit_ns reached. */
+bool sim_world_run(struct sim_world *w, bool (*done)(void *arg), void *arg, uint64_t limit_ns, const char *what);
+/* Lets things happen up to this time. */
+bool sim_world_run_until(struct sim_world *w, uint64_t at_ns);
+
+void sim_fail(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline bool sim_failed(const struct sim_world *w)
+{
+    return w->failure[0];
+}
+
+/* A line of the trace, and a number of its hash. */
+void sim_say(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline void sim_hash(struct sim_world *w, uint64_t value)
+{
+    w->hash = emx_mix64(w->hash ^ value) + 0x9e3779b97f4a7c15ull;
+}
+
+#define sim_trace(w, ...)                                                                                              \
+    do {                                                                                                               \
+        if ((w)->trace)                                                                                                \
+            sim_say(w, __VA_ARGS__);                                                                                   \
+    } while (0)
+
+#endif
