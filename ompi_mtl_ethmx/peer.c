@@ -69,9 +69,9 @@ int mtl_ethmx_del_procs(struct mca_mtl_base_module_t *mtl, size_t nprocs, struct
         if (NULL != mtl_ethmx.ep) {
             struct ethmx_peer_info info;
             ethmx_peer_query(mtl_ethmx.ep, peer, &info);
-            MTL_ETHMX_VERBOSE(20, "peer %s on %s: %s, %s %s, frames of %u bytes, round trip %llu ns",
+            MTL_ETHMX_VERBOSE(20, "peer %s on %s: %s%s%s%s%s, round trip %llu ns",
                               OMPI_NAME_PRINT(&procs[i]->super.proc_name), info.host, info.state,
-                              info.wire[0] ? info.wire : "no wire yet", info.interface, info.frame_bytes,
+                              info.wire[0] ? " by " : "", info.wire, info.interface[0] ? " on " : "", info.interface,
                               (unsigned long long)info.rtt_ns);
         }
     }
