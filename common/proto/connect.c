@@ -71,15 +71,9 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
         unreachable(s, why, now);
         return;
     }
-    c = emx_alloc_get(&e->alloc, sizeof(*c));
-    if (!c) {
-        unreachable(s, "out of memory", now);
-        return;
-    }
-    memset(c, 0, sizeof(*c));
+    c = s->connect;
     c->count = n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX;
     memcpy(c->route, r, c->count * sizeof(*r));
-    s->connect = c;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
         if (s->welcome[full].due && !emx_list_linked(&s->welcoming))
@@ -212,7 +206,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     take_terms(s, t);
     w = &s->welcome[t->probe & 1];
     *w = (struct emx_welcome){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
-    if (s->connect && !emx_list_linked(&s->welcoming))
+    if (s->connect->count && !emx_list_linked(&s->welcoming))
         emx_list_append(&e->welcoming[link], &s->welcoming);
     return EMX_ACCEPTED;
 }

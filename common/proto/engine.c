@@ -99,11 +99,12 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->peers = emx_alloc_get(&e->alloc, (e->peer_mask + 1) * sizeof(*e->peers));
     e->hello_body = emx_alloc_get(&e->alloc, EMX_FRAME_MAX);
     e->timer_reserve = 1;
+    if (e->peers)
+        memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
     if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) || emx_heap_reserve(&e->timers, 1)) {
         emx_engine_destroy(e);
         return ETHMX_ERR_NO_MEMORY;
     }
-    memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
     memset(e->hello_body, 0, EMX_FRAME_MAX);
     memcpy(e->hello_body, e->self_addr, e->self_addr_bytes);
     *e_p = e;
@@ -164,7 +165,8 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_pool_fini(&e->big_txbufs);
     emx_pool_fini(&e->jobs);
     emx_pool_fini(&e->rndvs);
-    emx_match_fini(&e->match);
+    if (e->match.alloc)
+        emx_match_fini(&e->match);
     emx_heap_fini(&e->timers);
     emx_alloc_put(&e->alloc, e->slots);
     emx_alloc_put(&e->alloc, e->stage);

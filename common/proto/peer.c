@@ -147,7 +147,7 @@ void emx_peer_query(const struct emx_peer *peer, struct ethmx_peer_info *info_p)
     snprintf(info_p->host, sizeof(info_p->host), "%s", emx_peer_address(peer)->host);
     info_p->state = state_name(s);
     info_p->memory_bytes = memory_bytes(peer);
-    if (!s || !s->connect)
+    if (!s || !s->connect || !s->connect->count)
         return;
     split(s->connect->route[s->connect->current].name, info_p);
     info_p->frame_bytes = s->frame_bytes;

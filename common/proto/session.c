@@ -47,6 +47,12 @@ struct emx_session *emx_session_start(struct emx_peer *p, emx_time now)
     if (!s)
         return NULL;
     memset(s, 0, sizeof(*s));
+    s->connect = emx_alloc_get(&e->alloc, sizeof(*s->connect));
+    if (!s->connect) {
+        emx_alloc_put(&e->alloc, s);
+        return NULL;
+    }
+    memset(s->connect, 0, sizeof(*s->connect));
     init(s, p, now);
     e->timer_reserve++;
     p->session = s;
@@ -150,8 +156,7 @@ static void die(struct emx_session *s, emx_time now)
         e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
         "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
         "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
-        a.host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
-        s->connect ? s->connect->route[s->connect->current].name : "?");
+        a.host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000), s->connect->route[s->connect->current].name);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }
 
