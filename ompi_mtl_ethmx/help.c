@@ -52,7 +52,7 @@ static bool first_on_host(const char *topic)
     return first;
 }
 
-bool mtl_ethmx_help(const char *topic, bool framed, ...)
+bool mtl_ethmx_help(const char *topic, int framed, ...)
 {
     if (!first_on_host(topic)) {
         return false;

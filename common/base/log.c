@@ -10,7 +10,7 @@
 #define LINE_BYTES  1024
 #define ERROR_BYTES 1024
 
-enum emx_log_level emx_log_limit = EMX_LOG_WARN;
+_Atomic enum emx_log_level emx_log_limit = EMX_LOG_WARN;
 
 static __thread char error_text[ERROR_BYTES];
 

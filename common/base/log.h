@@ -9,7 +9,7 @@
 
 enum emx_log_level { EMX_LOG_ERROR, EMX_LOG_WARN, EMX_LOG_INFO, EMX_LOG_DEBUG, EMX_LOG_TRACE };
 
-extern enum emx_log_level emx_log_limit;
+extern _Atomic enum emx_log_level emx_log_limit; /* endpoints may be opened in several threads at once */
 
 /* One line, without newline in fmt. Written with one write(2), so lines of several ranks do not mix. */
 void emx_log_write(enum emx_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

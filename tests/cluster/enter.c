@@ -236,12 +236,14 @@ static int await_status(int fd, int signals, const char *node)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The connection closes when the node has ended. */
-static int await_end(int fd)
+/* The connection closes when the node has ended; an answer is a refusal. */
+static int await_end(int fd, const char *node)
 {
     char c;
 
-    return read(fd, &c, 1) > 0;
+    if (recv(fd, &c, 1, 0) > 0)
+        die(node, "only root may halt it");
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -260,5 +262,5 @@ int main(int argc, char **argv)
         return 0;
     signals = open_signals();
     send_request(fd, &call);
-    return call.verb == NODE_HALT ? await_end(fd) : await_status(fd, signals, call.node);
+    return call.verb == NODE_HALT ? await_end(fd, call.node) : await_status(fd, signals, call.node);
 }

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A bad wire: drops, corrupts, duplicates and holds back frames by chance.
+ *
+ * It sits on the switch's end of a node's link, where each frame passes however it was sent or will be received: at
+ * ingress are the frames that the node sends, at egress those that it shall receive. Rules and counters are kept for
+ * each port and direction apart (slot).
+ *
+ *            ethmx-nI                                   ethmx-held  ~~~~~~~  ethmx-holder
+ *   node --- fault_out ---> bridge                           ^                  |
+ *                |                                           |             `holder` waits
+ *                +--- by chance: mark = slot, redirect ------+                  |
+ *                                                            |                  |
+ *   node ---> (as new) <--------- release <------------------+------------------+
+ *
+ * A frame must pass once only: a clone and a frame that comes back carry MARK_PASS. A mark cannot come from a node,
+ * since the kernel clears it where a frame crosses from one network namespace into another.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define N_SLOTS      1024
+#define LEN_ETH_HEAD 14
+
+#define MARK_PASS 0x45580000u
+#define MARK_HELD 0x45590000u
+#define MARK_KIND 0xffff0000u
+#define MARK_SLOT 0x0000ffffu
+
+enum direction {
+    DIR_OUT, /* the node sends */
+    DIR_IN,  /* the node receives */
+};
+
+/* Chances are in millionths. */
+struct rule {
+    __u32 ethertype; /* these frames only; 0: all */
+    __u32 drop;
+    __u32 dup;
+    __u32 reorder;
+    __u32 corrupt;
+};
+
+struct count {
+    __u64 seen; /* frames that a rule was for */
+    __u64 dropped;
+    __u64 duplicated;
+    __u64 held;
+    __u64 released;
+    __u64 corrupted;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, N_SLOTS);
+    __type(key, __u32);
+    __type(value, struct rule);
+} rules SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, N_SLOTS);
+    __type(key, __u32);
+    __type(value, struct count);
+} counts SEC(".maps");
+
+static __always_inline int by_chance(__u32 millionths)
+{
+    return millionths && bpf_get_prandom_u32() % 1000000 < millionths;
+}
+
+static __always_inline void add_one(__u64 *counter)
+{
+    __sync_fetch_and_add(counter, 1);
+}
+
+/* One bit anywhere behind the Ethernet header, so that the frame still gets where it is going. */
+static __always_inline int corrupt(struct __sk_buff *skb)
+{
+    __u32 at;
+    __u8 byte;
+
+    if (skb->len <= LEN_ETH_HEAD)
+        return 0;
+    at = LEN_ETH_HEAD + bpf_get_prandom_u32() % (skb->len - LEN_ETH_HEAD);
+    if (bpf_skb_load_bytes(skb, at, &byte, 1))
+        return 0;
+    byte ^= 1u << (bpf_get_prandom_u32() & 7);
+    return bpf_skb_store_bytes(skb, at, &byte, 1, 0) == 0;
+}
+
+static __always_inline int duplicate(struct __sk_buff *skb, enum direction dir)
+{
+    int err;
+
+    skb->mark = MARK_PASS;
+    err = bpf_clone_redirect(skb, skb->ifindex, dir == DIR_OUT ? BPF_F_INGRESS : 0);
+    skb->mark = 0;
+    return err == 0;
+}
+
+static __always_inline int fault(struct __sk_buff *skb, enum direction dir)
+{
+    __u32 slot = skb->ifindex * 2 + dir;
+    struct rule *rule = bpf_map_lookup_elem(&rules, &slot);
+    struct count *count = bpf_map_lookup_elem(&counts, &slot);
+
+    if (skb->mark == MARK_PASS) {
+        skb->mark = 0;
+        return TC_ACT_OK;
+    }
+    if (!rule || !count || !(rule->drop | rule->dup | rule->reorder | rule->corrupt))
+        return TC_ACT_OK;
+    if (rule->ethertype && skb->protocol != bpf_htons(rule->ethertype))
+        return TC_ACT_OK;
+    add_one(&count->seen);
+    if (by_chance(rule->drop)) {
+        add_one(&count->dropped);
+        return TC_ACT_SHOT;
+    }
+    if (by_chance(rule->corrupt) && corrupt(skb))
+        add_one(&count->corrupted);
+    if (by_chance(rule->dup) && duplicate(skb, dir))
+        add_one(&count->duplicated);
+    if (by_chance(rule->reorder)) {
+        add_one(&count->held);
+        skb->mark = MARK_HELD | slot;
+        return bpf_redirect(HELD_IFINDEX, 0);
+    }
+    return TC_ACT_OK;
+}
+
+SEC("tc")
+int fault_out(struct __sk_buff *skb)
+{
+    return fault(skb, DIR_OUT);
+}
+
+SEC("tc")
+int fault_in(struct __sk_buff *skb)
+{
+    return fault(skb, DIR_IN);
+}
+
+/* At ingress of ethmx-held: a frame comes back from the holder and goes on where it was taken. */
+SEC("tc")
+int fault_release(struct __sk_buff *skb)
+{
+    __u32 slot = skb->mark & MARK_SLOT;
+    struct count *count = bpf_map_lookup_elem(&counts, &slot);
+
+    if ((skb->mark & MARK_KIND) != MARK_HELD || !count)
+        return TC_ACT_SHOT;
+    add_one(&count->released);
+    skb->mark = MARK_PASS;
+    return bpf_redirect(slot / 2, slot % 2 == DIR_OUT ? BPF_F_INGRESS : 0);
+}
+
+char license_text[] SEC("license") = "Dual BSD/GPL";

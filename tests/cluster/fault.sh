@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154
+#
+# Part of ethmx-cluster, which sets name, dir, self and here: bad wires. fault.bpf.c says how a frame goes through them. The programs and maps are loaded once
+# for a cluster and pinned in the switch's own BPF file system; a command then only writes rules or reads counters.
+
+fault_pins=/sys/fs/bpf/fault
+fault_rules=$fault_pins-maps/rules
+fault_counts=$fault_pins-maps/counts
+
+fault_usage="usage: ethmx-cluster fault NODE|all [--dir in|out|both] [--drop P] [--dup P] [--reorder P] [--corrupt P]
+                            [--ethertype X|any] [--hold US]
+       ethmx-cluster fault clear|stats"
+
+# ---- On the host: the command line ----
+
+cmd_fault() {
+    local what=${1:-}
+    [ $# -gt 0 ] || die "$fault_usage"
+    need_root
+    need_cluster
+    case $what in
+    clear) on_switch _fault_clear ;;
+    stats) on_switch _fault_stats ;;
+    *)
+        [ "$what" = all ] || node_names | grep -qx -e "$what" || die "there is no node $what"
+        fault_on "$@"
+        ;;
+    esac
+}
+
+# fault_on NODE|all OPTIONS...
+fault_on() {
+    local target=$1 dirs='out in' ethertype=0 drop=0 dup=0 reorder=0 corrupt=0 hold=2000
+    shift
+    while [ $# -gt 0 ]; do
+        [ $# -gt 1 ] || die "$1: unknown, or without a value
+$fault_usage"
+        case $1 in
+        --dir) dirs=$(fault_dirs "$2") ;;
+        --drop) drop=$(millionths "$2") ;;
+        --dup) dup=$(millionths "$2") ;;
+        --reorder) reorder=$(millionths "$2") ;;
+        --corrupt) corrupt=$(millionths "$2") ;;
+        --ethertype) ethertype=$(parse_ethertype "$2") ;;
+        --hold) number "the time to hold" "$2" && hold=$2 ;;
+        *) die "unknown option $1
+$fault_usage" ;;
+        esac
+        shift 2
+    done
+    fault_need_tools
+    on_switch _fault_set "$target" "$dirs" "$hold" "$ethertype" "$drop" "$dup" "$reorder" "$corrupt"
+}
+
+fault_dirs() {
+    case $1 in
+    in | out) echo "$1" ;;
+    both) echo 'out in' ;;
+    *) die "--dir is in (what the node receives), out (what it sends) or both" ;;
+    esac
+}
+
+# Percent, with or without the sign, to millionths.
+millionths() {
+    [[ ${1%\%} =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "\"$1\" is no percentage"
+    awk -v p="${1%\%}" 'BEGIN { if (p > 100) exit 1; printf "%.0f\n", p * 10000 }' || die "\"$1\" is more than all"
+}
+
+parse_ethertype() {
+    case $1 in
+    any) echo 0 ;;
+    *)
+        [[ $1 =~ ^0x[0-9a-fA-F]{1,4}$ ]] || die "an EtherType is 0x and four digits, or any"
+        echo $(($1))
+        ;;
+    esac
+}
+
+fault_need_tools() {
+    need clang clang
+    need bpftool bpftool
+    need tc iproute2
+    [ -e /usr/include/bpf/bpf_helpers.h ] || die "the headers of libbpf are missing (on Debian: apt-get install libbpf-dev)"
+}
+
+on_switch() {
+    (cd / && "$dir/enter" switch bash "$self" --name "$name" "$@")
+}
+
+# ---- On the switch ----
+
+# Once for a cluster; if it stops half way, the next try begins anew.
+fault_load() {
+    local node
+    [ ! -e /run/fault.loaded ] || return 0
+    rm -rf "$fault_pins" "$fault_pins-maps"
+    clang -O2 -g -Wall -target bpf -I"/usr/include/$(uname -m)-linux-gnu" \
+        -DHELD_IFINDEX="$(ifindex ethmx-held)" -c "$here/fault.bpf.c" -o "$dir/fault.o"
+    mkdir "$fault_pins" "$fault_pins-maps"
+    bpftool prog loadall "$dir/fault.o" "$fault_pins" pinmaps "$fault_pins-maps"
+    fault_attach ethmx-held ingress fault_release
+    for node in $(node_names); do
+        has_port "$node" || continue
+        fault_attach "ethmx-$node" ingress fault_out
+        fault_attach "ethmx-$node" egress fault_in
+    done
+    touch /run/fault.loaded
+}
+
+ifindex() {
+    cat "/sys/class/net/$1/ifindex"
+}
+
+# A node that was killed has none.
+has_port() {
+    [ -e "/sys/class/net/ethmx-$1" ]
+}
+
+# fault_attach LINK HOOK PROGRAM
+fault_attach() {
+    tc qdisc add dev "$1" clsact 2>/dev/null || true # the other hook may have brought it
+    tc filter replace dev "$1" "$2" handle 1 pref 1 bpf direct-action object-pinned "$fault_pins/$3"
+}
+
+# fault_hold MICROSECONDS: start the holder, or change its time
+fault_hold() {
+    local word=''
+    if [ -e /run/holder ] && [ "$(</run/holder)" = "$1" ]; then
+        return
+    fi
+    pkill -x holder || true
+    read -r word < <(exec setsid "$dir/holder" ethmx-holder "$1" 2>>"$dir/log") || true
+    [ "$word" = ready ] || die "no process to hold frames back: $(tail -n 1 "$dir/log")"
+    echo "$1" >/run/holder
+}
+
+# fault_slot NODE DIR: where the rule and the counters are
+fault_slot() {
+    local index
+    index=$(ifindex "ethmx-$1")
+    case $2 in
+    out) echo $((index * 2)) ;;
+    in) echo $((index * 2 + 1)) ;;
+    esac
+}
+
+# le32 NUMBER...: as bpftool wants the bytes of a key or a value
+le32() {
+    local n
+    for n in "$@"; do
+        printf '%d %d %d %d ' $((n & 255)) $((n >> 8 & 255)) $((n >> 16 & 255)) $((n >> 24 & 255))
+    done
+}
+
+# fault_write MAP SLOT NUMBER...
+fault_write() {
+    local map=$1 slot=$2
+    shift 2
+    # shellcheck disable=SC2046 # words are what is wanted
+    bpftool map update pinned "$map" key $(le32 "$slot") value $(le32 "$@")
+}
+
+# fault_set NODE|all DIRS HOLD ETHERTYPE DROP DUP REORDER CORRUPT
+fault_set() {
+    local node way targets=$1
+    [ "$1" = all ] || has_port "$1" || die "node $1 is down"
+    [ "$1" != all ] || targets=$(node_names)
+    fault_load
+    fault_hold "$3"
+    for node in $targets; do
+        has_port "$node" || continue
+        for way in $2; do
+            fault_write "$fault_rules" "$(fault_slot "$node" "$way")" "${@:4}"
+        done
+    done
+}
+
+# For each node that is there: fault_each FUNCTION, called with NODE DIR SLOT
+fault_each() {
+    local node way
+    [ -e /run/fault.loaded ] || return 0
+    for node in $(node_names); do
+        has_port "$node" || continue
+        for way in out in; do
+            "$1" "$node" "$way" "$(fault_slot "$node" "$way")"
+        done
+    done
+}
+
+fault_clear() {
+    fault_each fault_clear_one
+}
+
+fault_stats() {
+    fault_each fault_show_one
+}
+
+fault_clear_one() {
+    fault_write "$fault_rules" "$3" 0 0 0 0 0
+    fault_write "$fault_counts" "$3" 0 0 0 0 0 0 0 0 0 0 0 0
+}
+
+# One line for each direction of each node: n1 out seen 10 dropped 1 ...
+fault_show_one() {
+    # shellcheck disable=SC2046 # words are what is wanted
+    echo "$1 $2 $(bpftool map lookup pinned "$fault_counts" key $(le32 "$3") |
+        sed -n 's/^ *"\([a-z]*\)": \([0-9]\+\),\?$/\1 \2/p' | grep -v '^key ' | paste -sd ' ')"
+}
