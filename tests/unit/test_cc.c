@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cc and rtt: the window's and the time-out's reactions.
+ */
+#include "unit.h"
+
+#include "proto/impl.h"
+
+static void window_grows_and_shrinks(void **state)
+{
+    struct emx_cc cc;
+
+    (void)state;
+    emx_cc_init(&cc, 128);
+    assert_int_equal(cc.cwnd_frames, EMX_CC_START);
+    emx_cc_acked(&cc, 10);
+    assert_int_equal(cc.cwnd_frames, EMX_CC_START + 10); /* slow start */
+    emx_cc_acked(&cc, 1000);
+    assert_int_equal(cc.cwnd_frames, 128); /* the limit */
+    emx_cc_gap(&cc);
+    assert_int_equal(cc.cwnd_frames, 89);
+    emx_cc_acked(&cc, 88);
+    assert_int_equal(cc.cwnd_frames, 89); /* one more per window */
+    emx_cc_acked(&cc, 1);
+    assert_int_equal(cc.cwnd_frames, 90);
+    for (int i = 0; i < 100; i++)
+        emx_cc_gap(&cc);
+    assert_int_equal(cc.cwnd_frames, EMX_CC_FLOOR);
+}
+
+static void timeouts_in_a_row_count_once(void **state)
+{
+    struct emx_cc cc;
+
+    (void)state;
+    emx_cc_init(&cc, 128);
+    emx_cc_timeout(&cc);
+    assert_int_equal(cc.cwnd_frames, 1);
+    emx_cc_timeout(&cc);
+    emx_cc_timeout(&cc);
+    assert_int_equal(cc.threshold_frames, EMX_CC_START / 2);
+    emx_cc_acked(&cc, 31);
+    assert_int_equal(cc.cwnd_frames, 32);
+}
+
+static void small_limit(void **state)
+{
+    struct emx_cc cc;
+
+    (void)state;
+    emx_cc_init(&cc, 8);
+    assert_int_equal(cc.cwnd_frames, 8);
+}
+
+static void rto_follows_the_round_trip(void **state)
+{
+    struct emx_config cfg;
+    struct emx_rtt r;
+
+    (void)state;
+    emx_config_defaults(&cfg);
+    cfg.p_rto_min = 1000;
+    cfg.p_rto_max = 1000000000;
+    cfg.p_ack_delay = 500;
+    emx_rtt_init(&r, &cfg);
+    assert_true(r.rto_ns >= 1000000); /* careful before the first sample */
+    emx_rtt_sample(&r, 8000, &cfg);
+    assert_int_equal(r.smooth_ns, 8000);
+    assert_int_equal(r.rto_ns, 8000 + 4 * 4000 + 500);
+    for (int i = 0; i < 200; i++)
+        emx_rtt_sample(&r, 20000, &cfg);
+    assert_in_range(r.smooth_ns, 19900, 20000);
+    assert_in_range(r.rto_ns, 20000, 21500);
+}
+
+static void rto_stays_in_its_limits(void **state)
+{
+    struct emx_config cfg;
+    struct emx_rtt r;
+
+    (void)state;
+    emx_config_defaults(&cfg);
+    emx_rtt_init(&r, &cfg);
+    emx_rtt_sample(&r, 1000, &cfg);
+    assert_int_equal(r.rto_ns, cfg.p_rto_min);
+    assert_int_equal(emx_rtt_backed_off(&r, 1, &cfg), 2 * cfg.p_rto_min);
+    for (unsigned n = 0; n < 100; n++)
+        assert_in_range(emx_rtt_backed_off(&r, n, &cfg), cfg.p_rto_min, cfg.p_rto_max);
+    for (int i = 0; i < 50; i++)
+        emx_rtt_sample(&r, UINT64_C(10000000000), &cfg);
+    assert_int_equal(r.rto_ns, cfg.p_rto_max);
+    assert_int_equal(emx_rtt_backed_off(&r, 3, &cfg), cfg.p_rto_max);
+}
+
+/* What a peer costs while nothing is under way. Growing these is a decision. */
+static void idle_peers_are_small(void **state)
+{
+    (void)state;
+    assert_true(sizeof(struct emx_peer) <= 112);
+    assert_true(sizeof(struct emx_peer) + sizeof(struct emx_session) + sizeof(struct emx_connect) + ETHMX_ADDRESS_MAX <=
+                2048);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(window_grows_and_shrinks),
+        cmocka_unit_test(timeouts_in_a_row_count_once),
+        cmocka_unit_test(small_limit),
+        cmocka_unit_test(rto_follows_the_round_trip),
+        cmocka_unit_test(rto_stays_in_its_limits),
+        cmocka_unit_test(idle_peers_are_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
