@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Measures between ranks 0 and 1 and prints a line per figure: kind, size, value. Kinds:
+ *   latency      half a round trip in microseconds, by size
+ *   stream       MB/s one way, 16 messages in flight, by size
+ *   rate         messages per second, 64 in flight, by size
+ *   receive      unexpected messages received in reverse order: nanoseconds each, by how many there were
+ *   unexpected   the same with their sending and arrival
+ *
+ * usage: mpibench [--seconds S] KIND SIZE...    S: about how long each figure is measured (0.1)
+ *
+ * Each figure is the median of several short runs, as the machine does other things too. Each rank stays on a core of
+ * its own when there are enough.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TAG = 1, TAG_END = 2, RUNS = 9, STREAM_WINDOW = 16, RATE_WINDOW = 64, LONGEST = 1 << 26 };
+
+static int rank;
+static double run_seconds = 0.1 / RUNS;
+static char *buf;
+
+/* What one run does: times rounds, returns seconds. */
+typedef double (*run_fn)(int size, int rounds);
+
+static double latency_run(int size, int rounds)
+{
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    for (int i = 0; i < rounds; i++)
+        if (rank == 0) {
+            MPI_Send(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+            MPI_Recv(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        }
+    return MPI_Wtime() - start;
+}
+
+/* window messages at a time from 0 to 1, an empty one back at the end of each window. */
+static double window_run(int size, int rounds, int window)
+{
+    MPI_Request requests[RATE_WINDOW];
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    for (int i = 0; i < rounds; i++) {
+        for (int k = 0; k < window; k++)
+            if (rank == 0)
+                MPI_Isend(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &requests[k]);
+            else
+                MPI_Irecv(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &requests[k]);
+        MPI_Waitall(window, requests, MPI_STATUSES_IGNORE);
+        if (rank == 0)
+            MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_END, MPI_COMM_WORLD);
+    }
+    return MPI_Wtime() - start;
+}
+
+static double stream_run(int size, int rounds)
+{
+    return window_run(size, rounds, STREAM_WINDOW);
+}
+
+static double rate_run(int size, int rounds)
+{
+    return window_run(size, rounds, RATE_WINDOW);
+}
+
+/* count messages of 8 bytes to rank 1, all there before it receives the last first. Adds to the two times. */
+static void unexpected_once(int count, double *receive_s, double *total_s)
+{
+    MPI_Request *requests = malloc(sizeof(*requests) * (size_t)count);
+    double start, there;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    if (rank == 0) {
+        for (int i = 0; i < count; i++)
+            MPI_Isend(buf, 8, MPI_BYTE, 1, TAG_END + 1 + i, MPI_COMM_WORLD, &requests[i]);
+        MPI_Send(NULL, 0, MPI_BYTE, 1, TAG_END, MPI_COMM_WORLD);
+        MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    } else {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG_END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        there = MPI_Wtime();
+        for (int i = count - 1; i >= 0; i--)
+            MPI_Recv(buf, 8, MPI_BYTE, 0, TAG_END + 1 + i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        *receive_s += MPI_Wtime() - there;
+        *total_s += MPI_Wtime() - start;
+    }
+    free(requests);
+}
+
+/* rounds are messages here: as many floods as make at least so many. The one who measures is rank 1. */
+static double unexpected_seconds(int count, int messages, int whole)
+{
+    double receive_s = 0, total_s = 0, result;
+    int floods = (messages + count - 1) / count;
+
+    for (int i = 0; i < floods; i++)
+        unexpected_once(count, &receive_s, &total_s);
+    result = (whole ? total_s : receive_s) * messages / ((double)floods * count);
+    MPI_Bcast(&result, 1, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+    return result;
+}
+
+static double receive_run(int count, int messages)
+{
+    return unexpected_seconds(count, messages, 0);
+}
+
+static double unexpected_run(int count, int messages)
+{
+    return unexpected_seconds(count, messages, 1);
+}
+
+/* ---- Figures --------------------------------------------------------------------------------------------------- */
+
+static double as_latency_us(int size, double round_s)
+{
+    (void)size;
+    return round_s / 2 * 1e6;
+}
+
+static double as_stream_mb(int size, double round_s)
+{
+    return (double)size * STREAM_WINDOW / round_s / 1e6;
+}
+
+static double as_rate(int size, double round_s)
+{
+    (void)size;
+    return RATE_WINDOW / round_s;
+}
+
+static double as_ns(int count, double message_s)
+{
+    (void)count;
+    return message_s * 1e9;
+}
+
+static const struct kind {
+    const char *name;
+    run_fn run;
+    double (*figure)(int size, double round_s);
+    int least_rounds;
+} kinds[] = {
+    {"latency", latency_run, as_latency_us, 3},
+    {"stream", stream_run, as_stream_mb, 1},
+    {"rate", rate_run, as_rate, 10},
+    {"receive", receive_run, as_ns, 10000},
+    {"unexpected", unexpected_run, as_ns, 10000},
+};
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* How many rounds fill run_seconds, by a short run that also warms up. */
+static int rounds_for(const struct kind *kind, int size)
+{
+    double seconds = kind->run(size, kind->least_rounds), rounds;
+
+    seconds = kind->run(size, kind->least_rounds);
+    rounds = kind->least_rounds * run_seconds / (seconds > 1e-7 ? seconds : 1e-7);
+    if (rounds < kind->least_rounds)
+        rounds = kind->least_rounds;
+    if (rounds > 1e6)
+        rounds = 1e6;
+    MPI_Bcast(&rounds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return (int)rounds;
+}
+
+static void measure(const struct kind *kind, int size)
+{
+    int rounds = rounds_for(kind, size);
+    double figures[RUNS];
+
+    for (int i = 0; i < RUNS; i++)
+        figures[i] = kind->figure(size, kind->run(size, rounds) / rounds);
+    qsort(figures, RUNS, sizeof(*figures), compare);
+    if (rank == 0) {
+        printf("%s %d %.6g\n", kind->name, size, figures[RUNS / 2]);
+        fflush(stdout);
+    }
+}
+
+/* ---- The program ------------------------------------------------------------------------------------------------- */
+
+/* Before MPI_Init(), so that threads of the transport come along. */
+static void stay_on_core(void)
+{
+    const char *text = getenv("OMPI_COMM_WORLD_RANK");
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+
+    if (!text || cores < 2)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET(atol(text) % cores, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: mpibench [--seconds S] KIND SIZE... [KIND SIZE...]\n"
+                    "kinds: latency, stream, rate, receive, unexpected\n");
+    return 2;
+}
+
+static const struct kind *kind_find(const char *name)
+{
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const struct kind *kind = NULL;
+    int size;
+
+    stay_on_core();
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size != 2)
+        return fprintf(stderr, "mpibench: needs 2 ranks\n"), 2;
+    buf = calloc(1, LONGEST);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
+            run_seconds = atof(argv[++i]) / RUNS;
+        else if (kind_find(argv[i]))
+            kind = kind_find(argv[i]);
+        else if (kind && atoi(argv[i]) >= 0 && atoi(argv[i]) <= LONGEST)
+            measure(kind, atoi(argv[i]));
+        else
+            return usage();
+    }
+    free(buf);
+    MPI_Finalize();
+    return 0;
+}
