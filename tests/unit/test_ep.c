@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Endpoints: wrong settings, addresses, peers that are not there or die, what the host has. Over udp on loopback unless
+ * ETHMX_* variables say otherwise.
+ */
+#include "api/role.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct ethmx_ep *open_with(const char *name, const char *value, int expect)
+{
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep = NULL;
+    int rc;
+
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    if (name)
+        assert_int_equal(ethmx_config_set(cfg, name, value, "test"), ETHMX_OK);
+    rc = ethmx_ep_open(cfg, &opt, &ep);
+    ethmx_config_destroy(cfg);
+    if (rc != expect)
+        fail_msg("%s=%s: %s: %s", name, value, ethmx_strerror(rc), ethmx_error_text());
+    return ep;
+}
+
+static void wrong_settings_are_named(void **state)
+{
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION + 1};
+    struct ethmx_ep *ep = NULL;
+
+    (void)state;
+    assert_int_equal(ethmx_ep_open(NULL, &opt, &ep), ETHMX_ERR_VERSION);
+    assert_non_null(strstr(ethmx_error_text(), "version"));
+    assert_null(open_with("wires", "udp,carrier-pigeon", ETHMX_ERR_PARAM));
+    assert_non_null(strstr(ethmx_error_text(), "carrier-pigeon"));
+    assert_non_null(strstr(ethmx_error_text(), "packet, udp"));
+    assert_null(open_with("wires", " ,", ETHMX_ERR_PARAM));
+    assert_null(open_with("if", "nosuchif0", ETHMX_ERR_PARAM));
+    assert_non_null(strstr(ethmx_error_text(), "nosuchif0"));
+    assert_null(ep);
+}
+
+static void addresses_are_checked(void **state)
+{
+    struct ethmx_ep *ep = open_with(NULL, NULL, ETHMX_OK);
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    size_t len = sizeof(addr), small = 4;
+    struct ethmx_peer *peer = NULL, *again = NULL;
+    int user;
+
+    (void)state;
+    assert_int_equal(ethmx_ep_address(ep, addr, &small), ETHMX_ERR_PARAM);
+    assert_int_equal(ethmx_ep_address(ep, addr, &len), ETHMX_OK);
+    assert_int_equal(ethmx_peer_add(ep, "garbage", 7, NULL, &peer), ETHMX_ERR_PARAM);
+    assert_true(strlen(ethmx_error_text()) > 10);
+    assert_null(peer);
+    assert_int_equal(ethmx_peer_add(ep, addr, len - 1, NULL, &peer), ETHMX_ERR_PARAM);
+    assert_int_equal(ethmx_peer_add(ep, addr, len, NULL, &peer), ETHMX_OK);
+    assert_null(ethmx_peer_user(peer));
+    assert_int_equal(ethmx_peer_add(ep, addr, len, &user, &again), ETHMX_OK);
+    assert_ptr_equal(peer, again);
+    assert_ptr_equal(ethmx_peer_user(peer), &user);
+    ethmx_ep_close(ep);
+    ethmx_ep_close(NULL);
+}
+
+/* What ethmx_ep_on_error() told. */
+struct told {
+    _Atomic bool any;
+    struct ethmx_peer *peer;
+    int status;
+    char text[256];
+};
+
+static void on_error(void *arg, struct ethmx_peer *peer, int status, const char *text)
+{
+    struct told *t = arg;
+
+    t->peer = peer;
+    t->status = status;
+    snprintf(t->text, sizeof(t->text), "%s", text);
+    atomic_store(&t->any, true);
+}
+
+static struct ethmx_ep *open_impatient(struct told *told)
+{
+    static const char *const set[][2] = {{"connect_timeout", "100ms"}, {"peer_timeout", "300ms"}, {"linger", "0"}};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep;
+
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    for (unsigned i = 0; i < ARRAY_LEN(set); i++)
+        assert_int_equal(ethmx_config_set(cfg, set[i][0], set[i][1], "test"), ETHMX_OK);
+    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    ethmx_ep_on_error(ep, on_error, told);
+    return ep;
+}
+
+/* The address of an endpoint that has gone. */
+static void unreachable_peer_fails(void **state)
+{
+    struct told told = {.any = false};
+    struct ethmx_ep *gone = open_with(NULL, NULL, ETHMX_OK);
+    struct side s = {.ep = open_impatient(&told), .scenario = 1};
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    size_t len = sizeof(addr);
+    struct ethmx_data none = flat(NULL, 0);
+    struct pending p;
+
+    (void)state;
+    assert_int_equal(ethmx_ep_address(gone, addr, &len), ETHMX_OK);
+    ethmx_ep_close(gone);
+    assert_int_equal(ethmx_peer_add(s.ep, addr, len, NULL, &s.peer), ETHMX_OK);
+    assert_true(start_send(&s, 1, none, ETHMX_SEND_SYNC, &p));
+    assert_true(await(&s, &p.done));
+    assert_int_equal(p.result.status, ETHMX_ERR_UNREACHABLE);
+    assert_true(await(&s, &told.any));
+    assert_ptr_equal(told.peer, s.peer);
+    assert_int_equal(told.status, ETHMX_ERR_UNREACHABLE);
+    assert_true(strlen(told.text) > 20);
+    assert_true(ethmx_isend(s.ep, s.peer, 1, &none, ETHMX_SEND_STANDARD, NULL, NULL) < 0);
+    ethmx_ep_close(s.ep);
+}
+
+/* The other process is killed while we wait for it. */
+static void killed_peer_is_noticed(void **state)
+{
+    const struct pair_options plain = {.heartbeat = "20ms"};
+    struct told told = {.any = false};
+    struct side s = {.scenario = 1};
+    int fd[2], status;
+    uint8_t buf[8];
+    struct pending p[2];
+    pid_t pid;
+
+    (void)state;
+    make_sockets(fd);
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        s.role = 1;
+        s.fd = fd[1];
+        s.ep = open_endpoint(&plain);
+        if (s.ep && exchange(&s) && await_signal(&s, 1) && signal_other(&s, 2))
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    s.fd = fd[0];
+    s.ep = open_impatient(&told);
+    assert_true(exchange(&s));
+    assert_true(signal_other(&s, 1));
+    assert_true(await_signal(&s, 2));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_true(start_recv(&s, 3, flat(buf, sizeof(buf)), &p[0]));
+    assert_true(start_send(&s, 4, flat(buf, sizeof(buf)), ETHMX_SEND_SYNC, &p[1]));
+    assert_true(await(&s, &p[0].done) && await(&s, &p[1].done));
+    assert_int_equal(p[0].result.status, ETHMX_ERR_PEER_DEAD);
+    assert_int_equal(p[1].result.status, ETHMX_ERR_PEER_DEAD);
+    assert_true(await(&s, &told.any));
+    assert_int_equal(told.status, ETHMX_ERR_PEER_DEAD);
+    ethmx_ep_close(s.ep);
+    close(fd[0]);
+    close(fd[1]);
+}
+
+/* ---- What the host has ---- */
+
+struct census {
+    unsigned count, usable;
+    bool bad;
+};
+
+static void count_interface(void *arg, const struct ethmx_interface_info *i)
+{
+    struct census *c = arg;
+
+    c->count++;
+    c->usable += i->chosen;
+    c->bad |= !*i->name || !*i->reason || !i->kind || !i->ipv4 || !i->mac;
+    c->bad |= i->chosen && c->usable != c->count; /* the chosen come first */
+}
+
+static void count_wire(void *arg, const struct ethmx_wire_info *w)
+{
+    struct census *c = arg;
+
+    c->count++;
+    c->usable += w->usable;
+    c->bad |= !*w->name || !*w->help || !*w->reason || (w->usable && w->frame_bytes < 256);
+}
+
+static void host_is_described(void **state)
+{
+    struct census interfaces = {0}, wires = {0};
+
+    (void)state;
+    assert_int_equal(ethmx_each_interface(NULL, count_interface, &interfaces), ETHMX_OK);
+    assert_true(interfaces.count >= 1 && interfaces.usable >= 1 && !interfaces.bad);
+    assert_int_equal(ethmx_each_wire(NULL, count_wire, &wires), ETHMX_OK);
+    assert_true(wires.count >= 2 && wires.usable >= 1 && !wires.bad);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_settings_are_named), cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(unreachable_peer_fails),   cmocka_unit_test(killed_peer_is_noticed),
+        cmocka_unit_test(host_is_described),
+    };
+
+    setenv("ETHMX_WIRES", "udp", 0);
+    setenv("ETHMX_IF", "lo", 0);
+    return cmocka_run_group_tests_name("ep", tests, NULL, NULL);
+}
