@@ -21,8 +21,10 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#define N_SLOTS      1024
-#define LEN_ETH_HEAD 14
+#define N_SLOTS          1024
+#define LEN_ETH_HEAD     14
+#define ETHERTYPE_IPV4   0x0800
+#define AT_IPV4_PROTOCOL (LEN_ETH_HEAD + 9)
 
 #define MARK_PASS 0x45580000u
 #define MARK_HELD 0x45590000u
@@ -37,6 +39,7 @@ enum direction {
 /* Chances are in millionths. */
 struct rule {
     __u32 ethertype; /* these frames only; 0: all */
+    __u32 protocol;  /* these IPv4 packets only; 0: all */
     __u32 drop;
     __u32 dup;
     __u32 reorder;
@@ -101,6 +104,18 @@ static __always_inline int duplicate(struct __sk_buff *skb, enum direction dir)
     return err == 0;
 }
 
+static __always_inline int is_meant(struct __sk_buff *skb, const struct rule *rule)
+{
+    __u8 protocol;
+
+    if (rule->ethertype && skb->protocol != bpf_htons(rule->ethertype))
+        return 0;
+    if (!rule->protocol)
+        return 1;
+    return skb->protocol == bpf_htons(ETHERTYPE_IPV4) && !bpf_skb_load_bytes(skb, AT_IPV4_PROTOCOL, &protocol, 1) &&
+           protocol == rule->protocol;
+}
+
 static __always_inline int fault(struct __sk_buff *skb, enum direction dir)
 {
     __u32 slot = skb->ifindex * 2 + dir;
@@ -113,7 +128,7 @@ static __always_inline int fault(struct __sk_buff *skb, enum direction dir)
     }
     if (!rule || !count || !(rule->drop | rule->dup | rule->reorder | rule->corrupt))
         return TC_ACT_OK;
-    if (rule->ethertype && skb->protocol != bpf_htons(rule->ethertype))
+    if (!is_meant(skb, rule))
         return TC_ACT_OK;
     add_one(&count->seen);
     if (by_chance(rule->drop)) {

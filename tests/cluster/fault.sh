@@ -9,7 +9,7 @@ fault_rules=$fault_pins-maps/rules
 fault_counts=$fault_pins-maps/counts
 
 fault_usage="usage: ethmx-cluster fault NODE|all [--dir in|out|both] [--drop P] [--dup P] [--reorder P] [--corrupt P]
-                            [--ethertype X|any] [--hold US]
+                            [--ethertype X|any] [--protocol udp|tcp|icmp|any] [--hold US]
        ethmx-cluster fault clear|stats"
 
 # ---- On the host: the command line ----
@@ -31,7 +31,7 @@ cmd_fault() {
 
 # fault_on NODE|all OPTIONS...
 fault_on() {
-    local target=$1 dirs='out in' ethertype=0 drop=0 dup=0 reorder=0 corrupt=0 hold=2000
+    local target=$1 dirs='out in' ethertype=0 protocol=0 drop=0 dup=0 reorder=0 corrupt=0 hold=2000
     shift
     while [ $# -gt 0 ]; do
         [ $# -gt 1 ] || die "$1: unknown, or without a value
@@ -43,6 +43,7 @@ $fault_usage"
         --reorder) reorder=$(millionths "$2") ;;
         --corrupt) corrupt=$(millionths "$2") ;;
         --ethertype) ethertype=$(parse_ethertype "$2") ;;
+        --protocol) protocol=$(parse_protocol "$2") ;;
         --hold) number "the time to hold" "$2" && hold=$2 ;;
         *) die "unknown option $1
 $fault_usage" ;;
@@ -50,7 +51,7 @@ $fault_usage" ;;
         shift 2
     done
     fault_need_tools
-    on_switch _fault_set "$target" "$dirs" "$hold" "$ethertype" "$drop" "$dup" "$reorder" "$corrupt"
+    on_switch _fault_set "$target" "$dirs" "$hold" "$ethertype" "$protocol" "$drop" "$dup" "$reorder" "$corrupt"
 }
 
 fault_dirs() {
@@ -74,6 +75,17 @@ parse_ethertype() {
         [[ $1 =~ ^0x[0-9a-fA-F]{1,4}$ ]] || die "an EtherType is 0x and four digits, or any"
         echo $(($1))
         ;;
+    esac
+}
+
+# Of IPv4.
+parse_protocol() {
+    case $1 in
+    any) echo 0 ;;
+    icmp) echo 1 ;;
+    tcp) echo 6 ;;
+    udp) echo 17 ;;
+    *) die "--protocol is udp, tcp, icmp or any" ;;
     esac
 }
 
@@ -123,16 +135,15 @@ fault_attach() {
     tc filter replace dev "$1" "$2" handle 1 pref 1 bpf direct-action object-pinned "$fault_pins/$3"
 }
 
-# fault_hold MICROSECONDS: start the holder, or change its time
+# fault_hold MICROSECONDS: start the holder, or another with that time; /run/holder has its time and its process
 fault_hold() {
-    local word=''
-    if [ -e /run/holder ] && [ "$(</run/holder)" = "$1" ]; then
-        return
-    fi
-    pkill -x holder || true
-    read -r word < <(exec setsid "$dir/holder" ethmx-holder "$1" 2>>"$dir/log") || true
+    local word='' us=0 pid=0
+    [ ! -e /run/holder ] || read -r us pid </run/holder
+    [ "$us" -ne "$1" ] || return 0
+    [ "$pid" -eq 0 ] || kill "$pid"
+    read -r word < <(exec setsid "$dir/holder" ethmx-holder "$1" </dev/null 2>>"$dir/log") || true
     [ "$word" = ready ] || die "no process to hold frames back: $(tail -n 1 "$dir/log")"
-    echo "$1" >/run/holder
+    echo "$1 $!" >/run/holder
 }
 
 # fault_slot NODE DIR: where the rule and the counters are
@@ -161,13 +172,13 @@ fault_write() {
     bpftool map update pinned "$map" key $(le32 "$slot") value $(le32 "$@")
 }
 
-# fault_set NODE|all DIRS HOLD ETHERTYPE DROP DUP REORDER CORRUPT
+# fault_set NODE|all DIRS HOLD ETHERTYPE PROTOCOL DROP DUP REORDER CORRUPT
 fault_set() {
     local node way targets=$1
     [ "$1" = all ] || has_port "$1" || die "node $1 is down"
     [ "$1" != all ] || targets=$(node_names)
     fault_load
-    fault_hold "$3"
+    [ "$8" -eq 0 ] || fault_hold "$3"
     for node in $targets; do
         has_port "$node" || continue
         for way in $2; do
@@ -197,7 +208,7 @@ fault_stats() {
 }
 
 fault_clear_one() {
-    fault_write "$fault_rules" "$3" 0 0 0 0 0
+    fault_write "$fault_rules" "$3" 0 0 0 0 0 0
     fault_write "$fault_counts" "$3" 0 0 0 0 0 0 0 0 0 0 0 0
 }
 

@@ -292,14 +292,14 @@ static int listen_at(const char *path)
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (fd < 0 || strlen(path) >= sizeof(addr.sun_path))
-        return -1;
-    strcpy(addr.sun_path, path);
-    unlink(path);
-    if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0666) < 0 || listen(fd, 128) < 0) {
-        close(fd);
+    if (strlen(path) >= sizeof(addr.sun_path)) {
+        errno = ENAMETOOLONG;
         return -1;
     }
+    strcpy(addr.sun_path, path);
+    unlink(path);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0666) < 0 || listen(fd, 128) < 0)
+        return -1;
     return fd;
 }
 
