@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Backlog: the frames of one batch that the kernel had no room for, copied and kept in order until it has. Only while
- * a backlog is empty does its wire take new frames (tx_room).
+ * a backlog is empty does its wire take new frames. tx_room() and rx() try again to send it.
  *
  * A full queue and a link without carrier look alike (ENOBUFS). So a backlog has patience for a number of tries; then
  * its frames are lost, and while nothing goes through, further frames are lost at once.

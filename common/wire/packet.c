@@ -464,6 +464,8 @@ static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned
     struct packet_wire *w = (struct packet_wire *)base;
     unsigned n = 0;
 
+    if (w->backlog.count)
+        packet_tx_room(base);
     while (n < max) {
         struct tpacket2_hdr *h = (void *)w->slot[w->next];
         uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);

@@ -575,6 +575,8 @@ static unsigned udp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
     struct udp_buffer *b;
     unsigned n = 0;
 
+    if (w->backlog.count)
+        udp_tx_room(base);
     if (!current_buffer(w))
         fill_buffers(w);
     while (n < max && (b = current_buffer(w)))

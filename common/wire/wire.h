@@ -76,7 +76,8 @@ struct emx_wire_ops {
      * Ethernet, and counted (wire_tx_errors). Nothing of f is referenced after return. */
     void (*tx)(struct emx_wire *w, const struct emx_txframe *f, unsigned n);
 
-    /* Lends up to max frames; returns how many. The caller gives back all of them before the next rx(). */
+    /* Lends up to max frames; returns how many. The caller gives back all of them before the next rx(). Also tries
+     * again to send what tx() took and the kernel did not yet. */
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 
