@@ -12,8 +12,8 @@
  *
  * When the caller goes away its command gets a SIGTERM.
  */
-#ifndef ETHMX_CLUSTER_NODE_H
-#define ETHMX_CLUSTER_NODE_H
+#ifndef EMX_CLUSTER_NODE_H
+#define EMX_CLUSTER_NODE_H
 
 #include <stdint.h>
 
