@@ -204,8 +204,8 @@ static void run_persistent(MPI_Comm comm)
     if (mt_partner(comm) < 0)
         return;
     mt_ok(MPI_Buffer_attach(space, room));
-    if (mt_transport_is("tcp")) {
-        mt_skip(comm, "MPI_Bsend_init: Open MPI's ob1 sends the data of the first start again");
+    if (!mt_transport_is("ucx")) {
+        mt_skip(comm, "MPI_Bsend_init: ob1 and cm of Open MPI 4.1 send the data of the first start again");
         modes--;
     }
     for (unsigned mode = 0; mode < modes; mode++)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2034
+#
+# Sourced by scripts that install what they need: Debian packages, by purpose.
+
+packages_build=(gcc make autoconf automake libtool pkg-config libc6-dev libmnl-dev libopenmpi-dev openmpi-bin)
+packages_cluster=(iproute2 ethtool procps util-linux bc clang libbpf-dev linux-libc-dev bpftool)
+packages_check=(libcmocka-dev clang clang-format cppcheck shellcheck binutils jq tcpdump)
+
+# packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
+packages_install() {
+    local name missing=()
+    if ! command -v dpkg-query >/dev/null; then
+        echo "This is no Debian: make sure that these are installed in some form: $*"
+        return 0
+    fi
+    for name in "$@"; do
+        # shellcheck disable=SC2016
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+    done
+    if [ ${#missing[@]} = 0 ]; then
+        echo "All packages are there."
+        return 0
+    fi
+    echo "Installing ${missing[*]}"
+    if [ "$(id -u)" != 0 ]; then
+        echo "This needs root. As root: apt-get install ${missing[*]}" >&2
+        return 1
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -q update >/dev/null </dev/null || echo "apt-get update failed; trying with what is known" >&2
+    apt-get -q -y --no-install-recommends install "${missing[@]}" >/dev/null </dev/null ||
+        { echo "apt-get install ${missing[*]} failed" >&2 && return 1; }
+}
