@@ -230,7 +230,8 @@ int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uin
 int ethmx_cancel(struct ethmx_ep *ep, struct ethmx_req *req);
 
 /* Looks for a message that a receive with the same arguments would match. ETHMX_OK and *result_p (peer, bits,
- * msg_bytes), or ETHMX_ERR_NO_MATCH. Makes no progress itself. */
+ * msg_bytes), or ETHMX_ERR_NO_MATCH, or the reason why none can come any more (PEER_DEAD, UNREACHABLE: peer given and
+ * gone). Makes no progress itself. */
 int ethmx_iprobe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
                  struct ethmx_result *result_p);
 

@@ -6,6 +6,9 @@
  * starts its own handshake at once, so both are connected within about one round trip. A hello carries the sender's
  * address, so the receiver need not know it beforehand.
  *
+ * When small frames get through and full ones do not, some switch between carries a smaller MTU than both ends believe:
+ * the route is tried once more with the frames of an MTU of 1500 before it is given up.
+ *
  * The probe number tells which route a welcome answers.
  */
 #include <stdio.h>
@@ -14,6 +17,7 @@
 
 #define FIRST_RETRY_NS 5000000
 #define LAST_RETRY_NS  500000000
+#define NARROW_BYTES   1472 /* an MTU of 1500, over Ethernet or UDP */
 
 bool emx_connect_reachable(const struct emx_session *s)
 {
@@ -235,6 +239,8 @@ enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data)
     if (full && t->frame_bytes < s->frame_bytes)
         return EMX_DROP_STALE; /* the way back is narrower */
     take_terms(s, t);
+    if (!full && !s->connect->got[0] && s->frame_bytes > NARROW_BYTES)
+        s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
     s->connect->got[full] = true;
     if (s->connect->got[0] && s->connect->got[1])
         connected(s);
@@ -250,6 +256,23 @@ emx_time emx_connect_deadline(const struct emx_session *s)
     if (s->state != EMX_S_CONNECTING)
         return EMX_NEVER;
     return c->retry_ns < c->give_up_ns ? c->retry_ns : c->give_up_ns;
+}
+
+static bool narrow(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    struct emx_route *r = &c->route[c->current];
+
+    if (!c->got[0] || r->frame_bytes <= NARROW_BYTES)
+        return false;
+    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE,
+                   "%s: frames of %u bytes are lost, small ones are not, so it goes on with %u; is the MTU the same on "
+                   "all switches between?",
+                   r->name, r->frame_bytes, NARROW_BYTES);
+    r->frame_bytes = NARROW_BYTES;
+    use_route(s, c->current, now);
+    c->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* the other half is spent */
+    return true;
 }
 
 static void route_failed(struct emx_session *s, emx_time now)
@@ -282,7 +305,8 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
     if (s->state != EMX_S_CONNECTING)
         return;
     if (now >= c->give_up_ns) {
-        route_failed(s, now);
+        if (!narrow(s, now))
+            route_failed(s, now);
         return;
     }
     if (now < c->retry_ns)

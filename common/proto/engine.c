@@ -271,11 +271,6 @@ static void fill(struct emx_session *s)
             return;
 }
 
-static int gone_status(const struct emx_session *s)
-{
-    return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED ? ETHMX_ERR_PEER_DEAD : ETHMX_OK;
-}
-
 int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, emx_time now)
 {
     struct emx_session *s = peer->session;
@@ -288,8 +283,8 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
         return ETHMX_ERR_PARAM;
     if (!s && peer->id != e->self.id && !(s = emx_session_start(peer, now)))
         return ETHMX_ERR_NO_MEMORY;
-    if (s && gone_status(s))
-        return gone_status(s);
+    if (s && s->end_status)
+        return s->end_status;
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
     } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&

@@ -135,7 +135,7 @@ struct emx_event {
     enum emx_event_type type;
     struct emx_peer *peer;
     int status;
-    char text[256];
+    char text[640];
 };
 
 /* Whether emx_engine_event(), emx_engine_completed() or emx_engine_am() would give something: cheap, for idle polls and

@@ -157,7 +157,7 @@ struct emx_connect {
     emx_time wait_ns; /* between tries, doubling */
     bool got[2];      /* welcomes: small, full */
     bool due[2];      /* hellos to send */
-    char why[160];    /* of the routes that failed */
+    char why[320];    /* of the routes that failed */
 };
 
 struct emx_welcome {
@@ -182,6 +182,7 @@ struct emx_session {
     struct emx_wire_addr to;
     uint8_t link;
     uint8_t state; /* enum emx_state */
+    int8_t end_status; /* dead or closed: why, an enum ethmx_status */
     uint16_t frame_bytes;
     uint16_t peer_window;
 

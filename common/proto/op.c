@@ -284,11 +284,6 @@ static int receive_taken(struct emx_engine *e, struct emx_arrival *a, const stru
     return ETHMX_INPROGRESS;
 }
 
-static bool peer_gone(const struct emx_peer *p)
-{
-    return p && p->session && (p->session->state == EMX_S_DEAD || p->session->state == EMX_S_CLOSED);
-}
-
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args, struct emx_op **op_p,
                     struct ethmx_result *result_p, emx_time now)
 {
@@ -315,8 +310,8 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
     }
     if (e->closing)
         return ETHMX_ERR_CLOSED;
-    if (peer_gone(peer))
-        return ETHMX_ERR_PEER_DEAD;
+    if (peer && peer->session && peer->session->end_status)
+        return peer->session->end_status;
     if (!(op = emx_op_new(e, args, now)))
         return ETHMX_ERR_NO_MEMORY;
     op->where = EMX_OP_POSTED;
@@ -360,7 +355,7 @@ int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits,
     struct emx_arrival *a;
 
     if (!m)
-        return ETHMX_ERR_NO_MATCH;
+        return peer && peer->session && peer->session->end_status ? peer->session->end_status : ETHMX_ERR_NO_MATCH;
     a = emx_container(m, struct emx_arrival, match);
     *result_p = (struct ethmx_result){.bits = m->bits,
                                       .peer = (struct ethmx_peer *)m->peer,

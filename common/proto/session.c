@@ -100,6 +100,7 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
     stop_arriving(s);
     strip(s);
     s->state = (uint8_t)state;
+    s->end_status = (int8_t)status;
     emx_credit_close(s);
     emx_rndv_more(e, now);
 }

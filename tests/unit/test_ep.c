@@ -123,7 +123,7 @@ static void unreachable_peer_fails(void **state)
     assert_ptr_equal(told.peer, s.peer);
     assert_int_equal(told.status, ETHMX_ERR_UNREACHABLE);
     assert_true(strlen(told.text) > 20);
-    assert_true(ethmx_isend(s.ep, s.peer, 1, &none, ETHMX_SEND_STANDARD, NULL, NULL) < 0);
+    assert_int_equal(ethmx_isend(s.ep, s.peer, 1, &none, ETHMX_SEND_STANDARD, NULL, NULL), ETHMX_ERR_UNREACHABLE);
     ethmx_ep_close(s.ep);
 }
 
