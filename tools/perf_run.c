@@ -18,11 +18,13 @@
 #include <string.h>
 #include <time.h>
 
-#define IDLE_SPINS   300
-#define IDLE_CONTROL 1024 /* looks in vain between two looks at the control connection */
-#define SLEEP_NS     50000000
-#define GUARD_BYTES  64
-#define GUARD        0xa5
+#define IDLE_SPINS     300
+#define IDLE_CONTROL   1024 /* looks in vain between two looks at the control connection */
+#define SLEEP_NS       50000000
+#define REPORT_WAIT_NS 60000000000
+#define FAILED_WAIT_NS 3000000000
+#define GUARD_BYTES    64
+#define GUARD          0xa5
 
 enum kind { KIND_DATA, KIND_READY, KIND_DONE, KIND_PONG };
 
@@ -477,6 +479,20 @@ static int judge(const char *end, const struct perf_report *report)
     return report->status || report->data_errors ? -1 : 0;
 }
 
+/* The other end may still need our acknowledgements: goes on until it says that it has finished. After a failure the
+ * network may be cut, and its report may never come. */
+static enum perf_peek await_report(struct perf_run *r, struct perf_report *other_p)
+{
+    uint64_t end_ns = now_ns() + (r->status ? FAILED_WAIT_NS : REPORT_WAIT_NS);
+    enum perf_peek peek;
+
+    while ((peek = perf_control_peek(r->control_fd, other_p)) == PERF_PEEK_NOTHING && now_ns() < end_ns) {
+        if (!ethmx_progress(r->ep))
+            sched_yield();
+    }
+    return peek;
+}
+
 int perf_run_finish(struct perf_run *r, struct perf_report *mine_p, struct perf_report *other_p)
 {
     enum perf_peek peek;
@@ -487,13 +503,10 @@ int perf_run_finish(struct perf_run *r, struct perf_report *mine_p, struct perf_
     ret = judge("this end", mine_p);
     if (perf_control_send_report(r->control_fd, mine_p))
         return -1;
-    /* The other end may still need our acknowledgements: go on until it says that it has finished. */
-    while ((peek = perf_control_peek(r->control_fd, other_p)) == PERF_PEEK_NOTHING) {
-        if (!ethmx_progress(r->ep))
-            sched_yield();
-    }
-    if (peek == PERF_PEEK_CLOSED && !mine_p->status) {
-        fprintf(stderr, "ethmx_perf: the other end's process has ended without a report\n");
+    peek = await_report(r, other_p);
+    if (peek != PERF_PEEK_REPORT && !mine_p->status) {
+        fprintf(stderr, "ethmx_perf: the other end %s\n",
+                peek == PERF_PEEK_CLOSED ? "has ended without a report" : "does not answer any more");
         return -1;
     }
     return judge("the other end", other_p) ? -1 : ret;
