@@ -199,10 +199,11 @@ static void run_persistent(MPI_Comm comm)
     static const init_fn inits[] = {MPI_Send_init, MPI_Ssend_init, MPI_Rsend_init, MPI_Bsend_init};
     unsigned modes = MT_COUNT(inits);
     int len, room = 8 << 20;
-    void *space = malloc((size_t)room), *detached;
+    void *space, *detached;
 
     if (mt_partner(comm) < 0)
         return;
+    space = malloc((size_t)room);
     mt_ok(MPI_Buffer_attach(space, room));
     if (!mt_transport_is("ucx")) {
         mt_skip(comm, "MPI_Bsend_init: ob1 and cm of Open MPI 4.1 send the data of the first start again");
