@@ -43,6 +43,7 @@ struct ethmx_ep {
     struct emx_clock clock;
     emx_time sweep_ns;   /* when every wire must be polled again, the dear ones too */
     unsigned idle_polls; /* since the clock was read */
+    unsigned held_back;  /* rounds that timers have waited for frames to be looked at */
     unsigned full;       /* mask of links whose wire had no room for what the engine wanted to send */
     bool delivering;     /* callbacks are being run, by one thread at a time */
     struct emx_list failures;

@@ -7,6 +7,8 @@
  *   peers are connected over it and the others were silent, or when it is the only one. Otherwise it waits for the
  *   next *sweep*, which comes every 50 us and finds the first words of new peers.
  * - The clock is read once in a round at most, and where reading it is dear, in every eighth idle round only.
+ * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
+ *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
  * - The engine is asked for frames to send only if something has happened: a frame came, a timer fired, a wire was
  *   full before.
  */
@@ -16,6 +18,7 @@
 
 #define RX_BATCHES     4     /* of one link in one round; then the others have their turn */
 #define SWEEP_NS       50000 /* longest time that a wire is left alone */
+#define PATIENCE       8     /* rounds that timers wait for frames to be looked at */
 #define DEAR_CLOCK_GAP 8     /* idle rounds for one reading of a dear clock */
 
 /* Reads the clock unless this round has done so. */
@@ -110,6 +113,14 @@ static bool clock_is_due(struct ethmx_ep *ep)
     return true;
 }
 
+static bool timers_may_fire(struct ethmx_ep *ep, unsigned frames)
+{
+    if (frames >= RX_BATCHES * EMX_WIRE_BATCH && ++ep->held_back < PATIENCE)
+        return false;
+    ep->held_back = 0;
+    return true;
+}
+
 unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
 {
     emx_time now = 0; /* not read */
@@ -124,7 +135,7 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
     }
     total += input_dear(ep, !total, every_wire, &now);
     busy |= total != 0 || every_wire;
-    if (now && now >= emx_engine_deadline(ep->engine)) {
+    if (now && now >= emx_engine_deadline(ep->engine) && timers_may_fire(ep, total)) {
         emx_engine_expire(ep->engine, now);
         busy = true;
     }
