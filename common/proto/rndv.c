@@ -11,7 +11,8 @@
  * Open-MX's receivers do. A block's missing chunks are asked for again when
  *  - the last chunk of its latest request has arrived without them,
  *  - a block that was asked for later sends chunks (frames keep their order on Ethernet, mostly), or
- *  - nothing of the message has arrived for a time-out, measured from how long blocks take.
+ *  - nothing of the message has arrived for a time-out, measured from how long blocks take. Then the oldest block alone
+ *    is asked for: its answer tells whether the others are lost, and a sender that was merely away sends little twice.
  * Chunks that come twice are recognised by the block's map and dropped.
  *
  * All blocks asked for and not arrived stay below pull_window, over all peers, handed out in turn to the messages that
@@ -128,6 +129,8 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
+        emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
+        emx_list_append(&s->jobs, &j->link);
         return EMX_ACCEPTED;
     }
     if (s->job_count >= EMX_JOBS_MAX || !(j = emx_pool_get(&s->e->jobs)))
@@ -468,8 +471,7 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
         emx_heap_set(&e->timers, &r->timer, late_ns(r));
         return;
     }
-    for (unsigned i = 0; i < r->active; i++)
-        ask_again(r, &r->block[i]);
+    ask_again(r, &r->block[0]);
     if (r->backoff < UINT16_MAX)
         r->backoff++;
     r->last_ns = now;
