@@ -15,7 +15,8 @@
 #include "memory.h"
 #include "proto/engine.h"
 
-#define SIM_RESOLVING 64
+#define SIM_PARTIES_MAX 128
+#define SIM_RESOLVING   64
 
 struct sim_world;
 struct sim_node;
@@ -57,6 +58,7 @@ struct sim_node {
     uint64_t ring_lost;
     uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
     bool pumping;
+    struct emx_peer *peers[SIM_PARTIES_MAX];   /* by party; NULL: not asked for yet */
     struct emx_peer *resolving[SIM_RESOLVING]; /* peers whose routes are asked for and not yet told */
     unsigned checks;
     uint64_t failed_peers, closed_peers; /* EMX_EVENT_FAILED, _CLOSED so far */

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_NS 200000 /* a probe that found nothing is tried again after this time, at most */
-#define TICK_NS  SIM_MS /* the closing of a history looks again after this time */
+#define RETRY_NS   100000       /* a probe that found nothing is tried again after this time, at most, doubling */
+#define TICK_NS    (SIM_MS / 2) /* the closing of a history looks again after this time, doubling */
+#define DOUBLE_MAX 6
 
 enum action_kind { SEND, ACTIVE, RECV, CANCEL, PROBE_RECV, TAKE_RECV, TAKE_RELEASE };
 
@@ -235,7 +236,12 @@ static void shuffle(struct sim_traffic *t, struct actor *a)
 
 /* ---- Acting ---- */
 
-static void act(struct action *x);
+static void act(struct action *x, uint64_t tries);
+
+static uint64_t doubled(uint64_t ns, uint64_t tries)
+{
+    return ns << (tries < DOUBLE_MAX ? tries : DOUBLE_MAX);
+}
 
 static bool may_act(struct sim_node *n, sim_event_fn again, void *arg, uint64_t value)
 {
@@ -252,7 +258,7 @@ static void act_again(void *arg, uint64_t value)
 
     if (x->traffic->closing || !may_act(x->node, act_again, x, value))
         return;
-    act(x);
+    act(x, value);
     sim_node_pump(x->node);
 }
 
@@ -276,7 +282,7 @@ static bool look(struct sim_program *p, struct action *x)
     return sim_take_release(p, x->node, x->party, x->bits, x->mask);
 }
 
-static void act(struct action *x)
+static void act(struct action *x, uint64_t tries)
 {
     struct sim_traffic *t = x->traffic;
     struct sim_program *p = t->program;
@@ -292,7 +298,7 @@ static void act(struct action *x)
         if (r && x->kind == CANCEL)
             sim_queue_put(&w->queue, w->now_ns + below(&t->rng, SIM_MS), cancel_now, r, 0);
     } else if (!look(p, x)) {
-        sim_queue_put(&w->queue, w->now_ns + 1 + below(&t->rng, RETRY_NS), act_again, x, 0);
+        sim_queue_put(&w->queue, w->now_ns + 1 + below(&t->rng, doubled(RETRY_NS, tries)), act_again, x, tries + 1);
     }
 }
 
@@ -302,7 +308,7 @@ static bool act_next(struct actor *a)
 {
     if (a->next == a->count)
         return false;
-    act(&a->action[a->next++]);
+    act(&a->action[a->next++], 0);
     if (a->next == a->count && --a->traffic->busy_actors == 0)
         close_history(a->traffic);
     return true;
@@ -421,7 +427,7 @@ static void close_actor(void *arg, uint64_t value)
     sim_node_pump(a->node);
     p->busy = !all_received(t);
     if (p->open || p->busy)
-        sim_queue_put(&t->world->queue, t->world->now_ns + TICK_NS, close_actor, a, 1);
+        sim_queue_put(&t->world->queue, t->world->now_ns + doubled(TICK_NS, value), close_actor, a, value + 1);
 }
 
 static void close_history(struct sim_traffic *t)

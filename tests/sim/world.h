@@ -19,10 +19,9 @@
 #include "proto/engine.h"
 #include "queue.h"
 
-#define SIM_MS          1000000ull
-#define SIM_S           1000000000ull
-#define SIM_NODES_MAX   40
-#define SIM_PARTIES_MAX 128
+#define SIM_MS        1000000ull
+#define SIM_S         1000000000ull
+#define SIM_NODES_MAX 40
 
 /* Each start of a node's engine is a party: it has an id of its own. */
 struct sim_party {
