@@ -199,26 +199,41 @@ static enum action_kind draw_receive(struct sim_traffic *t)
     return percent(&t->rng, t->mix.probe_percent) ? probes[below(&t->rng, 4)] : RECV;
 }
 
+static void draw_active(struct sim_traffic *t, struct actor *src, const struct actor *dst)
+{
+    struct action *x = add_action(t, src, ACTIVE);
+
+    x->party = dst->party;
+    x->len_bytes = draw_length(t);
+    x->bits = below(&t->rng, 4);
+    x->header_bytes = percent(&t->rng, 30) ? below(&t->rng, 2) * 190 : log_uniform(&t->rng, 190);
+}
+
+static void draw_tagged(struct sim_traffic *t, struct actor *src, struct actor *dst, unsigned number)
+{
+    struct action *x = add_action(t, src, SEND);
+    uint64_t bits = draw_bits(t, number);
+    size_t len_bytes = draw_length(t);
+
+    x->party = dst->party;
+    x->bits = bits;
+    x->len_bytes = len_bytes;
+    x->mode = percent(&t->rng, t->mix.sync_percent) ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD;
+    add_receive(t, dst, src, bits, len_bytes, draw_receive(t));
+    if (percent(&t->rng, t->mix.cancel_percent))
+        add_receive(t, dst, src, bits, len_bytes, CANCEL);
+}
+
 static void draw_message(struct sim_traffic *t, unsigned number)
 {
     struct actor *src = &t->actor[below(&t->rng, t->actor_count)], *dst = src;
-    bool active = percent(&t->rng, t->mix.am_percent);
-    struct action *x = add_action(t, src, active ? ACTIVE : SEND);
 
     while (dst == src && (!t->mix.to_self || percent(&t->rng, 50)))
         dst = &t->actor[below(&t->rng, t->actor_count)];
-    x->party = dst->party;
-    x->len_bytes = draw_length(t);
-    if (active) {
-        x->bits = below(&t->rng, 4);
-        x->header_bytes = percent(&t->rng, 30) ? below(&t->rng, 2) * 190 : log_uniform(&t->rng, 190);
-        return;
-    }
-    x->bits = draw_bits(t, number);
-    x->mode = percent(&t->rng, t->mix.sync_percent) ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD;
-    add_receive(t, dst, src, x->bits, x->len_bytes, draw_receive(t));
-    if (percent(&t->rng, t->mix.cancel_percent))
-        add_receive(t, dst, src, x->bits, x->len_bytes, CANCEL);
+    if (percent(&t->rng, t->mix.am_percent))
+        draw_active(t, src, dst);
+    else
+        draw_tagged(t, src, dst, number);
 }
 
 static void shuffle(struct sim_traffic *t, struct actor *a)
