@@ -137,6 +137,7 @@ struct emx_arrival *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, u
     if (!l)
         return NULL;
     a = emx_list_entry(l, struct emx_arrival, am_link);
+    emx_list_append(&e->taken, &a->am_link);
     *id_p = (unsigned)a->match.bits;
     *am_p = (struct ethmx_am){.peer = (struct ethmx_peer *)a->match.peer,
                               .header = a->buf,
@@ -149,6 +150,7 @@ struct emx_arrival *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, u
 
 void emx_engine_am_defer(struct emx_engine *e, struct emx_arrival *msg)
 {
+    emx_list_del(&msg->am_link);
     emx_list_append(&e->am_deferred, &msg->am_link);
 }
 

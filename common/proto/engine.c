@@ -56,8 +56,8 @@ static size_t longest_frame(const struct emx_address *self)
 
 static void init_lists(struct emx_engine *e)
 {
-    struct emx_list *const list[] = {&e->pull_wait, &e->completed,   &e->events,    &e->want_routes,
-                                     &e->am,        &e->am_deferred, &e->unreleased};
+    struct emx_list *const list[] = {&e->pull_wait, &e->completed,   &e->events,     &e->want_routes,
+                                     &e->am,        &e->am_deferred, &e->unreleased, &e->taken};
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
@@ -121,7 +121,7 @@ static void free_ops(struct emx_engine *e)
 
 static void free_arrivals(struct emx_engine *e)
 {
-    struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased};
+    struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased, &e->taken};
     struct emx_list *l;
 
     while ((l = emx_list_first(&e->match.queue)))

@@ -95,7 +95,7 @@ struct emx_op {
 /* A message that no receive has taken yet, or an active message on its way to its handler. */
 struct emx_arrival {
     struct emx_arrived match;    /* first member */
-    struct emx_list am_link;     /* in engine.am or engine.am_deferred */
+    struct emx_list am_link;     /* in engine.am, .am_deferred, .unreleased or .taken */
     struct emx_session *session; /* NULL: from ourselves */
     struct emx_op *local;        /* from ourselves: the sender's operation, when it waits for us */
     uint8_t *buf;                /* eager: header and data; rts: header */
@@ -181,7 +181,7 @@ struct emx_session {
     struct emx_connect *connect;
     struct emx_wire_addr to;
     uint8_t link;
-    uint8_t state; /* enum emx_state */
+    uint8_t state;     /* enum emx_state */
     int8_t end_status; /* dead or closed: why, an enum ethmx_status */
     uint16_t frame_bytes;
     uint16_t peer_window;
@@ -304,6 +304,7 @@ struct emx_engine {
     struct emx_list pull_wait;
 
     struct emx_list completed, events, want_routes, am, am_deferred;
+    struct emx_list taken;      /* arrivals in the program's hands */
     struct emx_list unreleased; /* arrivals whose senders could not be told yet for want of memory */
     size_t seq_frame_bytes;     /* longest sequenced frame */
 

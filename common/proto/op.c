@@ -363,6 +363,7 @@ int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits,
                                       .msg_bytes = a->total_bytes};
     if (msg_p) {
         emx_arrival_take(e, a);
+        emx_list_append(&e->taken, &a->am_link);
         *msg_p = a;
     }
     return ETHMX_OK;
