@@ -44,8 +44,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous).") \
     X(UINT, window, "128", 8, 1024, "8 to 1024", \
       "Frames a sender may have unacknowledged to one peer.") \
-    X(UINT, pull_frames, "32", 1, 64, "1 to 64", \
-      "Frames in one pulled block of a large message.") \
+    X(UINT, pull_frames, "64", 1, 64, "1 to 64", \
+      "Frames in one pulled block of a large message; fewer if a quarter of pull_window is less.") \
     X(SIZE, pull_window, "1m", 4096, 1073741824, "4k to 1g", \
       "Bytes of large messages an endpoint has asked for and not yet received, over all peers.") \
     X(SIZE, unexpected_max, "64m", 65536, 1099511627776, "64k to 1t", \
@@ -72,8 +72,10 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "What the CRC-32C of each frame covers: nothing, the headers, or headers and data.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
+    X(SIZE, bulk_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
+      "Receive ring of the packet wire for superframes, the 64 KB packets in which large messages travel. 0: large messages travel frame by frame.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \
-      "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it).") \
+      "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it). Superframes never do.") \
     X(CHOICE, log, "warn", 0, 0, "error|warn|info|debug|trace", \
       "What goes to stderr. info tells which wire each peer got.")
 /* clang-format on */

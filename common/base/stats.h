@@ -41,6 +41,8 @@
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
+    X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet wire).") \
+    X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet wire).") \
     X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
     X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \
     X(wire_tx_errors, "frames", 0, "Frames the kernel refused to send.") \

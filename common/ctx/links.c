@@ -144,23 +144,29 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
         unsigned frame_bytes = k->attr.frame_bytes < EMX_FRAME_MAX ? k->attr.frame_bytes : EMX_FRAME_MAX;
 
         a->wires |= k->kind;
-        if (k->kind == EMX_AW_PACKET)
+        if (k->kind == EMX_AW_PACKET) {
             a->packet_bytes = (uint16_t)frame_bytes;
+            a->packet_port = k->attr.bulk_port;
+        }
         if (k->kind == EMX_AW_UDP)
             a->udp_port = k->attr.udp_port;
     }
 }
 
-unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_ENGINE_LINKS], bool *all_p)
+unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_LINKS_FDS], bool *all_p)
 {
     unsigned n = 0;
 
+    *all_p = true;
     for (unsigned i = 0; i < l->count; i++) {
-        int one = l->link[i].ops->fd(l->link[i].wire);
+        for (unsigned j = 0; j < EMX_WIRE_FDS; j++) {
+            int one = l->link[i].ops->fd(l->link[i].wire, j);
 
-        if (one >= 0)
-            fd[n++] = (struct pollfd){.fd = one, .events = (short)(POLLIN | (full & 1u << i ? POLLOUT : 0))};
+            if (one >= 0)
+                fd[n++] = (struct pollfd){.fd = one, .events = (short)(POLLIN | (full & 1u << i ? POLLOUT : 0))};
+            else if (!j)
+                *all_p = false;
+        }
     }
-    *all_p = n == l->count;
     return n;
 }

@@ -13,6 +13,8 @@
 #include "proto/engine.h"
 #include "wire/wire.h"
 
+#define EMX_LINKS_FDS (EMX_ENGINE_LINKS * EMX_WIRE_FDS)
+
 struct emx_link {
     struct emx_wire *wire;
     const struct emx_wire_ops *ops;
@@ -34,11 +36,11 @@ int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops
 int emx_links_open(struct emx_links *l, const struct emx_wire_params *params);
 void emx_links_close(struct emx_links *l);
 
-/* Fills in what peers must know of the wires: wires, udp_port, packet_bytes. */
+/* Fills in what peers must know of the wires: wires, their ports, packet_bytes. */
 void emx_links_tell(const struct emx_links *l, struct emx_address *a);
 
 /* Fills fd with what becomes readable when frames come, also writable for links in the mask full. Returns how many;
  * *all_p: every link has one. */
-unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_ENGINE_LINKS], bool *all_p);
+unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_LINKS_FDS], bool *all_p);
 
 #endif

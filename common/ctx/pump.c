@@ -73,7 +73,8 @@ static unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
             break;
         round_time(ep, now_p);
         for (unsigned j = 0; j < n; j++)
-            emx_engine_input(ep->engine, i, f[j].data, f[j].len_bytes, *now_p);
+            if (emx_engine_input(ep->engine, i, f[j].data, f[j].len_bytes, *now_p) == EMX_ACCEPTED && f[j].joined)
+                emx_engine_joined(ep->engine, f[j].data);
         k->ops->rx_return(k->wire, f, n);
         total += n;
     } while (n == EMX_WIRE_BATCH && total < RX_BATCHES * EMX_WIRE_BATCH);

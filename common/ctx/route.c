@@ -117,13 +117,27 @@ static void start_way(const struct search *s, struct way *w, const char *wire, c
     snprintf(w->route.name, sizeof(w->route.name), "%s %s", wire, interface);
 }
 
-static void add_packet(struct search *s, const struct emx_netif *nif, const uint8_t mac[6], unsigned mtu_bytes,
-                       unsigned score)
+/* Superframes are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. ip: the
+ * peer's, 0: none. */
+static unsigned bulk_limit(const struct search *s, const struct emx_netif *nif, uint32_t ip, unsigned mtu_bytes)
 {
+    unsigned limit;
+
+    if (!s->peer->packet_port || !s->v->self->packet_port || !ip || !nif->ip.s_addr || mtu_bytes < IP_UDP_HEADER_BYTES)
+        return 0;
+    limit = least(mtu_bytes - IP_UDP_HEADER_BYTES, frame_limit(s, mtu_bytes));
+    return limit < EMX_FRAME_MIN ? 0 : limit;
+}
+
+static void add_packet(struct search *s, const struct emx_netif *nif, const uint8_t mac[6], uint32_t ip,
+                       unsigned mtu_bytes, unsigned score)
+{
+    struct emx_packet_bulk bulk = {.from = nif->ip, .to.s_addr = ip, .port = s->peer->packet_port};
     struct way w;
 
     start_way(s, &w, "packet", nif->name, mtu_bytes, score);
-    emx_packet_addr(&w.route.to, nif->index, mac);
+    bulk.frame_bytes = w.route.bulk_bytes = (uint16_t)bulk_limit(s, nif, ip, mtu_bytes);
+    emx_packet_addr(&w.route.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
     add_way(s, &w);
 }
 
@@ -150,7 +164,7 @@ static void search_here(struct search *s)
     }
     mtu = emx_route_mtu(lo, s->v->mtu_bytes);
     if (s->wire->kind == EMX_AW_PACKET)
-        add_packet(s, lo, no_mac, mtu, 0);
+        add_packet(s, lo, no_mac, htonl(INADDR_LOOPBACK), mtu, 0);
     else
         add_udp(s, lo, htonl(INADDR_LOOPBACK), mtu, 0);
 }
@@ -197,7 +211,8 @@ static void search_packet_ip(struct search *s, const struct emx_address_if *thei
         s->obstacle = "the interface towards it is not Ethernet";
         return;
     }
-    add_packet(s, nif, theirs->mac, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes), nif->rank + rank);
+    add_packet(s, nif, theirs->mac, theirs->ip, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+               nif->rank + rank);
 }
 
 static void search_udp_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
@@ -248,7 +263,7 @@ static void search_packet_bare(struct search *s)
             continue;
         nif = bare_netif(s->v->netifs, nth++);
         if (nif && (alone || s->v->if_named))
-            add_packet(s, nif, theirs->mac, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+            add_packet(s, nif, theirs->mac, 0, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
                        nif->rank + i);
         else
             s->obstacle = "interfaces without IP address must be named in ETHMX_IF at both ends";

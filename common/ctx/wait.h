@@ -9,7 +9,7 @@
 
 /* What to sleep on, found under the lock and used without it. */
 struct emx_wait {
-    struct pollfd fd[EMX_ENGINE_LINKS + 1];
+    struct pollfd fd[EMX_LINKS_FDS + 1];
     unsigned fd_count;
     uint64_t timeout_ns;
 };

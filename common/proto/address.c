@@ -11,7 +11,8 @@
  * 20  |                                    |
  * 24  | ethertype       | udp_port         |
  * 28  | packet_bytes    | host_bytes| 0    |
- * 32  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
+ * 32  | packet_port     | 0               |
+ * 36  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
  *     | host name of host_bytes, no final 0
  *
  * The first four bytes stay what they are in every version, so that each version can name the other.
@@ -24,7 +25,7 @@
 
 #define MAGIC_0     'x'
 #define MAGIC_1     'M'
-#define FIXED_BYTES 32
+#define FIXED_BYTES 36
 #define IF_BYTES    14
 
 static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 <= ETHMX_ADDRESS_MAX, "address fits");
@@ -86,6 +87,8 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     p = put(p, a->packet_bytes, 2);
     p = put(p, host_bytes, 1);
     p = put(p, 0, 1);
+    p = put(p, a->packet_port, 2);
+    p = put(p, 0, 2);
     for (unsigned i = 0; i < if_count; i++)
         p = put_if(p, &a->ifs[i]);
     memcpy(p, a->host, host_bytes);
@@ -132,6 +135,8 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     in.packet_bytes = (uint16_t)get(&p, 2);
     host_bytes = get(&p, 1);
     p++;
+    in.packet_port = (uint16_t)get(&p, 2);
+    p += 2;
     bad = "its length is wrong";
     if (want_bytes != len_bytes || in.if_count > EMX_ADDRESS_IFS || host_bytes >= EMX_ADDRESS_HOST ||
         want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes)

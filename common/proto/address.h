@@ -12,7 +12,7 @@
 
 #include "ethmx.h"
 
-#define EMX_ADDRESS_VERSION 1
+#define EMX_ADDRESS_VERSION 2
 #define EMX_ADDRESS_IFS     6 /* interfaces told to peers */
 #define EMX_ADDRESS_HOST    48
 
@@ -34,6 +34,7 @@ struct emx_address {
     uint16_t ethertype;
     uint16_t udp_port;
     uint16_t packet_bytes; /* longest frame its packet ring can hold */
+    uint16_t packet_port;  /* UDP port of superframes to its packet wire; 0: it takes none */
     uint8_t if_count;
     struct emx_address_if ifs[EMX_ADDRESS_IFS];
     char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */

@@ -45,6 +45,8 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->link = c->route[i].link;
     s->to = c->route[i].to;
     s->frame_bytes = c->route[i].frame_bytes;
+    s->bulk_bytes = c->route[i].bulk_bytes;
+    emx_rndv_bulk_init(s);
     s->state = EMX_S_CONNECTING;
     s->e->link_peers[s->link]++;
     s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
@@ -115,6 +117,7 @@ static void build(struct emx_session *s, const struct emx_route *r, enum emx_fra
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->body = e->hello_body;
     f->body_bytes = (uint16_t)(frame_bytes - f->head_bytes);
+    f->bulk = false;
     emx_frame_seal(h, f->head_bytes, f->body, f->body_bytes, e->cfg->p_checksum);
 }
 
@@ -270,6 +273,8 @@ static bool narrow(struct emx_session *s, emx_time now)
                    "all switches between?",
                    r->name, r->frame_bytes, NARROW_BYTES);
     r->frame_bytes = NARROW_BYTES;
+    if (r->bulk_bytes > NARROW_BYTES)
+        r->bulk_bytes = NARROW_BYTES;
     use_route(s, c->current, now);
     c->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* the other half is spent */
     return true;

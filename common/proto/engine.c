@@ -405,6 +405,15 @@ enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_
     return why;
 }
 
+void emx_engine_joined(struct emx_engine *e, const uint8_t *data)
+{
+    const struct emx_frame *h = (const void *)data;
+    struct emx_peer *p = emx_peer_find(e, h->src_id);
+
+    if (p && p->session)
+        p->session->joined_rx++;
+}
+
 /* ---- Output ---- */
 
 static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f, struct emx_scratch *scratch)

@@ -62,6 +62,7 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
 struct emx_route {
     uint8_t link;
     uint16_t frame_bytes;
+    uint16_t bulk_bytes; /* longest frame that may travel in a superframe, 0: none does */
     struct emx_wire_addr to;
     char name[24]; /* "packet eth0", for people */
 };
@@ -108,6 +109,9 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 /* A frame from link. Keeps nothing of data after return. Counts what it drops. */
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
+
+/* The frame just accepted was the first of many that came together. */
+void emx_engine_joined(struct emx_engine *e, const uint8_t *data);
 
 /* Up to max frames for link into f; returns how many. What f points to is valid until the next call of any
  * engine function: hand the frames to the wire first. */

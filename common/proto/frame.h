@@ -133,7 +133,7 @@ struct EMX_LAYOUT emx_f_pull {
     uint64_t first;  /* index of the block's first chunk */
     uint64_t wanted; /* bit i: chunk first+i is wanted */
     uint32_t round;  /* counts the tries of this block, returned in data: round trips are measured by it */
-    uint32_t reserved;
+    uint32_t joined; /* superframes from the receiver of this pull that arrived well joined, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
 

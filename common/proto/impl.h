@@ -138,6 +138,7 @@ struct emx_job {
     struct emx_op *op;
     uint64_t first, wanted;
     uint32_t rop, round;
+    bool bulk; /* goes in superframes */
 };
 
 enum emx_state {
@@ -184,6 +185,7 @@ struct emx_session {
     uint8_t state;     /* enum emx_state */
     int8_t end_status; /* dead or closed: why, an enum ethmx_status */
     uint16_t frame_bytes;
+    uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
     uint16_t peer_window;
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
@@ -226,6 +228,11 @@ struct emx_session {
     unsigned job_count;
     struct emx_list pulls;    /* rndv.due: pull frames to send */
     struct emx_rtt block_rtt; /* from asking for a block until it is whole */
+    uint32_t joined_rx;       /* superframes that arrived well joined */
+    uint32_t joined_told;     /* of ours, as the peer last told */
+    unsigned bulk_left;       /* blocks that may go in superframes before the peer must tell of some */
+    unsigned bulk_wait;       /* without any left: blocks until the next is tried, */
+    unsigned bulk_gap;        /* and how many were waited for */
 
     /* life */
     struct emx_timer timer;
@@ -423,6 +430,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* hands out the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);
 void emx_rndv_drop(struct emx_engine *e, struct emx_op *op); /* gives up a pull */
+void emx_rndv_bulk_init(struct emx_session *s);              /* a new route */
 void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op /* NULL: all */);
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);

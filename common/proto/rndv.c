@@ -18,14 +18,29 @@
  * All blocks asked for and not arrived stay below pull_window, over all peers, handed out in turn to the messages that
  * want more. So many senders to one receiver share what its link takes instead of overflowing it, as in Homa
  * (Montazeri et al., SIGCOMM 2018).
+ *
+ * Superframes. Where the route has them, a block's frames are marked as bulk, and the wire may join them with their
+ * neighbours. Not every network that carries ethmx's own frames carries these, and where nothing joins again what was
+ * cut on the way they are slower than single frames. So the sender begins with one block of this kind; each pull tells
+ * how many superframes came well joined; and while that number grows the sender trusts the way and uses it for all
+ * blocks. When it does not grow, one block is tried from time to time, ever more seldom. What has to be sent again goes
+ * in single frames always.
  */
 #include "proto/impl.h"
+
+#define WINDOW_BLOCKS  4         /* the pull window holds at least so many blocks, if a chunk is not more than that */
+#define BULK_TRUST     1024      /* blocks in superframes before the peer must have told of some */
+#define BULK_GAP       32        /* blocks without trust between two tries at first; doubles */
+#define BULK_GAP_MAX   (1 << 20) /* at most */
+#define BULK_TRY_BYTES 8192      /* a try has at least so much data: fewer would not come well joined */
 
 /* ---- Sender: announcing, and the end ---- */
 
 static uint16_t chunk_limit(const struct emx_session *s)
 {
-    return (uint16_t)((s->frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_data)) & ~(size_t)7);
+    unsigned frame_bytes = s->bulk_bytes ? s->bulk_bytes : s->frame_bytes;
+
+    return (uint16_t)((frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_data)) & ~(size_t)7);
 }
 
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
@@ -112,6 +127,45 @@ void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op)
     }
 }
 
+void emx_rndv_bulk_init(struct emx_session *s)
+{
+    s->bulk_left = 1;
+    s->bulk_gap = s->bulk_wait = BULK_GAP;
+}
+
+/* The peer tells how many superframes have come. */
+static void bulk_told(struct emx_session *s, uint32_t joined)
+{
+    if ((int32_t)(joined - s->joined_told) <= 0)
+        return;
+    s->joined_told = joined;
+    s->bulk_left = BULK_TRUST;
+    s->bulk_gap = s->bulk_wait = BULK_GAP;
+}
+
+/* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
+ * keep their order; but a message of one frame has nothing to be joined with. */
+static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f, uint16_t chunk_bytes)
+{
+    unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
+    bool trusted = s->bulk_left > 1;
+
+    if (!s->bulk_bytes || (chunks < 2 && !(trusted && f->first)))
+        return false;
+    if (!trusted && (uint64_t)chunks * chunk_bytes < BULK_TRY_BYTES)
+        return false;
+    if (s->bulk_left) {
+        s->bulk_left--;
+        return true;
+    }
+    if (--s->bulk_wait)
+        return false;
+    if (s->bulk_gap < BULK_GAP_MAX)
+        s->bulk_gap *= 2;
+    s->bulk_wait = s->bulk_gap;
+    return true;
+}
+
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
@@ -125,17 +179,20 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     chunks = chunk_count(op->msg_bytes, op->chunk_bytes);
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
+    bulk_told(s, f->joined);
     j = f->round ? find_job(s, op, f->first) : NULL;
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
         emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
         emx_list_append(&s->jobs, &j->link);
+        j->bulk = false;
         return EMX_ACCEPTED;
     }
     if (s->job_count >= EMX_JOBS_MAX || !(j = emx_pool_get(&s->e->jobs)))
         return EMX_DROP_MEMORY;
     *j = (struct emx_job){.op = op, .first = f->first, .wanted = f->wanted, .rop = f->rop, .round = f->round};
+    j->bulk = !f->round && take_bulk(s, f, op->chunk_bytes);
     emx_list_append(&s->jobs, &j->link);
     s->job_count++;
     emx_session_ready(s);
@@ -186,6 +243,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     f->to = &s->to;
     f->head = h;
     f->head_bytes = sizeof(*h) + sizeof(*t);
+    f->bulk = j->bulk;
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
@@ -357,11 +415,17 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
     emx_session_ready(s);
 }
 
+/* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
 static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
+    uint64_t most = e->cfg->p_pull_window / (WINDOW_BLOCKS * (uint64_t)r->chunk_bytes);
 
-    return left < e->cfg->p_pull_frames ? left : e->cfg->p_pull_frames;
+    if (most > e->cfg->p_pull_frames)
+        most = e->cfg->p_pull_frames;
+    if (!most)
+        most = 1;
+    return left < most ? left : most;
 }
 
 static void add_block(struct emx_engine *e, struct emx_rndv *r)
@@ -436,8 +500,12 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
         return false;
     b->asked = b->missing;
     b->asked_ns = now;
-    *t = (struct emx_f_pull){
-        .op = r->sender_op, .rop = r->op->id, .first = b->first, .wanted = b->missing, .round = b->round};
+    *t = (struct emx_f_pull){.op = r->sender_op,
+                             .rop = r->op->id,
+                             .first = b->first,
+                             .wanted = b->missing,
+                             .round = b->round,
+                             .joined = s->joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = sizeof(*h) + sizeof(*t)};

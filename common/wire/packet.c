@@ -14,6 +14,9 @@
  * It is not bound either: naming the interface with each frame costs nothing measurable. Short frames are put together
  * here and go out by sendto(), which is 0.1 us cheaper than gathering three pieces by sendmsg(); many frames by
  * sendmmsg(). What finds no room in the kernel waits in the backlog.
+ *
+ * Data frames of large messages (bulk) take another way at both ends: see bulk.c. They go as single frames of the own
+ * EtherType where that way is not open.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -25,28 +28,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "wire/backlog.h"
+#include "wire/bulk.h"
 #include "wire/netif.h"
 #include "wire/packet.h"
+#include "wire/ring.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define FRAME_OFFSET   80    /* the kernel's; aligned */
-#define SLOTS_MIN      64    /* more than rx() lends, and some to fill meanwhile */
-#define BLOCK_BYTES    65536 /* contiguous memory that the kernel is asked for; several slots each */
-#define COPY_BYTES     2048  /* frames up to this length are put together before sending */
-#define LO_FRAME_BYTES 9000  /* when loopback is the only interface: its 64 KB would make few, large slots */
-#define DST_ID_OFFSET  4     /* of the receiving endpoint's id in an ethmx frame */
+#define FRAME_OFFSET   80                   /* the kernel's; aligned */
+#define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() lends, and as many to fill meanwhile */
+#define COPY_BYTES     2048                 /* frames up to this length are put together before sending */
+#define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
+#define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
 
 struct packet_addr {
     unsigned ifindex;
     uint8_t mac[ETH_ALEN];
+    uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
+    uint32_t from_ip, to_ip;
+    uint16_t to_port;
 };
 static_assert(sizeof(struct packet_addr) <= EMX_WIRE_ADDR_BYTES, "packet address");
 
@@ -70,11 +76,10 @@ struct packet_wire {
     struct emx_stats *stats;
     unsigned frame_bytes;
     uint16_t ethertype; /* network order */
-
-    uint8_t *ring;
-    size_t ring_bytes;
-    uint8_t **slot; /* address of each */
-    unsigned slot_count, next;
+    struct emx_ring ring;
+    struct emx_bulk *bulk; /* NULL: no superframes */
+    bool no_joining;       /* the kernel or an interface refused superframes */
+    bool bulk_last;        /* of the two rings, which one rx() looks at last */
 
     struct packet_port port[EMX_NETIF_MAX];
     unsigned port_count;
@@ -82,16 +87,18 @@ struct packet_wire {
     struct emx_backlog backlog;
 };
 
-/* How long a slot is and how many there are. */
-struct ring_shape {
-    unsigned slot_bytes, block_bytes, block_count, slot_count;
-};
-
-void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6])
+void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
+                     const struct emx_packet_bulk *bulk)
 {
     struct packet_addr p = {.ifindex = ifindex};
 
     memcpy(p.mac, mac, ETH_ALEN);
+    if (bulk) {
+        p.bulk_bytes = bulk->frame_bytes;
+        p.from_ip = bulk->from.s_addr;
+        p.to_ip = bulk->to.s_addr;
+        p.to_port = bulk->port;
+    }
     memset(a, 0, sizeof(*a));
     memcpy(a, &p, sizeof(p));
 }
@@ -134,66 +141,10 @@ static int attach_filter(int fd, uint32_t endpoint_id)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
-static struct ring_shape shape_of(size_t ring_bytes, unsigned frame_bytes)
-{
-    struct ring_shape s = {.block_bytes = BLOCK_BYTES};
-    unsigned per_block;
-
-    s.slot_bytes = (FRAME_OFFSET + frame_bytes + 63) / 64 * 64;
-    while (s.block_bytes < 4 * s.slot_bytes)
-        s.block_bytes *= 2;
-    per_block = s.block_bytes / s.slot_bytes;
-    s.block_count = (unsigned)((ring_bytes + s.block_bytes - 1) / s.block_bytes);
-    if (s.block_count * per_block < SLOTS_MIN)
-        s.block_count = (SLOTS_MIN + per_block - 1) / per_block;
-    s.slot_count = s.block_count * per_block;
-    return s;
-}
-
-/* Asks the kernel for the ring, for a smaller one when memory is short. */
-static int request_ring(int fd, size_t ring_bytes, unsigned frame_bytes, struct ring_shape *shape_p)
-{
-    for (;;) {
-        struct ring_shape s = shape_of(ring_bytes, frame_bytes);
-        struct tpacket_req req = {.tp_block_size = s.block_bytes,
-                                  .tp_block_nr = s.block_count,
-                                  .tp_frame_size = s.slot_bytes,
-                                  .tp_frame_nr = s.slot_count};
-
-        if (!setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req))) {
-            *shape_p = s;
-            return 0;
-        }
-        ring_bytes /= 2;
-        if (errno != ENOMEM || s.slot_count <= SLOTS_MIN || !ring_bytes)
-            return -1;
-    }
-}
-
-static int map_ring(struct packet_wire *w, const struct ring_shape *s)
-{
-    unsigned per_block = s->block_bytes / s->slot_bytes;
-
-    w->slot = calloc(s->slot_count, sizeof(*w->slot));
-    if (!w->slot) {
-        errno = ENOMEM;
-        return -1;
-    }
-    w->ring_bytes = (size_t)s->block_count * s->block_bytes;
-    w->ring = mmap(NULL, w->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->rx_fd, 0);
-    if (w->ring == MAP_FAILED)
-        return -1;
-    for (unsigned i = 0; i < s->slot_count; i++)
-        w->slot[i] = w->ring + (size_t)(i / per_block) * s->block_bytes + (size_t)(i % per_block) * s->slot_bytes;
-    w->slot_count = s->slot_count;
-    return 0;
-}
-
 static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = w->ethertype};
     int version = TPACKET_V2, on = 1;
-    struct ring_shape shape;
 
     /* Protocol 0: receives nothing before bind(). */
     w->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -213,7 +164,7 @@ static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, 
         snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    if (request_ring(w->rx_fd, params->cfg->p_ring, w->frame_bytes, &shape) || map_ring(w, &shape)) {
+    if (emx_ring_open(&w->ring, w->rx_fd, params->cfg->p_ring, FRAME_OFFSET + w->frame_bytes, SLOTS_MIN)) {
         snprintf(why, why_len_bytes, "no memory for the receive ring (%s): lower ETHMX_RING or ETHMX_MTU",
                  strerror(errno));
         return ETHMX_ERR_NO_MEMORY;
@@ -222,9 +173,9 @@ static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, 
         snprintf(why, why_len_bytes, "the packet socket cannot be bound: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    snprintf(why, why_len_bytes, "receive ring of %u frames of up to %u bytes (%zu KiB)%s", w->slot_count,
-             w->frame_bytes, w->ring_bytes / 1024,
-             w->ring_bytes < params->cfg->p_ring ? ", smaller than ETHMX_RING: memory is short" : "");
+    snprintf(why, why_len_bytes, "receive ring of %u frames of up to %u bytes (%zu KiB)%s", w->ring.slot_count,
+             w->frame_bytes, w->ring.bytes / 1024,
+             w->ring.bytes < params->cfg->p_ring ? ", smaller than ETHMX_RING: memory is short" : "");
     return ETHMX_OK;
 }
 
@@ -264,14 +215,13 @@ static void packet_close(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;
 
-    if (w->ring && w->ring != MAP_FAILED)
-        munmap(w->ring, w->ring_bytes);
+    emx_bulk_close(w->bulk);
+    emx_ring_close(&w->ring);
     if (w->rx_fd >= 0)
         close(w->rx_fd);
     if (w->tx_fd >= 0)
         close(w->tx_fd);
     emx_backlog_fini(&w->backlog);
-    free(w->slot);
     free(w->tx);
     free(w);
 }
@@ -280,6 +230,7 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
 {
     unsigned frame_bytes = longest_frame(params);
     struct packet_wire *w;
+    size_t said;
     int ret;
 
     if (!frame_bytes) {
@@ -306,6 +257,10 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
         packet_close(&w->base);
         return ret;
     }
+    said = strlen(why);
+    snprintf(why + said, why_len_bytes - said, ", ");
+    said = strlen(why);
+    w->bulk = emx_bulk_open(params, why + said, why_len_bytes - said);
     *w_p = &w->base;
     return ETHMX_OK;
 }
@@ -314,10 +269,21 @@ static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr
 {
     const struct packet_wire *w = (const struct packet_wire *)base;
 
-    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .cheap_poll = true};
+    *attr_p = (struct emx_wire_attr){
+        .frame_bytes = w->frame_bytes, .bulk_port = w->bulk ? emx_bulk_port(w->bulk) : 0, .cheap_poll = true};
 }
 
 /* ---- Sending ---- */
+
+static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
+{
+    static const uint8_t none[ETH_ALEN];
+
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (w->port[i].ifindex == ifindex)
+            return w->port[i].mac;
+    return none;
+}
 
 /* Writes the destination and the Ethernet header. */
 static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
@@ -331,12 +297,7 @@ static void address_frame(const struct packet_wire *w, const struct emx_wire_add
     sll->sll_protocol = w->ethertype;
     sll->sll_ifindex = (int)a.ifindex;
     memcpy(eth, a.mac, ETH_ALEN);
-    memset(eth + ETH_ALEN, 0, ETH_ALEN);
-    for (unsigned i = 0; i < w->port_count; i++)
-        if (w->port[i].ifindex == a.ifindex) {
-            memcpy(eth + ETH_ALEN, w->port[i].mac, ETH_ALEN);
-            break;
-        }
+    memcpy(eth + ETH_ALEN, mac_of(w, a.ifindex), ETH_ALEN);
     memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
 }
 
@@ -428,65 +389,111 @@ static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigne
     }
 }
 
+/* How many of the n frames at f go as a superframe. */
+static unsigned joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    struct packet_addr a;
+
+    if (!f->bulk || !w->bulk || w->no_joining)
+        return 0;
+    memcpy(&a, f->to, sizeof(a));
+    return emx_bulk_joinable(f, n, a.bulk_bytes);
+}
+
+static void send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    struct emx_superframe_way way = {.from_port = emx_bulk_port(w->bulk)};
+    uint64_t errors = w->stats->wire_tx_errors;
+    struct packet_addr a;
+    int err;
+
+    memcpy(&a, f->to, sizeof(a));
+    memcpy(way.to_mac, a.mac, ETH_ALEN);
+    memcpy(way.from_mac, mac_of(w, a.ifindex), ETH_ALEN);
+    way.from_ip = a.from_ip;
+    way.to_ip = a.to_ip;
+    way.to_port = a.to_port;
+    err = w->backlog.count ? EAGAIN : emx_bulk_send(w->bulk, a.ifindex, &way, f, n);
+    if (!err) {
+        emx_backlog_success(&w->backlog);
+        w->stats->superframes_sent += n > 1;
+    } else if (emx_backlog_full_error(err)) {
+        w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
+    } else {
+        send_run(w, f, n);
+        if (w->stats->wire_tx_errors == errors) /* it was not the frames, it was the joining */
+            w->no_joining = true;
+    }
+}
+
 static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
 {
     struct packet_wire *w = (struct packet_wire *)base;
-    unsigned from = 0;
+    unsigned from = 0, i = 0, joined;
 
-    for (unsigned i = 0; i < n; i++)
+    while (i < n) {
         if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
             send_run(w, &f[from], i - from);
             w->stats->wire_tx_errors++;
-            from = i + 1;
+            from = ++i;
+        } else if ((joined = joinable(w, &f[i], n - i))) {
+            send_run(w, &f[from], i - from);
+            send_joined(w, &f[i], joined);
+            from = i += joined;
+        } else {
+            i++;
         }
+    }
     send_run(w, &f[from], n - from);
 }
 
 /* ---- Receiving ---- */
 
-static void give_slot_back(struct tpacket2_hdr *h)
+static unsigned lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
 {
-    __atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-}
-
-/* The kernel counts what it dropped until asked. */
-static void count_drops(struct packet_wire *w)
-{
-    struct tpacket_stats st;
-    socklen_t len = sizeof(st);
-
-    if (!getsockopt(w->rx_fd, SOL_PACKET, PACKET_STATISTICS, &st, &len))
-        w->stats->wire_lost += st.tp_drops;
-}
-
-static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
-{
-    struct packet_wire *w = (struct packet_wire *)base;
+    struct emx_ring *r = &w->ring;
     unsigned n = 0;
 
-    if (w->backlog.count)
-        packet_tx_room(base);
     while (n < max) {
-        struct tpacket2_hdr *h = (void *)w->slot[w->next];
-        uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
-        unsigned eth_bytes;
+        uint32_t status = emx_ring_peek(r);
+        struct tpacket2_hdr *h;
+        unsigned slot, eth_bytes;
 
-        if (!(status & TP_STATUS_USER))
+        if (!status)
             break;
         if (status & TP_STATUS_LOSING)
-            count_drops(w);
+            w->stats->wire_lost += emx_ring_drops(r);
+        slot = emx_ring_take(r);
+        h = emx_ring_slot(r, slot);
         eth_bytes = (unsigned)h->tp_net - h->tp_mac;
         if (h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes) { /* longer than a slot: not whole */
             w->stats->wire_lost++;
-            give_slot_back(h);
+            emx_ring_give_back(r, slot);
         } else {
             f[n++] = (struct emx_rxframe){
-                .data = (const uint8_t *)h + h->tp_net, .len_bytes = h->tp_snaplen - eth_bytes, .cookie = w->next};
+                .data = (const uint8_t *)h + h->tp_net, .len_bytes = h->tp_snaplen - eth_bytes, .cookie = slot};
         }
-        if (++w->next == w->slot_count)
-            w->next = 0;
     }
     return n;
+}
+
+/* Both rings in turn, so that neither is neglected when the other is never empty. */
+static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    unsigned n;
+
+    if (w->backlog.count)
+        packet_tx_room(base);
+    if (!w->bulk)
+        return lend(w, f, max);
+    w->bulk_last = !w->bulk_last;
+    if (w->bulk_last) {
+        n = lend(w, f, max);
+        return n + emx_bulk_rx(w->bulk, f + n, max - n);
+    }
+    n = emx_bulk_rx(w->bulk, f, max);
+    return n + lend(w, f + n, max - n);
 }
 
 static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
@@ -494,12 +501,19 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
     struct packet_wire *w = (struct packet_wire *)base;
 
     for (unsigned i = 0; i < n; i++)
-        give_slot_back((void *)w->slot[f[i].cookie]);
+        if (f[i].cookie & EMX_BULK_COOKIE)
+            emx_bulk_return(w->bulk, f[i].cookie);
+        else
+            emx_ring_give_back(&w->ring, f[i].cookie);
 }
 
-static int packet_fd(struct emx_wire *base)
+static int packet_fd(struct emx_wire *base, unsigned i)
 {
-    return ((struct packet_wire *)base)->rx_fd;
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    if (i == 0)
+        return w->rx_fd;
+    return i == 1 && w->bulk ? emx_bulk_fd(w->bulk) : -1;
 }
 
 const struct emx_wire_ops emx_wire_packet = {

@@ -592,9 +592,9 @@ static void udp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
     (void)n;
 }
 
-static int udp_fd(struct emx_wire *base)
+static int udp_fd(struct emx_wire *base, unsigned i)
 {
-    return ((struct udp_wire *)base)->fd;
+    return i ? -1 : ((struct udp_wire *)base)->fd;
 }
 
 const struct emx_wire_ops emx_wire_udp = {

@@ -16,7 +16,8 @@
 #include "base/stats.h"
 
 #define EMX_WIRE_ADDR_BYTES 24 /* a wire's own form of a destination, prepared once per peer */
-#define EMX_WIRE_BATCH      32 /* frames in one tx or rx call */
+#define EMX_WIRE_BATCH      64 /* frames in one tx or rx call */
+#define EMX_WIRE_FDS        2  /* descriptors of a wire */
 
 struct emx_wire_addr {
     uint8_t b[EMX_WIRE_ADDR_BYTES];
@@ -29,6 +30,7 @@ struct emx_txframe {
     const void *body; /* NULL when body_bytes is 0 */
     uint16_t head_bytes;
     uint16_t body_bytes;
+    bool bulk; /* data of a large message: may travel together with its neighbours, and overtake other frames */
 };
 
 /* One received frame, lent: valid until rx_return(). data may start at any byte. */
@@ -36,6 +38,7 @@ struct emx_rxframe {
     const uint8_t *data; /* the ethmx frame header */
     uint32_t len_bytes;
     uint32_t cookie; /* the wire's own */
+    bool joined;     /* the first of many frames that came together: bulk frames arrive as they should */
 };
 
 struct emx_netif; /* wire/netif.h */
@@ -51,6 +54,7 @@ struct emx_wire_params {
 struct emx_wire_attr {
     unsigned frame_bytes; /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
     uint16_t udp_port;    /* udp: where peers reach it, host order */
+    uint16_t bulk_port;   /* packet: of superframes to it, host order; 0: it takes none */
     bool cheap_poll;      /* rx with nothing there costs no system call */
 };
 
@@ -81,8 +85,9 @@ struct emx_wire_ops {
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 
-    /* A descriptor that becomes readable when rx() has frames. -1: none, poll only. */
-    int (*fd)(struct emx_wire *w);
+    /* The i-th descriptor (below EMX_WIRE_FDS) of those that become readable when rx() has frames. -1: no more; none at
+     * all: poll only. */
+    int (*fd)(struct emx_wire *w, unsigned i);
 };
 
 /* Every wire of this build, best first; ends with NULL. */

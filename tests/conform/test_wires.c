@@ -23,6 +23,8 @@
 #define ID_B     0x9abcdef0u
 #define ID_OTHER 0x0badf00du
 
+#define MANY (5 * EMX_WIRE_BATCH) /* frames that fit any ring of the default size */
+
 /* Two ends of one wire; what each test works with. */
 struct pair {
     const struct emx_wire_ops *ops;
@@ -30,6 +32,8 @@ struct pair {
     struct end a, b;
     unsigned fds;
     bool shaped; /* eth0 of host a is made slow */
+    bool uncut;  /* eth0 of host a cuts no superframes: the kernel does */
+    bool bulk;   /* frames may go in superframes */
 };
 
 static unsigned open_fds(void)
@@ -51,9 +55,19 @@ static int setup(void **state)
     p->fds = open_fds();
     end_init(&p->a, p->host_a, p->ops, ID_A);
     end_init(&p->b, p->host_b, p->ops, ID_B);
+    p->a.bulk = p->b.bulk = p->bulk;
     end_open(&p->a);
     end_open(&p->b);
     return 0;
+}
+
+/* Whether eth0 of host a takes superframes, as cards do that cut them. */
+static void set_cutting(struct pair *p, bool on)
+{
+    p->uncut = !on;
+    host_enter(p->host_a);
+    assert_int_equal(system(on ? "ethtool -K eth0 tx-udp-segmentation on" : "ethtool -K eth0 tx-udp-segmentation off"),
+                     0);
 }
 
 /* Closing leaves nothing behind. */
@@ -66,6 +80,8 @@ static int teardown(void **state)
         host_enter(p->host_a);
         assert_int_equal(system("tc qdisc del dev eth0 root"), 0);
     }
+    if (p->uncut)
+        set_cutting(p, true);
     if (p->a.w)
         end_close(&p->a);
     if (p->b.w)
@@ -138,6 +154,7 @@ static void batch_goes_to_several(void **state)
     uint32_t number_b = 1000, number_c = 2000;
 
     end_init(&c, p->host_a, p->ops, ID_OTHER);
+    c.bulk = p->bulk;
     end_open(&c);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
         bool to_c = i % 5 < 2;
@@ -162,7 +179,7 @@ static struct emx_wire_addr other_way(const struct end *from, const struct end *
         emx_udp_addr(&a, ip, to->attr.udp_port);
     } else {
         emx_packet_addr(&a, netifs_find(&from->host->netifs, "eth1")->index,
-                        netifs_find(&to->host->netifs, "eth1")->mac);
+                        netifs_find(&to->host->netifs, "eth1")->mac, NULL);
     }
     return a;
 }
@@ -184,7 +201,7 @@ static void interfaces_are_used_together(void **state)
         tx[i] = f[i].tx;
     }
     p->ops->tx(p->a.w, tx, EMX_WIRE_BATCH);
-    while (seen != 0xffffffff) {
+    while (seen != UINT64_MAX >> (64 - EMX_WIRE_BATCH)) {
         n = end_wait(&p->b, rx, EMX_WIRE_BATCH);
         assert_true(n > 0);
         for (unsigned i = 0; i < n; i++)
@@ -217,14 +234,14 @@ static void lent_frames_stay(void **state)
     frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
     n = end_wait(&p->b, rx, EMX_WIRE_BATCH);
     assert_true(n > 0);
-    for (unsigned batch = 1; batch <= 10; batch++)
+    for (unsigned batch = 1; batch <= MANY / EMX_WIRE_BATCH; batch++)
         frames_send(&p->a, &p->b, 1 + batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
     for (unsigned i = 0; i < n; i++)
         assert_int_equal(frame_check(&rx[i], &l), 1 + i);
     /* In any order. */
     for (unsigned i = n; i > 0; i--)
         p->ops->rx_return(p->b.w, &rx[i - 1], 1);
-    frames_expect(&p->b, 1 + n, 11 * EMX_WIRE_BATCH - n);
+    frames_expect(&p->b, 1 + n, MANY + EMX_WIRE_BATCH - n);
 }
 
 /* rx() hands up no more than asked for, and the rest later. */
@@ -248,7 +265,7 @@ static void rx_keeps_the_rest(void **state)
 static void fd_tells(void **state)
 {
     struct pair *p = *state;
-    struct pollfd fd = {.fd = p->ops->fd(p->b.w), .events = POLLIN};
+    struct pollfd fd = {.fd = p->ops->fd(p->b.w, p->bulk), .events = POLLIN};
     unsigned len = 100;
 
     for (uint32_t number = 1; number <= 20; number++) {
@@ -319,7 +336,7 @@ static void too_long_for_receiver_is_whole_or_lost(void **state)
 /* Sends until one comes through. For after an interruption: links take a moment. */
 static void wait_for_passage(struct end *from, struct end *to)
 {
-    struct pollfd fd = {.fd = to->ops->fd(to->w), .events = POLLIN};
+    struct pollfd fd = {.fd = to->ops->fd(to->w, from->bulk), .events = POLLIN};
     unsigned len = 100, n, l;
     struct emx_rxframe rx;
 
@@ -403,7 +420,7 @@ static void overflow_is_counted(void **state)
     unsigned len[EMX_WIRE_BATCH], sent = 0, received = 0, n, l;
 
     end_close(&p->b);
-    p->b.cfg.p_ring = 65536;
+    p->b.cfg.p_ring = p->b.cfg.p_bulk_ring = 65536;
     end_open(&p->b);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = 200;
@@ -422,7 +439,7 @@ static void overflow_is_counted(void **state)
     frames_send(&p->a, &p->b, sent, EMX_WIRE_BATCH, len);
     frames_expect(&p->b, sent, EMX_WIRE_BATCH);
     assert_true(p->b.stats.wire_lost > 0);
-    assert_true(p->b.stats.wire_lost <= sent - received);
+    assert_true(p->bulk || p->b.stats.wire_lost <= sent - received);
 }
 
 /* ---- Of the packet wire ---- */
@@ -432,7 +449,7 @@ static void slow_interface_loses_nothing(void **state)
 {
     struct pair *p = *state;
     unsigned len[EMX_WIRE_BATCH], full = 0, received = 0, n, l;
-    struct pollfd fd = {.fd = p->ops->fd(p->b.w), .events = POLLIN};
+    struct pollfd fd = {.fd = p->ops->fd(p->b.w, 0), .events = POLLIN};
     struct emx_rxframe rx[EMX_WIRE_BATCH];
 
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
@@ -443,13 +460,13 @@ static void slow_interface_loses_nothing(void **state)
     host_enter(p->host_a);
     assert_int_equal(system("tc qdisc add dev eth0 root tbf rate 200mbit burst 12k limit 20k"), 0);
     p->shaped = true;
-    for (unsigned batch = 0; batch < 10; batch++) {
+    for (unsigned batch = 0; batch < MANY / EMX_WIRE_BATCH; batch++) {
         while (p->ops->tx_room(p->a.w) < EMX_WIRE_BATCH)
             full++;
         frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
     }
     /* What still waits goes although the sender now only receives. */
-    for (unsigned waited = 0; received < 10 * EMX_WIRE_BATCH; waited++) {
+    for (unsigned waited = 0; received < MANY; waited++) {
         assert_true(waited < WAIT_MS);
         assert_true(end_is_empty(&p->a));
         if (poll(&fd, 1, 1) <= 0)
@@ -583,6 +600,116 @@ static void least_ring_works(void **state)
     }
 }
 
+/* ---- Superframes of the packet wire ---- */
+
+static void equal_frames_are_joined(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH], most = p->a.attr.frame_bytes / 4 * 4;
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = i == EMX_WIRE_BATCH - 1 ? 777 : most;
+    frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 1, EMX_WIRE_BATCH);
+    assert_true(p->a.stats.superframes_sent > 0);
+    assert_true(p->a.stats.superframes_sent <= EMX_WIRE_BATCH * most / 60000 + 1);
+    assert_int_equal(p->a.stats.superframes_sent, p->b.stats.superframes_received);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
+/* An interface that cannot cut them: the kernel does, and nobody joins the parts again. */
+static void superframes_cut_on_the_way_arrive(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH];
+
+    set_cutting(p, false);
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = i < 24 ? p->a.attr.frame_bytes / 4 * 4 : 100;
+    for (unsigned batch = 0; batch < 20; batch++) {
+        frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        frames_expect(&p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
+    }
+    assert_true(p->a.stats.superframes_sent > 0);
+    assert_int_equal(p->b.stats.superframes_received, 0);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
+/* ETHMX_BULK_RING=0 at one end. */
+static void superframes_switched_off_go_singly(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH];
+
+    end_close(&p->a);
+    p->a.cfg.p_bulk_ring = 0;
+    end_open(&p->a);
+    assert_int_equal(p->a.attr.bulk_port, 0);
+    assert_int_equal(p->ops->fd(p->a.w, 1), -1);
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 1000;
+    frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 1, EMX_WIRE_BATCH);
+    assert_int_equal(p->a.stats.superframes_sent, 0);
+}
+
+/* A socket that sends to the port of end b's superframes. */
+static int stranger(const struct pair *p)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.attr.bulk_port)};
+    int fd;
+
+    host_enter(p->host_a);
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(inet_pton(AF_INET, p->host_a == p->host_b ? "127.0.0.1" : p->host_b->ip, &to.sin_addr), 1);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+/* Made by others, with frames for somebody else inside: each part comes, for the engine to judge. */
+static void foreign_superframes_are_taken_apart(void **state)
+{
+    static struct frame f;
+    static uint8_t all[20 * 100];
+    struct pair *p = *state;
+    struct end other = p->b;
+    int fd = stranger(p), part = 100;
+
+    other.id = ID_OTHER;
+    for (unsigned i = 0; i < 20; i++) {
+        frame_make(&f, &p->a, i % 3 == 1 ? &other : &p->b, 1 + i, i < 19 ? 100 : 77);
+        memcpy(all + i * 100, f.bytes, i < 19 ? 100 : 77);
+    }
+    assert_int_equal(setsockopt(fd, SOL_UDP, UDP_SEGMENT, &part, sizeof(part)), 0);
+    assert_true(send(fd, all, 19 * 100 + 77, 0) > 0);
+    close(fd);
+    frames_expect(&p->b, 1, 20);
+    assert_true(end_is_empty(&p->b));
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
+/* Nothing is answered, and nothing comes of them. */
+static void strange_packets_to_the_port_are_ignored(void **state)
+{
+    static const uint8_t junk[1000];
+    struct pair *p = *state;
+    struct sockaddr_in nobody = {.sin_family = AF_INET, .sin_port = htons(9)};
+    socklen_t len = sizeof(nobody);
+    int fd = stranger(p);
+
+    for (unsigned i = 0; i < 50; i++) /* an answer to one would be an error of the next */
+        assert_true(send(fd, junk, i * 20, 0) == (ssize_t)(i * 20));
+    assert_int_equal(getpeername(fd, (struct sockaddr *)&nobody, &len), 0);
+    nobody.sin_port = htons(9);
+    assert_int_equal(connect(fd, (struct sockaddr *)&nobody, sizeof(nobody)), 0);
+    send(fd, junk, 10, 0);
+    assert_int_equal(poll(&(struct pollfd){.fd = fd, .events = POLLERR}, 1, WAIT_MS), 1); /* such an answer is seen */
+    close(fd);
+    assert_true(end_is_empty(&p->b));
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
 /* ---- Of the udp wire ---- */
 
 static void ports_follow_configuration(void **state)
@@ -648,7 +775,7 @@ static void superframes_refused_go_singly(void **state)
 
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = 1000;
-    assert_int_equal(setsockopt(p->ops->fd(p->a.w), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
+    assert_int_equal(setsockopt(p->ops->fd(p->a.w, 0), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
     for (unsigned batch = 0; batch < 10; batch++) {
         frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
         frames_expect(&p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
@@ -790,7 +917,7 @@ static void wires_are_found_by_name(void **state)
 
 /* ---- The tables ---- */
 
-enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, EVERYWHERE = 15 };
+enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, EVERYWHERE = 15, BULK = 16 };
 
 static const struct {
     const char *name;
@@ -801,24 +928,29 @@ static const struct {
     {                                                                                                                  \
 #fn, fn, where                                                                                                 \
     }
-    CASE(every_size_arrives, EVERYWHERE),
-    CASE(batches_arrive_in_order, EVERYWHERE),
-    CASE(batch_goes_to_several, EVERYWHERE),
+    CASE(every_size_arrives, EVERYWHERE | BULK),
+    CASE(batches_arrive_in_order, EVERYWHERE | BULK),
+    CASE(batch_goes_to_several, EVERYWHERE | BULK),
     CASE(interfaces_are_used_together, HOSTS | PACKET | UDP),
-    CASE(both_directions, EVERYWHERE),
-    CASE(lent_frames_stay, EVERYWHERE),
-    CASE(rx_keeps_the_rest, EVERYWHERE),
-    CASE(fd_tells, EVERYWHERE),
+    CASE(both_directions, EVERYWHERE | BULK),
+    CASE(lent_frames_stay, EVERYWHERE | BULK),
+    CASE(rx_keeps_the_rest, EVERYWHERE | BULK),
+    CASE(fd_tells, EVERYWHERE | BULK),
     CASE(too_long_is_counted, EVERYWHERE),
     CASE(too_long_for_interface_is_counted, HOSTS | PACKET | UDP),
     CASE(too_long_for_receiver_is_whole_or_lost, EVERYWHERE),
-    CASE(interface_down_and_up, HOSTS | PACKET | UDP),
-    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP),
-    CASE(overflow_is_counted, EVERYWHERE),
-    CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET),
+    CASE(interface_down_and_up, HOSTS | PACKET | UDP | BULK),
+    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP | BULK),
+    CASE(overflow_is_counted, EVERYWHERE | BULK),
+    CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET | BULK),
     CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET),
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
     CASE(least_ring_works, HOSTS | INSIDE | PACKET),
+    CASE(equal_frames_are_joined, HOSTS | INSIDE | BULK),
+    CASE(superframes_cut_on_the_way_arrive, HOSTS | BULK),
+    CASE(superframes_switched_off_go_singly, HOSTS | INSIDE | BULK),
+    CASE(foreign_superframes_are_taken_apart, HOSTS | INSIDE | BULK),
+    CASE(strange_packets_to_the_port_are_ignored, HOSTS | INSIDE | BULK),
     CASE(odd_superframes_are_aligned, HOSTS | INSIDE | UDP),
     CASE(superframes_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
@@ -836,9 +968,9 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(ports_follow_configuration),
 };
 
-#define TESTS_MAX (4 * ARRAY_LEN(cases) + ARRAY_LEN(others))
+#define TESTS_MAX (6 * ARRAY_LEN(cases) + ARRAY_LEN(others))
 
-static struct pair pairs[4];
+static struct pair pairs[6];
 static struct CMUnitTest tests[TESTS_MAX];
 static char names[TESTS_MAX][96];
 
@@ -847,17 +979,28 @@ static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigne
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
         if (!(cases[i].where & wire) || !(cases[i].where & path))
             continue;
-        snprintf(names[count], sizeof(names[count]), "%s %s: %s", p->ops->name, path == HOSTS ? "veth" : "lo",
-                 cases[i].name);
+        snprintf(names[count], sizeof(names[count]), "%s %s%s: %s", p->ops->name, path == HOSTS ? "veth" : "lo",
+                 p->bulk ? " bulk" : "", cases[i].name);
         tests[count] = (struct CMUnitTest){names[count], cases[i].fn, setup, teardown, p};
         count++;
     }
     return count;
 }
 
+static struct pair *add_pair(const struct emx_wire_ops *ops, unsigned path)
+{
+    static unsigned count;
+    struct pair *p = &pairs[count++];
+
+    p->ops = ops;
+    p->host_a = &world_a;
+    p->host_b = path == HOSTS ? &world_b : &world_a;
+    return p;
+}
+
 int main(int argc, char **argv)
 {
-    unsigned count = 0, pair = 0;
+    unsigned count = 0;
 
     if (argc != 4) {
         fprintf(stderr, "usage: %s NAMESPACE_A NAMESPACE_B NAMESPACE_C (run_wires makes them)\n", argv[0]);
@@ -866,14 +1009,13 @@ int main(int argc, char **argv)
     world_init(argv + 1);
     for (unsigned i = 0; i < ARRAY_LEN(others); i++) /* routes first: an interface that goes down forgets them */
         tests[count++] = others[i];
-    for (unsigned w = 0; emx_wires[w]; w++)
-        for (unsigned path = HOSTS; path <= INSIDE; path++) {
-            struct pair *p = &pairs[pair++];
+    for (unsigned path = HOSTS; path <= INSIDE; path++) {
+        struct pair *bulk = add_pair(&emx_wire_packet, path);
 
-            p->ops = emx_wires[w];
-            p->host_a = &world_a;
-            p->host_b = path == HOSTS ? &world_b : &world_a;
-            count = add_cases(count, p, p->ops == &emx_wire_udp ? UDP : PACKET, path);
-        }
+        for (unsigned w = 0; emx_wires[w]; w++)
+            count = add_cases(count, add_pair(emx_wires[w], path), emx_wires[w] == &emx_wire_udp ? UDP : PACKET, path);
+        bulk->bulk = true;
+        count = add_cases(count, bulk, BULK, path);
+    }
     return _cmocka_run_group_tests("wires", tests, count, NULL, NULL);
 }

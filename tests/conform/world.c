@@ -125,6 +125,8 @@ int end_try_open(struct end *e, char *why, size_t why_len_bytes)
     ret = e->ops->open(&e->w, &params, why, why_len_bytes);
     if (!ret)
         e->ops->query(e->w, &e->attr);
+    if (!ret && e->bulk)
+        e->attr.frame_bytes -= 28; /* IPv4 and UDP headers */
     return ret;
 }
 
@@ -146,25 +148,30 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
     bool same = from->host == to->host;
+    struct emx_packet_bulk bulk = {.port = to->attr.bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
     struct emx_wire_addr a;
     struct in_addr ip;
 
+    assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : to->host->ip, &ip), 1);
+    assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : from->host->ip, &bulk.from), 1);
+    bulk.to = ip;
     if (from->ops == &emx_wire_udp) {
-        assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : to->host->ip, &ip), 1);
         emx_udp_addr(&a, ip, to->attr.udp_port);
     } else {
         emx_packet_addr(&a, same ? from->host->netifs.loopback_index : from->host->eth0_index,
-                        same ? no_mac : to->host->mac);
+                        same ? no_mac : to->host->mac, from->bulk ? &bulk : NULL);
     }
     return a;
 }
 
 unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max)
 {
-    struct pollfd p = {.fd = e->ops->fd(e->w), .events = POLLIN};
+    struct pollfd p[EMX_WIRE_FDS];
     unsigned n = e->ops->rx(e->w, f, max);
 
-    while (!n && poll(&p, 1, WAIT_MS) > 0)
+    for (unsigned i = 0; i < EMX_WIRE_FDS; i++)
+        p[i] = (struct pollfd){.fd = e->ops->fd(e->w, i), .events = POLLIN};
+    while (!n && poll(p, EMX_WIRE_FDS, WAIT_MS) > 0)
         n = e->ops->rx(e->w, f, max);
     return n;
 }
@@ -198,7 +205,8 @@ void frame_make(struct frame *f, const struct end *from, const struct end *to, u
                                  .head = f->bytes,
                                  .head_bytes = (uint16_t)head_bytes,
                                  .body = len_bytes > head_bytes ? f->bytes + head_bytes : NULL,
-                                 .body_bytes = (uint16_t)(len_bytes - head_bytes)};
+                                 .body_bytes = (uint16_t)(len_bytes - head_bytes),
+                                 .bulk = from->bulk};
 }
 
 void frames_send(struct end *from, const struct end *to, uint32_t first, unsigned n, const unsigned *len_bytes)

@@ -53,6 +53,7 @@ struct end {
     struct emx_stats stats;
     struct emx_wire_attr attr;
     uint32_t id;
+    bool bulk; /* what it sends may go in superframes; attr.frame_bytes is then the longest frame that does */
 };
 
 /* Prepares an end with the default configuration; cfg may be changed before end_open(). */

@@ -88,6 +88,7 @@ struct sim_frame {
     struct sim_frame *next; /* in the ring of the receiver */
     unsigned src, dst, wire;
     uint32_t len_bytes;
+    bool joined; /* came in a superframe */
     uint8_t *data;
 };
 

@@ -277,6 +277,8 @@ static void take_frame(struct sim_node *n, const struct sim_frame *f)
 
     memcpy(before, &n->stats, sizeof(before));
     drop = emx_engine_input(n->engine, f->wire, f->data, f->len_bytes, w->now_ns);
+    if (drop == EMX_ACCEPTED && f->joined)
+        emx_engine_joined(n->engine, f->data);
     reason = drop == EMX_ACCEPTED ? EMX_C_frames_received : drop;
     sim_hash(w, (uint64_t)n->index << 32 | reason);
     if (drop != EMX_ACCEPTED)
@@ -328,14 +330,22 @@ static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe
 {
     struct sim_world *w = n->world;
     size_t bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct sim_frame *frame;
     struct place to;
 
     check_sent(n, wire, f);
     if (sim_failed(w))
         return;
     memcpy(&to, f->to, sizeof(to));
-    sim_link_send(sim_world_link(w, n->index, to.node, wire),
-                  sim_frame_new(n->index, to.node, wire, f->head, f->head_bytes, f->body, f->body_bytes),
+    w->data_frames += ((const struct emx_frame *)f->head)->type == EMX_F_data;
+    w->bulk_frames += f->bulk;
+    if (f->bulk && bytes > w->bulk_bytes)
+        sim_fail(w, "n%u: a frame of %zu bytes for superframes, which take %u", n->index, bytes, w->bulk_bytes);
+    if (f->bulk && w->bulk == SIM_BULK_LOST)
+        return;
+    frame = sim_frame_new(n->index, to.node, wire, f->head, f->head_bytes, f->body, f->body_bytes);
+    frame->joined = f->bulk && w->bulk == SIM_BULK_JOINED;
+    sim_link_send(sim_world_link(w, n->index, to.node, wire), frame,
                   sim_port_pass(&n->out[wire], w->now_ns, sim_wire_bytes(bytes)));
 }
 
@@ -403,6 +413,7 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
 
         r[i].link = n->wires[i];
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
+        r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
     }

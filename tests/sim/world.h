@@ -29,6 +29,13 @@ struct sim_party {
     unsigned node;
 };
 
+/* What becomes of superframes. */
+enum sim_bulk {
+    SIM_BULK_JOINED, /* they come as they were sent */
+    SIM_BULK_CUT,    /* their frames come one by one */
+    SIM_BULK_LOST,
+};
+
 struct sim_world {
     uint64_t now_ns;
     uint64_t step; /* counts what happens within one instant, too */
@@ -40,7 +47,10 @@ struct sim_world {
     struct sim_node *nodes;
     struct sim_link *links; /* by (src, dst, wire) */
     uint32_t frame_bytes[EMX_ENGINE_LINKS];
-    uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
+    uint32_t bulk_bytes; /* longest frame of a superframe on any wire; 0: there are none */
+    enum sim_bulk bulk;
+    uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
+    uint64_t resolve_ns;               /* the answer to EMX_EVENT_ROUTES takes up to so long */
     uint32_t cookie;
     struct sim_party party[SIM_PARTIES_MAX];
     unsigned party_count;

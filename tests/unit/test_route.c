@@ -14,6 +14,8 @@
 #define LO   1 /* ifindex */
 #define BOTH (EMX_AW_PACKET | EMX_AW_UDP)
 
+#define THEIR_PORT 3131 /* of superframes */
+
 /* One interface of a host. name NULL ends the list; rank: its place among the chosen, -1: not chosen. */
 struct nic {
     const char *name;
@@ -34,12 +36,14 @@ struct scenario {
     const char *what;
     struct nic ours[5], theirs[5];
     struct line table[5];
-    const char *expect[5];           /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length */
+    const char *expect[5];           /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length;
+                                      * with superframes then " bulk 1472 10.0.0.2": longest frame, where to */
     const char *why;                 /* must be in the reason */
     unsigned our_wires, their_wires; /* 0: both */
     unsigned mtu;                    /* ETHMX_MTU */
     unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
     bool same_host, no_lo, if_named, other_ethertype;
+    bool our_bulk, their_bulk; /* superframes */
 };
 
 /* clang-format off */
@@ -231,6 +235,52 @@ static const struct scenario scenarios[] = {
         .if_named = true,
         .expect = {"packet eth2 mac0 1500"},
     }, {
+        .what = "superframes, where both ends take them",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_bulk = true,
+        .their_bulk = true,
+        .expect = {"packet eth0 mac0 1500 bulk 1472 10.0.0.2", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "superframes: no frame is longer than the peer's ring takes",
+        .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .their_ring = 2000,
+        .our_bulk = true,
+        .their_bulk = true,
+        .expect = {"packet eth0 mac0 2000 bulk 2000 10.0.0.2", "udp eth0 10.0.0.2 8972"},
+    }, {
+        .what = "superframes over loopback",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .same_host = true,
+        .our_bulk = true,
+        .their_bulk = true,
+        .expect = {"packet lo lo 9000 bulk 9000 127.0.0.1", "udp lo 127.0.0.1 9000"},
+    }, {
+        .what = "superframes: the peer takes none",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_bulk = true,
+        .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "superframes: we take none",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .their_bulk = true,
+        .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
+    }, {
+        .what = "superframes need IP addresses",
+        .ours = {{"eth0", "", 0, 9000, 0}},
+        .theirs = {{"eth0", "", 0, 9000, 0}},
+        .our_bulk = true,
+        .their_bulk = true,
+        .expect = {"packet eth0 mac0 9000"},
+    }, {
         .what = "an interface too small for a frame",
         .ours = {{"eth0", "10.0.0.1", 24, 270, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
@@ -285,6 +335,7 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
     a->wires = (uint16_t)(s->their_wires ? s->their_wires : BOTH);
     a->udp_port = 4242;
     a->packet_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000);
+    a->packet_port = s->their_bulk ? THEIR_PORT : 0;
     snprintf(a->host, sizeof(a->host), "there");
     for (int rank = 0; rank < (int)ARRAY_LEN(s->theirs); rank++) {
         for (unsigned i = 0; i < ARRAY_LEN(s->theirs); i++) {
@@ -341,32 +392,39 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
 /* Whether the route is what "wire interface where length" says. */
 static bool is_route(const struct emx_route *r, const char *expect, const struct emx_netifs *n, unsigned links)
 {
-    char wire[16], interface[16], where[32], name[40];
+    char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
+    struct emx_packet_bulk bulk = {.port = THEIR_PORT};
+    unsigned frame_bytes, bulk_bytes = 0, index = 0;
     struct emx_wire_addr to;
-    unsigned frame_bytes, index = 0;
     uint8_t mac[6] = {0};
 
-    if (sscanf(expect, "%15s %15s %31s %u", wire, interface, where, &frame_bytes) != 4)
+    if (sscanf(expect, "%15s %15s %31s %u bulk %u %31s", wire, interface, where, &frame_bytes, &bulk_bytes, their_ip) <
+        4)
         return false;
     for (unsigned i = 0; i < n->count; i++) {
-        if (!strcmp(n->nif[i].name, interface))
+        if (!strcmp(n->nif[i].name, interface)) {
             index = n->nif[i].index;
+            bulk.from = n->nif[i].ip;
+        }
     }
+    bulk.frame_bytes = (uint16_t)bulk_bytes;
+    bulk.to.s_addr = inet_addr(their_ip);
     snprintf(name, sizeof(name), "%s %s", wire, interface);
     if (!strcmp(wire, "packet")) {
         if (!strncmp(where, "mac", 3))
             mac_of((unsigned)atoi(where + 3), mac);
-        emx_packet_addr(&to, index, mac);
+        emx_packet_addr(&to, index, mac, bulk_bytes ? &bulk : NULL);
     } else {
         emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
     }
-    return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && !memcmp(&r->to, &to, sizeof(to)) &&
-           r->link == (!strcmp(wire, "udp") && links == 2);
+    return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && r->bulk_bytes == bulk_bytes &&
+           !memcmp(&r->to, &to, sizeof(to)) && r->link == (!strcmp(wire, "udp") && links == 2);
 }
 
 static void check_scenario(const struct scenario *s)
 {
-    struct emx_address self = {.id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here"};
+    struct emx_address self = {
+        .id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here", .packet_port = s->our_bulk ? 2121 : 0};
     struct emx_route r[EMX_ROUTES_MAX];
     struct emx_route_view v;
     struct emx_address peer;

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A system call per frame, and a walk through the kernel per frame at both ends, is what limits large messages. The
+ * kernel takes up to 64 KB at once if they look like a UDP packet that is to be cut (GSO); frames of an own EtherType
+ * it does not cut. So data frames leave as superframes: Ethernet, IPv4 and UDP headers, then frames back to back. The
+ * network card, or the kernel just above it, cuts them where the frames end.
+ *
+ * Receiving. A second packet socket for IPv4 with a ring of slots that hold a whole superframe. Its filter passes UDP
+ * packets to our port whose first frame is for our id. The kernel tells the length of the parts (PACKET_VNET_HDR); the
+ * parts are lent as frames, and the slot goes back when the last of them is returned.
+ *
+ *     A slot:  0 status, lengths | 76 Ethernet header, before it the kernel's word on the parts | 100 IPv4 and UDP
+ *              headers | 128 the first frame ...
+ *
+ * The kernel's own UDP stack sees these packets too. A UDP socket holds the port, so that nobody else gets it and no
+ * "port unreachable" goes back; its filter drops all. UDP_GRO on it lets network cards and drivers join what was cut on
+ * the way; without it the kernel would also cut joined packets again before dropping them.
+ *
+ * Sending. A third packet socket, with PACKET_VNET_HDR. It does not pass by the queueing discipline: the way around it
+ * takes no packet that the kernel has to cut.
+ */
+#define _GNU_SOURCE
+#include "wire/bulk.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/netif.h"
+#include "wire/ring.h"
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+#define SLOT_BYTES    65536
+#define SLOTS_MIN     8
+#define RESERVE_BYTES 10   /* so that the first frame begins at byte 128 */
+#define DST_ID_OFFSET 4    /* of the receiving endpoint's id in an ethmx frame */
+#define JOINED_BYTES  8192 /* a slot that holds several frames and so many bytes is well used */
+
+struct emx_bulk {
+    int rx_fd, tx_fd, udp_fd;
+    struct emx_stats *stats;
+    uint16_t port; /* host order */
+
+    struct emx_ring ring;
+    uint16_t *lent;            /* by slot: frames not yet returned, and 1 while it is being taken apart */
+    struct emx_superframe now; /* being taken apart */
+    unsigned now_slot;
+    bool now_open, now_first;
+
+    struct iovec iov[1 + 2 * EMX_WIRE_BATCH];
+    struct {
+        struct virtio_net_hdr vnet;
+        uint8_t head[EMX_SUPERFRAME_HEAD_BYTES];
+    } __attribute__((packed)) front;
+};
+
+/* ---- Opening ---- */
+
+/* The socket that holds the port: nothing gets into it. */
+static int open_udp(struct emx_bulk *b)
+{
+    struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    struct sock_fprog prog = {.len = 1, .filter = drop_all};
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    socklen_t len = sizeof(any);
+    int on = 1, least = 1;
+
+    b->udp_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (b->udp_fd < 0 || setsockopt(b->udp_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ||
+        setsockopt(b->udp_fd, SOL_UDP, UDP_GRO, &on, sizeof(on)) ||
+        setsockopt(b->udp_fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
+        bind(b->udp_fd, (const struct sockaddr *)&any, sizeof(any)) ||
+        getsockname(b->udp_fd, (struct sockaddr *)&any, &len))
+        return -1;
+    b->port = ntohs(any.sin_port);
+    return 0;
+}
+
+/* Passes IPv4 packets, whole and without options, of UDP to our port, whose first frame is for our id. */
+static int attach_filter(const struct emx_bulk *b, uint32_t endpoint_id)
+{
+    enum { IP = ETH_HLEN, UDP = IP + 20, FRAME = UDP + 8 };
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 9),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 7),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b->port, 0, 5),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 3, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FRAME + DST_ID_OFFSET),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap32(endpoint_id), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return setsockopt(b->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static int open_rx(struct emx_bulk *b, const struct emx_wire_params *params)
+{
+    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
+    int version = TPACKET_V2, on = 1, reserve = RESERVE_BYTES;
+
+    b->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (b->rx_fd < 0)
+        return -1;
+    setsockopt(b->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
+    if (attach_filter(b, params->endpoint_id) ||
+        setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+        setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
+        setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
+        emx_ring_open(&b->ring, b->rx_fd, params->cfg->p_bulk_ring, SLOT_BYTES, SLOTS_MIN))
+        return -1;
+    b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
+    return b->lent ? bind(b->rx_fd, (const struct sockaddr *)&all, sizeof(all)) : -1;
+}
+
+static int open_tx(struct emx_bulk *b, const struct emx_wire_params *params)
+{
+    int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
+
+    b->tx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (b->tx_fd < 0 || setsockopt(b->tx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)))
+        return -1;
+    if (setsockopt(b->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+        setsockopt(b->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    return 0;
+}
+
+/* Kernels before 6.2 know no such packets, neither sending nor receiving. So one is sent over loopback, to our port but
+ * to no endpoint. */
+static bool kernel_knows_superframes(struct emx_bulk *b, const struct emx_netifs *netifs)
+{
+    struct emx_superframe_way way = {
+        .from_ip = htonl(INADDR_LOOPBACK), .to_ip = htonl(INADDR_LOOPBACK), .from_port = b->port, .to_port = b->port};
+    static const uint8_t zeros[64];
+    struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
+                               {.head = zeros, .head_bytes = sizeof(zeros)}};
+
+    return !netifs->loopback_index || emx_bulk_send(b, netifs->loopback_index, &way, f, 2) != EINVAL;
+}
+
+struct emx_bulk *emx_bulk_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct emx_bulk *b;
+
+    if (!params->cfg->p_bulk_ring) {
+        snprintf(why, why_len_bytes, "superframes off (ETHMX_BULK_RING)");
+        return NULL;
+    }
+    b = calloc(1, sizeof(*b));
+    if (!b) {
+        snprintf(why, why_len_bytes, "superframes off: out of memory");
+        return NULL;
+    }
+    b->rx_fd = b->tx_fd = b->udp_fd = -1;
+    b->stats = params->stats;
+    if (open_udp(b) || open_rx(b, params) || open_tx(b, params)) {
+        snprintf(why, why_len_bytes, "superframes off: %s", strerror(errno));
+    } else if (!kernel_knows_superframes(b, params->netifs)) {
+        snprintf(why, why_len_bytes, "superframes off: they need Linux 6.2");
+    } else {
+        snprintf(why, why_len_bytes, "%u superframes (port %u)", b->ring.slot_count, b->port);
+        return b;
+    }
+    emx_bulk_close(b);
+    return NULL;
+}
+
+void emx_bulk_close(struct emx_bulk *b)
+{
+    if (!b)
+        return;
+    emx_ring_close(&b->ring);
+    if (b->rx_fd >= 0)
+        close(b->rx_fd);
+    if (b->tx_fd >= 0)
+        close(b->tx_fd);
+    if (b->udp_fd >= 0)
+        close(b->udp_fd);
+    free(b->lent);
+    free(b);
+}
+
+uint16_t emx_bulk_port(const struct emx_bulk *b)
+{
+    return b->port;
+}
+
+int emx_bulk_fd(const struct emx_bulk *b)
+{
+    return b->rx_fd;
+}
+
+/* ---- Sending ---- */
+
+static unsigned length_of(const struct emx_txframe *f)
+{
+    return (unsigned)f->head_bytes + f->body_bytes;
+}
+
+unsigned emx_bulk_joinable(const struct emx_txframe *f, unsigned n, unsigned limit_bytes)
+{
+    unsigned len = length_of(f), total = len, count = 1;
+
+    if (!f->bulk || len > limit_bytes)
+        return 0;
+    while (count < n && count < EMX_SUPERFRAME_PARTS && len % 4 == 0) { /* so that each frame lies aligned */
+        unsigned more = length_of(&f[count]);
+
+        if (!f[count].bulk || more > len || total + more > EMX_SUPERFRAME_MAX ||
+            memcmp(f[count].to, f->to, sizeof(*f->to)))
+            break;
+        total += more;
+        count++;
+        if (more < len)
+            break;
+    }
+    return count;
+}
+
+int emx_bulk_send(struct emx_bulk *b, unsigned ifindex, const struct emx_superframe_way *way,
+                  const struct emx_txframe *f, unsigned n)
+{
+    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
+    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = b->iov, .msg_iovlen = 1};
+    size_t len_bytes = 0;
+
+    b->iov[0] = (struct iovec){.iov_base = &b->front, .iov_len = sizeof(b->front)};
+    for (unsigned i = 0; i < n; i++) {
+        b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
+        if (f[i].body_bytes)
+            b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
+        len_bytes += length_of(&f[i]);
+    }
+    b->front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+                                            .gso_type = VIRTIO_NET_HDR_GSO_NONE,
+                                            .hdr_len = EMX_SUPERFRAME_HEAD_BYTES,
+                                            .csum_start = EMX_SUPERFRAME_HEAD_BYTES - sizeof(struct udphdr),
+                                            .csum_offset = offsetof(struct udphdr, check)};
+    if (n > 1) {
+        b->front.vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+        b->front.vnet.gso_size = (uint16_t)length_of(f);
+    }
+    emx_superframe_head(b->front.head, way, len_bytes);
+    return sendmsg(b->tx_fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+/* ---- Receiving ---- */
+
+static void put_slot(struct emx_bulk *b, unsigned slot)
+{
+    if (!--b->lent[slot])
+        emx_ring_give_back(&b->ring, slot);
+}
+
+/* Begins with the next packet. false: it has no frames. */
+static bool take_packet(struct emx_bulk *b)
+{
+    unsigned slot = emx_ring_take(&b->ring);
+    const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, slot);
+    const uint8_t *mac = (const uint8_t *)h + h->tp_mac, *ip = (const uint8_t *)h + h->tp_net;
+    struct virtio_net_hdr vnet;
+
+    memcpy(&vnet, mac - sizeof(vnet), sizeof(vnet));
+    if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE)
+        vnet.gso_size = 0;
+    if (ip - mac != ETH_HLEN || h->tp_snaplen < ETH_HLEN ||
+        !emx_superframe_open(&b->now, ip, h->tp_snaplen - ETH_HLEN, vnet.gso_size)) {
+        b->stats->wire_lost++;
+        emx_ring_give_back(&b->ring, slot);
+        return false;
+    }
+    b->stats->wire_lost += b->now.lost;
+    b->stats->superframes_received += b->now.parts > 1;
+    b->lent[slot] = 1;
+    b->now_slot = slot;
+    b->now_open = true;
+    b->now_first = b->now.parts > 1 && b->now.left_bytes >= JOINED_BYTES;
+    return true;
+}
+
+unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max)
+{
+    uint32_t status, len_bytes;
+    const uint8_t *data;
+    unsigned n = 0;
+
+    while (n < max) {
+        if (!b->now_open) {
+            if (!(status = emx_ring_peek(&b->ring)))
+                break;
+            if (status & TP_STATUS_LOSING)
+                b->stats->wire_lost += emx_ring_drops(&b->ring);
+            if (!take_packet(b))
+                continue;
+        }
+        while (n < max && (data = emx_superframe_next(&b->now, &len_bytes))) {
+            f[n++] = (struct emx_rxframe){
+                .data = data, .len_bytes = len_bytes, .cookie = EMX_BULK_COOKIE | b->now_slot, .joined = b->now_first};
+            b->now_first = false;
+            b->lent[b->now_slot]++;
+        }
+        if (!b->now.left_bytes) {
+            b->now_open = false;
+            put_slot(b, b->now_slot);
+        }
+    }
+    return n;
+}
+
+void emx_bulk_return(struct emx_bulk *b, uint32_t cookie)
+{
+    put_slot(b, cookie & ~EMX_BULK_COOKIE);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ring: slots into which the kernel puts the packets of a packet socket (TPACKET_V2), mapped here. Looking at the next
+ * slot is no system call.
+ */
+#ifndef EMX_WIRE_RING_H
+#define EMX_WIRE_RING_H
+
+#include <linux/if_packet.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct emx_ring {
+    int fd; /* the packet socket; the ring's user opens and closes it */
+    uint8_t *mem;
+    size_t bytes;
+    uint8_t **slot; /* address of each */
+    unsigned slot_count, next;
+};
+
+/* Asks the kernel for about ring_bytes of slots of at least slot_bytes, for fewer when memory is short, but not fewer
+ * than slots_min; and maps them. -1 and errno. The socket's options are set, it is not bound yet. */
+int emx_ring_open(struct emx_ring *r, int fd, size_t ring_bytes, unsigned slot_bytes, unsigned slots_min);
+/* Unmaps; also what was never opened (all 0). */
+void emx_ring_close(struct emx_ring *r);
+
+static inline struct tpacket2_hdr *emx_ring_slot(const struct emx_ring *r, unsigned i)
+{
+    return (struct tpacket2_hdr *)(void *)r->slot[i];
+}
+
+/* The next packet's status word, 0: there is none. */
+static inline uint32_t emx_ring_peek(const struct emx_ring *r)
+{
+    uint32_t status = __atomic_load_n(&emx_ring_slot(r, r->next)->tp_status, __ATOMIC_ACQUIRE);
+
+    return status & TP_STATUS_USER ? status : 0;
+}
+
+/* Takes the next packet: its slot's number. */
+static inline unsigned emx_ring_take(struct emx_ring *r)
+{
+    unsigned i = r->next;
+
+    r->next = i + 1 == r->slot_count ? 0 : i + 1;
+    return i;
+}
+
+static inline void emx_ring_give_back(struct emx_ring *r, unsigned i)
+{
+    __atomic_store_n(&emx_ring_slot(r, i)->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+}
+
+/* Packets that the kernel dropped since it was last asked. */
+unsigned emx_ring_drops(const struct emx_ring *r);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Superframes: they are used where they arrive joined, and hardly where they are cut or lost on the way.
+ */
+#include "scenario.h"
+
+#define BULK_BYTES    1472
+#define MESSAGE_BYTES 2000000
+#define MESSAGES      8
+
+static void begin(struct sim_case *c, enum sim_bulk bulk)
+{
+    struct sim_faults faults = {.delay_ns = 10000};
+
+    sim_case_begin(c, 2, 1);
+    c->world.bulk_bytes = BULK_BYTES;
+    c->world.bulk = bulk;
+    sim_world_rate(&c->world, 10000000000, 0, 0);
+    sim_world_faults(&c->world, &faults);
+    sim_world_start(&c->world);
+    sim_connect(c, &c->world.nodes[0], &c->world.nodes[1]);
+}
+
+/* Large messages, one after the other; each must come in time. */
+static void transfer(struct sim_case *c, uint64_t slack_ns)
+{
+    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
+
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, MESSAGE_BYTES, SIM_CONTIGUOUS);
+        sim_send(&c->program, a, b->party, 0, MESSAGE_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_node_pump(b);
+        sim_node_pump(a);
+        if (!sim_program_run(&c->program, sim_limit(&c->world, MESSAGE_BYTES, 10000000000, slack_ns)))
+            return;
+    }
+}
+
+/* The share of data frames that went in superframes. */
+static void expect_share(struct sim_world *w, unsigned least_percent, unsigned most_percent)
+{
+    uint64_t percent = w->data_frames ? 100 * w->bulk_frames / w->data_frames : 0;
+
+    if (percent < least_percent || percent > most_percent)
+        sim_fail(w, "%llu of %llu data frames went in superframes", (unsigned long long)w->bulk_frames,
+                 (unsigned long long)w->data_frames);
+    w->bulk_frames = w->data_frames = 0;
+}
+
+static void joined(struct sim_case *c)
+{
+    begin(c, SIM_BULK_JOINED);
+    transfer(c, 10 * SIM_MS);
+    expect_share(&c->world, 90, 100);
+    sim_case_end(c);
+}
+
+static void cut(struct sim_case *c)
+{
+    begin(c, SIM_BULK_CUT);
+    transfer(c, 10 * SIM_MS);
+    expect_share(&c->world, 0, 10);
+    sim_case_end(c);
+}
+
+static void lost(struct sim_case *c)
+{
+    begin(c, SIM_BULK_LOST);
+    transfer(c, SIM_S);
+    expect_share(&c->world, 0, 10);
+    sim_case_end(c);
+}
+
+/* The way they take breaks, and is there again. */
+static void lost_and_found(struct sim_case *c)
+{
+    begin(c, SIM_BULK_JOINED);
+    transfer(c, 10 * SIM_MS);
+    c->world.bulk = SIM_BULK_LOST;
+    for (unsigned i = 0; i < 20; i++)
+        transfer(c, 2 * SIM_S);
+    c->world.bulk_frames = c->world.data_frames = 0;
+    transfer(c, SIM_S);
+    expect_share(&c->world, 0, 10);
+    c->world.bulk = SIM_BULK_JOINED;
+    for (unsigned i = 0; i < 20; i++)
+        transfer(c, SIM_S);
+    c->world.bulk_frames = c->world.data_frames = 0;
+    transfer(c, 10 * SIM_MS);
+    expect_share(&c->world, 90, 100);
+    sim_case_end(c);
+}
+
+const struct sim_scenario sim_superframes[] = {
+    {"superframes-joined", "superframes come as they were sent", joined, 4, 0},
+    {"superframes-cut", "nobody joins what was cut on the way", cut, 4, 0},
+    {"superframes-lost", "the network loses superframes and nothing else", lost, 4, 0},
+    {"superframes-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
+    {0},
+};
