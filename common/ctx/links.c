@@ -153,13 +153,14 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
     }
 }
 
-unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_LINKS_FDS], bool *all_p)
+unsigned emx_links_fds(const struct emx_links *l, unsigned full, bool bulk, struct pollfd fd[EMX_LINKS_FDS],
+                       bool *all_p)
 {
     unsigned n = 0;
 
     *all_p = true;
     for (unsigned i = 0; i < l->count; i++) {
-        for (unsigned j = 0; j < EMX_WIRE_FDS; j++) {
+        for (unsigned j = 0; j < (bulk ? EMX_WIRE_FDS : 1); j++) {
             int one = l->link[i].ops->fd(l->link[i].wire, j);
 
             if (one >= 0)

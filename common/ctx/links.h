@@ -39,8 +39,9 @@ void emx_links_close(struct emx_links *l);
 /* Fills in what peers must know of the wires: wires, their ports, packet_bytes. */
 void emx_links_tell(const struct emx_links *l, struct emx_address *a);
 
-/* Fills fd with what becomes readable when frames come, also writable for links in the mask full. Returns how many;
- * *all_p: every link has one. */
-unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_LINKS_FDS], bool *all_p);
+/* Fills fd with what becomes readable when frames come, bulk frames included or not, also writable for links in the
+ * mask full. Returns how many; *all_p: every link has one. */
+unsigned emx_links_fds(const struct emx_links *l, unsigned full, bool bulk, struct pollfd fd[EMX_LINKS_FDS],
+                       bool *all_p);
 
 #endif

@@ -15,8 +15,8 @@ struct emx_wait {
 };
 
 /* Prepares to sleep for at most timeout_ns: shorter if a timer is due earlier, if a wire can only be polled, or if
- * another thread may do what this one waits for. */
-void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w);
+ * another thread may do what this one waits for. bulk: bulk frames wake, too. */
+void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, bool bulk, struct emx_wait *w);
 
 /* Sleeps. Returns true if a descriptor was ready. */
 bool emx_wait_sleep(struct emx_wait *w);

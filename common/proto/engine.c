@@ -405,6 +405,11 @@ enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_
     return why;
 }
 
+bool emx_engine_pulls(const struct emx_engine *e)
+{
+    return e->pulling_bytes;
+}
+
 void emx_engine_joined(struct emx_engine *e, const uint8_t *data)
 {
     const struct emx_frame *h = (const void *)data;

@@ -85,8 +85,8 @@ struct emx_wire_ops {
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 
-    /* The i-th descriptor (below EMX_WIRE_FDS) of those that become readable when rx() has frames. -1: no more; none at
-     * all: poll only. */
+    /* Descriptors that become readable when rx() has frames. 0: of all, or, when there is a descriptor 1, of all but
+     * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. */
     int (*fd)(struct emx_wire *w, unsigned i);
 };
 
