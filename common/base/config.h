@@ -42,6 +42,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Upper limit of the frame length on every interface; 0: the interface's MTU.") \
     X(SIZE, eager_max, "32k", 0, 1048576, "0 to 1m", \
       "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous).") \
+    X(UINT, eager_frames, "6", 1, 1024, "1 to 1024", \
+      "Most frames of an eager message where large ones travel in superframes (packet wire): pulling pays sooner there. eager_max holds as well.") \
     X(UINT, window, "128", 8, 1024, "8 to 1024", \
       "Frames a sender may have unacknowledged to one peer.") \
     X(UINT, pull_frames, "64", 1, 64, "1 to 64", \

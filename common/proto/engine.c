@@ -196,6 +196,16 @@ void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
 
 /* ---- Sending ---- */
 
+/* The longest message that goes eagerly to this peer. Each eager frame is sent by itself; a superframe carries many at
+ * the price of about six. */
+static uint64_t eager_limit(const struct emx_session *s)
+{
+    const struct emx_config *cfg = s->e->cfg;
+    uint64_t few = cfg->p_eager_frames * (s->frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_eager));
+
+    return s->bulk_bytes && few < cfg->p_eager_max ? few : cfg->p_eager_max;
+}
+
 static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
 {
     struct emx_eager_source m = {.data = &a->data,
@@ -224,7 +234,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
-    bool is_short = op->msg_bytes <= e->cfg->p_eager_max;
+    bool is_short = op->msg_bytes <= eager_limit(s);
 
     if (!emx_reltx_room(s))
         return false;
@@ -288,7 +298,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
     } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
-               a->data.len_bytes <= e->cfg->p_eager_max &&
+               a->data.len_bytes <= eager_limit(s) &&
                (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {
