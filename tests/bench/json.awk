@@ -3,7 +3,7 @@
 BEGIN {
     FS = "\t"
     unit["latency"] = "us"
-    unit["stream"] = "MB/s"
+    unit["stream"] = unit["stream_single"] = "MB/s"
     unit["rate"] = "messages/s"
     unit["receive"] = "ns"
     unit["unexpected"] = "ns"

@@ -57,10 +57,10 @@ function bandwidth_line(    a, b, r) {
 }
 
 function loss_line(wire,    a, b, r) {
-    a = get(1500, 1, "ethmx:" wire, "stream", 4194304)
-    b = get(1500, 0, "ethmx:" wire, "stream", 4194304)
+    a = get(1500, 1, "ethmx:" wire, "stream_single", 4194304)
+    b = get(1500, 0, "ethmx:" wire, "stream_single", 4194304)
     r = a && b ? a / b : 0
-    line("stream of 4 MiB, 1% of frames lost, " wire " wire, MTU 1500",
+    line("stream of 4 MiB, 1% of frames lost, " wire " wire, no offload",
          a == "" ? "" : sprintf("%.0f MB/s", a), b == "" ? "" : sprintf("%.0f MB/s without loss", b),
          sprintf("%.2f times: %s", r, verdict(r >= 1 / 3)), "at least a third of its own without loss")
 }
