@@ -7,20 +7,26 @@
 #include "ctx/ep.h"
 #include "ctx/pump.h"
 
-int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, const struct ethmx_data *data,
-                enum ethmx_send_mode mode, ethmx_done_fn done, void *arg)
+static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_op_args *a)
 {
-    const struct emx_op_args a = {.bits = bits, .data = *data, .mode = mode, .done = done, .arg = arg};
     emx_time now;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->clock);
-    rc = emx_engine_send(ep->engine, emx_peer_in(peer), &a, now);
+    rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
     emx_pump_flush(ep, now);
     emx_ep_leave(ep);
     return rc;
+}
+
+int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, const struct ethmx_data *data,
+                enum ethmx_send_mode mode, ethmx_done_fn done, void *arg)
+{
+    const struct emx_op_args a = {.bits = bits, .data = *data, .mode = mode, .done = done, .arg = arg};
+
+    return start_send(ep, peer, &a);
 }
 
 int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, const void *header, size_t header_bytes,
@@ -33,8 +39,6 @@ int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, con
                                   .am_header_bytes = header_bytes,
                                   .done = done,
                                   .arg = arg};
-    emx_time now;
-    int rc;
 
     if (id >= ETHMX_AM_HANDLERS || header_bytes > ETHMX_AM_HEADER_MAX) {
         emx_error_set(
@@ -43,13 +47,7 @@ int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, con
             id, header_bytes, ETHMX_AM_HANDLERS - 1, ETHMX_AM_HEADER_MAX);
         return ETHMX_ERR_PARAM;
     }
-    if (!emx_ep_enter(ep))
-        return ETHMX_ERR_CLOSED;
-    now = emx_clock_now(&ep->clock);
-    rc = emx_engine_send(ep->engine, emx_peer_in(peer), &a, now);
-    emx_pump_flush(ep, now);
-    emx_ep_leave(ep);
-    return rc;
+    return start_send(ep, peer, &a);
 }
 
 int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,

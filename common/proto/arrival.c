@@ -25,14 +25,9 @@ struct emx_arrival *emx_arrival_new(struct emx_engine *e, struct emx_session *s,
     return a;
 }
 
-static bool gone(const struct emx_session *s)
-{
-    return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
-}
-
 bool emx_arrival_lost(const struct emx_arrival *a)
 {
-    return a->session && (a->is_rts || !a->whole) && gone(a->session);
+    return a->session && (a->is_rts || !a->whole) && emx_session_over(a->session);
 }
 
 void emx_arrival_take(struct emx_engine *e, struct emx_arrival *a)
@@ -81,7 +76,7 @@ static int tell_sender(struct emx_engine *e, struct emx_arrival *a)
         a->local = NULL;
         return ETHMX_OK;
     }
-    if (!a->session || gone(a->session))
+    if (!a->session || emx_session_over(a->session))
         return ETHMX_OK;
     if (a->is_rts)
         return emx_rndv_refuse(a->session, a->sender_op);

@@ -207,7 +207,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     s = p->session;
     if (!s && !(s = emx_session_start(p, now)))
         return EMX_DROP_MEMORY;
-    if (s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED)
+    if (emx_session_over(s))
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
     take_terms(s, t);

@@ -74,18 +74,20 @@ void emx_credit_heard(struct emx_session *s, uint32_t limit)
         s->credit_limit = limit;
 }
 
-bool emx_credit_charge(struct emx_session *s, uint32_t cost)
+bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes)
 {
-    if (s->rx_charged - s->rx_released + cost > s->share)
-        return false;
+    return total_bytes <= s->share && s->rx_charged - s->rx_released + emx_eager_cost(total_bytes) <= s->share;
+}
+
+void emx_credit_charge(struct emx_session *s, uint32_t cost)
+{
     s->rx_charged += cost;
-    return true;
 }
 
 void emx_credit_release(struct emx_session *s, uint32_t cost)
 {
     s->rx_released += cost;
-    if (s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED) {
+    if (emx_session_over(s)) {
         s->share -= cost;
         s->e->stats->unexpected_promised -= cost;
         return;

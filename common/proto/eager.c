@@ -122,7 +122,7 @@ int emx_eager_matched(struct emx_session *s, uint32_t sender_op)
     struct emx_txbuf *b = emx_reltx_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_matched));
     struct emx_frame *h;
 
-    if (s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED) {
+    if (emx_session_over(s)) {
         if (b)
             emx_reltx_put(s->e, b);
         return ETHMX_OK;
@@ -219,7 +219,7 @@ static bool plausible(const struct emx_session *s, const struct emx_f_eager *f, 
         return false;
     if (am && f->bits >= ETHMX_AM_HANDLERS)
         return false;
-    return s->rx_charged - s->rx_released + emx_eager_cost(f->total_bytes) <= s->share && f->total_bytes <= s->share;
+    return emx_credit_covers(s, f->total_bytes);
 }
 
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -246,7 +246,7 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
             emx_credit_charge(s, cost);
         return why;
     }
-    s->rx_charged += cost;
+    emx_credit_charge(s, cost);
     if (f->flags & EMX_FF_SYNC)
         emx_eager_matched(s, f->op);
     into_receive(s, op, from, n, f->total_bytes);

@@ -394,7 +394,7 @@ static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t
         return emx_connect_hello(e, link, data, now);
     p = emx_peer_find(e, h->src_id);
     s = p ? p->session : NULL;
-    if (!s || s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED || s->state == EMX_S_ROUTES)
+    if (!s || emx_session_over(s) || s->state == EMX_S_ROUTES)
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
     if (h->ack != s->tx_acked)
@@ -637,7 +637,7 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 
 static bool session_drained(const struct emx_session *s)
 {
-    if (s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED)
+    if (emx_session_over(s))
         return true;
     return emx_list_empty(&s->unacked) && emx_list_empty(&s->control) && emx_list_empty(&s->backlog) &&
            emx_list_empty(&s->jobs);

@@ -328,6 +328,12 @@ static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
     return (struct emx_frame *)b->frame;
 }
 
+/* Dead or closed: nothing comes or goes any more. */
+static inline bool emx_session_over(const struct emx_session *s)
+{
+    return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
+}
+
 static inline bool emx_seq_before(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
@@ -389,9 +395,10 @@ static inline uint32_t emx_eager_cost(uint64_t total_bytes)
 }
 void emx_credit_open(struct emx_session *s);
 void emx_credit_close(struct emx_session *s);
-bool emx_credit_take(struct emx_session *s, uint32_t cost);   /* sender: true: send eagerly */
-void emx_credit_heard(struct emx_session *s, uint32_t limit); /* sender: told by a frame */
-bool emx_credit_charge(struct emx_session *s, uint32_t cost); /* receiver: false: the peer overdrew */
+bool emx_credit_take(struct emx_session *s, uint32_t cost);                /* sender: true: send eagerly */
+void emx_credit_heard(struct emx_session *s, uint32_t limit);              /* sender: told by a frame */
+bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes); /* receiver: false: the peer overdraws */
+void emx_credit_charge(struct emx_session *s, uint32_t cost);
 void emx_credit_release(struct emx_session *s, uint32_t cost);
 void emx_credit_starved(struct emx_session *s);
 uint32_t emx_credit_limit(const struct emx_session *s);
