@@ -10,9 +10,10 @@
  * 16  | host_id                            |
  * 20  |                                    |
  * 24  | ethertype       | udp_port         |
- * 28  | packet_bytes    | host_bytes| 0    |
- * 32  | packet_port     | 0               |
- * 36  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
+ * 28  | packet_bytes    | host_bytes| xdp_ifs |
+ * 32  | packet_port     | xdp_bytes       |
+ * 36  | xdp_ethertype   | 0               |
+ * 40  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
  *     | host name of host_bytes, no final 0
  *
  * The first four bytes stay what they are in every version, so that each version can name the other.
@@ -25,7 +26,7 @@
 
 #define MAGIC_0     'x'
 #define MAGIC_1     'M'
-#define FIXED_BYTES 36
+#define FIXED_BYTES 40
 #define IF_BYTES    14
 
 static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 <= ETHMX_ADDRESS_MAX, "address fits");
@@ -86,8 +87,10 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     p = put(p, a->udp_port, 2);
     p = put(p, a->packet_bytes, 2);
     p = put(p, host_bytes, 1);
-    p = put(p, 0, 1);
+    p = put(p, a->xdp_ifs, 1);
     p = put(p, a->packet_port, 2);
+    p = put(p, a->xdp_bytes, 2);
+    p = put(p, a->xdp_ethertype, 2);
     p = put(p, 0, 2);
     for (unsigned i = 0; i < if_count; i++)
         p = put_if(p, &a->ifs[i]);
@@ -134,8 +137,10 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     in.udp_port = (uint16_t)get(&p, 2);
     in.packet_bytes = (uint16_t)get(&p, 2);
     host_bytes = get(&p, 1);
-    p++;
+    in.xdp_ifs = (uint8_t)get(&p, 1);
     in.packet_port = (uint16_t)get(&p, 2);
+    in.xdp_bytes = (uint16_t)get(&p, 2);
+    in.xdp_ethertype = (uint16_t)get(&p, 2);
     p += 2;
     bad = "its length is wrong";
     if (want_bytes != len_bytes || in.if_count > EMX_ADDRESS_IFS || host_bytes >= EMX_ADDRESS_HOST ||

@@ -12,12 +12,12 @@
 
 #include "ethmx.h"
 
-#define EMX_ADDRESS_VERSION 2
+#define EMX_ADDRESS_VERSION 3
 #define EMX_ADDRESS_IFS     6 /* interfaces told to peers */
 #define EMX_ADDRESS_HOST    48
 
 /* Bits of emx_address.wires; the order is no preference. */
-enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2 };
+enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2, EMX_AW_SHM = 4, EMX_AW_XDP = 8 };
 
 struct emx_address_if {
     uint32_t ip; /* network order; 0: none */
@@ -35,6 +35,9 @@ struct emx_address {
     uint16_t udp_port;
     uint16_t packet_bytes; /* longest frame its packet ring can hold */
     uint16_t packet_port;  /* UDP port of superframes to its packet wire; 0: it takes none */
+    uint16_t xdp_ethertype;
+    uint16_t xdp_bytes; /* longest frame its xdp wire takes */
+    uint8_t xdp_ifs;    /* bit i: the xdp wire listens on ifs[i] */
     uint8_t if_count;
     struct emx_address_if ifs[EMX_ADDRESS_IFS];
     char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */

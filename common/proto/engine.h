@@ -63,6 +63,8 @@ struct emx_route {
     uint8_t link;
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame that may travel in a superframe, 0: none does */
+    bool reliable;       /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
+    bool reads;          /* the receiver of a large message may read it from the sender's memory */
     struct emx_wire_addr to;
     char name[24]; /* "packet eth0", for people */
 };
@@ -125,6 +127,20 @@ bool emx_engine_wants_output(const struct emx_engine *e, unsigned link);
 
 /* Peers that are or get connected over link. */
 unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link);
+
+/* A piece of a large message that is to be read from the sender's memory. */
+struct emx_read {
+    const struct emx_wire_addr *from;
+    uint64_t remote; /* address in the sender's process */
+    void *local;
+    size_t len_bytes;
+    struct emx_op *op; /* the engine's own */
+};
+
+/* Takes the next read over link; false: there is none. The pump does it with the wire's read() and tells its result at
+ * once: ETHMX_OK, or any other status and the message is pulled in frames instead. */
+bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *r);
+void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
 
 /* When emx_engine_expire() must be called; EMX_NEVER: nothing pending. */
 emx_time emx_engine_deadline(const struct emx_engine *e);

@@ -56,6 +56,10 @@ struct emx_wire_attr {
     uint16_t udp_port;    /* udp: where peers reach it, host order */
     uint16_t bulk_port;   /* packet: of superframes to it, host order; 0: it takes none */
     bool cheap_poll;      /* rx with nothing there costs no system call */
+    bool reliable;        /* frames of one sender arrive once, whole and in order, while both ends live */
+    bool reads;           /* read() works here; towards a given peer it may still fail */
+    uint16_t xdp_ethertype;
+    uint32_t xdp_ifindex; /* xdp: the interface it listens on */
 };
 
 struct emx_wire {
@@ -84,6 +88,11 @@ struct emx_wire_ops {
      * again to send what tx() took and the kernel did not yet. */
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
+
+    /* Copies len_bytes at remote in the memory of the process at from, to local, in one go. NULL, unless attr.reads.
+     * ETHMX_OK; anything else: nothing may be relied upon, and the peer cannot be read: the caller takes another way.
+     */
+    int (*read)(struct emx_wire *w, const struct emx_wire_addr *from, uint64_t remote, void *local, size_t len_bytes);
 
     /* Descriptors that become readable when rx() has frames. 0: of all, or, when there is a descriptor 1, of all but
      * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. */

@@ -18,6 +18,9 @@ static struct emx_address sample(struct emx_rng *rng)
         .udp_port = (uint16_t)emx_rng_next(rng),
         .packet_bytes = (uint16_t)emx_rng_next(rng),
         .packet_port = (uint16_t)emx_rng_next(rng),
+        .xdp_ethertype = (uint16_t)emx_rng_next(rng),
+        .xdp_bytes = (uint16_t)emx_rng_next(rng),
+        .xdp_ifs = (uint8_t)emx_rng_next(rng),
         .if_count = (uint8_t)emx_rng_below(rng, EMX_ADDRESS_IFS + 1),
     };
     unsigned host_bytes = (unsigned)emx_rng_below(rng, EMX_ADDRESS_HOST);
@@ -40,6 +43,7 @@ static bool same(const struct emx_address *a, const struct emx_address *b)
     CHECK(a->wires == b->wires && a->ethertype == b->ethertype);
     CHECK(a->udp_port == b->udp_port && a->packet_bytes == b->packet_bytes);
     CHECK(a->packet_port == b->packet_port);
+    CHECK(a->xdp_ethertype == b->xdp_ethertype && a->xdp_bytes == b->xdp_bytes && a->xdp_ifs == b->xdp_ifs);
     CHECK(a->if_count == b->if_count);
     for (unsigned i = 0; i < a->if_count; i++) {
         CHECK(a->ifs[i].ip == b->ifs[i].ip && a->ifs[i].prefix_bits == b->ifs[i].prefix_bits);
@@ -165,7 +169,7 @@ static void another_version_is_named(void **state)
     buf[2] = 77;
     assert_false(emx_address_decode(&b, buf, len, err, sizeof(err)));
     assert_non_null(strstr(err, "version 77"));
-    assert_non_null(strstr(err, "version 2"));
+    assert_non_null(strstr(err, "version 3"));
     /* Even when all behind the version differs. */
     assert_false(emx_address_decode(&b, buf, 4, err, sizeof(err)));
     assert_non_null(strstr(err, "version 77"));
@@ -191,18 +195,22 @@ static void the_encoding_is_fixed(void **state)
         .id = 0x04030201,
         .cookie = 0x14131211,
         .host_id = 0x2827262524232221,
-        .wires = EMX_AW_PACKET | EMX_AW_UDP,
+        .wires = EMX_AW_PACKET | EMX_AW_UDP | EMX_AW_SHM | EMX_AW_XDP,
         .ethertype = 0x88b5,
         .udp_port = 0x5152,
         .packet_bytes = 0x2328,
         .packet_port = 0x6162,
+        .xdp_ethertype = 0x88b6,
+        .xdp_bytes = 0x7172,
+        .xdp_ifs = 0x81,
         .if_count = 1,
         .host = "n1",
     };
     static const uint8_t want[] = {
-        'x',  'M',  2,    1,    52,   0,    3,    0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22,
-        0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51, 0x28, 0x23, 2,    0,    0x62, 0x61, 0,    0,
-        10,   0,    0,    1,    2,    3,    4,    5,    6,    7,    0xdc, 0x05, 24,   0,    'n',  '1',
+        'x',  'M',  3,    1,    56,   0,    15,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12,
+        0x13, 0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51,
+        0x28, 0x23, 2,    0x81, 0x62, 0x61, 0x72, 0x71, 0xb6, 0x88, 0,    0,    10,   0,
+        0,    1,    2,    3,    4,    5,    6,    7,    0xdc, 0x05, 24,   0,    'n',  '1',
     };
     uint8_t buf[ETHMX_ADDRESS_MAX];
 
