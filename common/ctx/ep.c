@@ -108,8 +108,10 @@ static void make_view(struct ethmx_ep *ep)
         .lookup = ask_kernel,
     };
     for (unsigned i = 0; i < ep->links.count; i++) {
-        v->link[i].kind = ep->links.link[i].kind;
-        v->link[i].frame_bytes = ep->links.link[i].attr.frame_bytes;
+        const struct emx_link *k = &ep->links.link[i];
+
+        v->link[i] = (struct emx_route_link){
+            .kind = k->kind, .frame_bytes = k->attr.frame_bytes, .reliable = k->attr.reliable, .reads = k->attr.reads};
     }
 }
 

@@ -5,24 +5,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "ctx/route.h"
 #include "ctx/text.h"
 
 #define WHY_BYTES 384
-
-/* The wires' bits in an address. */
-static const struct {
-    const char *name;
-    enum emx_address_wire kind;
-} kinds[] = {{"packet", EMX_AW_PACKET}, {"udp", EMX_AW_UDP}};
-
-static enum emx_address_wire kind_of(const struct emx_wire_ops *ops)
-{
-    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (!strcmp(kinds[i].name, ops->name))
-            return kinds[i].kind;
-    }
-    return 0;
-}
 
 static void known_wires(char *buf, size_t room_bytes)
 {
@@ -87,7 +73,7 @@ static bool open_one(struct emx_links *l, const struct emx_wire_ops *ops, const 
 {
     struct emx_link *k = &l->link[l->count];
 
-    *k = (struct emx_link){.ops = ops, .kind = kind_of(ops)};
+    *k = (struct emx_link){.ops = ops, .kind = emx_route_kind(ops->name)};
     why[0] = 0;
     *rc_p = ops->open(&k->wire, params, why, WHY_BYTES);
     if (*rc_p)
@@ -151,6 +137,23 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
         if (k->kind == EMX_AW_UDP)
             a->udp_port = k->attr.udp_port;
     }
+}
+
+void emx_links_sweep(const struct emx_links *l)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        if (l->link[i].ops->sweep)
+            l->link[i].ops->sweep(l->link[i].wire);
+    }
+}
+
+bool emx_links_arm(const struct emx_links *l)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        if (l->link[i].ops->arm && !l->link[i].ops->arm(l->link[i].wire))
+            return false;
+    }
+    return true;
 }
 
 unsigned emx_links_fds(const struct emx_links *l, unsigned full, bool bulk, struct pollfd fd[EMX_LINKS_FDS],

@@ -134,6 +134,8 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
         ep->sweep_ns = now + SWEEP_NS;
         every_wire = true;
     }
+    if (every_wire)
+        emx_links_sweep(&ep->links);
     total += input_dear(ep, !total, every_wire, &now);
     busy |= total != 0 || every_wire;
     if (now && now >= emx_engine_deadline(ep->engine) && timers_may_fire(ep, total)) {

@@ -28,6 +28,19 @@
 #define IP_UDP_HEADER_BYTES 28
 #define UDP_PAYLOAD_MAX     65507
 
+struct search;
+
+/* What there is to know of a wire here; the table is at the end. */
+struct kind {
+    enum emx_address_wire kind;
+    const char *name; /* as in ETHMX_WIRES */
+    unsigned (*limit)(const struct search *s,
+                      unsigned mtu_bytes);           /* longest frame over a path with this Ethernet payload */
+    const char *(*mismatch)(const struct search *s); /* why both cannot talk, whatever the way; NULL: they can */
+    void (*here)(struct search *s);                  /* adds the ways to a peer on the same host */
+    void (*there)(struct search *s);                 /* adds the ways to a peer on another host */
+};
+
 /* The routes of one wire, while they are collected. */
 struct way {
     unsigned score; /* lower is better */
@@ -38,6 +51,7 @@ struct search {
     const struct emx_route_view *v;
     const struct emx_address *peer;
     const struct emx_route_link *wire;
+    const struct kind *kind;
     uint8_t link;
     struct way way[EMX_ROUTES_MAX];
     unsigned count;
@@ -82,11 +96,7 @@ static bool is_ours(const struct emx_netifs *n, uint32_t ip)
 /* The longest frame over a path whose Ethernet payload is mtu_bytes. */
 static unsigned frame_limit(const struct search *s, unsigned mtu_bytes)
 {
-    if (s->wire->kind == EMX_AW_UDP)
-        mtu_bytes = mtu_bytes < IP_UDP_HEADER_BYTES ? 0 : least(mtu_bytes - IP_UDP_HEADER_BYTES, UDP_PAYLOAD_MAX);
-    else
-        mtu_bytes = least(mtu_bytes, s->peer->packet_bytes);
-    return least(least(mtu_bytes, s->wire->frame_bytes), EMX_FRAME_MAX);
+    return least(least(s->kind->limit(s, mtu_bytes), s->wire->frame_bytes), EMX_FRAME_MAX);
 }
 
 /* Keeps the ways sorted: by score, then longer frames first. */
@@ -109,12 +119,31 @@ static void add_way(struct search *s, const struct way *w)
     s->way[at] = *w;
 }
 
-static void start_way(const struct search *s, struct way *w, const char *wire, const char *interface,
-                      unsigned mtu_bytes, unsigned score)
+static void start_way(const struct search *s, struct way *w, const char *interface, unsigned mtu_bytes, unsigned score)
 {
     *w = (struct way){.score = score, .route = {.link = s->link}};
     w->route.frame_bytes = (uint16_t)frame_limit(s, mtu_bytes);
-    snprintf(w->route.name, sizeof(w->route.name), "%s %s", wire, interface);
+    w->route.reliable = s->wire->reliable;
+    w->route.reads = s->wire->reads;
+    snprintf(w->route.name, sizeof(w->route.name), "%s %s", s->kind->name, interface);
+}
+
+/* ---- packet and udp: one candidate each ---- */
+
+static unsigned packet_limit(const struct search *s, unsigned mtu_bytes)
+{
+    return least(mtu_bytes, s->peer->packet_bytes);
+}
+
+static unsigned udp_limit(const struct search *s, unsigned mtu_bytes)
+{
+    (void)s;
+    return mtu_bytes < IP_UDP_HEADER_BYTES ? 0 : least(mtu_bytes - IP_UDP_HEADER_BYTES, UDP_PAYLOAD_MAX);
+}
+
+static const char *packet_mismatch(const struct search *s)
+{
+    return s->peer->ethertype != s->v->self->ethertype ? "ETHMX_ETHERTYPE differs between the hosts" : NULL;
 }
 
 /* Superframes are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. ip: the
@@ -135,7 +164,7 @@ static void add_packet(struct search *s, const struct emx_netif *nif, const uint
     struct emx_packet_bulk bulk = {.from = nif->ip, .to.s_addr = ip, .port = s->peer->packet_port};
     struct way w;
 
-    start_way(s, &w, "packet", nif->name, mtu_bytes, score);
+    start_way(s, &w, nif->name, mtu_bytes, score);
     bulk.frame_bytes = w.route.bulk_bytes = (uint16_t)bulk_limit(s, nif, ip, mtu_bytes);
     emx_packet_addr(&w.route.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
     add_way(s, &w);
@@ -145,28 +174,39 @@ static void add_udp(struct search *s, const struct emx_netif *nif, uint32_t ip, 
 {
     struct way w;
 
-    start_way(s, &w, "udp", nif->name, mtu_bytes, score);
+    start_way(s, &w, nif->name, mtu_bytes, score);
     emx_udp_addr(&w.route.to, (struct in_addr){.s_addr = ip}, s->peer->udp_port);
     add_way(s, &w);
 }
 
 /* ---- The same host ---- */
 
-static void search_here(struct search *s)
+/* Our loopback interface, or NULL. */
+static const struct emx_netif *loopback(struct search *s)
+{
+    const struct emx_netif *lo = emx_netif_by_index(s->v->netifs, s->v->netifs->loopback_index);
+
+    if (lo && s->v->netifs->loopback_index)
+        return lo;
+    s->obstacle = "the loopback interface is down (ip link set lo up)";
+    return NULL;
+}
+
+static void packet_here(struct search *s)
 {
     static const uint8_t no_mac[6];
-    const struct emx_netif *lo = emx_netif_by_index(s->v->netifs, s->v->netifs->loopback_index);
-    unsigned mtu;
+    const struct emx_netif *lo = loopback(s);
 
-    if (!lo || !s->v->netifs->loopback_index) {
-        s->obstacle = "the loopback interface is down (ip link set lo up)";
-        return;
-    }
-    mtu = emx_route_mtu(lo, s->v->mtu_bytes);
-    if (s->wire->kind == EMX_AW_PACKET)
-        add_packet(s, lo, no_mac, htonl(INADDR_LOOPBACK), mtu, 0);
-    else
-        add_udp(s, lo, htonl(INADDR_LOOPBACK), mtu, 0);
+    if (lo)
+        add_packet(s, lo, no_mac, htonl(INADDR_LOOPBACK), emx_route_mtu(lo, s->v->mtu_bytes), 0);
+}
+
+static void udp_here(struct search *s)
+{
+    const struct emx_netif *lo = loopback(s);
+
+    if (lo)
+        add_udp(s, lo, htonl(INADDR_LOOPBACK), emx_route_mtu(lo, s->v->mtu_bytes), 0);
 }
 
 /* ---- Another host, interfaces with IP addresses ---- */
@@ -270,38 +310,65 @@ static void search_packet_bare(struct search *s)
     }
 }
 
-static void search_there(struct search *s)
+/* ---- Another host, all interfaces ---- */
+
+/* Tries each of the peer's IP addresses. */
+static void search_ips(struct search *s,
+                       void (*try)(struct search *s, const struct emx_address_if *theirs, unsigned rank))
 {
     s->obstacle = "it told no interface";
     for (unsigned i = 0; i < s->peer->if_count; i++) {
-        if (!s->peer->ifs[i].ip)
-            continue;
-        if (s->wire->kind == EMX_AW_PACKET)
-            search_packet_ip(s, &s->peer->ifs[i], i);
-        else
-            search_udp_ip(s, &s->peer->ifs[i], i);
+        if (s->peer->ifs[i].ip)
+            try(s, &s->peer->ifs[i], i);
     }
-    if (s->wire->kind == EMX_AW_PACKET)
-        search_packet_bare(s);
+}
+
+static void packet_there(struct search *s)
+{
+    search_ips(s, search_packet_ip);
+    search_packet_bare(s);
+}
+
+static void udp_there(struct search *s)
+{
+    search_ips(s, search_udp_ip);
 }
 
 /* ---- All wires ---- */
 
-static const char *wire_name(enum emx_address_wire kind)
+static const struct kind kinds[] = {
+    {EMX_AW_PACKET, "packet", packet_limit, packet_mismatch, packet_here, packet_there},
+    {EMX_AW_UDP, "udp", udp_limit, NULL, udp_here, udp_there},
+};
+
+enum emx_address_wire emx_route_kind(const char *name)
 {
-    return kind == EMX_AW_PACKET ? "packet" : "udp";
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (!strcmp(kinds[i].name, name))
+            return kinds[i].kind;
+    }
+    return 0;
+}
+
+static const struct kind *find_kind(enum emx_address_wire kind)
+{
+    const struct kind *k = kinds;
+
+    while (k->kind != kind)
+        k++;
+    return k;
 }
 
 static void search_wire(struct search *s)
 {
     if (!(s->peer->wires & s->wire->kind))
         s->obstacle = "not open there";
-    else if (s->wire->kind == EMX_AW_PACKET && s->peer->ethertype != s->v->self->ethertype)
-        s->obstacle = "ETHMX_ETHERTYPE differs between the hosts";
+    else if (s->kind->mismatch && s->kind->mismatch(s))
+        s->obstacle = s->kind->mismatch(s);
     else if (s->peer->host_id == s->v->self->host_id)
-        search_here(s);
+        s->kind->here(s);
     else
-        search_there(s);
+        s->kind->there(s);
 }
 
 static void describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_bits)
@@ -363,12 +430,13 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
     for (unsigned link = 0; link < v->link_count; link++) {
         struct search s = {.v = v, .peer = peer, .wire = &v->link[link], .link = (uint8_t)link};
 
+        s.kind = find_kind(s.wire->kind);
         search_wire(&s);
         for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++)
             r[n++] = s.way[i].route;
         if (!s.count) {
             emx_text_separate(&reasons, "; ");
-            emx_text_add(&reasons, "%s: %s", wire_name(s.wire->kind), s.obstacle);
+            emx_text_add(&reasons, "%s: %s", s.kind->name, s.obstacle);
         }
     }
     if (n)

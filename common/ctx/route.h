@@ -18,6 +18,7 @@
 struct emx_route_link {
     enum emx_address_wire kind;
     unsigned frame_bytes; /* the longest that the wire itself takes */
+    bool reliable, reads; /* as in struct emx_wire_attr */
 };
 
 /* What we have. */
@@ -36,6 +37,9 @@ struct emx_route_view {
  * is no route at all, a sentence that names both ends and a remedy. */
 unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_address *peer,
                          struct emx_route r[EMX_ROUTES_MAX], char *why, size_t why_len_bytes);
+
+/* The bit in an address of the wire with this name. There must be one: each wire has a row in route.c. */
+enum emx_address_wire emx_route_kind(const char *name);
 
 /* What an endpoint tells peers of an interface: the longest Ethernet payload, ETHMX_MTU considered. */
 unsigned emx_route_mtu(const struct emx_netif *nif, unsigned mtu_limit_bytes);

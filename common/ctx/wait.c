@@ -29,6 +29,8 @@ void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, bool bulk, struc
 
         timeout_ns = deadline > now ? least(timeout_ns, deadline - now) : 0;
     }
+    if (timeout_ns && !emx_links_arm(&ep->links))
+        timeout_ns = 0;
     w->timeout_ns = timeout_ns;
 }
 

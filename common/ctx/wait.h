@@ -15,7 +15,9 @@ struct emx_wait {
 };
 
 /* Prepares to sleep for at most timeout_ns: shorter if a timer is due earlier, if a wire can only be polled, or if
- * another thread may do what this one waits for. bulk: bulk frames wake, too. */
+ * another thread may do what this one waits for; not at all if a wire finds frames at the last moment. bulk: bulk
+ * frames wake, too. Under the lock. A poll by another thread between this and the sleep ends the readiness to be woken.
+ */
 void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, bool bulk, struct emx_wait *w);
 
 /* Sleeps. Returns true if a descriptor was ready. */

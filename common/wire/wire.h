@@ -95,8 +95,17 @@ struct emx_wire_ops {
     int (*read)(struct emx_wire *w, const struct emx_wire_addr *from, uint64_t remote, void *local, size_t len_bytes);
 
     /* Descriptors that become readable when rx() has frames. 0: of all, or, when there is a descriptor 1, of all but
-     * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. */
+     * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. With arm(): only after it. */
     int (*fd)(struct emx_wire *w, unsigned i);
+
+    /* For wires whose frames come without the kernel. The caller is about to sleep on fd(). true: there is nothing now,
+     * and whatever comes makes a descriptor readable, room for frames that had to wait included; the next rx() ends
+     * this. false: do not sleep, something is there. NULL: the descriptors become readable by themselves. */
+    bool (*arm)(struct emx_wire *w);
+
+    /* Looks after what needs system calls and can wait a little, such as new connections. The pump calls it every
+     * 50 us, and before it sleeps. NULL: there is nothing of the kind. */
+    void (*sweep)(struct emx_wire *w);
 };
 
 /* Every wire of this build, best first; ends with NULL. */

@@ -382,9 +382,9 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
     v->mtu_bytes = s->mtu;
     v->if_named = s->if_named;
     if (wires & EMX_AW_PACKET)
-        v->link[v->link_count++] = (struct emx_route_link){EMX_AW_PACKET, 9000};
+        v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_PACKET, .frame_bytes = 9000};
     if (wires & EMX_AW_UDP)
-        v->link[v->link_count++] = (struct emx_route_link){EMX_AW_UDP, 9000};
+        v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_UDP, .frame_bytes = 9000};
 }
 
 /* ---- Routes against expectations ---- */
@@ -486,10 +486,26 @@ static void never_more_than_there_is_room_for(void **state)
     assert_string_equal(why, "no ");
 }
 
+static void every_wire_has_its_own_bit(void **state)
+{
+    unsigned bits = 0;
+
+    (void)state;
+    for (unsigned i = 0; emx_wires[i]; i++) {
+        unsigned bit = emx_route_kind(emx_wires[i]->name);
+
+        assert_true(bit && !(bit & (bit - 1)) && !(bits & bit));
+        bits |= bit;
+    }
+    assert_true(bits);
+    assert_int_equal(emx_route_kind("pigeon"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routes_are_as_expected),
+        cmocka_unit_test(every_wire_has_its_own_bit),
         cmocka_unit_test(never_more_than_there_is_room_for),
     };
 
