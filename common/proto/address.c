@@ -27,6 +27,7 @@
 #define MAGIC_0     'x'
 #define MAGIC_1     'M'
 #define FIXED_BYTES 40
+#define ID_AT       8
 #define IF_BYTES    14
 
 static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 <= ETHMX_ADDRESS_MAX, "address fits");
@@ -96,6 +97,11 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
         p = put_if(p, &a->ifs[i]);
     memcpy(p, a->host, host_bytes);
     return len_bytes;
+}
+
+void emx_address_put_id(uint8_t *buf, uint32_t id)
+{
+    put(buf + ID_AT, id, 4);
 }
 
 /* The host name goes to terminals: nothing but visible characters. */

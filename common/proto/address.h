@@ -49,4 +49,7 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
 /* Reads and checks: version, lengths, counts, id. false and a sentence in err: not a usable address. */
 bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes, char *err, size_t err_len_bytes);
 
+/* Writes the endpoint number to its place in an encoded address of ETHMX_ADDRESS_MAX bytes. */
+void emx_address_put_id(uint8_t *buf, uint32_t id);
+
 #endif

@@ -56,12 +56,8 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
 
 static void unreachable(struct emx_session *s, const char *why, emx_time now)
 {
-    struct emx_address a;
-    char err[64];
-
-    emx_address_decode(&a, s->peer->addr, s->peer->addr_bytes, err, sizeof(err));
     emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE, "host %s cannot be reached from host %s: %s",
-                   a.host, s->e->self.host, why);
+                   emx_peer_address(s->peer)->host, s->e->self.host, why);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
 }
 

@@ -8,6 +8,8 @@
 
 /* ---- Memory: counted, and the caller's ---- */
 
+#define OUTER_BYTES 16 /* what malloc keeps for itself, about */
+
 struct chunk {
     size_t bytes;
     char data[] __attribute__((aligned(16)));
@@ -20,8 +22,8 @@ static void *counted_get(void *arg, size_t len_bytes)
 
     if (!c)
         return NULL;
-    c->bytes = len_bytes;
-    e->memory_bytes += len_bytes;
+    c->bytes = sizeof(*c) + len_bytes + OUTER_BYTES;
+    e->memory_bytes += c->bytes;
     return c->data;
 }
 
@@ -94,6 +96,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->seq_frame_bytes = longest_frame(&e->self);
     init_lists(e);
     init_pools(e);
+    emx_arena_init(&e->peer_memory, &e->alloc);
     emx_heap_init(&e->timers, &e->alloc);
     e->peer_mask = 15;
     e->peers = emx_alloc_get(&e->alloc, (e->peer_mask + 1) * sizeof(*e->peers));
@@ -147,8 +150,8 @@ static void free_peers(struct emx_engine *e)
             next = p->next_hash;
             if (p->session)
                 emx_session_free(p->session);
-            emx_alloc_put(&e->alloc, p);
         }
+    emx_arena_fini(&e->peer_memory);
 }
 
 void emx_engine_destroy(struct emx_engine *e)

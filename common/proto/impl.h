@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/list.h"
@@ -24,6 +25,7 @@
 #define EMX_EAGER_OVERHEAD 128  /* what an unexpected message costs beside its data */
 #define EMX_BLOCKS         16   /* blocks of one message under way */
 #define EMX_JOBS_MAX       4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
+#define EMX_HOSTS_LATELY   64   /* hosts that are remembered while peers are added */
 #define EMX_SEQ_FRAME_MAX  9216 /* longest sequenced frame; data frames may be longer */
 
 /* ---- Operations -------------------------------------------------------------------------------------------- */
@@ -177,6 +179,7 @@ struct emx_rtt {
 struct emx_session {
     struct emx_engine *e;
     struct emx_peer *peer;
+    struct emx_list routing;   /* in engine.want_routes */
     struct emx_list ready;     /* in engine.ready[link] while there may be something to send */
     struct emx_list welcoming; /* in engine.welcoming[link] while welcomes are due there */
     struct emx_connect *connect;
@@ -243,17 +246,18 @@ struct emx_session {
     uint32_t probe;                /* number of the current route's hellos */
 };
 
+/* A job has many peers that are never talked to, so all that only others need is in the session. */
 struct emx_peer {
     struct emx_peer *next_hash;
-    uint32_t id, cookie;
+    struct emx_peer *like; /* its address is packed against this one's; NULL: against our own */
     void *user;
     struct emx_engine *e;
     struct emx_session *session;
-    struct emx_list ops;   /* operations that fail when the peer does */
-    struct emx_list event; /* in engine.want_routes */
-    unsigned posted;       /* receives from it alone */
-    uint16_t addr_bytes;
-    uint8_t addr[];
+    struct emx_list ops; /* operations that fail when the peer does */
+    uint32_t id, cookie;
+    unsigned posted; /* receives from it alone */
+    uint16_t packed_bytes;
+    uint8_t packed[]; /* its address, see peer.c */
 };
 
 struct emx_event_node {
@@ -296,7 +300,9 @@ struct emx_engine {
 
     struct emx_peer **peers; /* hash by id */
     unsigned peer_mask, peer_count;
-    struct emx_peer *last_peer; /* of the last frame */
+    struct emx_arena peer_memory;
+    struct emx_peer *of_host[EMX_HOSTS_LATELY]; /* by host: whose address others of the host are packed against */
+    struct emx_peer *last_peer;                 /* of the last frame */
 
     struct emx_op_slot *slots;
     uint32_t slot_count, slot_free; /* index of a free one; 0: none (slot 0 is not used) */

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Peer: what is known of another endpoint, found by its incarnation number. A silent one costs this structure, its
- * encoded address and a pointer in the hash.
+ * Peer: what is known of another endpoint, found by its incarnation number.
+ *
+ * A rank of a large job knows all others and talks to few. A silent peer costs its structure, its address and a share
+ * of the hash: below 128 bytes. The address is what costs most, so it is kept as its difference from one that is much
+ * alike: that of an earlier peer on the same host, which differs in ports only; or our own, which differs by host name,
+ * host number and the last bytes of MAC and IP. The earlier peer is found in a small table by host; one that fell out
+ * of it only costs some bytes. It is never itself packed against another, so reading an address takes two steps at
+ * most.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "proto/impl.h"
+#include "proto/pack.h"
+
+#define PER_BUCKET 2 /* peers, on average, when the hash is full */
 
 struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id)
 {
@@ -28,7 +37,7 @@ static void grow(struct emx_engine *e)
     unsigned mask = e->peer_mask * 2 + 1;
     struct emx_peer **bigger, *p, *next;
 
-    if (e->peer_count <= e->peer_mask)
+    if (e->peer_count <= (e->peer_mask + 1) * PER_BUCKET)
         return;
     bigger = emx_alloc_get(&e->alloc, (mask + 1) * sizeof(*bigger));
     if (!bigger)
@@ -45,6 +54,55 @@ static void grow(struct emx_engine *e)
     e->peer_mask = mask;
 }
 
+/* The bytes against which the peer's address is packed: with its own id, which is kept elsewhere. */
+static size_t packed_against(const struct emx_peer *p, uint8_t *base)
+{
+    const struct emx_engine *e = p->e;
+    size_t base_bytes = e->self_addr_bytes;
+
+    memcpy(base, e->self_addr, e->self_addr_bytes);
+    if (p->like)
+        base_bytes = emx_unpack(e->self_addr, e->self_addr_bytes, p->like->packed, p->like->packed_bytes, base);
+    emx_address_put_id(base, p->id);
+    return base_bytes;
+}
+
+const struct emx_address *emx_peer_address(const struct emx_peer *peer)
+{
+    uint8_t base[ETHMX_ADDRESS_MAX], addr[ETHMX_ADDRESS_MAX];
+    size_t base_bytes = packed_against(peer, base);
+    size_t len_bytes = emx_unpack(base, base_bytes, peer->packed, peer->packed_bytes, addr);
+    char err[64];
+
+    emx_address_decode(&peer->e->decoded, addr, len_bytes, err, sizeof(err));
+    return &peer->e->decoded;
+}
+
+/* A peer with its address; NULL: out of memory. */
+static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
+{
+    struct emx_peer **of_host = &e->of_host[emx_mix64(a->host_id) % EMX_HOSTS_LATELY];
+    struct emx_peer like = {.e = e, .id = a->id, .like = *of_host}, *p;
+    uint8_t base[ETHMX_ADDRESS_MAX], packed[EMX_PACK_MAX(ETHMX_ADDRESS_MAX)];
+    size_t base_bytes, packed_bytes;
+
+    if (like.like && emx_peer_address(like.like)->host_id != a->host_id)
+        like.like = NULL;
+    base_bytes = packed_against(&like, base);
+    packed_bytes = emx_pack(base, base_bytes, addr, len_bytes, packed);
+    p = emx_arena_get(&e->peer_memory, sizeof(*p) + packed_bytes);
+    if (!p)
+        return NULL;
+    *p = like;
+    p->cookie = a->cookie;
+    emx_list_init(&p->ops);
+    p->packed_bytes = (uint16_t)packed_bytes;
+    memcpy(p->packed, packed, packed_bytes);
+    if (!p->like)
+        *of_host = p;
+    return p;
+}
+
 int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
                     size_t err_len_bytes)
 {
@@ -58,19 +116,11 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
         return ETHMX_OK;
     }
     grow(e);
-    p = emx_alloc_get(&e->alloc, sizeof(*p) + len_bytes);
+    p = new_peer(e, &a, addr, len_bytes);
     if (!p) {
         snprintf(err, err_len_bytes, "out of memory");
         return ETHMX_ERR_NO_MEMORY;
     }
-    memset(p, 0, sizeof(*p));
-    p->id = a.id;
-    p->cookie = a.cookie;
-    p->e = e;
-    emx_list_init(&p->ops);
-    emx_list_init(&p->event);
-    p->addr_bytes = (uint16_t)len_bytes;
-    memcpy(p->addr, addr, len_bytes);
     bucket = &e->peers[emx_mix64(p->id) & e->peer_mask];
     p->next_hash = *bucket;
     *bucket = p;
@@ -78,14 +128,6 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
     e->stats->peers_known++;
     *peer_p = p;
     return ETHMX_OK;
-}
-
-const struct emx_address *emx_peer_address(const struct emx_peer *peer)
-{
-    char err[64];
-
-    emx_address_decode(&peer->e->decoded, peer->addr, peer->addr_bytes, err, sizeof(err));
-    return &peer->e->decoded;
 }
 
 void *emx_peer_user(const struct emx_peer *peer)
@@ -120,7 +162,7 @@ static size_t list_length(const struct emx_list *head)
 static size_t memory_bytes(const struct emx_peer *p)
 {
     const struct emx_session *s = p->session;
-    size_t bytes = sizeof(*p) + p->addr_bytes;
+    size_t bytes = sizeof(*p) + p->packed_bytes;
 
     if (!s)
         return bytes;
@@ -210,7 +252,8 @@ bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p)
     struct emx_event_node *n;
 
     if (l) {
-        *ev_p = (struct emx_event){.type = EMX_EVENT_ROUTES, .peer = emx_list_entry(l, struct emx_peer, event)};
+        *ev_p =
+            (struct emx_event){.type = EMX_EVENT_ROUTES, .peer = emx_list_entry(l, struct emx_session, routing)->peer};
         return true;
     }
     if (!(l = emx_list_pop(&e->events)))

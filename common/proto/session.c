@@ -21,6 +21,7 @@ static void init(struct emx_session *s, struct emx_peer *p, emx_time now)
     s->state = EMX_S_ROUTES;
     s->peer_window = 8; /* until told */
     s->heard_ns = now;
+    emx_list_init(&s->routing);
     emx_list_init(&s->ready);
     emx_list_init(&s->welcoming);
     emx_list_init(&s->unacked);
@@ -56,7 +57,7 @@ struct emx_session *emx_session_start(struct emx_peer *p, emx_time now)
     init(s, p, now);
     e->timer_reserve++;
     p->session = s;
-    emx_list_append(&e->want_routes, &p->event);
+    emx_list_append(&e->want_routes, &s->routing);
     return s;
 }
 
@@ -95,7 +96,7 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
     if (s->state == EMX_S_CONNECTED)
         e->stats->peers_connected--;
     if (s->state == EMX_S_ROUTES)
-        emx_list_del(&s->peer->event);
+        emx_list_del(&s->routing);
     emx_peer_fail(s->peer, status);
     stop_arriving(s);
     strip(s);
@@ -148,16 +149,14 @@ static void arm_next(struct emx_session *s)
 static void die(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
-    struct emx_address a;
-    char err[64];
 
-    emx_address_decode(&a, s->peer->addr, s->peer->addr_bytes, err, sizeof(err));
     emx_count(e, peers_dead);
     emx_event_post(
         e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
         "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
         "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
-        a.host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000), s->connect->route[s->connect->current].name);
+        emx_peer_address(s->peer)->host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
+        s->connect->route[s->connect->current].name);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }
 
