@@ -51,6 +51,24 @@ static void output(struct ethmx_ep *ep, unsigned i, emx_time now)
     }
 }
 
+/* Reads one piece of a large message. Frames go out before, for the copy takes time, and after, for it may have been
+ * the last piece. */
+static void read_piece(struct ethmx_ep *ep, unsigned i)
+{
+    struct emx_link *k = &ep->links.link[i];
+    struct emx_read r;
+    emx_time now;
+    int status;
+
+    if (!emx_engine_read(ep->engine, i, &r))
+        return;
+    status = k->ops->read(k->wire, r.from, r.remote, r.local, r.len_bytes);
+    now = emx_clock_now(&ep->clock);
+    emx_engine_read_done(ep->engine, &r, status, now);
+    if (emx_engine_wants_output(ep->engine, i))
+        output(ep, i, now);
+}
+
 void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
 {
     if (emx_engine_has_news(ep->engine))
@@ -58,7 +76,19 @@ void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
     for (unsigned i = 0; i < ep->links.count; i++) {
         if (emx_engine_wants_output(ep->engine, i))
             output(ep, i, now);
+        if (emx_engine_wants_read(ep->engine, i))
+            read_piece(ep, i);
     }
+}
+
+/* Whether large messages are being read: each round does a piece. */
+static bool reading(const struct ethmx_ep *ep)
+{
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        if (emx_engine_wants_read(ep->engine, i))
+            return true;
+    }
+    return false;
 }
 
 static unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
@@ -126,7 +156,7 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
 {
     emx_time now = 0; /* not read */
     unsigned total = input_cheap(ep, &now);
-    bool busy = total || ep->full;
+    bool busy = total || ep->full || reading(ep);
 
     if (busy || every_wire || clock_is_due(ep))
         round_time(ep, &now);
@@ -149,5 +179,5 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
 
 emx_time emx_pump_deadline(const struct ethmx_ep *ep)
 {
-    return emx_engine_deadline(ep->engine);
+    return reading(ep) ? 0 : emx_engine_deadline(ep->engine);
 }

@@ -135,6 +135,20 @@ static const char *check_posted(const struct emx_engine *e)
     return n == e->stats->posted_now ? NULL : "posted receives: count is wrong";
 }
 
+static const char *check_reads(const struct emx_engine *e, unsigned link)
+{
+    emx_list_each(l, &e->reads[link])
+    {
+        const struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+
+        if (!r->reading || r->active || !r->fin || r->op->rndv != r || r->op->where != EMX_OP_PULLING)
+            return "reads: a message that is not being read";
+        if (r->read_bytes >= r->want_bytes || !r->op->peer->session->reads || r->op->peer->session->link != link)
+            return "reads: a message that can't be read";
+    }
+    return NULL;
+}
+
 const char *emx_engine_check(const struct emx_engine *e)
 {
     uint64_t promised = 0;
@@ -144,6 +158,8 @@ const char *emx_engine_check(const struct emx_engine *e)
         wrong = check_unexpected(e, promised);
     if (!wrong)
         wrong = check_posted(e);
+    for (unsigned i = 0; !wrong && i < EMX_ENGINE_LINKS; i++)
+        wrong = check_reads(e, i);
     if (!wrong && e->timers.count > e->timer_reserve)
         wrong = "timers: more than reserved";
     return wrong;

@@ -46,6 +46,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->to = c->route[i].to;
     s->frame_bytes = c->route[i].frame_bytes;
     s->bulk_bytes = c->route[i].bulk_bytes;
+    s->reads = c->route[i].reads;
     emx_rndv_bulk_init(s);
     s->state = EMX_S_CONNECTING;
     s->e->link_peers[s->link]++;
@@ -218,6 +219,8 @@ static void connected(struct emx_session *s)
 {
     s->state = EMX_S_CONNECTED;
     s->asked_ns = 0;
+    s->lapsed = false;
+    s->spoke_ns = s->heard_ns;
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
     /* What waited can go; and the peer learns that this side is up. */

@@ -64,6 +64,7 @@ static void init_lists(struct emx_engine *e)
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
+        emx_list_init(&e->reads[i]);
         emx_list_init(&e->ready[i]);
         emx_list_init(&e->welcoming[i]);
     }
@@ -178,6 +179,13 @@ void emx_engine_destroy(struct emx_engine *e)
     e->outer->put(e->outer->arg, e);
 }
 
+uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
+{
+    if (!e->stage)
+        e->stage = emx_alloc_get(&e->alloc, (size_t)EMX_WIRE_BATCH * EMX_FRAME_MAX);
+    return e->stage ? e->stage + i * (size_t)EMX_FRAME_MAX : NULL;
+}
+
 /* ---- Frame heads ---- */
 
 void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h, enum emx_frame_type type,
@@ -200,11 +208,15 @@ void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
 /* ---- Sending ---- */
 
 /* The longest message that goes eagerly to this peer. Each eager frame is sent by itself; a superframe carries many at
- * the price of about six. */
-static uint64_t eager_limit(const struct emx_session *s)
+ * the price of about six, and what can be read is copied once instead of twice. */
+static uint64_t eager_limit(const struct emx_session *s, const struct ethmx_data *data)
 {
     const struct emx_config *cfg = s->e->cfg;
-    uint64_t few = cfg->p_eager_frames * (s->frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_eager));
+    uint64_t few;
+
+    if (s->reads && cfg->p_read_min <= cfg->p_eager_max && emx_data_contiguous(data))
+        return cfg->p_read_min - 1;
+    few = cfg->p_eager_frames * (s->frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_eager));
 
     return s->bulk_bytes && few < cfg->p_eager_max ? few : cfg->p_eager_max;
 }
@@ -237,7 +249,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
-    bool is_short = op->msg_bytes <= eager_limit(s);
+    bool is_short = op->msg_bytes <= eager_limit(s, &op->data);
 
     if (!emx_reltx_room(s))
         return false;
@@ -301,7 +313,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
     } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
-               a->data.len_bytes <= eager_limit(s) &&
+               a->data.len_bytes <= eager_limit(s, &a->data) &&
                (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {
@@ -541,8 +553,11 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         bool more = true;
 
         fill(s);
-        while (n < max && (more = output_one(s, &f[n], n, now)))
+        while (n < max && (more = output_one(s, &f[n], n, now))) {
+            if (s->reads)
+                emx_read_spoke(s, now);
             n++;
+        }
         emx_list_del(&s->ready);
         if (more)
             emx_list_append(&e->ready[link], &s->ready); /* the others first */

@@ -7,6 +7,7 @@
  *     frames received  -> emx_engine_input() each
  *     deadline reached -> emx_engine_expire()
  *     then, per link   -> emx_engine_output() until it has nothing, or the wire has no room
+ *     and              -> emx_engine_read() and _read_done(), some at a time while emx_engine_wants_read()
  *     then             -> emx_engine_event(), emx_engine_completed(), emx_engine_am() until empty
  * Contract: with output drained on all links, emx_engine_deadline() > now or EMX_NEVER.
  *
@@ -137,8 +138,12 @@ struct emx_read {
     struct emx_op *op; /* the engine's own */
 };
 
-/* Takes the next read over link; false: there is none. The pump does it with the wire's read() and tells its result at
- * once: ETHMX_OK, or any other status and the message is pulled in frames instead. */
+/* Whether there is something to read over link: cheap. The deadline does not tell of it. */
+bool emx_engine_wants_read(const struct emx_engine *e, unsigned link);
+
+/* The next read over link; false: there is none. The pump does it with the wire's read() and tells its result before it
+ * calls any other engine function: ETHMX_OK, or any other status and the message is pulled in frames instead. now is
+ * read after the data were. */
 bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *r);
 void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
 
@@ -150,6 +155,7 @@ enum emx_event_type {
     EMX_EVENT_ROUTES,     /* answer with emx_engine_routes() */
     EMX_EVENT_CONNECTED,  /* text: the route's name */
     EMX_EVENT_ROUTE_LOST, /* text: a route that did not reach and why; the next is tried */
+    EMX_EVENT_NOTE,       /* text: something is slower than it could be, and why */
     EMX_EVENT_FAILED,     /* status, text: unreachable, dead; all its requests complete with status */
     EMX_EVENT_CLOSED,     /* said goodbye with nothing open: no error */
 };

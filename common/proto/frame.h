@@ -99,6 +99,7 @@ static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 #define EMX_FF_SYNC    1u /* tell when matched */
 #define EMX_FF_AM      2u /* an active message: bits is the handler's number */
 #define EMX_FF_STARVED 4u /* rts: sent so for want of credit only */
+#define EMX_FF_READ    8u /* rts: the data's address in the sender's process (64 bits) is the end of the frame */
 
 struct EMX_LAYOUT emx_f_eager {
     uint64_t bits;
@@ -118,7 +119,8 @@ static_assert(sizeof(struct emx_f_more) == 8, "more");
 
 struct EMX_LAYOUT emx_f_rts {
     uint64_t bits;
-    uint64_t total_bytes; /* of the data to pull, without an active message's header, which follows the rts */
+    uint64_t total_bytes; /* of the data to pull, without an active message's header, which follows the rts, and
+                             before the address if there is one */
     uint32_t op;          /* the sender's operation */
     uint16_t am_header_bytes;
     uint16_t flags;

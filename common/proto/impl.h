@@ -53,7 +53,7 @@ struct emx_block {
 
 /* The receiving side of a rendezvous. */
 struct emx_rndv {
-    struct emx_list wait;   /* in engine.pull_wait while it may ask for more */
+    struct emx_list wait;   /* in engine.pull_wait while it may ask for more, or in engine.reads */
     struct emx_list due;    /* in session.pulls while a pull frame is to be sent */
     struct emx_timer timer; /* nothing has arrived for too long */
     struct emx_op *op;
@@ -64,7 +64,11 @@ struct emx_rndv {
     uint64_t chunks;     /* of want_bytes */
     uint64_t next_chunk; /* first that was never asked for */
     uint64_t got_chunks;
-    emx_time last_ns; /* when something last arrived */
+    emx_time last_ns;      /* when something last arrived */
+    bool reading;          /* from the sender's memory, without blocks */
+    uint64_t remote;       /* where the message begins there */
+    uint64_t read_bytes;   /* so far */
+    struct emx_txbuf *fin; /* made beforehand, or NULL */
     unsigned active;
     struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
 };
@@ -105,6 +109,7 @@ struct emx_arrival {
     uint32_t cost;        /* credit that it holds */
     uint64_t total_bytes; /* data, without header */
     uint64_t got_bytes;   /* eager: header and data that have arrived */
+    uint64_t remote;      /* rts: where the data lie in the sender's memory; 0: not told */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes;
     bool is_rts, is_am, sync, whole, in_match;
@@ -190,6 +195,8 @@ struct emx_session {
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
     uint16_t peer_window;
+    bool reads;  /* large messages are read from the sender's memory */
+    bool lapsed; /* silent for so long that the peer may have given this side up */
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
     uint32_t tx_next, tx_acked;
@@ -240,6 +247,7 @@ struct emx_session {
     /* life */
     struct emx_timer timer;
     emx_time heard_ns;
+    emx_time spoke_ns;             /* with reads: when a frame last went out */
     emx_time asked_ns;             /* first frame since then that wants an answer; 0: none */
     unsigned awaits;               /* sends that wait for the peer's program */
     struct emx_welcome welcome[2]; /* small, full */
@@ -315,6 +323,7 @@ struct emx_engine {
 
     uint64_t pulling_bytes; /* asked for, not arrived */
     struct emx_list pull_wait;
+    struct emx_list reads[EMX_ENGINE_LINKS]; /* emx_rndv.wait of messages that are read */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
     struct emx_list taken;      /* arrivals in the program's hands */
@@ -442,9 +451,18 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* hands out the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);
-void emx_rndv_drop(struct emx_engine *e, struct emx_op *op); /* gives up a pull */
-void emx_rndv_bulk_init(struct emx_session *s);              /* a new route */
+void emx_rndv_drop(struct emx_engine *e, struct emx_op *op);    /* gives up a pull */
+void emx_rndv_bulk_init(struct emx_session *s);                 /* a new route */
+void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all is there */
+/* Begins to pull what follows the first got_bytes. */
+void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);
 void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op /* NULL: all */);
+
+/* read.c: large messages read from the sender's memory */
+uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op); /* to tell in the rts; 0: none */
+bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now); /* false: pull it */
+void emx_read_spoke(struct emx_session *s, emx_time now);                                      /* a frame went out */
+void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
 void emx_self_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op);
@@ -473,6 +491,7 @@ void emx_arrival_am(struct emx_engine *e, struct emx_arrival *a);     /* ready f
 int emx_arrival_release(struct emx_engine *e, struct emx_arrival *a); /* unread; NO_MEMORY: still there */
 
 /* engine.c */
+uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i); /* EMX_FRAME_MAX bytes for scattered data; NULL: memory */
 void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h, enum emx_frame_type type,
                      size_t body_bytes);                           /* all but seq, ack, credit, check */
 void emx_engine_stamp(struct emx_session *s, struct emx_frame *h); /* ack and credit */

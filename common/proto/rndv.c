@@ -46,7 +46,8 @@ static uint16_t chunk_limit(const struct emx_session *s)
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
 {
     struct emx_engine *e = s->e;
-    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes;
+    uint64_t address = emx_read_address(s, op);
+    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + (address ? sizeof(address) : 0);
     struct emx_txbuf *b;
     struct emx_frame *h;
     struct emx_f_rts *t;
@@ -61,10 +62,13 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
                             .total_bytes = op->msg_bytes,
                             .op = op->id,
                             .am_header_bytes = op->am_header_bytes,
-                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0),
+                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0) |
+                                     (address ? EMX_FF_READ : 0),
                             .chunk_bytes = op->chunk_bytes};
     if (op->am_header_bytes)
         memcpy(t + 1, op->am_header, op->am_header_bytes);
+    if (address)
+        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, &address, sizeof(address));
     op->where = EMX_OP_ANNOUNCED;
     emx_op_await(op);
     emx_reltx_push(s, b);
@@ -199,21 +203,13 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     return EMX_ACCEPTED;
 }
 
-/* Where the i-th frame of a batch gathers scattered data; NULL: no memory. */
-static uint8_t *stage(struct emx_engine *e, unsigned i)
-{
-    if (!e->stage)
-        e->stage = emx_alloc_get(&e->alloc, (size_t)EMX_WIRE_BATCH * EMX_FRAME_MAX);
-    return e->stage ? e->stage + i * (size_t)EMX_FRAME_MAX : NULL;
-}
-
 /* Where n bytes at offset of the message lie, gathered if need be. */
 static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
 {
     const void *piece = emx_data_piece(&op->data, offset, n);
     uint8_t *gathered;
 
-    if (piece || !(gathered = stage(e, i)))
+    if (piece || !(gathered = emx_engine_stage(e, i)))
         return piece;
     emx_data_read(&op->data, offset, gathered, n);
     return gathered;
@@ -285,6 +281,8 @@ static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
     emx_list_del(&r->due);
     emx_heap_clear(&e->timers, &r->timer);
     e->timer_reserve--;
+    if (r->fin)
+        emx_reltx_put(e, r->fin);
     emx_pool_put(&e->rndvs, r);
 }
 
@@ -309,16 +307,31 @@ static bool reserve(struct emx_engine *e)
            !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
 }
 
-static void start(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint64_t total_bytes,
-                  uint16_t chunk_bytes, emx_time now)
+void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now)
+{
+    r->next_chunk = r->got_chunks = got_bytes / r->chunk_bytes;
+    r->last_ns = now;
+    emx_list_append(&e->pull_wait, &r->wait);
+    emx_rndv_more(e, now);
+}
+
+/* What an rts says of a message. */
+struct announced {
+    uint32_t sender_op;
+    uint16_t chunk_bytes;
+    uint64_t total_bytes;
+    uint64_t remote; /* 0: can't be read */
+};
+
+static void start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
 {
     struct emx_engine *e = s->e;
     struct emx_rndv *r;
 
-    op->msg_bytes = total_bytes;
-    if (!total_bytes || !op->data.len_bytes) {
-        emx_rndv_refuse(s, sender_op);
-        emx_op_received(e, op, total_bytes);
+    op->msg_bytes = m->total_bytes;
+    if (!m->total_bytes || !op->data.len_bytes) {
+        emx_rndv_refuse(s, m->sender_op);
+        emx_op_received(e, op, m->total_bytes);
         return;
     }
     r = new_rndv(e);
@@ -327,20 +340,36 @@ static void start(struct emx_session *s, struct emx_op *op, uint32_t sender_op, 
     op->where = EMX_OP_PULLING;
     op->rndv = r;
     r->op = op;
-    r->sender_op = sender_op;
-    r->chunk_bytes = chunk_bytes;
-    r->want_bytes = total_bytes < op->data.len_bytes ? total_bytes : op->data.len_bytes;
-    r->chunks = chunk_count(r->want_bytes, chunk_bytes);
-    r->last_ns = now;
-    emx_list_append(&e->pull_wait, &r->wait);
-    emx_rndv_more(e, now);
+    r->sender_op = m->sender_op;
+    r->chunk_bytes = m->chunk_bytes;
+    r->want_bytes = m->total_bytes < op->data.len_bytes ? m->total_bytes : op->data.len_bytes;
+    r->chunks = chunk_count(r->want_bytes, m->chunk_bytes);
+    if (emx_read_start(s, r, m->remote, now))
+        r->fin = make_fin(s, r->sender_op, r->want_bytes);
+    else
+        emx_rndv_pull_rest(e, r, 0, now);
+}
+
+static size_t address_bytes(const struct emx_f_rts *f)
+{
+    return f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
+}
+
+static uint64_t remote_address(const struct emx_f_rts *f)
+{
+    uint64_t address = 0;
+
+    memcpy(&address, (const uint8_t *)(f + 1) + f->am_header_bytes, address_bytes(f));
+    return address;
 }
 
 static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
 {
     bool am = f->flags & EMX_FF_AM;
 
-    if (f->am_header_bytes != body_bytes - sizeof(*f) || f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+    if (f->am_header_bytes + address_bytes(f) != body_bytes - sizeof(*f))
+        return false;
+    if (f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
         return false;
     if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
         return false;
@@ -360,6 +389,7 @@ static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts 
     a->total_bytes = f->total_bytes;
     a->am_header_bytes = f->am_header_bytes;
     a->chunk_bytes = f->chunk_bytes;
+    a->remote = remote_address(f);
     a->match.bits = f->bits;
     if (f->am_header_bytes)
         memcpy(a->buf, f + 1, f->am_header_bytes);
@@ -375,6 +405,7 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_rts *f = (const void *)(h + 1);
     struct emx_engine *e = s->e;
+    struct announced m;
     struct emx_op *op;
 
     if (!plausible(f, h->body_bytes))
@@ -389,16 +420,19 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     if (!op)
         return into_arrival(s, f);
     emx_count(e, match_posted);
-    start(s, op, f->op, f->total_bytes, f->chunk_bytes, now);
+    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f)};
+    start(s, op, &m, now);
     return EMX_ACCEPTED;
 }
 
 int emx_rndv_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op, emx_time now)
 {
+    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote};
+
     if (!reserve(e))
         return ETHMX_ERR_NO_MEMORY;
     op->peer = a->match.peer;
-    start(a->session, op, a->sender_op, a->total_bytes, a->chunk_bytes, now);
+    start(a->session, op, &m, now);
     emx_arrival_free(e, a);
     return ETHMX_OK;
 }
@@ -591,12 +625,13 @@ static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_bloc
         emx_list_append(&s->e->pull_wait, &r->wait);
 }
 
-static void finish(struct emx_session *s, struct emx_op *op)
+void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     struct emx_rndv *r = op->rndv;
 
-    emx_reltx_control(s, make_fin(s, r->sender_op, r->want_bytes));
+    emx_reltx_control(s, r->fin ? r->fin : make_fin(s, r->sender_op, r->want_bytes));
+    r->fin = NULL;
     op->rndv = NULL;
     free_rndv(e, r);
     emx_op_received(e, op, op->msg_bytes);
@@ -636,11 +671,13 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     r->got_chunks++;
     r->last_ns = now;
     r->backoff = 0;
+    if (f->round == b->round)
+        emx_read_trust(s, b->asked_ns, now);
     find_gaps(r, b, f->round, bit);
     if (!b->missing)
         end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
-        finish(s, op);
+        emx_rndv_finish(s, op);
     if (!emx_list_empty(&e->pull_wait))
         emx_rndv_more(e, now);
     return EMX_ACCEPTED;

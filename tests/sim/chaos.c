@@ -33,6 +33,7 @@ static void draw_config(struct emx_config *cfg, struct emx_rng *r)
     cfg->p_rto_min = percent(r, 70) ? 2 * SIM_MS : 100000 + below(r, 20 * SIM_MS);
     cfg->p_rto_max = 100 * SIM_MS + below(r, 400 * SIM_MS);
     cfg->p_checksum = below(r, 3);
+    cfg->p_read_min = 1u << below(r, 18);
 }
 
 static void draw_frame_bytes(struct sim_world *w, struct emx_rng *r)
@@ -141,6 +142,8 @@ static void chaos(struct sim_case *c)
     struct emx_rng r;
     uint64_t rate_bps = begin(c, &r);
 
+    c->world.reads = percent(&r, 20);
+    c->world.read_fail_ppm = percent(&r, 50) ? 50000 : 0;
     sim_world_start(&c->world);
     play(c, &r, rate_bps, 60 * SIM_S);
 }

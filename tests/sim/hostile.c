@@ -188,6 +188,18 @@ static enum sim_verdict forge(void *arg, const struct sim_look *look, uint64_t *
     return SIM_PASS;
 }
 
+/* Who believes a forged address reads what lies there, or nothing. */
+static int mad_read(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r)
+{
+    uint64_t begin = (uintptr_t)mad_memory;
+
+    (void)arg, (void)n, (void)from;
+    if (r->remote < begin || r->len_bytes > sizeof(mad_memory) || r->remote - begin > sizeof(mad_memory) - r->len_bytes)
+        return ETHMX_ERR_UNREACHABLE;
+    memmove(r->local, (const void *)(uintptr_t)r->remote, r->len_bytes);
+    return ETHMX_OK;
+}
+
 static void mad_am(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id)
 {
     (void)arg, (void)am, (void)id;
@@ -204,6 +216,8 @@ static void forged(struct sim_case *c)
     w->cfg.p_checksum = EMX_CHECKSUM_FULL;
     w->cfg.p_peer_timeout = 2 * SIM_S;
     w->cfg.p_unexpected_max = 200000;
+    w->reads = c->seed & 4;
+    w->read = mad_read;
     sim_world_start(w);
     for (unsigned i = 0; i < w->node_count; i++)
         w->nodes[i].program = &ops;

@@ -20,6 +20,8 @@ static void memfail(struct sim_case *c)
     n = &w->nodes[c->seed % 2];
     n->fail_first = 1 + c->seed / 6 % FAIL_MAX;
     n->fail_end = n->fail_first + in_a_row[c->seed / 2 % 3];
+    w->reads = c->seed / 6 / FAIL_MAX == 2;
+    w->cfg.p_read_min = 1000;
     sim_world_start(w);
     if (!n->engine) { /* it said so, and left nothing behind */
         sim_case_end(c);

@@ -399,6 +399,61 @@ static bool output(struct sim_node *n)
     return all;
 }
 
+/* ---- Pump: reads ---- */
+
+static void read_one(struct sim_node *n, const struct emx_read *r)
+{
+    struct sim_world *w = n->world;
+    int status = ETHMX_ERR_UNREACHABLE;
+    struct place from;
+
+    memcpy(&from, r->from, sizeof(from));
+    if (from.node >= w->node_count || !w->reads)
+        sim_fail(w, "n%u: reads where no route said so", n->index);
+    else if (w->read && w->nodes[from.node].engine && !emx_rng_chance(&w->rng, w->read_fail_ppm))
+        status = w->read(w->read_arg, n, &w->nodes[from.node], r);
+    sim_trace(w, "n%u reads %zu bytes from n%u: %d", n->index, r->len_bytes, from.node, status);
+    sim_hash(w, (uint64_t)from.node << 48 ^ (uint64_t)status << 32 ^ r->len_bytes);
+    n->read_until_ns = w->now_ns + (w->read_bps ? (uint64_t)r->len_bytes * 8 * SIM_S / w->read_bps : 0);
+    emx_engine_read_done(n->engine, r, status, w->now_ns);
+}
+
+static bool read_wire(struct sim_node *n, unsigned wire)
+{
+    struct emx_read r;
+    bool wants = emx_engine_wants_read(n->engine, wire);
+
+    if (sim_failed(n->world) || n->read_until_ns > n->world->now_ns)
+        return false;
+    if (!emx_engine_read(n->engine, wire, &r)) {
+        if (wants)
+            sim_fail(n->world, "n%u: the engine wanted to read, and then did not", n->index);
+        return false;
+    }
+    if (!wants)
+        sim_fail(n->world, "n%u: the engine reads without having said so", n->index);
+    read_one(n, &r);
+    return true;
+}
+
+/* Returns whether anything was read. */
+static bool take_reads(struct sim_node *n)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < n->world->wire_count; i++)
+        any |= read_wire(n, i);
+    return any;
+}
+
+static bool wants_reads(const struct sim_node *n)
+{
+    for (unsigned i = 0; i < n->world->wire_count; i++)
+        if (emx_engine_wants_read(n->engine, i))
+            return true;
+    return false;
+}
+
 /* ---- Pump: routes, completions, active messages ---- */
 
 static void tell_routes(struct sim_node *n, struct emx_peer *peer)
@@ -414,6 +469,7 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         r[i].link = n->wires[i];
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
         r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
+        r[i].reads = w->reads;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
     }
@@ -451,7 +507,7 @@ static void resolve(struct sim_node *n, struct emx_peer *peer)
 
 static void hear(struct sim_node *n, const struct emx_event *ev)
 {
-    static const char *const name[] = {"wants routes", "is connected", "lost a route", "failed", "is closed"};
+    static const char *const name[] = {"wants routes", "is connected", "lost a route", "notes", "failed", "is closed"};
     struct sim_world *w = n->world;
     unsigned party = sim_node_party(n, ev->peer);
 
@@ -547,6 +603,8 @@ static void set_timer(struct sim_node *n, bool drained)
                  w->now_ns - deadline);
     if (n->pace != SIM_POLLS)
         return;
+    if (wants_reads(n))
+        wake_at(n, n->read_until_ns);
     if (!drained) {
         wake_at(n, room_at(n));
         if (deadline <= w->now_ns)
@@ -559,7 +617,7 @@ static void set_timer(struct sim_node *n, bool drained)
 void sim_node_pump(struct sim_node *n)
 {
     struct sim_world *w = n->world;
-    bool news, more, drained = true;
+    bool news, more, read, drained = true;
 
     if (n->pumping || n->pace == SIM_GONE || n->pace == SIM_STOPPED || sim_failed(w))
         return;
@@ -569,6 +627,7 @@ void sim_node_pump(struct sim_node *n)
         if (emx_engine_deadline(n->engine) <= w->now_ns)
             emx_engine_expire(n->engine, w->now_ns);
         drained = output(n);
+        read = take_reads(n);
         news = emx_engine_has_news(n->engine);
         more = take_events(n);
         if (n->pace == SIM_POLLS && !sim_failed(w)) {
@@ -578,7 +637,7 @@ void sim_node_pump(struct sim_node *n)
         if (more && !news)
             sim_fail(w, "n%u: the engine had news and said that it has none", n->index);
         sim_node_check(n, ++n->checks % w->check_every == 0);
-    } while (more && !sim_failed(w));
+    } while ((more || read) && !sim_failed(w));
     if (!sim_failed(w) && n->pace == SIM_POLLS && n->program && emx_engine_has_news(n->engine))
         sim_fail(w, "n%u: all was taken, but the engine says that it has news", n->index);
     if (!sim_failed(w))

@@ -56,7 +56,8 @@ struct sim_node {
     struct sim_frame *ring, **ring_tail;
     size_t ring_bytes;
     uint64_t ring_lost;
-    uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
+    uint64_t read_until_ns; /* the last read takes so long */
+    uint64_t wake_ns;       /* the event that is set; EMX_NEVER: none */
     bool pumping;
     struct emx_peer *peers[SIM_PARTIES_MAX];   /* by party; NULL: not asked for yet */
     struct emx_peer *resolving[SIM_RESOLVING]; /* peers whose routes are asked for and not yet told */

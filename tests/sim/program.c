@@ -19,6 +19,26 @@ static void heard_am(void *arg, struct sim_node *n, struct emx_arrival *msg, con
 
 static const struct sim_program_ops program_ops = {.am = heard_am};
 
+/* Where a node's program keeps what it sends now, there it can be read; anything else may lie elsewhere by now. */
+static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r)
+{
+    const struct sim_program *p = arg;
+
+    (void)n;
+    for (size_t i = p->message_count; i--;) {
+        const struct sim_message *m = p->message[i];
+        uint64_t begin = m->data ? (uintptr_t)m->data->mem : 0;
+
+        if (!m->data || m->src != from->party || r->remote < begin ||
+            r->remote + r->len_bytes > begin + m->data->mem_bytes)
+            continue;
+        memcpy(r->local, (const void *)(uintptr_t)r->remote, r->len_bytes);
+        return ETHMX_OK;
+    }
+    memset(r->local, 0xdb, r->len_bytes);
+    return ETHMX_OK;
+}
+
 void sim_program_init(struct sim_program *p, struct sim_world *w, uint64_t seed)
 {
     memset(p, 0, sizeof(*p));
@@ -26,6 +46,8 @@ void sim_program_init(struct sim_program *p, struct sim_world *w, uint64_t seed)
     p->rng.state = emx_mix64(seed ^ 0x9209);
     p->content = p->in_order = p->keeps = true;
     sim_junkyard_init(&p->junk);
+    w->read = read_memory;
+    w->read_arg = p;
     for (unsigned i = 0; i < w->node_count; i++) {
         w->nodes[i].program = &program_ops;
         w->nodes[i].program_arg = p;

@@ -50,7 +50,13 @@ struct sim_world {
     uint32_t bulk_bytes; /* longest frame of a superframe on any wire; 0: there are none */
     enum sim_bulk bulk;
     uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
-    uint64_t resolve_ns;               /* the answer to EMX_EVENT_ROUTES takes up to so long */
+    bool reads;                        /* routes offer to read the sender's memory */
+    uint64_t read_bps;                 /* how fast; 0: in no time */
+    unsigned read_fail_ppm;
+    /* Does a read by n of another node's memory; ETHMX_OK or an error. */
+    int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r);
+    void *read_arg;
+    uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
     uint32_t cookie;
     struct sim_party party[SIM_PARTIES_MAX];
     unsigned party_count;

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reads: large messages read from the sender's memory; reads that fail, senders that die, receivers that were away for
+ * so long that the sender has given them up.
+ */
+#include "scenario.h"
+
+#define TIMEOUT_NS (2 * SIM_S)
+#define BIG_BYTES  4000000 /* several pieces */
+
+static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
+{
+    struct sim_world *w = &c->world;
+
+    sim_case_begin(c, nodes, 1);
+    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->cfg.p_pull_window = 16384u << emx_rng_below(rng, 8);
+    w->cfg.p_read_min = 1u << emx_rng_below(rng, 18);
+    w->reads = true;
+    w->read_bps = emx_rng_below(rng, 2) ? 40000000000ull : 0;
+    sim_world_rate(w, 10000000000ull, 65536, 0);
+    sim_world_start(w);
+}
+
+static uint64_t sum_read(const struct sim_world *w)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < w->node_count; i++)
+        sum += w->nodes[i].stats.bytes_read;
+    return sum;
+}
+
+/* Random programs; seed bits 0 and 1: frames are lost, reads fail. */
+static void among_programs(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct sim_mix mix;
+
+    begin(c, 2 + c->seed % 4, &rng);
+    if (c->seed & 1)
+        sim_world_faults(w, &(struct sim_faults){.delay_ns = 5000, .drop_ppm = 20000});
+    if (c->seed & 2)
+        w->read_fail_ppm = 100000;
+    sim_mix_draw(&mix, &rng);
+    t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_traffic_run(t, w->now_ns + 20 * SIM_S);
+    for (unsigned i = 0; i < w->node_count && !sim_failed(w); i++)
+        if (w->nodes[i].stats.reads_failed > (c->seed & 2 ? w->node_count - 1 : 0))
+            sim_fail(w, "n%u: more reads failed than there are peers", i);
+    sim_traffic_free(t);
+    sim_case_end(c);
+}
+
+/* Each shape of receive buffer, longer and shorter than the message; the sender's is in one piece. Nothing is pulled.
+ */
+static void every_shape(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    size_t room_bytes = c->seed & 1 ? BIG_BYTES : BIG_BYTES - 100001;
+
+    begin(c, 2, &rng);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    for (unsigned i = 0; i < 2 * SIM_SHAPES; i++) {
+        if (i % 2)
+            sim_recv(p, b, a->party, i, SIM_FULL_MASK, room_bytes, i / 2);
+        sim_node_pump(b);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_node_pump(a);
+        sim_world_run_until(w, w->now_ns + SIM_MS);
+        if (!(i % 2))
+            sim_recv(p, b, a->party, i, SIM_FULL_MASK, room_bytes, i / 2);
+        sim_node_pump(b);
+    }
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    if (sum_read(w) != 2 * SIM_SHAPES * room_bytes || b->stats.pulls_sent)
+        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sum_read(w),
+                 (unsigned long long)b->stats.pulls_sent);
+    sim_case_end(c);
+}
+
+static void on_read_fail(struct sim_case *c, uint64_t at_ns)
+{
+    sim_world_run_until(&c->world, at_ns);
+    c->world.read_fail_ppm = 1000000;
+}
+
+/* A read fails in the middle of a message: the rest is pulled, nothing is read a second time, later ones are pulled. */
+static void fails_midway(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, &rng);
+    w->read_bps = 40000000000ull;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, i);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    on_read_fail(c, w->now_ns + 10000 + c->seed * 10000);
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    w->read_fail_ppm = 0;
+    sim_recv(p, b, a->party, 9, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 9, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_program_run(p, w->now_ns + SIM_S);
+    if (b->stats.reads_failed != 1 || sum_read(w) >= 3 * BIG_BYTES)
+        sim_fail(w, "%llu reads failed, %llu bytes were read", (unsigned long long)b->stats.reads_failed,
+                 (unsigned long long)sum_read(w));
+    sim_case_end(c);
+}
+
+/* The sender dies while it is read: the receive ends with an error, in bounded time. */
+static void sender_dies(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, &rng);
+    w->read_bps = 10000000000ull;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->loses = true;
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, i);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + 10000 + c->seed * 100000);
+    sim_node_crash(a);
+    sim_program_bury(p, a->party);
+    sim_program_run(p, w->now_ns + 2 * TIMEOUT_NS);
+    if (b->failed_peers != 1)
+        sim_fail(w, "the receiver was not told");
+    sim_case_end(c);
+}
+
+/* The receiver is stopped while it reads, or before; the sender gives it up and uses the memory for something else.
+ * What the receiver finds there must not pass for the message. */
+static void receiver_was_away(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    uint64_t away_ns;
+
+    begin(c, 2, &rng);
+    w->read_bps = 10000000000ull;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + c->seed * 100000);
+    away_ns = TIMEOUT_NS / 4 + c->seed * TIMEOUT_NS / 16;
+    sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);
+    sim_program_run(p, w->now_ns + away_ns + 2 * TIMEOUT_NS);
+    sim_case_end(c);
+}
+
+/* Stopped, but not for so long that the sender gives up: the next message is pulled, the one after it read again. */
+static void trusts_again(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    uint64_t read;
+
+    begin(c, 2, &rng);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    sim_send(p, a, b->party, 0, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    sim_node_pace(b, SIM_STOPPED, w->now_ns + TIMEOUT_NS / 2 + 1);
+    sim_world_run_until(w, w->now_ns + TIMEOUT_NS / 2 + SIM_MS);
+    for (unsigned i = 0; i < 2; i++) {
+        read = b->stats.bytes_read;
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+        sim_node_pump(b);
+        sim_program_run(p, w->now_ns + SIM_S);
+        if (b->stats.bytes_read - read != i * BIG_BYTES)
+            sim_fail(w, "%llu bytes of message %u were read", (unsigned long long)(b->stats.bytes_read - read), i);
+        sim_send(p, a, b->party, 1, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_node_pump(a);
+    }
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_program_run(p, w->now_ns + SIM_S);
+    sim_case_end(c);
+}
+
+const struct sim_scenario sim_reads[] = {
+    {"reads", "random programs that read from each other; frames are lost, reads fail", among_programs, 0, 10},
+    {"reads-shapes", "every shape of receive buffer, early and late: nothing is pulled", every_shape, 16, 0},
+    {"reads-fail", "reads fail in the middle of messages: the rest is pulled", fails_midway, 60, 0},
+    {"reads-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
+    {"reads-away", "the receiver was stopped, and the sender has given it up", receiver_was_away, 60, 0},
+    {"reads-lapse", "the receiver was stopped, and the sender has not given it up", trusts_again, 8, 0},
+    {0},
+};
