@@ -19,6 +19,8 @@ struct emx_link {
     struct emx_wire *wire;
     const struct emx_wire_ops *ops;
     struct emx_wire_attr attr;
+    struct emx_rxframe rx[EMX_WIRE_BATCH]; /* lent by the wire: rx_next up to rx_count have not been looked at */
+    unsigned rx_next, rx_count;
     enum emx_address_wire kind;
 };
 

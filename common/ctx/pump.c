@@ -81,31 +81,49 @@ void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
     }
 }
 
-/* Whether large messages are being read: each round does a piece. */
-static bool reading(const struct ethmx_ep *ep)
+/* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or
+ * frames could not be taken for want of memory. */
+static bool unfinished(const struct ethmx_ep *ep)
 {
     for (unsigned i = 0; i < ep->links.count; i++) {
-        if (emx_engine_wants_read(ep->engine, i))
+        if (emx_engine_wants_read(ep->engine, i) || ep->links.link[i].rx_count)
             return true;
     }
     return false;
 }
 
+/* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
+static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time now)
+{
+    struct emx_link *k = &ep->links.link[i];
+
+    for (; k->rx_next < k->rx_count; k->rx_next++) {
+        const struct emx_rxframe *f = &k->rx[k->rx_next];
+        enum emx_drop why = emx_engine_input(ep->engine, i, f->data, f->len_bytes, now);
+
+        if (why == EMX_DROP_MEMORY && k->attr.reliable)
+            return false;
+        if (why == EMX_ACCEPTED && f->joined)
+            emx_engine_joined(ep->engine, f->data);
+    }
+    return true;
+}
+
 static unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
 {
     struct emx_link *k = &ep->links.link[i];
-    struct emx_rxframe f[EMX_WIRE_BATCH];
     unsigned total = 0, n;
 
     do {
-        n = k->ops->rx(k->wire, f, EMX_WIRE_BATCH);
+        if (!k->rx_count)
+            k->rx_count = k->ops->rx(k->wire, k->rx, EMX_WIRE_BATCH);
+        n = k->rx_count;
         if (!n)
             break;
-        round_time(ep, now_p);
-        for (unsigned j = 0; j < n; j++)
-            if (emx_engine_input(ep->engine, i, f[j].data, f[j].len_bytes, *now_p) == EMX_ACCEPTED && f[j].joined)
-                emx_engine_joined(ep->engine, f[j].data);
-        k->ops->rx_return(k->wire, f, n);
+        if (!take_lent(ep, i, round_time(ep, now_p)))
+            return total + 1; /* again in the next round */
+        k->ops->rx_return(k->wire, k->rx, n);
+        k->rx_next = k->rx_count = 0;
         total += n;
     } while (n == EMX_WIRE_BATCH && total < RX_BATCHES * EMX_WIRE_BATCH);
     return total;
@@ -156,7 +174,7 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
 {
     emx_time now = 0; /* not read */
     unsigned total = input_cheap(ep, &now);
-    bool busy = total || ep->full || reading(ep);
+    bool busy = total || ep->full || unfinished(ep);
 
     if (busy || every_wire || clock_is_due(ep))
         round_time(ep, &now);
@@ -179,5 +197,5 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
 
 emx_time emx_pump_deadline(const struct ethmx_ep *ep)
 {
-    return reading(ep) ? 0 : emx_engine_deadline(ep->engine);
+    return unfinished(ep) ? 0 : emx_engine_deadline(ep->engine);
 }

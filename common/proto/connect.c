@@ -47,6 +47,8 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->frame_bytes = c->route[i].frame_bytes;
     s->bulk_bytes = c->route[i].bulk_bytes;
     s->reads = c->route[i].reads;
+    s->reliable = c->route[i].reliable;
+    s->checksum = s->reliable ? EMX_CHECKSUM_OFF : (uint8_t)s->e->cfg->p_checksum;
     emx_rndv_bulk_init(s);
     s->state = EMX_S_CONNECTING;
     s->e->link_peers[s->link]++;
@@ -77,6 +79,8 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     c = s->connect;
     c->count = n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX;
     memcpy(c->route, r, c->count * sizeof(*r));
+    for (unsigned i = 0; i < c->count; i++)
+        e->reliable_links |= (unsigned)r[i].reliable << r[i].link;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
         if (s->welcome[full].due && !emx_list_linked(&s->welcoming))

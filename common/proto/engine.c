@@ -63,6 +63,7 @@ static void init_lists(struct emx_engine *e)
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
+    emx_list_init(&e->spent);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
         emx_list_init(&e->ready[i]);
@@ -412,7 +413,7 @@ static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t
     if (!s || emx_session_over(s) || s->state == EMX_S_ROUTES)
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
-    if (h->ack != s->tx_acked)
+    if (h->ack != s->tx_acked && !s->reliable)
         emx_reltx_ack(s, h->ack, 0, now);
     emx_credit_heard(s, h->credit);
     return handler[h->type](s, data, now);
@@ -421,8 +422,10 @@ static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now)
 {
-    enum emx_drop why = dispatch(e, link, data, len_bytes, now);
+    enum emx_drop why;
 
+    e->input_link = link;
+    why = dispatch(e, link, data, len_bytes, now);
     if (why == EMX_ACCEPTED)
         emx_count(e, frames_received);
     else
@@ -457,7 +460,7 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = (uint16_t)(sizeof(*h) + head)};
-    emx_frame_seal(h, f->head_bytes, NULL, 0, s->e->cfg->p_checksum);
+    emx_frame_seal(h, f->head_bytes, NULL, 0, s->checksum);
 }
 
 static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
@@ -467,7 +470,7 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     if (!b)
         return false;
     emx_engine_stamp(s, emx_txbuf_frame(b));
-    emx_frame_seal(b->frame, b->len_bytes, NULL, 0, s->e->cfg->p_checksum);
+    emx_frame_seal(b->frame, b->len_bytes, NULL, 0, s->checksum);
     *f = (struct emx_txframe){.to = &s->to, .head = b->frame, .head_bytes = b->len_bytes};
     emx_reltx_sent(s, b, now);
     return true;
@@ -527,6 +530,17 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     return carried || output_ack(s, f, scratch) || output_bye(s, f, scratch);
 }
 
+/* A reliable session's window is free again as soon as its frames are out. */
+static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
+{
+    if (output_one(s, f, i, now))
+        return true;
+    if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->control)))
+        return false;
+    fill(s);
+    return output_one(s, f, i, now);
+}
+
 static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
 {
     struct emx_list *l;
@@ -545,15 +559,18 @@ static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_
 
 unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now)
 {
-    unsigned n = output_welcomes(e, link, f, max);
     struct emx_list *l;
+    unsigned n;
+
+    emx_reltx_spend(e);
+    n = output_welcomes(e, link, f, max);
 
     while (n < max && (l = emx_list_first(&e->ready[link]))) {
         struct emx_session *s = emx_list_entry(l, struct emx_session, ready);
         bool more = true;
 
         fill(s);
-        while (n < max && (more = output_one(s, &f[n], n, now))) {
+        while (n < max && (more = output_next(s, &f[n], n, now))) {
             if (s->reads)
                 emx_read_spoke(s, now);
             n++;
@@ -606,6 +623,8 @@ static void look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
         return;
     if (now - s->heard_ns < e->cfg->p_peer_timeout / 4)
         return;
+    if (s->ping_due)
+        emx_session_asked(s, now); /* the last one could not leave: the peer has not made room for so long */
     s->ping_due = true;
     emx_session_ready(s);
 }
@@ -677,7 +696,7 @@ void emx_engine_goodbye(struct emx_engine *e, emx_time now)
     for (unsigned i = 0; i <= e->peer_mask; i++)
         for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
             if (p->session && p->session->state == EMX_S_CONNECTED) {
-                p->session->byes_due = 3; /* lost ones only cost the peer its linger time */
+                p->session->byes_due = p->session->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
                 emx_session_ready(p->session);
             }
 }

@@ -109,7 +109,8 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 
 /* ---- The pump's side ---- */
 
-/* A frame from link. Keeps nothing of data after return. Counts what it drops. */
+/* A frame from link. Keeps nothing of data after return. Counts what it drops. EMX_DROP_MEMORY of a frame from a
+ * reliable link: nobody sends it again, so the pump must offer it again, before any later one of the link. */
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 

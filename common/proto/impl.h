@@ -195,8 +195,10 @@ struct emx_session {
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
     uint16_t peer_window;
-    bool reads;  /* large messages are read from the sender's memory */
-    bool lapsed; /* silent for so long that the peer may have given this side up */
+    bool reliable;    /* our frames arrive once and in order: none is kept or acknowledged */
+    uint8_t checksum; /* enum emx_checksum of our frames */
+    bool reads;       /* large messages are read from the sender's memory */
+    bool lapsed;      /* silent for so long that the peer may have given this side up */
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
     uint32_t tx_next, tx_acked;
@@ -323,6 +325,8 @@ struct emx_engine {
 
     uint64_t pulling_bytes; /* asked for, not arrived */
     struct emx_list pull_wait;
+    unsigned reliable_links, input_link;     /* mask; of the frame being handled */
+    struct emx_list spent;                   /* frames of reliable sessions that are in the wire's hands */
     struct emx_list reads[EMX_ENGINE_LINKS]; /* emx_rndv.wait of messages that are read */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
@@ -397,6 +401,7 @@ void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 emx_time emx_reltx_deadline(const struct emx_session *s);
 void emx_reltx_expire(struct emx_session *s, emx_time now);
 void emx_reltx_fini(struct emx_session *s);
+void emx_reltx_spend(struct emx_engine *e); /* the wire has copied what it was given */
 
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);

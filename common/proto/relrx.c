@@ -4,6 +4,9 @@
  * the window. An acknowledgement rides on any frame to the peer; one goes alone after ack_every frames, after
  * ack_delay, at once when a frame arrives early or twice (the sender may be missing something), or when credit came
  * free.
+ *
+ * Over a reliable link they come in order, and nobody sends one again. Nothing is held or acknowledged; the numbers
+ * only show that the wire keeps its promise. One that does not is as good as a dead peer.
  */
 #include "proto/impl.h"
 
@@ -103,12 +106,41 @@ static void owe_ack(struct emx_session *s, emx_time now)
     }
 }
 
+static void lost_promise(struct emx_session *s, emx_time now)
+{
+    emx_count(s->e, peers_dead);
+    emx_event_post(
+        s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
+        "frames from the peer on host %s are missing although its wire loses none: its memory is damaged, or "
+        "this is a fault of ethmx",
+        emx_peer_address(s->peer)->host);
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
+}
+
+static enum emx_drop input_reliable(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    enum emx_drop why;
+
+    if (h->seq != s->rx_next) {
+        if (emx_seq_before(h->seq, s->rx_next))
+            return EMX_DROP_DUPLICATE;
+        lost_promise(s, now);
+        return EMX_DROP_WINDOW;
+    }
+    why = sequenced[h->type](s, data, now);
+    s->rx_next += why == EMX_ACCEPTED;
+    return why;
+}
+
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     int32_t ahead = (int32_t)(h->seq - s->rx_next);
     enum emx_drop why;
 
+    if (s->e->reliable_links >> s->e->input_link & 1)
+        return input_reliable(s, data, now);
     if (ahead == 0) {
         why = handle(s, data, now);
         if (why == EMX_ACCEPTED && s->held_count)

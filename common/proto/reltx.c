@@ -7,6 +7,10 @@
  *  - when nothing was acknowledged for the resend time-out, which doubles each time. Then all of the window counts as
  *    lost and congestion control lets one frame go at a time, so that a receiver that merely was busy gets one probe,
  *    not the window again.
+ *
+ * Over a reliable route a frame is done with as soon as the wire has it: the window holds only what has not been sent,
+ * and nothing below about acknowledgements, time-outs and congestion has anything to do. The wire copies a frame before
+ * the engine is called again, so its buffer is spent then (engine.spent).
  */
 #include "proto/impl.h"
 
@@ -78,8 +82,28 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s)
     return emx_list_entry(s->send_next, struct emx_txbuf, link);
 }
 
+void emx_reltx_spend(struct emx_engine *e)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_pop(&e->spent)))
+        emx_reltx_put(e, emx_list_entry(l, struct emx_txbuf, link));
+}
+
+static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
+{
+    s->send_next = b->link.next;
+    s->tx_acked = b->seq + 1;
+    emx_list_del(&b->link);
+    emx_list_append(&s->e->spent, &b->link);
+}
+
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
+    if (s->reliable) {
+        sent_reliably(s, b);
+        return;
+    }
     if (b->lost) {
         b->lost = false;
         s->lost--;

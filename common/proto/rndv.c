@@ -243,7 +243,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
-    emx_frame_seal(h, f->head_bytes, f->body, n, s->e->cfg->p_checksum);
+    emx_frame_seal(h, f->head_bytes, f->body, n, s->checksum);
     j->wanted &= j->wanted - 1;
     if (!j->wanted)
         drop_job(s, j);
@@ -543,7 +543,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = sizeof(*h) + sizeof(*t)};
-    emx_frame_seal(h, f->head_bytes, NULL, 0, s->e->cfg->p_checksum);
+    emx_frame_seal(h, f->head_bytes, NULL, 0, s->checksum);
     emx_count(s->e, pulls_sent);
     if (t->round)
         emx_count(s->e, pulls_resent);

@@ -14,6 +14,7 @@ static void begin(struct sim_case *c, unsigned nodes)
 {
     sim_case_begin(c, nodes, 1);
     c->world.cfg.p_peer_timeout = TIMEOUT_NS;
+    c->world.reliable = c->world.reads = c->seed % 3 == 0;
     sim_world_rate(&c->world, 10000000000ull, 65536, 0);
     sim_world_start(&c->world);
 }
@@ -115,6 +116,8 @@ static void draw_lossy(struct sim_world *w, struct emx_rng *rng)
                            .reorder_ppm = emx_rng_below(rng, 100000),
                            .reorder_ns = SIM_MS};
 
+    if (w->reliable)
+        return;
     sim_world_faults(w, &x);
 }
 

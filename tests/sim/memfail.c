@@ -22,6 +22,7 @@ static void memfail(struct sim_case *c)
     n->fail_end = n->fail_first + in_a_row[c->seed / 2 % 3];
     w->reads = c->seed / 6 / FAIL_MAX == 2;
     w->cfg.p_read_min = 1000;
+    w->reliable = c->seed / 6 / FAIL_MAX == 3;
     sim_world_start(w);
     if (!n->engine) { /* it said so, and left nothing behind */
         sim_case_end(c);
@@ -36,6 +37,6 @@ static void memfail(struct sim_case *c)
 }
 
 const struct sim_scenario sim_memfail[] = {
-    {"memfail", "the n-th allocation fails, for each n, at each of two nodes", memfail, 6 * FAIL_MAX * 3, 0},
+    {"memfail", "the n-th allocation fails, for each n, at each of two nodes", memfail, 6 * FAIL_MAX * 4, 0},
     {0},
 };

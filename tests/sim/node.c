@@ -242,7 +242,7 @@ void sim_node_arrive(struct sim_node *n, struct sim_frame *f)
 {
     struct sim_world *w = n->world;
 
-    if (n->pace == SIM_GONE || n->ring_bytes + f->len_bytes > n->cfg.p_ring) {
+    if (n->pace == SIM_GONE || (!w->reliable && n->ring_bytes + f->len_bytes > n->cfg.p_ring)) {
         n->ring_lost++;
         sim_frame_free(f);
         return;
@@ -268,7 +268,7 @@ static uint64_t counter(const struct sim_node *n, unsigned i)
 
 /* The engine counts each frame once: as accepted, or by the reason that it gives. (An accepted one may give others
  * their turn, which had been held, and are dropped only now.) */
-static void take_frame(struct sim_node *n, const struct sim_frame *f)
+static enum emx_drop take_frame(struct sim_node *n, const struct sim_frame *f)
 {
     struct sim_world *w = n->world;
     uint64_t before[EMX_C_COUNT];
@@ -288,6 +288,7 @@ static void take_frame(struct sim_node *n, const struct sim_frame *f)
     for (unsigned i = EMX_C_drop_short; drop != EMX_ACCEPTED && i <= EMX_C_drop_memory; i++)
         if (i != reason && counter(n, i) != before[i])
             sim_fail(w, "n%u: a frame (result %d) is in the counter of another reason, too", n->index, drop);
+    return drop;
 }
 
 static void input(struct sim_node *n)
@@ -295,11 +296,15 @@ static void input(struct sim_node *n)
     struct sim_frame *f;
 
     while ((f = n->ring)) {
+        if (take_frame(n, f) == EMX_DROP_MEMORY && n->world->reliable) {
+            n->stuck++; /* nobody sends it again: it is offered once more */
+            wake_at(n, n->world->now_ns + SIM_MS);
+            return;
+        }
         n->ring = f->next;
         if (!n->ring)
             n->ring_tail = &n->ring;
         n->ring_bytes -= f->len_bytes;
-        take_frame(n, f);
         sim_frame_free(f);
     }
 }
@@ -470,6 +475,7 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
         r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
         r[i].reads = w->reads;
+        r[i].reliable = w->reliable;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
     }

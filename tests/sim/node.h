@@ -56,6 +56,7 @@ struct sim_node {
     struct sim_frame *ring, **ring_tail;
     size_t ring_bytes;
     uint64_t ring_lost;
+    uint64_t stuck;         /* times that a frame of a reliable wire could not be taken for want of memory */
     uint64_t read_until_ns; /* the last read takes so long */
     uint64_t wake_ns;       /* the event that is set; EMX_NEVER: none */
     bool pumping;

@@ -50,6 +50,7 @@ struct sim_world {
     uint32_t bulk_bytes; /* longest frame of a superframe on any wire; 0: there are none */
     enum sim_bulk bulk;
     uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
+    bool reliable;                     /* routes say so, and rings lose nothing; links must be without faults */
     bool reads;                        /* routes offer to read the sender's memory */
     uint64_t read_bps;                 /* how fast; 0: in no time */
     unsigned read_fail_ppm;
