@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Measures the memory that the core keeps for a peer that is connected and idle: one endpoint exchanges a message with
- * each of many others in this process, waits until all is acknowledged, and asks. Prints "peermem 1 BYTES".
+ * Measures the memory that the core keeps for a peer: one that is connected and idle, and one that was never talked to.
+ * One endpoint exchanges a message with each of many others in this process, waits until all is acknowledged, and asks.
+ * Prints "silent 1 BYTES" and "connected 1 BYTES".
  */
 #include "ethmx.h"
 
@@ -63,24 +64,44 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int main(void)
+/* The most that the core keeps for any of them. */
+static size_t memory_bytes(void)
 {
-    static char in[PEERS][64], out[64];
     size_t most = 0;
-    double end;
 
-    one = open_one();
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct ethmx_peer_info info;
+
+        ethmx_peer_query(one, peers[i], &info);
+        if (info.memory_bytes > most)
+            most = info.memory_bytes;
+    }
+    return most;
+}
+
+static void add_peers(void)
+{
     for (unsigned i = 0; i < PEERS; i++) {
         unsigned char address[ETHMX_ADDRESS_MAX];
         size_t len = sizeof(address);
-        struct ethmx_data room = {.len_bytes = sizeof(in[i]), .base = in[i]};
-        struct ethmx_data data = {.len_bytes = sizeof(out), .base = out};
-        struct ethmx_result result;
 
         others[i] = open_one();
         if (ethmx_ep_address(others[i], address, &len) != ETHMX_OK ||
             ethmx_peer_add(one, address, len, NULL, &peers[i]) != ETHMX_OK)
             die("cannot add a peer");
+    }
+}
+
+static void talk_to_all(void)
+{
+    static char in[PEERS][64], out[64];
+    double end;
+
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct ethmx_data room = {.len_bytes = sizeof(in[i]), .base = in[i]};
+        struct ethmx_data data = {.len_bytes = sizeof(out), .base = out};
+        struct ethmx_result result;
+
         if (ethmx_irecv(others[i], NULL, 7, UINT64_MAX, &room, count, NULL, NULL, &result) < 0 ||
             ethmx_isend(one, peers[i], 7, &data, ETHMX_SEND_STANDARD, ignore, NULL) < 0)
             die("cannot send");
@@ -89,20 +110,21 @@ int main(void)
         progress_all();
         if (seconds() > end) {
             fprintf(stderr, "peermem: only %u of %d messages arrived in 20 s\n", received, PEERS);
-            return 1;
+            exit(1);
         }
     }
     /* Acknowledgements, which may wait a little for a frame to ride on. */
     for (end = seconds() + 0.3; seconds() < end;)
         progress_all();
-    for (unsigned i = 0; i < PEERS; i++) {
-        struct ethmx_peer_info info;
+}
 
-        ethmx_peer_query(one, peers[i], &info);
-        if (info.memory_bytes > most)
-            most = info.memory_bytes;
-    }
-    printf("peermem 1 %zu\n", most);
+int main(void)
+{
+    one = open_one();
+    add_peers();
+    printf("silent 1 %zu\n", memory_bytes());
+    talk_to_all();
+    printf("connected 1 %zu\n", memory_bytes());
     for (unsigned i = 0; i < PEERS; i++)
         ethmx_ep_close(others[i]);
     ethmx_ep_close(one);

@@ -12,10 +12,14 @@ ethmx_folder() {
     fi
 }
 
-# transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. NAME is ethmx,
-# ethmx:WIRES, tcp, ucx or ofi; FOLDER is where mca_mtl_ethmx.so is; INTERFACE is what joins the nodes.
+# transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
+# mca_mtl_ethmx.so is; INTERFACE is what joins the nodes. NAME is one of
+#   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING    WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
+#   tcp, ucx, ofi                              ob1, UCX, mtl/ofi: all by TCP
+#   tcp+sm, ucx+sm                             shared memory within a node, TCP between nodes
+#   vader, ucx:sm                              within one node only: ob1 over vader, UCX over posix and cma
 transport_args() {
-    local name=$1 folder=$2 interface=$3
+    local name=$1 folder=$2 interface=$3 settings wires
     case $name in
     ethmx | ethmx:*)
         if [ ! -e "$folder/mca_mtl_ethmx.so" ]; then
@@ -24,20 +28,29 @@ transport_args() {
         fi
         # SYS_DEFAULT first: Open MPI stops at the first folder that it cannot read.
         transport_mca=(--mca mca_base_component_path "SYS_DEFAULT:$folder" --mca pml cm --mca mtl ethmx)
-        case $name in ethmx:*) transport_mca+=(-x "ETHMX_WIRES=${name#ethmx:}") ;; esac
+        IFS=: read -r _ wires settings <<<"$name"
+        [ -z "$wires" ] || transport_mca+=(-x "ETHMX_WIRES=${wires//+/,}")
+        [ -z "$settings" ] || transport_mca+=(-x "$settings")
         ;;
     tcp) transport_mca=(--mca pml ob1 --mca btl "tcp,self" --mca btl_tcp_if_include "$interface") ;;
-    ucx)
-        transport_mca=(--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
-            -x "UCX_TLS=tcp,self" -x "UCX_NET_DEVICES=$interface" -x "UCX_LOG_LEVEL=error")
-        ;;
+    tcp+sm) transport_mca=(--mca pml ob1 --mca btl "vader,tcp,self" --mca btl_tcp_if_include "$interface") ;;
+    vader) transport_mca=(--mca pml ob1 --mca btl "vader,self") ;;
+    ucx) transport_ucx "tcp,self" "$interface" ;;
+    ucx+sm) transport_ucx "tcp,posix,cma,self" "$interface" ;;
+    ucx:sm) transport_ucx "posix,cma,self" all ;;
     ofi)
         transport_mca=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "tcp;ofi_rxm"
             -x "FI_TCP_IFACE=$interface")
         ;;
     *)
-        echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, ucx, ofi)" >&2
+        echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, tcp+sm, vader, ucx, ucx+sm, ucx:sm, ofi)" >&2
         return 1
         ;;
     esac
+}
+
+# transport_ucx TRANSPORTS DEVICE. Open MPI takes UCX only for devices that it knows, unless told "any".
+transport_ucx() {
+    transport_mca=(--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
+        -x "UCX_TLS=$1" -x "UCX_NET_DEVICES=$2" -x "UCX_LOG_LEVEL=error")
 }
