@@ -121,6 +121,14 @@ int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struc
     return rc;
 }
 
+void ethmx_match_ignore(struct ethmx_ep *ep, uint64_t bits)
+{
+    if (!emx_ep_enter(ep))
+        return;
+    emx_engine_match_ignore(ep->engine, bits);
+    emx_ep_leave(ep);
+}
+
 unsigned ethmx_flush_unexpected(struct ethmx_ep *ep, uint64_t bits, uint64_t mask)
 {
     emx_time now;

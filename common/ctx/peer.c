@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "base/log.h"
 #include "ctx/ep.h"
 #include "ctx/pump.h"
@@ -20,6 +22,24 @@ int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void
     else
         *peer_p = emx_peer_out(peer);
     return rc;
+}
+
+int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void *addr, size_t *len_bytes_p)
+{
+    uint8_t text[ETHMX_ADDRESS_MAX];
+    size_t len_bytes;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    len_bytes = emx_address_encode(emx_peer_address(emx_peer_in(peer)), text);
+    emx_ep_leave(ep);
+    if (len_bytes > *len_bytes_p) {
+        emx_error_set("the peer's address has %zu bytes; there is room for %zu", len_bytes, *len_bytes_p);
+        return ETHMX_ERR_PARAM;
+    }
+    memcpy(addr, text, len_bytes);
+    *len_bytes_p = len_bytes;
+    return ETHMX_OK;
 }
 
 void *ethmx_peer_user(const struct ethmx_peer *peer)

@@ -157,6 +157,10 @@ void ethmx_ep_on_error(struct ethmx_ep *ep,
  * ETHMX_ERR_PARAM: not an ethmx address, or of another version (text names both). ETHMX_ERR_NO_MEMORY. */
 int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p);
 
+/* Copies the address that the peer was made known by. *len_bytes_p: room in, length out. ETHMX_ERR_PARAM: too little
+ * room. */
+int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void *addr, size_t *len_bytes_p);
+
 /* What ethmx_peer_add() was given as user; NULL for a peer that came by itself. */
 void *ethmx_peer_user(const struct ethmx_peer *peer);
 
@@ -244,6 +248,10 @@ int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, u
  * ethmx_irecv(); not cancellable. */
 int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *msg, const struct ethmx_data *data, ethmx_done_fn done,
                  void *arg, struct ethmx_result *result_p);
+
+/* Names bits that take no part in matching and only travel with the messages: for receives with ones in the mask
+ * everywhere else, which are then as quick as those without wildcards. Before the first operation of the endpoint. */
+void ethmx_match_ignore(struct ethmx_ep *ep, uint64_t bits);
 
 /* Drops all unexpected messages whose bits equal bits where mask has ones: for communicators that are freed. Their
  * senders complete. Returns how many there were. */

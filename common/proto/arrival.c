@@ -104,6 +104,11 @@ void emx_engine_release(struct emx_engine *e, struct emx_arrival *msg, emx_time 
     }
 }
 
+void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits)
+{
+    emx_match_ignore(&e->match, bits);
+}
+
 unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now)
 {
     struct emx_arrived *m;

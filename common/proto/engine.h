@@ -105,6 +105,8 @@ int emx_engine_mrecv(struct emx_engine *e, struct emx_arrival *msg, const struct
                      struct ethmx_result *result_p, emx_time now);
 /* Gives a message back unread; its sender completes. */
 void emx_engine_release(struct emx_engine *e, struct emx_arrival *msg, emx_time now);
+/* As ethmx_match_ignore(). */
+void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits);
 unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now);
 
 /* ---- The pump's side ---- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proto/match.h"
 
+#include <assert.h>
+
 #include "base/hash.h"
 
 #define BUCKETS_FIRST 64
@@ -14,12 +16,13 @@ static int table_init(struct emx_match_table *t, const struct emx_alloc *alloc, 
         emx_list_init(&t->bucket[i]);
     t->mask = buckets - 1;
     t->count = 0;
+    t->ignore = 0;
     return 0;
 }
 
 static struct emx_list *table_bucket(const struct emx_match_table *t, uint64_t bits)
 {
-    return &t->bucket[emx_mix64(bits) & t->mask];
+    return &t->bucket[emx_mix64(bits | t->ignore) & t->mask];
 }
 
 static uint64_t posted_bits(const struct emx_list *link)
@@ -43,6 +46,7 @@ static inline void table_make_room(struct emx_match_table *t, const struct emx_a
         return;
     if (table_init(&wide, alloc, 2 * (t->mask + 1)))
         return;
+    wide.ignore = t->ignore;
     for (unsigned i = 0; i <= t->mask; i++) {
         struct emx_list *link;
 
@@ -78,15 +82,22 @@ void emx_match_fini(struct emx_match *m)
     m->posted.bucket = m->arrived.bucket = NULL;
 }
 
-static bool is_exact(const struct emx_posted *p)
+void emx_match_ignore(struct emx_match *m, uint64_t bits)
 {
-    return p->mask == UINT64_MAX;
+    assert(!m->posted.count && !m->wild_count && !m->arrived.count);
+    m->ignore = m->posted.ignore = m->arrived.ignore = bits;
+}
+
+static bool is_exact(const struct emx_match *m, uint64_t mask)
+{
+    return (mask | m->ignore) == UINT64_MAX;
 }
 
 void emx_match_post(struct emx_match *m, struct emx_posted *p)
 {
     p->order = m->order++;
-    if (!is_exact(p)) {
+    p->mask &= ~m->ignore;
+    if (!is_exact(m, p->mask)) {
         emx_list_append(&m->wild, &p->link);
         m->wild_count++;
         return;
@@ -99,7 +110,7 @@ void emx_match_post(struct emx_match *m, struct emx_posted *p)
 void emx_match_unpost(struct emx_match *m, struct emx_posted *p)
 {
     emx_list_del(&p->link);
-    if (is_exact(p))
+    if (is_exact(m, p->mask))
         m->posted.count--;
     else
         m->wild_count--;
@@ -157,7 +168,8 @@ struct emx_arrived *emx_match_find(const struct emx_match *m, uint64_t bits, uin
 {
     if (!m->arrived.count)
         return NULL;
-    if (mask == UINT64_MAX) {
+    mask &= ~m->ignore;
+    if (is_exact(m, mask)) {
         emx_list_each(link, table_bucket(&m->arrived, bits))
         {
             struct emx_arrived *a = emx_list_entry(link, struct emx_arrived, link);

@@ -43,6 +43,7 @@ struct emx_match_table {
     struct emx_list *bucket;
     unsigned mask; /* buckets - 1, a power of two - 1 */
     unsigned count;
+    uint64_t ignore; /* bits that are not hashed */
 };
 
 struct emx_match {
@@ -53,11 +54,16 @@ struct emx_match {
     struct emx_match_table arrived;
     struct emx_list queue;
     uint64_t order;
+    uint64_t ignore;
 };
 
 /* 0, or -1: out of memory. */
 int emx_match_init(struct emx_match *m, const struct emx_alloc *alloc);
 void emx_match_fini(struct emx_match *m);
+
+/* These bits take no part in matching: as if each mask had zeros there. A receive whose mask has ones in all others is
+ * one without wildcards. Only while nothing is in. */
+void emx_match_ignore(struct emx_match *m, uint64_t bits);
 
 /* Adds a receive (bits, mask, peer set by the caller). Never fails: a table that cannot grow gets slower. */
 void emx_match_post(struct emx_match *m, struct emx_posted *p);

@@ -271,6 +271,39 @@ static void the_earlier_of_exact_and_wildcard_wins(void **state)
     emx_match_fini(&m);
 }
 
+/* Bits that only travel do not make a receive a wildcard, nor keep a message from it, nor lead to another bucket. */
+static void ignored_bits_decide_nothing(void **state)
+{
+    enum { FLAG = 0x60, MANY = 1000 };
+    struct emx_posted p = {.bits = 5, .mask = ~(uint64_t)FLAG}, full = {.bits = 5, .mask = UINT64_MAX};
+    struct emx_arrived a = {.bits = 5 | FLAG, .peer = peer(0)};
+    struct emx_posted *many = calloc(MANY, sizeof(*many));
+    struct emx_match m;
+
+    (void)state;
+    assert_non_null(many);
+    assert_int_equal(emx_match_init(&m, &emx_alloc_libc), 0);
+    emx_match_ignore(&m, FLAG);
+    emx_match_post(&m, &p);
+    emx_match_post(&m, &full);
+    assert_int_equal(m.wild_count, 0);
+    assert_ptr_equal(emx_match_arrive(&m, 5 | FLAG, peer(0)), &p);
+    assert_ptr_equal(emx_match_arrive(&m, 5 | 0x20, peer(0)), &full);
+    emx_match_add(&m, &a);
+    assert_ptr_equal(emx_match_find(&m, 5, UINT64_MAX, NULL), &a);
+    assert_ptr_equal(emx_match_find(&m, 5 | 0x40, ~(uint64_t)FLAG, peer(0)), &a);
+    assert_null(emx_match_find(&m, 6, UINT64_MAX, NULL));
+    emx_match_take(&m, &a);
+    for (unsigned i = 0; i < MANY; i++) { /* the tables grow */
+        many[i] = (struct emx_posted){.bits = (uint64_t)i << 16, .mask = UINT64_MAX};
+        emx_match_post(&m, &many[i]);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_ptr_equal(emx_match_arrive(&m, (uint64_t)i << 16 | FLAG, peer(0)), &many[i]);
+    emx_match_fini(&m);
+    free(many);
+}
+
 /* The reason for the hash: many elements, yet each look-up sees about one. Counted, not timed. */
 static void tables_grow_with_their_load(void **state)
 {
@@ -309,7 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_as_the_model_does),          cmocka_unit_test(matches_also_without_memory_to_grow),
         cmocka_unit_test(init_without_memory_leaves_nothing), cmocka_unit_test(the_earlier_of_exact_and_wildcard_wins),
-        cmocka_unit_test(tables_grow_with_their_load),
+        cmocka_unit_test(ignored_bits_decide_nothing),        cmocka_unit_test(tables_grow_with_their_load),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,6 +214,11 @@ bool exchange(struct side *s)
     CHECK(got > 0);
     CHECK(ethmx_peer_add(s->ep, mine, len, NULL, &s->self) == ETHMX_OK);
     CHECK(ethmx_peer_add(s->ep, theirs, (size_t)got, s, &s->peer) == ETHMX_OK);
+    len = (size_t)got - 1;
+    CHECK(ethmx_peer_address(s->ep, s->peer, mine, &len) == ETHMX_ERR_PARAM);
+    len = sizeof(mine);
+    CHECK(ethmx_peer_address(s->ep, s->peer, mine, &len) == ETHMX_OK);
+    CHECK(len == (size_t)got && !memcmp(mine, theirs, len));
     return true;
 }
 
