@@ -49,6 +49,7 @@ static const char usage_text[] =
     "  -V, --version       the version\n"
     "\n"
     "pingpong gives half round trips; its MB/s is by the median. stream and rate go from client to server.\n"
+    "cpu us: processor time of each end per message sent or received; all of the time where it polls (not --sleep).\n"
     "A MB is 1000000 bytes; the suffixes k, m, g of sizes are powers of 1024.\n"
     "Exit code: 0; 1 when a test failed or data was wrong; 2 for wrong usage.\n";
 

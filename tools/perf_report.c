@@ -49,9 +49,10 @@ static void head_table(enum perf_test test)
 {
     printf("\n%s\n%12s %9s", perf_test_name(test), "bytes", "messages");
     if (test == PERF_PINGPONG)
-        printf(" %10s %10s %10s %11s\n", "min us", "median us", "p99 us", "MB/s");
+        printf(" %10s %10s %10s %11s", "min us", "median us", "p99 us", "MB/s");
     else
-        printf(" %11s %13s\n", "MB/s", "messages/s");
+        printf(" %11s %13s", "MB/s", "messages/s");
+    printf(" %10s %10s\n", "cpu us", "other cpu");
 }
 
 static void line_json(struct emx_json *j, const struct perf_line *l)
@@ -68,6 +69,8 @@ static void line_json(struct emx_json *j, const struct perf_line *l)
         emx_json_real(j, "messages_per_s", l->msgs_per_s);
     }
     emx_json_real(j, "mb_per_s", l->mb_per_s);
+    emx_json_real(j, "cpu_us", l->cpu_us);
+    emx_json_real(j, "other_cpu_us", l->other_cpu_us);
     emx_json_close(j, '}');
 }
 
@@ -82,9 +85,10 @@ void perf_print_line(struct perf_print *p, const struct perf_line *l)
     p->last = l->test;
     printf("%12" PRIu64 " %9" PRIu64, l->size_bytes, l->iters);
     if (l->test == PERF_PINGPONG)
-        printf(" %10.2f %10.2f %10.2f %11.2f\n", l->min_us, l->median_us, l->p99_us, l->mb_per_s);
+        printf(" %10.2f %10.2f %10.2f %11.2f", l->min_us, l->median_us, l->p99_us, l->mb_per_s);
     else
-        printf(" %11.2f %13.0f\n", l->mb_per_s, l->msgs_per_s);
+        printf(" %11.2f %13.0f", l->mb_per_s, l->msgs_per_s);
+    printf(" %10.2f %10.2f\n", l->cpu_us, l->other_cpu_us);
     fflush(stdout);
 }
 

@@ -6,6 +6,9 @@
  * under way; when all are there the server says so, which stops the clock. So no message is unexpected, and the time
  * of the last message counts. A shorter pass goes before, unmeasured.
  *
+ * Processor time: each end takes its own, over all messages of a ping-pong or of the measured pass of a stream; the
+ * server tells the client its own in the last token. An end that polls uses all the time that it waits.
+ *
  * Waiting: an end polls, and after a few hundred looks in vain lets others have the processor between two looks, so
  * that more processes than processors still work. Now and then it looks whether the other end has failed.
  */
@@ -26,7 +29,7 @@
 #define GUARD_BYTES    64
 #define GUARD          0xa5
 
-enum kind { KIND_DATA, KIND_READY, KIND_DONE, KIND_PONG };
+enum kind { KIND_DATA, KIND_READY, KIND_DONE, KIND_PONG, KIND_CPU };
 
 /* A send or receive of the test, again and again. */
 struct slot {
@@ -34,6 +37,7 @@ struct slot {
     uint8_t *buffer;
     uint64_t size_bytes, bits, seq;
     bool receives, busy;
+    bool unchecked; /* never filled nor verified: a token */
 };
 
 struct slots {
@@ -47,6 +51,15 @@ static uint64_t now_ns(void)
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Of all threads of this process. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -147,6 +160,11 @@ static uint64_t seed_of(const struct slot *s)
 
 /* ---- Operations ------------------------------------------------------------------------------------------- */
 
+static bool checked(const struct slot *s)
+{
+    return s->run->plan->flags & PERF_CHECK && s->size_bytes && !s->unchecked;
+}
+
 static void received(struct slot *s, const struct ethmx_result *result)
 {
     struct perf_run *r = s->run;
@@ -154,7 +172,7 @@ static void received(struct slot *s, const struct ethmx_result *result)
     if (result->len_bytes != s->size_bytes || result->bits != s->bits || result->peer != r->peer)
         fail(r, ETHMX_ERR_PARAM, "a message came with a wrong length, tag or sender: %zu bytes for %llu",
              result->len_bytes, (unsigned long long)s->size_bytes);
-    else if (r->plan->flags & PERF_CHECK && s->size_bytes && !intact(s->buffer, s->size_bytes, seed_of(s)))
+    else if (checked(s) && !intact(s->buffer, s->size_bytes, seed_of(s)))
         r->data_errors++;
 }
 
@@ -181,11 +199,11 @@ static int start(struct slot *s, uint64_t seq)
     s->seq = seq;
     s->busy = true;
     if (s->receives) {
-        if (r->plan->flags & PERF_CHECK && s->size_bytes)
+        if (checked(s))
             memset(s->buffer, 0, s->size_bytes);
         ret = ethmx_irecv(r->ep, r->peer, s->bits, UINT64_MAX, &data, slot_done, s, NULL, &result);
     } else {
-        if (r->plan->flags & PERF_CHECK && s->size_bytes)
+        if (checked(s))
             fill(s->buffer, s->size_bytes, seed_of(s));
         result = (struct ethmx_result){.status = ETHMX_OK};
         ret = ethmx_isend(r->ep, r->peer, s->bits, &data, ETHMX_SEND_STANDARD, slot_done, s);
@@ -210,6 +228,31 @@ static int token(struct perf_run *r, enum kind kind, bool receives)
 
     slot_init(&s, r, kind, receives);
     return start(&s, 0) || wait_slot(&s) ? -1 : 0;
+}
+
+/* Sends or receives a number. */
+static int token_number(struct perf_run *r, enum kind kind, bool receives, uint64_t *number)
+{
+    struct slot s;
+
+    slot_init(&s, r, kind, receives);
+    s.unchecked = true;
+    s.buffer = (uint8_t *)number;
+    s.size_bytes = sizeof(*number);
+    return start(&s, 0) || wait_slot(&s) ? -1 : 0;
+}
+
+/* Ends a measurement of messages at each end: the server tells its processor time. begin_ns: when it began here. Sets
+ * the client's line. */
+static int end_cpu(struct perf_run *r, uint64_t begin_ns, uint64_t messages, struct perf_line *l)
+{
+    uint64_t mine_ns = cpu_ns() - begin_ns, server_ns = mine_ns;
+
+    if (token_number(r, KIND_CPU, r->client, &server_ns))
+        return -1;
+    l->cpu_us = (double)mine_ns / 1000 / (double)messages;
+    l->other_cpu_us = (double)server_ns / 1000 / (double)messages;
+    return 0;
 }
 
 /* Checked messages have a buffer each; others share one, as benchmarks of this kind do. */
@@ -312,7 +355,7 @@ static void pingpong_line(struct perf_line *l, uint64_t *rtt_ns)
 
 static int pingpong(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
 {
-    uint64_t warmup = 1 + l->iters / 10, *rtt_ns = calloc(l->iters, sizeof(*rtt_ns));
+    uint64_t warmup = 1 + l->iters / 10, *rtt_ns = calloc(l->iters, sizeof(*rtt_ns)), cpu_begin_ns;
     struct slots ping, pong;
     int ret = -1;
 
@@ -323,7 +366,10 @@ static int pingpong(struct perf_run *r, uint64_t size_bytes, struct perf_line *l
         goto err_free_rtt;
     if (slots_init(&pong, r, KIND_PONG, r->client, 1, size_bytes))
         goto err_fini_ping;
+    cpu_begin_ns = cpu_ns();
     ret = pingpong_loop(&ping.slot[0], &pong.slot[0], warmup, l->iters, rtt_ns);
+    if (!ret)
+        ret = end_cpu(r, cpu_begin_ns, 2 * (warmup + l->iters), l);
     if (!ret)
         pingpong_line(l, rtt_ns);
     slots_fini(&pong);
@@ -374,10 +420,12 @@ static int stream_pass(struct perf_run *r, unsigned window, uint64_t size_bytes,
 static int stream(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
 {
     unsigned window = perf_plan_window(r->plan, l->test, size_bytes);
-    uint64_t time_ns = 0;
+    uint64_t time_ns = 0, cpu_begin_ns;
 
-    if (stream_pass(r, window, size_bytes, 1 + l->iters / 10, &time_ns) ||
-        stream_pass(r, window, size_bytes, l->iters, &time_ns))
+    if (stream_pass(r, window, size_bytes, 1 + l->iters / 10, &time_ns))
+        return -1;
+    cpu_begin_ns = cpu_ns();
+    if (stream_pass(r, window, size_bytes, l->iters, &time_ns) || end_cpu(r, cpu_begin_ns, l->iters, l))
         return -1;
     if (time_ns) {
         l->msgs_per_s = (double)l->iters * 1e9 / (double)time_ns;

@@ -33,6 +33,7 @@ struct perf_line {
     double min_us, median_us, p99_us; /* half round trips */
     double mb_per_s;                  /* 10^6 bytes */
     double msgs_per_s;
+    double cpu_us, other_cpu_us; /* processor time of each end's process per message, sent or received */
 };
 
 /* Opens the endpoint, exchanges addresses over control_fd and connects to the other end. reach: see struct
