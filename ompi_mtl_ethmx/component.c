@@ -242,7 +242,9 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
         return decline(why);
     }
     char address[INET6_ADDRSTRLEN];
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .thread_multiple = enable_mpi_threads};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .thread_multiple = enable_mpi_threads,
+                                   .local_ranks = ompi_process_info.num_local_peers + 1};
     job_key(opt.job_key);
     opt.reach = reach(address, sizeof(address)) ? address : NULL;
     MTL_ETHMX_VERBOSE(20, "libethmx %s, launcher reached at %s", ethmx_version(), opt.reach ? opt.reach : "(unknown)");

@@ -25,6 +25,7 @@ enum emx_param_type {
 
 #define EMX_STRING_MAX 128
 
+enum emx_wait_mode { EMX_WAIT_SPIN, EMX_WAIT_YIELD, EMX_WAIT_SLEEP, EMX_WAIT_AUTO };
 enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 
 /* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
@@ -72,6 +73,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "How long closing an endpoint waits for frames not yet acknowledged.") \
     X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \
       "How often a helper thread answers peers while the program computes without calling MPI.") \
+    X(CHOICE, wait, "auto", 0, 0, "spin|yield|sleep|auto", \
+      "What a rank does while it waits: spin polls; yield lets others on its core run; sleep sleeps until a frame comes; auto finds out whether others want its core, and spins, or yields and then sleeps.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \
       "What the CRC-32C of each frame covers: nothing, the headers, or headers and data.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \

@@ -48,6 +48,8 @@
     X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
     X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \
     X(wire_tx_errors, "frames", 0, "Frames the kernel refused to send.") \
+    X(yields, "times", 0, "A waiting program gave way to others on its core.") \
+    X(sleeps, "times", 0, "A waiting program slept until a frame came, or for a while.") \
     X(drop_short, "frames", 0, "Dropped: shorter than its headers say.") \
     X(drop_version, "frames", 0, "Dropped: not ethmx, or another protocol version.") \
     X(drop_not_mine, "frames", 0, "Dropped: for another endpoint, or a former one at this address.") \

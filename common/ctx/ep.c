@@ -213,6 +213,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     if (rc)
         goto err_free;
     emx_log_limit = (enum emx_log_level)ep->cfg.p_log;
+    emx_idle_init(&ep->idle, (enum emx_wait_mode)ep->cfg.p_wait, opt->local_ranks, opt->polls_others);
     emx_lock_init(&ep->lock, ep->threads, ep->cfg.p_heartbeat != 0);
     rc = read_netifs(ep, opt->reach);
     if (rc)

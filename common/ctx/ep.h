@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "base/stats.h"
 #include "ctx/clock.h"
+#include "ctx/idle.h"
 #include "ctx/links.h"
 #include "ctx/lock.h"
 #include "ctx/route.h"
@@ -45,7 +46,9 @@ struct ethmx_ep {
     unsigned idle_polls; /* since the clock was read */
     unsigned held_back;  /* rounds that timers have waited for frames to be looked at */
     unsigned full;       /* mask of links whose wire had no room for what the engine wanted to send */
-    bool delivering;     /* callbacks are being run, by one thread at a time */
+    struct emx_idle idle;
+    uint64_t open_ops; /* operations under way whose callback has not run */
+    bool delivering;   /* callbacks are being run, by one thread at a time */
     struct emx_list failures;
     struct emx_arrival *am_message; /* handed to the handler that runs, not received yet */
     struct emx_am_slot am[ETHMX_AM_HANDLERS];

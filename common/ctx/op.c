@@ -16,6 +16,7 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->clock);
     rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
+    ep->open_ops += rc == ETHMX_INPROGRESS;
     emx_pump_flush(ep, now);
     emx_ep_leave(ep);
     return rc;
@@ -63,6 +64,7 @@ int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uin
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->clock);
     rc = emx_engine_recv(ep->engine, emx_peer_in(peer), &a, &op, result_p, now);
+    ep->open_ops += rc == ETHMX_INPROGRESS;
     if (rc == ETHMX_INPROGRESS && req_p)
         *req_p = (struct ethmx_req *)op;
     emx_pump_flush(ep, now);
@@ -116,6 +118,7 @@ int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struc
         ep->am_message = NULL;
     now = emx_clock_now(&ep->clock);
     rc = emx_engine_mrecv(ep->engine, msg, &a, result_p, now);
+    ep->open_ops += rc == ETHMX_INPROGRESS;
     emx_pump_flush(ep, now);
     emx_ep_leave(ep);
     return rc;

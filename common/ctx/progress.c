@@ -41,6 +41,7 @@ static unsigned deliver_completions(struct ethmx_ep *ep)
     emx_lock_take(&ep->lock);
     for (unsigned i = 0; i < n; i++)
         emx_engine_op_free(ep->engine, f[i].op);
+    ep->open_ops -= n;
     return n;
 }
 
@@ -99,6 +100,17 @@ static unsigned deliver(struct ethmx_ep *ep)
     return total;
 }
 
+static inline unsigned one_round(struct ethmx_ep *ep)
+{
+    unsigned n = emx_pump(ep, false);
+
+    if (!ep->delivering && (emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures)))
+        n += deliver(ep);
+    if (n)
+        emx_idle_reset(&ep->idle);
+    return n;
+}
+
 unsigned ethmx_progress(struct ethmx_ep *ep)
 {
     unsigned n;
@@ -107,9 +119,9 @@ unsigned ethmx_progress(struct ethmx_ep *ep)
         return 0;
     atomic_store_explicit(&ep->rounds, atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    n = emx_pump(ep, false);
-    if (!ep->delivering && (emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures)))
-        n += deliver(ep);
+    n = one_round(ep);
+    if (!n && emx_idle_poll(&ep->idle, ep->clock.last_ns) && emx_idle_look(ep))
+        n = one_round(ep);
     emx_ep_leave(ep);
     return n;
 }

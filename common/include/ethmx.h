@@ -124,6 +124,8 @@ struct ethmx_ep_options {
     unsigned api_version; /* ETHMX_API_VERSION */
     bool thread_multiple; /* several threads will use the endpoint at once */
     uint8_t job_key[16];  /* the same in every process of a job, unknown to others; all zero: random */
+    bool polls_others;    /* the loop around ethmx_progress() drives other transports, too: it must not sleep there */
+    unsigned local_ranks; /* processes of the job on this host; 0: unknown */
     const char *reach;    /* "a.b.c.d" or a host name that peers are near to (the launcher's own contact), or NULL;
                              a hint for choosing the interface */
 };
@@ -139,7 +141,8 @@ void ethmx_ep_close(struct ethmx_ep *ep);
 /* Copies the endpoint's own address. *len_bytes_p: room in, length out. ETHMX_ERR_PARAM: too little room. */
 int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p);
 
-/* Moves frames, fires timers, runs callbacks. Returns how many events there were; 0: idle. */
+/* Moves frames, fires timers, runs callbacks. Returns how many events there were; 0: idle. Called in a loop that finds
+ * nothing, it yields its core to others and sleeps for up to a millisecond, as ETHMX_WAIT says. */
 unsigned ethmx_progress(struct ethmx_ep *ep);
 
 /* Sleeps until there may be something to do for ethmx_progress(), or timeout_ns has passed. */

@@ -141,13 +141,20 @@ static void scenarios_in_two_processes_with_threads(void **state)
     two_processes(&(struct pair_options){.heartbeat = "20ms", .threads = true});
 }
 
+/* Two roles that sleep and wake each other. */
+static void scenarios_asleep(void **state)
+{
+    (void)state;
+    two_processes(&(struct pair_options){.heartbeat = "20ms", .wait = "sleep"});
+    one_process(&(struct pair_options){.heartbeat = "20ms", .wait = "sleep", .threads = true});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scenarios_in_one_process),
-        cmocka_unit_test(scenarios_in_one_process_with_threads),
-        cmocka_unit_test(scenarios_in_two_processes),
-        cmocka_unit_test(scenarios_in_two_processes_with_threads),
+        cmocka_unit_test(scenarios_in_one_process),   cmocka_unit_test(scenarios_in_one_process_with_threads),
+        cmocka_unit_test(scenarios_in_two_processes), cmocka_unit_test(scenarios_in_two_processes_with_threads),
+        cmocka_unit_test(scenarios_asleep),
     };
 
     setenv("ETHMX_WIRES", "udp", 0);

@@ -179,7 +179,8 @@ static struct ethmx_config *make_config(const struct pair_options *o)
     struct ethmx_config *cfg = NULL;
 
     if (ethmx_config_create(&cfg) || ethmx_config_set(cfg, "heartbeat", o->heartbeat, "test") ||
-        ethmx_config_set(cfg, "udp_ports", "0", "test")) {
+        ethmx_config_set(cfg, "udp_ports", "0", "test") ||
+        (o->wait && ethmx_config_set(cfg, "wait", o->wait, "test"))) {
         print_error("%s\n", ethmx_error_text());
         ethmx_config_destroy(cfg);
         return NULL;
@@ -225,4 +226,13 @@ bool exchange(struct side *s)
 void make_sockets(int fd[2])
 {
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+}
+
+uint64_t counter(const struct ethmx_ep *ep, const char *name)
+{
+    for (unsigned i = 0; ethmx_counter(i); i++) {
+        if (!strcmp(ethmx_counter(i)->name, name))
+            return ethmx_counter_read(ep, i);
+    }
+    return UINT64_MAX;
 }

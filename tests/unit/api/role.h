@@ -36,6 +36,7 @@ struct pending {
 struct pair_options {
     bool threads;          /* endpoints for several threads */
     const char *heartbeat; /* short, so that scenarios with absence are quick */
+    const char *wait;      /* NULL: default, as environment and library say */
 };
 
 /* Whether what has been awaited since then will never come. */
@@ -89,5 +90,8 @@ bool exchange(struct side *s);
 
 /* Joins two roles beside the wire. */
 void make_sockets(int fd[2]);
+
+/* The counter's value; UINT64_MAX: there is none of this name. */
+uint64_t counter(const struct ethmx_ep *ep, const char *name);
 
 #endif

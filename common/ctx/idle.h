@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Idle: what a waiting program does between its polls: nothing, give way, or sleep (ETHMX_WAIT). See idle.c.
+ */
+#ifndef EMX_CTX_IDLE_H
+#define EMX_CTX_IDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config.h"
+
+struct emx_idle {
+    enum emx_wait_mode mode;
+    unsigned limit;    /* idle polls up to the next look; UINT32_MAX: never */
+    unsigned polls;    /* idle polls since the last look, or since something happened */
+    uint64_t since_ns; /* when the first of these was */
+    unsigned yields;   /* in a row, without anything happening */
+    unsigned sleeps;   /* in a row, without anything happening */
+    bool crowded;      /* others want our core */
+    bool settled;      /* crowded does not change: asked for, or there are more ranks than cores */
+    bool never_sleeps;
+    unsigned agreements; /* observations in a row that speak against `crowded` */
+};
+
+struct ethmx_ep;
+
+/* local_ranks: processes of the job on this host, 0: unknown. never_sleeps: yielding must do. */
+void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps);
+
+/* The slow half of ethmx_progress(): after as many idle polls as idle.limit says. The caller holds the lock, which is
+ * given back while this sleeps or yields, and taken again. True: poll again at once. */
+bool emx_idle_look(struct ethmx_ep *ep);
+
+/* Something happened. */
+static inline void emx_idle_reset(struct emx_idle *i)
+{
+    i->polls = 0;
+    i->yields = 0;
+    i->sleeps = 0;
+}
+
+/* A poll found nothing. now: a recent time. True: it is time for emx_idle_look(). */
+static inline bool emx_idle_poll(struct emx_idle *i, uint64_t now)
+{
+    if (!i->polls++)
+        i->since_ns = now;
+    return __builtin_expect(i->polls >= i->limit, 0);
+}
+
+#endif

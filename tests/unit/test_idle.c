@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a waiting program does between its polls, seen by the counters `yields` and `sleeps`. Over udp on loopback
+ * unless ETHMX_* variables say otherwise.
+ */
+#define _GNU_SOURCE
+#include "api/role.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define POLLS 20000 /* many times what any mode waits for */
+
+struct idler {
+    const char *wait;
+    bool polls_others;
+    unsigned local_ranks;
+};
+
+static struct ethmx_ep *open_idler(const struct idler *o)
+{
+    struct ethmx_ep_options opt = {
+        .api_version = ETHMX_API_VERSION, .polls_others = o->polls_others, .local_ranks = o->local_ranks};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep;
+
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "wait", o->wait, "test"), ETHMX_OK);
+    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    return ep;
+}
+
+/* A receive that nothing matches. */
+static void receive_nothing(struct ethmx_ep *ep, struct pending *p)
+{
+    const struct ethmx_data none = flat(NULL, 0);
+
+    assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &none, done, p, NULL, &p->result), ETHMX_INPROGRESS);
+}
+
+static void expect(const struct idler *o, bool receives, bool yields, bool sleeps)
+{
+    struct ethmx_ep *ep = open_idler(o);
+    struct pending p = {.done = false};
+
+    if (receives)
+        receive_nothing(ep, &p);
+    for (unsigned i = 0; i < POLLS && !(sleeps && counter(ep, "sleeps") >= 3); i++)
+        ethmx_progress(ep);
+    assert_int_equal(counter(ep, "yields") > 0, yields);
+    assert_int_equal(counter(ep, "sleeps") > 0, sleeps);
+    ethmx_ep_close(ep);
+    assert_false(p.done);
+}
+
+static void spin_only_polls(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "spin"}, true, false, false);
+    expect(&(struct idler){.wait = "spin", .local_ranks = 1u << 20}, true, false, false);
+}
+
+static void yield_never_sleeps(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "yield"}, true, true, false);
+}
+
+static void sleep_does_not_yield_first(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "sleep"}, true, false, true);
+}
+
+/* More ranks than cores: known without looking. */
+static void auto_counts_ranks(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, true, true, true);
+}
+
+/* The program waits for something that is not ours. */
+static void without_operation_nobody_sleeps(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "sleep"}, false, true, false);
+    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, false, true, false);
+}
+
+static void who_polls_others_never_sleeps(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "sleep", .polls_others = true}, true, true, false);
+    expect(&(struct idler){.wait = "auto", .polls_others = true, .local_ranks = 1u << 20}, true, true, false);
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* A program that computes, and tests a request now and then. */
+static void who_computes_between_polls_is_left_alone(void **state)
+{
+    struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "sleep"});
+    struct pending p = {.done = false};
+
+    (void)state;
+    receive_nothing(ep, &p);
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t end_ns = cpu_ns() + 20000;
+
+        while (cpu_ns() < end_ns)
+            ;
+        ethmx_progress(ep);
+    }
+    assert_int_equal(counter(ep, "yields") + counter(ep, "sleeps"), 0);
+    ethmx_ep_close(ep);
+}
+
+/* Nobody tells auto how many ranks there are, but another process wants the only core. */
+static void auto_observes_who_else_runs(void **state)
+{
+    struct ethmx_ep *ep;
+    struct pending p = {.done = false};
+    cpu_set_t before, one;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    while (!pid)
+        ;
+    ep = open_idler(&(struct idler){.wait = "auto"});
+    receive_nothing(ep, &p);
+    while (!counter(ep, "sleeps"))
+        ethmx_progress(ep);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    ethmx_ep_close(ep);
+}
+
+static void nothing(int signal)
+{
+    (void)signal;
+}
+
+/* A signal that comes all the time ends sleeps early and does no other harm. */
+static void signals_do_no_harm(void **state)
+{
+    struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "sleep"});
+    struct sigaction catch = {.sa_handler = nothing}, before;
+    struct itimerval often = {.it_interval = {.tv_usec = 100}, .it_value = {.tv_usec = 100}}, never = {.it_value = {0}};
+    struct pending p = {.done = false};
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &catch, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    receive_nothing(ep, &p);
+    while (counter(ep, "sleeps") < 100)
+        ethmx_progress(ep);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    assert_false(p.done);
+    ethmx_ep_close(ep);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spin_only_polls),
+        cmocka_unit_test(yield_never_sleeps),
+        cmocka_unit_test(sleep_does_not_yield_first),
+        cmocka_unit_test(auto_counts_ranks),
+        cmocka_unit_test(without_operation_nobody_sleeps),
+        cmocka_unit_test(who_polls_others_never_sleeps),
+        cmocka_unit_test(who_computes_between_polls_is_left_alone),
+        cmocka_unit_test(auto_observes_who_else_runs),
+        cmocka_unit_test(signals_do_no_harm),
+    };
+
+    setenv("ETHMX_WIRES", "udp", 0);
+    setenv("ETHMX_IF", "lo", 0);
+    return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
+}
