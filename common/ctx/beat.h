@@ -14,4 +14,7 @@ int emx_beat_start(struct ethmx_ep *ep);
 /* Ends the thread and waits for its end. Harmless when there is none. */
 void emx_beat_stop(struct ethmx_ep *ep);
 
+/* After each send, under the lock: sees to it that small messages are gathered when there are many of them. */
+void emx_beat_sent(struct ethmx_ep *ep);
+
 #endif

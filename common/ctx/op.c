@@ -4,6 +4,7 @@
  * so that a short message has left when the call returns.
  */
 #include "base/log.h"
+#include "ctx/beat.h"
 #include "ctx/ep.h"
 #include "ctx/pump.h"
 
@@ -18,6 +19,7 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
     rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
     ep->open_ops += rc == ETHMX_INPROGRESS;
     emx_pump_flush(ep, now);
+    emx_beat_sent(ep);
     emx_ep_leave(ep);
     return rc;
 }

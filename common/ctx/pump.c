@@ -173,8 +173,9 @@ static bool timers_may_fire(struct ethmx_ep *ep, unsigned frames)
 unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
 {
     emx_time now = 0; /* not read */
+    bool let_go = emx_engine_let_go(ep->engine, false);
     unsigned total = input_cheap(ep, &now);
-    bool busy = total || ep->full || unfinished(ep);
+    bool busy = total || ep->full || let_go || unfinished(ep);
 
     if (busy || every_wire || clock_is_due(ep))
         round_time(ep, &now);

@@ -64,10 +64,28 @@ static const char *check_held(const struct emx_session *s)
     return early == s->rx_early ? NULL : "held frames: the map is wrong";
 }
 
+static bool unsent_may_go(const struct emx_session *s)
+{
+    if (s->send_next == &s->unacked)
+        return false;
+    return !emx_bundle_waits(s) || s->send_next != &s->open->link;
+}
+
+static const char *check_bundle(const struct emx_session *s)
+{
+    if (s->open && (s->open->tries || s->unacked.prev != &s->open->link))
+        return "bundle: takes messages although it is not the last frame, or was sent";
+    if (emx_bundle_waits(s) && !s->open)
+        return "bundle: none waits";
+    if (emx_bundle_waits(s) && (!emx_timer_is_set(&s->timer) || s->timer.at_ns > s->wait_until_ns))
+        return "bundle: waits without a timer";
+    return NULL;
+}
+
 static const char *check_work(const struct emx_session *s)
 {
     bool work = s->ack_now || s->ping_due || s->pong_due || s->byes_due || !emx_list_empty(&s->jobs) ||
-                !emx_list_empty(&s->pulls) || s->lost || s->send_next != &s->unacked;
+                !emx_list_empty(&s->pulls) || s->lost || unsent_may_go(s);
     bool blocked = s->flying && s->flying >= s->cc.cwnd_frames;
 
     if (length(&s->jobs) != s->job_count)
@@ -85,6 +103,8 @@ static const char *check_session(const struct emx_session *s)
         wrong = check_held(s);
     if (!wrong)
         wrong = check_work(s);
+    if (!wrong)
+        wrong = check_bundle(s);
     if (!wrong && s->rx_charged - s->rx_released > s->share)
         wrong = "credit: more is held than promised";
     if (!wrong && s->rx_op && s->rx_arrival)

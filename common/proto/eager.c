@@ -225,16 +225,20 @@ static bool plausible(const struct emx_session *s, const struct emx_f_eager *f, 
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_eager *f = (const void *)(data + sizeof(struct emx_frame));
+    size_t n;
+    const uint8_t *from = payload(data, sizeof(*f), &n);
+
+    (void)now;
+    return plausible(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
+}
+
+enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
+{
     struct emx_engine *e = s->e;
     uint32_t cost = emx_eager_cost(f->total_bytes);
     struct emx_op *op = NULL;
-    size_t n;
-    const uint8_t *from = payload(data, sizeof(*f), &n);
     enum emx_drop why;
 
-    (void)now;
-    if (!plausible(s, f, n))
-        return EMX_DROP_MALFORMED;
     /* Telling a synchronous sender needs memory: have it before the receive is taken out of its order. */
     if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->small_txbufs))
         return EMX_DROP_MEMORY;

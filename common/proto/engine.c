@@ -58,8 +58,8 @@ static size_t longest_frame(const struct emx_address *self)
 
 static void init_lists(struct emx_engine *e)
 {
-    struct emx_list *const list[] = {&e->pull_wait, &e->completed,   &e->events,     &e->want_routes,
-                                     &e->am,        &e->am_deferred, &e->unreleased, &e->taken};
+    struct emx_list *const list[] = {&e->pull_wait,   &e->completed,  &e->events, &e->want_routes, &e->am,
+                                     &e->am_deferred, &e->unreleased, &e->taken,  &e->waiting};
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
@@ -222,7 +222,7 @@ static uint64_t eager_limit(const struct emx_session *s, const struct ethmx_data
     return s->bulk_bytes && few < cfg->p_eager_max ? few : cfg->p_eager_max;
 }
 
-static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
+static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes, emx_time now)
 {
     struct emx_eager_source m = {.data = &a->data,
                                  .am_header = a->am_header,
@@ -230,8 +230,11 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
                                  .am_header_bytes = (uint16_t)a->am_header_bytes,
                                  .flags = a->is_am ? EMX_FF_AM : 0,
                                  .bits = a->bits};
-    unsigned frames = emx_eager_frames(s, total_bytes);
+    unsigned frames;
 
+    if (emx_bundle_add(s, a, now))
+        return ETHMX_OK;
+    frames = emx_eager_frames(s, total_bytes);
     if (frames > emx_reltx_room(s) || !emx_credit_take(s, emx_eager_cost(total_bytes)))
         return ETHMX_INPROGRESS;
     if (!emx_eager_whole(s, &m, frames)) {
@@ -315,7 +318,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
         rc = emx_self_send(e, peer, a, now);
     } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
                a->data.len_bytes <= eager_limit(s, &a->data) &&
-               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
+               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes, now)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {
         if (!(op = emx_op_new_send(e, peer, a, now)))
@@ -388,12 +391,11 @@ static enum emx_drop input_goodbye(struct emx_session *s, const uint8_t *data, e
 }
 
 static const input_fn handler[EMX_F_COUNT] = {
-    [EMX_F_welcome] = input_welcome,    [EMX_F_ack] = input_ack,
-    [EMX_F_ping] = input_ping,          [EMX_F_pong] = input_pong,
-    [EMX_F_bye] = input_goodbye,        [EMX_F_eager] = emx_relrx_input,
-    [EMX_F_more] = emx_relrx_input,     [EMX_F_rts] = emx_relrx_input,
-    [EMX_F_fin] = emx_relrx_input,      [EMX_F_matched] = emx_relrx_input,
-    [EMX_F_pull] = emx_rndv_input_pull, [EMX_F_data] = emx_rndv_input_data,
+    [EMX_F_welcome] = input_welcome,    [EMX_F_ack] = input_ack,          [EMX_F_ping] = input_ping,
+    [EMX_F_pong] = input_pong,          [EMX_F_bye] = input_goodbye,      [EMX_F_eager] = emx_relrx_input,
+    [EMX_F_more] = emx_relrx_input,     [EMX_F_rts] = emx_relrx_input,    [EMX_F_fin] = emx_relrx_input,
+    [EMX_F_matched] = emx_relrx_input,  [EMX_F_bundle] = emx_relrx_input, [EMX_F_pull] = emx_rndv_input_pull,
+    [EMX_F_data] = emx_rndv_input_data,
 };
 
 static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
@@ -597,6 +599,29 @@ bool emx_engine_has_news(const struct emx_engine *e)
 {
     return !emx_list_empty(&e->completed) || !emx_list_empty(&e->am) || !emx_list_empty(&e->want_routes) ||
            !emx_list_empty(&e->events);
+}
+
+/* ---- Gathering ---- */
+
+void emx_engine_gather(struct emx_engine *e, bool allow)
+{
+    e->gathers = allow;
+}
+
+unsigned emx_engine_gatherable(const struct emx_engine *e)
+{
+    return e->gatherable;
+}
+
+bool emx_engine_let_go(struct emx_engine *e, bool late)
+{
+    struct emx_list *l = emx_list_first(&e->waiting);
+
+    if (!l)
+        return false;
+    while ((l = emx_list_first(&e->waiting)))
+        emx_bundle_let_go(emx_list_entry(l, struct emx_session, waiting), late);
+    return true;
 }
 
 /* ---- Time ---- */

@@ -150,6 +150,15 @@ bool emx_engine_wants_read(const struct emx_engine *e, unsigned link);
 bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *r);
 void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
 
+/* Small messages that follow each other closely are gathered in a frame that waits for more of them: until
+ * emx_engine_let_go(), which belongs into each round of the pump, or for batch_delay (a deadline as all others). This
+ * happens only while it is allowed: by a caller who keeps deadlines although the program computes. */
+void emx_engine_gather(struct emx_engine *e, bool allow);
+/* Counts messages that were gathered, or would have been. */
+unsigned emx_engine_gatherable(const struct emx_engine *e);
+/* Lets frames that wait go with the next output; late: because the program seems to compute. false: none waited. */
+bool emx_engine_let_go(struct emx_engine *e, bool late);
+
 /* When emx_engine_expire() must be called; EMX_NEVER: nothing pending. */
 emx_time emx_engine_deadline(const struct emx_engine *e);
 void emx_engine_expire(struct emx_engine *e, emx_time now);

@@ -11,15 +11,16 @@
 #define EMX_FRAME_ROW(name, number, seqd, bytes, help) [number] = {#name, seqd, bytes},
 const struct emx_frame_info emx_frame_info[EMX_F_COUNT] = {EMX_FRAME_TYPES(EMX_FRAME_ROW)};
 
-static bool is_handshake(const struct emx_frame *h)
+/* Types whose body counts as header: an address, or the envelopes of messages. */
+static bool is_header_wholly(const struct emx_frame *h)
 {
-    return h->type == EMX_F_hello || h->type == EMX_F_welcome;
+    return h->type == EMX_F_hello || h->type == EMX_F_welcome || h->type == EMX_F_bundle;
 }
 
 /* Bytes under the checksum. type may be anything. */
 static size_t covered_bytes(const struct emx_frame *h)
 {
-    if (h->version == EMX_FRAME_V_FULL || is_handshake(h))
+    if (h->version == EMX_FRAME_V_FULL || is_header_wholly(h))
         return sizeof(*h) + h->body_bytes;
     return sizeof(*h) + (h->type < EMX_F_COUNT ? emx_frame_info[h->type].head_bytes : 0);
 }

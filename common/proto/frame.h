@@ -31,7 +31,7 @@
 /* The first byte: protocol version 1, and what the checksum covers. The values differ in four bits from each other, so
  * that damage does not turn one into another. A receiver takes each of them. */
 #define EMX_FRAME_V_OFF    0xE1 /* nothing; check is 0 */
-#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello and welcome */
+#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello, welcome and bundle */
 #define EMX_FRAME_V_FULL   0xB4 /* all */
 
 #define EMX_FRAME_MIN 256 /* a usable wire carries at least so much */
@@ -64,11 +64,12 @@ static_assert(sizeof(struct emx_frame) == 32, "frame header");
     X(pull,   10, 0, 32, "asks for frames of a block of a message") \
     X(data,   11, 0, 16, "one frame of a pulled block") \
     X(fin,    12, 1, 16, "the message has been pulled as far as it is wanted") \
-    X(matched,13, 1,  8, "a synchronous eager message has been matched")
+    X(matched,13, 1,  8, "a synchronous eager message has been matched") \
+    X(bundle, 14, 1,  8, "several small messages")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 14 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 15 };
 
 struct emx_frame_info {
     const char *name;
@@ -158,6 +159,20 @@ struct EMX_LAYOUT emx_f_matched {
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_matched) == 8, "matched");
+
+/* Parts follow, back to back, to the end of the body; at least one. */
+struct EMX_LAYOUT emx_f_bundle {
+    uint32_t reserved[2];
+};
+static_assert(sizeof(struct emx_f_bundle) == 8, "bundle");
+
+/* A part: this, then its message's data. */
+struct EMX_LAYOUT emx_f_part {
+    uint64_t bits;
+    uint16_t len_bytes;
+    uint16_t flags; /* 0 */
+};
+static_assert(sizeof(struct emx_f_part) == 12, "part of a bundle");
 
 /* Why a frame was not used; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
 enum emx_drop {

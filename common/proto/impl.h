@@ -207,6 +207,12 @@ struct emx_session {
     unsigned flying;            /* sent, not acknowledged, not lost */
     unsigned lost;
     struct emx_list control; /* built, no sequence number yet */
+    struct emx_txbuf *open;  /* the last of unacked, a bundle that was not sent and takes more; NULL: none */
+    struct emx_list waiting; /* in engine.waiting while open waits for more messages before it may be sent */
+    emx_time wait_until_ns;  /* at the latest */
+    emx_time small_ns;       /* when the last small message was sent */
+    bool late;               /* open had to be let go by time */
+    uint8_t patience;        /* frames under way from which on small messages are gathered */
     struct emx_list backlog; /* sends */
     struct emx_cc cc;
     struct emx_rtt rtt;
@@ -216,7 +222,8 @@ struct emx_session {
 
     /* receiving */
     uint32_t rx_next;
-    uint64_t rx_early; /* bit i: rx_next+1+i is held */
+    uint16_t rx_parts_bytes; /* of the bundle rx_next, parts handled before memory ran out */
+    uint64_t rx_early;       /* bit i: rx_next+1+i is held */
     struct emx_list held;
     unsigned held_count;
     unsigned unacked_rx; /* sequenced frames since the last acknowledgement */
@@ -330,6 +337,9 @@ struct emx_engine {
     struct emx_list reads[EMX_ENGINE_LINKS]; /* emx_rndv.wait of messages that are read */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
+    struct emx_list waiting;    /* sessions whose open bundle waits, longest first */
+    bool gathers;               /* the caller keeps the deadlines */
+    unsigned gatherable;        /* messages that were, or could have been, gathered */
     struct emx_list taken;      /* arrivals in the program's hands */
     struct emx_list unreleased; /* arrivals whose senders could not be told yet for want of memory */
     size_t seq_frame_bytes;     /* longest sequenced frame */
@@ -351,6 +361,11 @@ static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
 static inline bool emx_session_over(const struct emx_session *s)
 {
     return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
+}
+
+static inline bool emx_bundle_waits(const struct emx_session *s)
+{
+    return s->waiting.next != &s->waiting;
 }
 
 static inline bool emx_seq_before(uint32_t a, uint32_t b)
@@ -403,6 +418,13 @@ void emx_reltx_expire(struct emx_session *s, emx_time now);
 void emx_reltx_fini(struct emx_session *s);
 void emx_reltx_spend(struct emx_engine *e); /* the wire has copied what it was given */
 
+/* bundle.c: several small messages in one frame */
+bool emx_bundle_add(struct emx_session *s, const struct emx_op_args *a, emx_time now); /* false: send it by itself */
+void emx_bundle_let_go(struct emx_session *s, bool late); /* it waits no longer, but takes more until it is sent */
+void emx_bundle_close(struct emx_session *s);             /* it takes no more */
+void emx_bundle_expire(struct emx_session *s, emx_time now);
+enum emx_drop emx_bundle_input(struct emx_session *s, const uint8_t *data, emx_time now);
+
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
 void emx_relrx_acked(struct emx_session *s); /* a frame with our ack went out */
@@ -438,6 +460,8 @@ bool emx_eager_whole(struct emx_session *s, const struct emx_eager_source *m, un
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
+/* A message of which n bytes have come. The fields of f have been checked. */
+enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n);
 enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data, emx_time now);
 /* A receive takes an arrived eager message; frees it. NO_MEMORY: nothing has happened. */

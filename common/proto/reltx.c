@@ -45,6 +45,8 @@ unsigned emx_reltx_room(const struct emx_session *s)
 
 void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b)
 {
+    if (s->open)
+        emx_bundle_close(s);
     b->seq = s->tx_next++;
     emx_txbuf_frame(b)->seq = b->seq;
     emx_list_append(&s->unacked, &b->link);
@@ -73,13 +75,16 @@ static struct emx_txbuf *first_lost(const struct emx_session *s)
 
 struct emx_txbuf *emx_reltx_next(struct emx_session *s)
 {
+    struct emx_txbuf *b;
+
     if (s->flying && s->flying >= s->cc.cwnd_frames)
         return NULL;
     if (s->lost)
         return first_lost(s);
     if (s->send_next == &s->unacked)
         return NULL;
-    return emx_list_entry(s->send_next, struct emx_txbuf, link);
+    b = emx_list_entry(s->send_next, struct emx_txbuf, link);
+    return b == s->open && emx_bundle_waits(s) ? NULL : b;
 }
 
 void emx_reltx_spend(struct emx_engine *e)
@@ -100,6 +105,8 @@ static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
 
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
+    if (b == s->open)
+        emx_bundle_close(s);
     if (s->reliable) {
         sent_reliably(s, b);
         return;
@@ -282,6 +289,8 @@ static void put_all(struct emx_engine *e, struct emx_list *list)
 
 void emx_reltx_fini(struct emx_session *s)
 {
+    if (s->open)
+        emx_bundle_close(s);
     put_all(s->e, &s->unacked);
     put_all(s->e, &s->control);
     s->send_next = &s->unacked;

@@ -26,6 +26,7 @@ static void init(struct emx_session *s, struct emx_peer *p, emx_time now)
     emx_list_init(&s->welcoming);
     emx_list_init(&s->unacked);
     emx_list_init(&s->control);
+    emx_list_init(&s->waiting);
     emx_list_init(&s->backlog);
     emx_list_init(&s->held);
     emx_list_init(&s->jobs);
@@ -143,6 +144,8 @@ static void arm_next(struct emx_session *s)
 
     if (s->ack_at_ns)
         at = min_time(at, s->ack_at_ns);
+    if (emx_bundle_waits(s))
+        at = min_time(at, s->wait_until_ns);
     emx_session_arm(s, at);
 }
 
@@ -171,6 +174,7 @@ void emx_session_expire(struct emx_session *s, emx_time now)
     if (s->state == EMX_S_DEAD)
         return;
     emx_reltx_expire(s, now);
+    emx_bundle_expire(s, now);
     if (s->ack_at_ns && now >= s->ack_at_ns) {
         s->ack_at_ns = 0;
         s->ack_now = true;

@@ -170,6 +170,103 @@ static void killed_peer_is_noticed(void **state)
     close(fd[1]);
 }
 
+/* ---- Small messages that are gathered ---- */
+
+enum { BEFORE = 120, AFTER = 60 }; /* messages until they are gathered; then, fewer than a congestion window */
+
+static uint64_t counter(const struct side *s, const char *name)
+{
+    for (unsigned i = 0; ethmx_counter(i); i++) {
+        if (!strcmp(ethmx_counter(i)->name, name))
+            return ethmx_counter_read(s->ep, i);
+    }
+    return UINT64_MAX;
+}
+
+static struct ethmx_ep *open_gathering(const char *heartbeat)
+{
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep = NULL;
+
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "heartbeat", heartbeat, "test"), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "batch_delay", "300ms", "test"), ETHMX_OK); /* also says what is close */
+    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    return ep;
+}
+
+/* The receiver: all messages come although their sender never calls the library again. */
+static bool receive_gathered(struct side *s)
+{
+    uint64_t value;
+    struct ethmx_result r;
+
+    s->role = 1;
+    s->ep = open_gathering("20ms");
+    CHECK(exchange(s) && signal_other(s, BEFORE + AFTER + 1));
+    for (unsigned i = 0; i < BEFORE + AFTER; i++) {
+        if (i == BEFORE)
+            CHECK(signal_other(s, BEFORE + AFTER));
+        CHECK(recv_data(s, i, flat(&value, sizeof(value)), &r));
+        CHECK(r.status == ETHMX_OK && value == i);
+    }
+    CHECK(tell(s));
+    ethmx_ep_close(s->ep);
+    return true;
+}
+
+/* Sends many small messages and then only waits beside the wire. */
+static uint64_t send_and_compute(const char *heartbeat)
+{
+    struct side s = {.scenario = 1};
+    struct pending p[BEFORE + AFTER];
+    uint64_t value[BEFORE + AFTER], gathered;
+    int fd[2], status;
+    pid_t pid;
+
+    make_sockets(fd);
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        struct side other = {.scenario = 1, .fd = fd[1]};
+
+        close(fd[0]);
+        _exit(!receive_gathered(&other));
+    }
+    close(fd[1]);
+    s.fd = fd[0];
+    s.ep = open_gathering(heartbeat);
+    assert_true(exchange(&s) && await_signal(&s, BEFORE + AFTER + 1));
+    for (unsigned i = 0; i < BEFORE + AFTER; i++) {
+        value[i] = i;
+        if (i == BEFORE)
+            assert_true(await_signal(&s, BEFORE + AFTER));
+        assert_true(start_send(&s, i, flat(&value[i], sizeof(*value)), ETHMX_SEND_STANDARD, &p[i]));
+    }
+    gathered = counter(&s, "sent_gathered");
+    assert_true(hear(&s));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    ethmx_ep_close(s.ep);
+    close(fd[0]);
+    return gathered;
+}
+
+static void gathered_messages_are_not_left_lying(void **state)
+{
+    (void)state;
+    assert_true(send_and_compute("60s") > AFTER / 2);
+}
+
+static void nothing_is_gathered_without_the_helper(void **state)
+{
+    (void)state;
+    assert_int_equal(send_and_compute("0"), 0);
+}
+
 /* ---- What the host has ---- */
 
 struct census {
@@ -210,8 +307,12 @@ static void host_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_settings_are_named), cmocka_unit_test(addresses_are_checked),
-        cmocka_unit_test(unreachable_peer_fails),   cmocka_unit_test(killed_peer_is_noticed),
+        cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(unreachable_peer_fails),
+        cmocka_unit_test(killed_peer_is_noticed),
+        cmocka_unit_test(gathered_messages_are_not_left_lying),
+        cmocka_unit_test(nothing_is_gathered_without_the_helper),
         cmocka_unit_test(host_is_described),
     };
 

@@ -129,13 +129,28 @@ static void flipped_bits(void **state)
     }
 }
 
+/* The envelopes in a bundle are headers: "header" covers them. */
+static void flipped_bits_of_bundles(void **state)
+{
+    (void)state;
+    for (size_t bit = 0; bit < sizeof(struct sample) * 8; bit++) {
+        struct sample f = make(EMX_CHECKSUM_HEADER);
+
+        f.h.type = EMX_F_bundle;
+        emx_frame_seal(&f, sizeof(f), NULL, 0, EMX_CHECKSUM_HEADER);
+        assert_int_equal(check(&f, sizeof(f)), EMX_ACCEPTED);
+        ((uint8_t *)&f)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+        assert_int_not_equal(check(&f, sizeof(f)), EMX_ACCEPTED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sealed_passes),  cmocka_unit_test(sealed_in_pieces),
         cmocka_unit_test(foreign_frames), cmocka_unit_test(every_truncation_is_short),
         cmocka_unit_test(unknown_types),  cmocka_unit_test(body_shorter_than_its_header),
-        cmocka_unit_test(flipped_bits),
+        cmocka_unit_test(flipped_bits),   cmocka_unit_test(flipped_bits_of_bundles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
