@@ -3,7 +3,7 @@
 
 #define ALIGN_BYTES 8
 #define FIRST_BYTES 512 /* a small job needs little; blocks double up to the most, which bounds what lies idle */
-#define MOST_BYTES  8192
+#define MOST_BYTES  4096
 
 void emx_arena_init(struct emx_arena *a, const struct emx_alloc *alloc)
 {

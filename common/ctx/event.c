@@ -14,7 +14,7 @@ struct failure {
 
 static void answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time now)
 {
-    struct emx_address a = *emx_peer_address(peer);
+    struct emx_address a = *emx_peer_address(ep->engine, peer);
     struct emx_route r[EMX_ROUTES_MAX];
     char why[512];
     unsigned n = emx_routes_find(&ep->view, &a, r, why, sizeof(why));
@@ -24,13 +24,13 @@ static void answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time n
     emx_engine_routes(ep->engine, peer, r, n, why, now);
 }
 
-static void log_connected(const struct emx_event *ev)
+static void log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
 {
     struct ethmx_peer_info info;
 
     if (emx_log_limit < EMX_LOG_INFO)
         return;
-    emx_peer_query(ev->peer, &info);
+    emx_peer_query(ep->engine, ev->peer, &info);
     emx_log(EMX_LOG_INFO, "connected to host %s by %s, frames of up to %u bytes", info.host, ev->text,
             info.frame_bytes);
 }
@@ -57,11 +57,11 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now)
             answer_routes(ep, ev.peer, now);
             break;
         case EMX_EVENT_CONNECTED:
-            log_connected(&ev);
+            log_connected(ep, &ev);
             break;
         case EMX_EVENT_ROUTE_LOST:
-            emx_log(EMX_LOG_WARN, "host %s is not reached by %s; trying the next way", emx_peer_address(ev.peer)->host,
-                    ev.text);
+            emx_log(EMX_LOG_WARN, "host %s is not reached by %s; trying the next way",
+                    emx_peer_address(ep->engine, ev.peer)->host, ev.text);
             break;
         case EMX_EVENT_NOTE:
             emx_log(EMX_LOG_INFO, "%s", ev.text);
@@ -70,7 +70,7 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now)
             keep_failure(ep, &ev);
             break;
         case EMX_EVENT_CLOSED:
-            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed", emx_peer_address(ev.peer)->host);
+            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed", emx_peer_address(ep->engine, ev.peer)->host);
             break;
         }
     }

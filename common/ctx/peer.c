@@ -52,6 +52,6 @@ void ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct
     *info_p = (struct ethmx_peer_info){.state = "closed"};
     if (!emx_ep_enter(ep))
         return;
-    emx_peer_query(emx_peer_in(peer), info_p);
+    emx_peer_query(ep->engine, emx_peer_in(peer), info_p);
     emx_ep_leave(ep);
 }

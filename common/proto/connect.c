@@ -60,7 +60,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
 static void unreachable(struct emx_session *s, const char *why, emx_time now)
 {
     emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE, "host %s cannot be reached from host %s: %s",
-                   emx_peer_address(s->peer)->host, s->e->self.host, why);
+                   emx_peer_address(s->e, s->peer)->host, s->e->self.host, why);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
 }
 
@@ -206,7 +206,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     if (emx_engine_peer(e, t + 1, t->addr_bytes, &p, err, sizeof(err)))
         return EMX_DROP_MEMORY;
     s = p->session;
-    if (!s && !(s = emx_session_start(p, now)))
+    if (!s && !(s = emx_session_start(e, p, now)))
         return EMX_DROP_MEMORY;
     if (emx_session_over(s))
         return EMX_DROP_NO_SESSION;

@@ -98,6 +98,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->seq_frame_bytes = longest_frame(&e->self);
     init_lists(e);
     init_pools(e);
+    emx_pace_init(&e->pace, e->cfg->p_pull_window);
     emx_arena_init(&e->peer_memory, &e->alloc);
     emx_heap_init(&e->timers, &e->alloc);
     e->peer_mask = 15;
@@ -141,7 +142,7 @@ static void free_peers(struct emx_engine *e)
     for (unsigned i = 0; e->peers && i <= e->peer_mask; i++)
         for (struct emx_peer *p = e->peers[i], *next; p; p = next) {
             next = p->next_hash;
-            emx_peer_fail(p, ETHMX_ERR_CLOSED);
+            emx_peer_fail(e, p, ETHMX_ERR_CLOSED);
             if (p->session)
                 emx_session_end(p->session, EMX_S_CLOSED, ETHMX_ERR_CLOSED, 0);
         }
@@ -310,7 +311,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
         return ETHMX_ERR_CLOSED;
     if (a->am_header_bytes > (a->is_am ? ETHMX_AM_HEADER_MAX : 0) || (a->is_am && a->bits >= ETHMX_AM_HANDLERS))
         return ETHMX_ERR_PARAM;
-    if (!s && peer->id != e->self.id && !(s = emx_session_start(peer, now)))
+    if (!s && peer->id != e->self.id && !(s = emx_session_start(e, peer, now)))
         return ETHMX_ERR_NO_MEMORY;
     if (s && s->end_status)
         return s->end_status;
@@ -345,7 +346,7 @@ static void input_bye(struct emx_session *s, emx_time now)
     if (missed)
         emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
                        "the peer on host %s has closed its endpoint although operations with it are open",
-                       emx_peer_address(s->peer)->host);
+                       emx_peer_address(s->e, s->peer)->host);
     else
         emx_event_post(s->e, EMX_EVENT_CLOSED, s->peer, ETHMX_OK, "closed");
     emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);
@@ -641,7 +642,7 @@ static void look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
         return;
     if (!s) {
         if (p->posted)
-            emx_session_start(p, now);
+            emx_session_start(e, p, now);
         return;
     }
     if (s->state != EMX_S_CONNECTED || (!p->posted && !s->awaits && !e->posted_any))

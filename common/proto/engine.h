@@ -75,12 +75,12 @@ struct emx_route {
 void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct emx_route *r, unsigned n,
                        const char *why, emx_time now);
 
-/* The address a peer was made from, decoded. */
-const struct emx_address *emx_peer_address(const struct emx_peer *peer);
+/* The address a peer was made from, decoded; valid until the next call. */
+const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer);
 void *emx_peer_user(const struct emx_peer *peer);
 void emx_peer_set_user(struct emx_peer *peer, void *user);
 /* Name, frame length, rtt, state, memory; host, wire and interface from the route's name and the address. */
-void emx_peer_query(const struct emx_peer *peer, struct ethmx_peer_info *info_p);
+void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct ethmx_peer_info *info_p);
 
 /* ---- Operations: results as the functions of ethmx.h with the same names ---- */
 

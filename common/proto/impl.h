@@ -21,6 +21,7 @@
 #include "proto/engine.h"
 #include "proto/frame.h"
 #include "proto/match.h"
+#include "proto/pace.h"
 
 #define EMX_EAGER_OVERHEAD 128  /* what an unexpected message costs beside its data */
 #define EMX_BLOCKS         16   /* blocks of one message under way */
@@ -268,7 +269,6 @@ struct emx_peer {
     struct emx_peer *next_hash;
     struct emx_peer *like; /* its address is packed against this one's; NULL: against our own */
     void *user;
-    struct emx_engine *e;
     struct emx_session *session;
     struct emx_list ops; /* operations that fail when the peer does */
     uint32_t id, cookie;
@@ -331,6 +331,7 @@ struct emx_engine {
     unsigned link_peers[EMX_ENGINE_LINKS];
 
     uint64_t pulling_bytes; /* asked for, not arrived */
+    struct emx_pace pace;   /* how much that may be */
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;     /* mask; of the frame being handled */
     struct emx_list spent;                   /* frames of reliable sessions that are in the wire's hands */
@@ -375,12 +376,12 @@ static inline bool emx_seq_before(uint32_t a, uint32_t b)
 
 /* peer.c */
 struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id);
-void emx_peer_fail(struct emx_peer *p, int status); /* completes all its operations */
+void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* completes all its operations */
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));
 
 /* session.c */
-struct emx_session *emx_session_start(struct emx_peer *p, emx_time now); /* NULL: no memory */
+struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
 void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now);
 void emx_session_free(struct emx_session *s);
 void emx_session_ready(struct emx_session *s);            /* there may be something to send */

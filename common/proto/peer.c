@@ -55,9 +55,8 @@ static void grow(struct emx_engine *e)
 }
 
 /* The bytes against which the peer's address is packed: with its own id, which is kept elsewhere. */
-static size_t packed_against(const struct emx_peer *p, uint8_t *base)
+static size_t packed_against(const struct emx_engine *e, const struct emx_peer *p, uint8_t *base)
 {
-    const struct emx_engine *e = p->e;
     size_t base_bytes = e->self_addr_bytes;
 
     memcpy(base, e->self_addr, e->self_addr_bytes);
@@ -67,28 +66,28 @@ static size_t packed_against(const struct emx_peer *p, uint8_t *base)
     return base_bytes;
 }
 
-const struct emx_address *emx_peer_address(const struct emx_peer *peer)
+const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer)
 {
     uint8_t base[ETHMX_ADDRESS_MAX], addr[ETHMX_ADDRESS_MAX];
-    size_t base_bytes = packed_against(peer, base);
+    size_t base_bytes = packed_against(e, peer, base);
     size_t len_bytes = emx_unpack(base, base_bytes, peer->packed, peer->packed_bytes, addr);
     char err[64];
 
-    emx_address_decode(&peer->e->decoded, addr, len_bytes, err, sizeof(err));
-    return &peer->e->decoded;
+    emx_address_decode(&e->decoded, addr, len_bytes, err, sizeof(err));
+    return &e->decoded;
 }
 
 /* A peer with its address; NULL: out of memory. */
 static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
 {
     struct emx_peer **of_host = &e->of_host[emx_mix64(a->host_id) % EMX_HOSTS_LATELY];
-    struct emx_peer like = {.e = e, .id = a->id, .like = *of_host}, *p;
+    struct emx_peer like = {.id = a->id, .like = *of_host}, *p;
     uint8_t base[ETHMX_ADDRESS_MAX], packed[EMX_PACK_MAX(ETHMX_ADDRESS_MAX)];
     size_t base_bytes, packed_bytes;
 
-    if (like.like && emx_peer_address(like.like)->host_id != a->host_id)
+    if (like.like && emx_peer_address(e, like.like)->host_id != a->host_id)
         like.like = NULL;
-    base_bytes = packed_against(&like, base);
+    base_bytes = packed_against(e, &like, base);
     packed_bytes = emx_pack(base, base_bytes, addr, len_bytes, packed);
     p = emx_arena_get(&e->peer_memory, sizeof(*p) + packed_bytes);
     if (!p)
@@ -159,7 +158,7 @@ static size_t list_length(const struct emx_list *head)
     return n;
 }
 
-static size_t memory_bytes(const struct emx_peer *p)
+static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
 {
     const struct emx_session *s = p->session;
     size_t bytes = sizeof(*p) + p->packed_bytes;
@@ -167,7 +166,7 @@ static size_t memory_bytes(const struct emx_peer *p)
     if (!s)
         return bytes;
     bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0);
-    bytes += (list_length(&s->unacked) + list_length(&s->control)) * p->e->big_txbufs.object_bytes;
+    bytes += (list_length(&s->unacked) + list_length(&s->control)) * e->big_txbufs.object_bytes;
     return bytes + s->held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }
 
@@ -181,14 +180,14 @@ static void split(const char *route, struct ethmx_peer_info *info_p)
     snprintf(info_p->interface, sizeof(info_p->interface), "%s", blank ? blank + 1 : "");
 }
 
-void emx_peer_query(const struct emx_peer *peer, struct ethmx_peer_info *info_p)
+void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct ethmx_peer_info *info_p)
 {
     const struct emx_session *s = peer->session;
 
     memset(info_p, 0, sizeof(*info_p));
-    snprintf(info_p->host, sizeof(info_p->host), "%s", emx_peer_address(peer)->host);
+    snprintf(info_p->host, sizeof(info_p->host), "%s", emx_peer_address(e, peer)->host);
     info_p->state = state_name(s);
-    info_p->memory_bytes = memory_bytes(peer);
+    info_p->memory_bytes = memory_bytes(e, peer);
     if (!s || !s->connect || !s->connect->count)
         return;
     split(s->connect->route[s->connect->current].name, info_p);
@@ -219,15 +218,15 @@ static void pull_out(struct emx_engine *e, struct emx_op *op)
     }
 }
 
-void emx_peer_fail(struct emx_peer *p, int status)
+void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
 {
     struct emx_list *l;
 
     while ((l = emx_list_first(&p->ops))) {
         struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
 
-        pull_out(p->e, op);
-        emx_op_complete(p->e, op, status);
+        pull_out(e, op);
+        emx_op_complete(e, op, status);
     }
 }
 

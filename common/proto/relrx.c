@@ -113,7 +113,7 @@ static void lost_promise(struct emx_session *s, emx_time now)
         s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
         "frames from the peer on host %s are missing although its wire loses none: its memory is damaged, or "
         "this is a fault of ethmx",
-        emx_peer_address(s->peer)->host);
+        emx_peer_address(s->e, s->peer)->host);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }
 

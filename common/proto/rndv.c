@@ -15,9 +15,9 @@
  *    is asked for: its answer tells whether the others are lost, and a sender that was merely away sends little twice.
  * Chunks that come twice are recognised by the block's map and dropped.
  *
- * All blocks asked for and not arrived stay below pull_window, over all peers, handed out in turn to the messages that
- * want more. So many senders to one receiver share what its link takes instead of overflowing it, as in Homa
- * (Montazeri et al., SIGCOMM 2018).
+ * All blocks asked for and not arrived stay below a limit (see pace.h; pull_window at most), over all peers, handed out
+ * in turn to the messages that want more. So many senders to one receiver share what its link takes instead of
+ * overflowing it, as in Homa (Montazeri et al., SIGCOMM 2018).
  *
  * Superframes. Where the route has them, a block's frames are marked as bulk, and the wire may join them with their
  * neighbours. Not every network that carries ethmx's own frames carries these, and where nothing joins again what was
@@ -29,6 +29,7 @@
 #include "proto/impl.h"
 
 #define WINDOW_BLOCKS  4         /* the pull window holds at least so many blocks, if a chunk is not more than that */
+#define LIMIT_BLOCKS   2         /* and what of it may be used now, so many */
 #define BULK_TRUST     1024      /* blocks in superframes before the peer must have told of some */
 #define BULK_GAP       32        /* blocks without trust between two tries at first; doubles */
 #define BULK_GAP_MAX   (1 << 20) /* at most */
@@ -449,17 +450,19 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
     emx_session_ready(s);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
 static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
-    uint64_t most = e->cfg->p_pull_window / (WINDOW_BLOCKS * (uint64_t)r->chunk_bytes);
+    uint64_t bytes = least(e->cfg->p_pull_window / WINDOW_BLOCKS, e->pace.limit_bytes / LIMIT_BLOCKS);
+    uint64_t most = least(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
-    if (most > e->cfg->p_pull_frames)
-        most = e->cfg->p_pull_frames;
-    if (!most)
-        most = 1;
-    return left < most ? left : most;
+    return least(left, most ? most : 1);
 }
 
 static void add_block(struct emx_engine *e, struct emx_rndv *r)
@@ -486,7 +489,7 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
         uint64_t bytes = block_chunks(e, r) * r->chunk_bytes;
 
-        if (e->pulling_bytes && e->pulling_bytes + bytes > e->cfg->p_pull_window)
+        if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes)
             return;
         emx_list_del(&r->wait);
         if (!r->active)
@@ -602,6 +605,14 @@ static struct emx_block *find_block(struct emx_rndv *r, uint64_t chunk)
     return NULL;
 }
 
+static void lost(struct emx_rndv *r, struct emx_block *b)
+{
+    if (b->due)
+        return;
+    emx_pace_lost(&r->op->peer->session->e->pace, (uint64_t)__builtin_popcountll(b->missing) * r->chunk_bytes);
+    ask_again(r, b);
+}
+
 static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint32_t round, unsigned bit)
 {
     struct emx_block *mine = &r->block[b - r->block];
@@ -610,9 +621,9 @@ static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint32_t ro
         return;
     for (unsigned i = 0; i < r->active; i++)
         if (r->block[i].asked_ns < b->asked_ns)
-            ask_again(r, &r->block[i]);
+            lost(r, &r->block[i]);
     if (b->missing && bit == highest_bit(b->asked))
-        ask_again(r, mine);
+        lost(r, mine);
 }
 
 static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
@@ -659,8 +670,10 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (n != (left < r->chunk_bytes ? left : r->chunk_bytes))
         return EMX_DROP_MALFORMED;
     b = find_block(r, f->chunk);
-    if (!b)
+    if (!b) {
+        emx_pace_twice(&e->pace, n);
         return EMX_DROP_DUPLICATE;
+    }
     /* The last chunk brings the fin about, which needs memory. */
     if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->small_txbufs))
         return EMX_DROP_MEMORY;

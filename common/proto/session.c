@@ -11,11 +11,11 @@
  */
 #include "proto/impl.h"
 
-static void init(struct emx_session *s, struct emx_peer *p, emx_time now)
+static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
-    const struct emx_config *cfg = p->e->cfg;
+    const struct emx_config *cfg = e->cfg;
 
-    s->e = p->e;
+    s->e = e;
     s->peer = p;
     s->timer.kind = EMX_TIMER_SESSION;
     s->state = EMX_S_ROUTES;
@@ -38,9 +38,8 @@ static void init(struct emx_session *s, struct emx_peer *p, emx_time now)
     emx_credit_open(s);
 }
 
-struct emx_session *emx_session_start(struct emx_peer *p, emx_time now)
+struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
-    struct emx_engine *e = p->e;
     struct emx_session *s;
 
     if (emx_heap_reserve(&e->timers, e->timer_reserve + 1))
@@ -55,7 +54,7 @@ struct emx_session *emx_session_start(struct emx_peer *p, emx_time now)
         return NULL;
     }
     memset(s->connect, 0, sizeof(*s->connect));
-    init(s, p, now);
+    init(s, e, p, now);
     e->timer_reserve++;
     p->session = s;
     emx_list_append(&e->want_routes, &s->routing);
@@ -98,7 +97,7 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
         e->stats->peers_connected--;
     if (s->state == EMX_S_ROUTES)
         emx_list_del(&s->routing);
-    emx_peer_fail(s->peer, status);
+    emx_peer_fail(e, s->peer, status);
     stop_arriving(s);
     strip(s);
     s->state = (uint8_t)state;
@@ -158,7 +157,7 @@ static void die(struct emx_session *s, emx_time now)
         e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
         "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
         "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
-        emx_peer_address(s->peer)->host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
+        emx_peer_address(e, s->peer)->host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
         s->connect->route[s->connect->current].name);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "port.h"
 #include "proto/frame.h"
 #include "wire/wire.h"
 
@@ -23,22 +24,6 @@
 #define SIM_CUTS        4  /* times at which a link is down */
 
 struct sim_world;
-
-struct sim_port {
-    uint64_t rate_bps;  /* 0: no limit */
-    size_t limit_bytes; /* queue; 0: no limit */
-    uint64_t busy_until_ns;
-    uint64_t lost;
-};
-
-/* Whether bytes more can queue, and since when or until when not. */
-bool sim_port_has_room(const struct sim_port *p, uint64_t now_ns, size_t bytes);
-uint64_t sim_port_room_at(const struct sim_port *p, uint64_t now_ns, size_t bytes);
-/* Queues bytes; returns when they are through. */
-uint64_t sim_port_pass(struct sim_port *p, uint64_t now_ns, size_t bytes);
-
-/* Bytes a frame takes on Ethernet: padding, MAC header, checksum, preamble and gap. */
-size_t sim_wire_bytes(size_t frame_bytes);
 
 enum sim_verdict { SIM_PASS, SIM_DROP, SIM_DUPLICATE, SIM_DELAY };
 

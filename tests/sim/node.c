@@ -168,7 +168,7 @@ unsigned sim_node_party(struct sim_node *n, const void *peer)
 
     if (p && emx_peer_user(p)) /* looked up before */
         return (uintptr_t)emx_peer_user(p) - 1;
-    party = p ? sim_world_party(n->world, emx_peer_address(p)->id) : -1;
+    party = p ? sim_world_party(n->world, emx_peer_address(n->engine, p)->id) : -1;
     if (party < 0) {
         sim_fail(n->world, "n%u: the engine tells of a peer that nobody knows", n->index);
         return 0;

@@ -82,13 +82,13 @@ static struct emx_peer *add(struct fixture *f, const struct job *job, unsigned n
     return peer;
 }
 
-static void expect_address(const struct emx_peer *peer, const struct job *job, unsigned number)
+static void expect_address(struct fixture *f, const struct emx_peer *peer, const struct job *job, unsigned number)
 {
     struct emx_address a = endpoint(job, number);
     uint8_t want[ETHMX_ADDRESS_MAX], got[ETHMX_ADDRESS_MAX];
     size_t want_bytes = emx_address_encode(&a, want);
 
-    assert_int_equal(emx_address_encode(emx_peer_address(peer), got), want_bytes);
+    assert_int_equal(emx_address_encode(emx_peer_address(f->engine, peer), got), want_bytes);
     assert_memory_equal(got, want, want_bytes);
 }
 
@@ -120,7 +120,7 @@ static void a_silent_peer_is_small(void **state)
                       job->scattered ? " (scattered)" : "", job->interfaces, (double)bytes / job->peers);
         assert_true(bytes < (size_t)job->peers * BAR_BYTES);
         for (unsigned n = 1; n <= job->peers; n++) {
-            expect_address(peer[n], job, n);
+            expect_address(&f, peer[n], job, n);
             assert_ptr_equal(add(&f, job, n), peer[n]);
         }
         end(&f);
@@ -153,7 +153,7 @@ static bool unlike_each_other(uint64_t seed)
         CHECK(!emx_engine_peer(f.engine, buf, emx_address_encode(&a[i], buf), &peer[i], err, sizeof(err)));
     }
     for (unsigned i = 0; i < ARRAY_LEN(a); i++)
-        CHECK(!memcmp(emx_peer_address(peer[i]), &a[i], sizeof(a[i])));
+        CHECK(!memcmp(emx_peer_address(f.engine, peer[i]), &a[i], sizeof(a[i])));
     end(&f);
     return true;
 }
@@ -180,7 +180,7 @@ static void without_memory_nothing_happens(void **state)
                      ETHMX_ERR_NO_MEMORY);
     assert_true(err[0] && !peer && !f.stats.peers_known);
     f.memory.fail_at = 0;
-    expect_address(add(&f, &job, 1), &job, 1);
+    expect_address(&f, add(&f, &job, 1), &job, 1);
     end(&f);
 }
 

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+struct fabric_frame {
+    struct fabric_frame *next; /* in the ring of the receiver */
+    unsigned dst;
+    uint32_t len_bytes;
+    uint8_t data[];
+};
+
+static void fail(struct fabric *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void fail(struct fabric *f, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (f->failure[0])
+        return;
+    va_start(ap, fmt);
+    vsnprintf(f->failure, sizeof(f->failure), fmt, ap);
+    va_end(ap);
+}
+
+static struct fabric_node *node_of(const struct fabric *f, unsigned endpoint)
+{
+    return &f->node[endpoint / f->per_node];
+}
+
+/* ---- Life ---- */
+
+static struct emx_address address(const struct fabric *f, unsigned index)
+{
+    unsigned node = index / f->per_node;
+    struct emx_address a = {.id = (uint32_t)emx_mix64(index + 1) | 1,
+                            .cookie = 0xc00c1e,
+                            .host_id = emx_mix64(node + 1000000),
+                            .wires = EMX_AW_PACKET,
+                            .ethertype = 0x88b5,
+                            .udp_port = (uint16_t)index, /* routes are made from it */
+                            .packet_bytes = f->frame_bytes,
+                            .if_count = 1};
+    uint64_t mac = emx_mix64(node + 2000000);
+
+    memcpy(a.ifs[0].mac, &mac, 6);
+    a.ifs[0].ip = 10 + (node >> 8 << 16) + (node << 24);
+    a.ifs[0].prefix_bits = 16;
+    a.ifs[0].frame_bytes = f->frame_bytes;
+    snprintf(a.host, sizeof(a.host), "node%04u", node);
+    return a;
+}
+
+static void start(struct fabric *f, unsigned index, uint64_t seed)
+{
+    struct fabric_endpoint *ep = &f->endpoint[index];
+    struct emx_address self = address(f, index);
+    struct emx_engine_params p = {
+        .cfg = &f->cfg, .stats = &ep->stats, .alloc = &emx_alloc_libc, .self = &self, .seed = emx_mix64(seed + index)};
+
+    ep->fabric = f;
+    ep->index = index;
+    ep->ring_tail = &ep->ring;
+    ep->wake_ns = EMX_NEVER;
+    if (emx_engine_create(&p, &ep->engine) != ETHMX_OK)
+        abort();
+}
+
+void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t seed)
+{
+    unsigned nodes = (shape->endpoints + shape->per_node - 1) / shape->per_node;
+
+    memset(f, 0, sizeof(*f));
+    sim_queue_init(&f->queue);
+    f->now_ns = 1000000000;
+    emx_config_defaults(&f->cfg);
+    f->endpoints = shape->endpoints;
+    f->per_node = shape->per_node;
+    f->delay_ns = shape->delay_ns;
+    f->frame_bytes = shape->frame_bytes;
+    f->endpoint = calloc(shape->endpoints, sizeof(*f->endpoint));
+    f->node = calloc(nodes, sizeof(*f->node));
+    if (!f->endpoint || !f->node)
+        abort();
+    for (unsigned i = 0; i < nodes; i++) {
+        f->node[i].card = (struct sim_port){.rate_bps = shape->rate_bps, .limit_bytes = shape->card_bytes};
+        f->node[i].port = (struct sim_port){.rate_bps = shape->rate_bps, .limit_bytes = shape->port_bytes};
+    }
+    for (unsigned i = 0; i < shape->endpoints; i++)
+        start(f, i, seed);
+}
+
+void fabric_fini(struct fabric *f)
+{
+    struct sim_event ev;
+
+    for (unsigned i = 0; i < f->endpoints; i++)
+        emx_engine_destroy(f->endpoint[i].engine);
+    while (sim_queue_take(&f->queue, &ev))
+        if (ev.arg == f)
+            free((void *)(uintptr_t)ev.value); /* a frame under way */
+    sim_queue_fini(&f->queue);
+    free(f->endpoint);
+    free(f->node);
+}
+
+struct emx_peer *fabric_peer(struct fabric *f, unsigned index, unsigned other)
+{
+    struct emx_address a = address(f, other);
+    struct emx_peer *peer;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    char err[256];
+
+    if (emx_engine_peer(f->endpoint[index].engine, buf, emx_address_encode(&a, buf), &peer, err, sizeof(err)))
+        abort();
+    return peer;
+}
+
+/* ---- Frames under way ---- */
+
+static void deliver(void *arg, uint64_t value)
+{
+    struct fabric *f = arg;
+    struct fabric_frame *frame = (void *)(uintptr_t)value;
+    struct fabric_endpoint *ep = &f->endpoint[frame->dst];
+
+    frame->next = NULL;
+    *ep->ring_tail = frame;
+    ep->ring_tail = &frame->next;
+    fabric_pump(ep);
+}
+
+static void enter_switch(void *arg, uint64_t value)
+{
+    struct fabric *f = arg;
+    struct fabric_frame *frame = (void *)(uintptr_t)value;
+    struct sim_port *p = &node_of(f, frame->dst)->port;
+    size_t bytes = sim_wire_bytes(frame->len_bytes);
+
+    f->frames++;
+    if (!sim_port_has_room(p, f->now_ns, bytes)) {
+        p->lost++;
+        free(frame);
+        return;
+    }
+    sim_queue_put(&f->queue, sim_port_pass(p, f->now_ns, bytes) + f->delay_ns / 2, deliver, f, value);
+}
+
+static void send_frame(struct fabric_endpoint *ep, const struct emx_txframe *tx)
+{
+    struct fabric *f = ep->fabric;
+    uint32_t len_bytes = (uint32_t)tx->head_bytes + tx->body_bytes;
+    struct fabric_frame *frame = malloc(sizeof(*frame) + len_bytes);
+    struct fabric_node *node = node_of(f, ep->index);
+    uint64_t value = (uintptr_t)frame;
+
+    if (!frame)
+        abort();
+    frame->len_bytes = len_bytes;
+    memcpy(&frame->dst, tx->to, sizeof(frame->dst));
+    memcpy(frame->data, tx->head, tx->head_bytes);
+    if (tx->body_bytes)
+        memcpy(frame->data + tx->head_bytes, tx->body, tx->body_bytes);
+    if (node_of(f, frame->dst) == node)
+        sim_queue_put(&f->queue, f->now_ns, deliver, f, value);
+    else
+        sim_queue_put(&f->queue, sim_port_pass(&node->card, f->now_ns, sim_wire_bytes(len_bytes)) + f->delay_ns / 2,
+                      enter_switch, f, value);
+}
+
+/* ---- Pump ---- */
+
+static void wake(void *arg, uint64_t at_ns)
+{
+    struct fabric_endpoint *ep = arg;
+
+    if (at_ns != ep->wake_ns)
+        return;
+    ep->wake_ns = EMX_NEVER;
+    fabric_pump(ep);
+}
+
+static void wake_at(struct fabric_endpoint *ep, uint64_t at_ns)
+{
+    if (at_ns >= ep->wake_ns)
+        return;
+    ep->wake_ns = at_ns;
+    sim_queue_put(&ep->fabric->queue, at_ns, wake, ep, at_ns);
+}
+
+static void input(struct fabric_endpoint *ep)
+{
+    struct fabric_frame *frame;
+
+    while ((frame = ep->ring)) {
+        ep->ring = frame->next;
+        if (!ep->ring)
+            ep->ring_tail = &ep->ring;
+        emx_engine_input(ep->engine, 0, frame->data, frame->len_bytes, ep->fabric->now_ns);
+        free(frame);
+    }
+}
+
+/* false: the card is full. */
+static bool output(struct fabric_endpoint *ep)
+{
+    struct fabric *f = ep->fabric;
+    struct sim_port *card = &node_of(f, ep->index)->card;
+    struct emx_txframe tx[EMX_WIRE_BATCH];
+    size_t full = sim_wire_bytes(f->frame_bytes);
+    unsigned room, got;
+
+    while (emx_engine_wants_output(ep->engine, 0)) {
+        for (room = 0; room < EMX_WIRE_BATCH && sim_port_has_room(card, f->now_ns, (room + 1) * full);)
+            room++;
+        if (!room) {
+            wake_at(ep, sim_port_room_at(card, f->now_ns, full));
+            return false;
+        }
+        got = emx_engine_output(ep->engine, 0, tx, room, f->now_ns);
+        for (unsigned i = 0; i < got; i++)
+            send_frame(ep, &tx[i]);
+    }
+    return true;
+}
+
+static void tell_routes(struct fabric_endpoint *ep, struct emx_peer *peer)
+{
+    struct emx_route r = {.frame_bytes = ep->fabric->frame_bytes, .name = "sim"};
+    unsigned to = emx_peer_address(ep->engine, peer)->udp_port;
+
+    memcpy(&r.to, &to, sizeof(to));
+    emx_engine_routes(ep->engine, peer, &r, 1, "", ep->fabric->now_ns);
+}
+
+static bool take_news(struct fabric_endpoint *ep)
+{
+    struct ethmx_result result;
+    struct emx_event ev;
+    struct emx_op *op;
+    ethmx_done_fn done;
+    void *arg;
+    bool any = false;
+
+    while (emx_engine_event(ep->engine, &ev)) {
+        any = true;
+        if (ev.type == EMX_EVENT_ROUTES)
+            tell_routes(ep, ev.peer);
+        else if (ev.type != EMX_EVENT_CONNECTED)
+            fail(ep->fabric, "endpoint %u: %s", ep->index, ev.text);
+    }
+    while ((op = emx_engine_completed(ep->engine))) {
+        any = true;
+        emx_op_result(op, &done, &arg, &result);
+        emx_engine_op_free(ep->engine, op);
+        done(arg, &result);
+    }
+    return any;
+}
+
+void fabric_pump(struct fabric_endpoint *ep)
+{
+    struct fabric *f = ep->fabric;
+    uint64_t deadline;
+    bool drained;
+
+    if (ep->pumping)
+        return;
+    ep->pumping = true;
+    do {
+        input(ep);
+        if (emx_engine_deadline(ep->engine) <= f->now_ns)
+            emx_engine_expire(ep->engine, f->now_ns);
+        drained = output(ep);
+    } while (take_news(ep));
+    ep->pumping = false;
+    deadline = emx_engine_deadline(ep->engine);
+    if (deadline > f->now_ns)
+        wake_at(ep, deadline);
+    else if (drained)
+        fail(f, "endpoint %u: output is drained and the deadline has passed", ep->index);
+}
+
+bool fabric_run(struct fabric *f, const uint64_t *left, uint64_t limit_ns)
+{
+    struct sim_event ev;
+
+    while (*left && !f->failure[0]) {
+        if (!sim_queue_take(&f->queue, &ev)) {
+            fail(f, "deadlock: nothing is pending, %" PRIu64 " operations are open", *left);
+        } else if (ev.at_ns > limit_ns) {
+            if (ev.arg == f)
+                free((void *)(uintptr_t)ev.value);
+            fail(f, "stall: %" PRIu64 " operations are open at the time limit", *left);
+        } else {
+            f->now_ns = ev.at_ns;
+            ev.fn(ev.arg, ev.value);
+        }
+    }
+    return !f->failure[0];
+}
+
+void fabric_rest(struct fabric *f, uint64_t ns)
+{
+    const struct sim_event *first;
+    uint64_t until_ns = f->now_ns + ns;
+    struct sim_event ev;
+
+    while ((first = sim_queue_first(&f->queue)) && first->at_ns <= until_ns && sim_queue_take(&f->queue, &ev)) {
+        f->now_ns = ev.at_ns;
+        ev.fn(ev.arg, ev.value);
+    }
+    f->now_ns = until_ns;
+}
+
+uint64_t fabric_lost(const struct fabric *f)
+{
+    uint64_t lost = 0;
+
+    for (unsigned i = 0; i < (f->endpoints + f->per_node - 1) / f->per_node; i++)
+        lost += f->node[i].port.lost;
+    return lost;
+}

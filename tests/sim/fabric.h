@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Fabric: many endpoints around one switch, in virtual time. For jobs too large for a world (world.h): no faults but
+ * those that load makes, no model of MPI, no memory per pair of endpoints.
+ *
+ *     engine -> [network card of the node] -> half the delay -> [port of the switch to the other node] -> other half
+ *
+ * A card whose queue is full takes no frames; a port of the switch whose queue is full loses them. Endpoints of one
+ * node share its card and its port; between themselves frames take no time. Endpoints answer at once: the time it takes
+ * is the network's.
+ */
+#ifndef SIM_FABRIC_H
+#define SIM_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "port.h"
+#include "proto/engine.h"
+#include "queue.h"
+
+struct fabric;
+struct fabric_frame;
+
+struct fabric_endpoint {
+    struct fabric *fabric;
+    unsigned index;
+    struct emx_engine *engine;
+    struct emx_stats stats;
+    struct fabric_frame *ring, **ring_tail;
+    uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
+    bool pumping;
+};
+
+struct fabric_node {
+    struct sim_port card, port;
+};
+
+struct fabric {
+    uint64_t now_ns;
+    struct sim_queue queue;
+    struct emx_config cfg;
+    unsigned endpoints, per_node;
+    uint64_t delay_ns; /* one way, beside the time to send */
+    uint16_t frame_bytes;
+    struct fabric_endpoint *endpoint;
+    struct fabric_node *node;
+    uint64_t frames; /* that entered the switch or were lost there */
+    char failure[512];
+};
+
+struct fabric_shape {
+    unsigned endpoints, per_node;
+    uint64_t rate_bps, delay_ns;
+    size_t card_bytes, port_bytes; /* queues */
+    uint16_t frame_bytes;
+};
+
+void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t seed);
+void fabric_fini(struct fabric *f);
+
+/* The peer that stands for endpoint `other` in the engine of endpoint `index`. */
+struct emx_peer *fabric_peer(struct fabric *f, unsigned index, unsigned other);
+
+/* Moves what there is to move; after operations, too. Callbacks of operations run inside. */
+void fabric_pump(struct fabric_endpoint *ep);
+
+/* Lets time pass until *left is 0. false and f->failure: nothing pending, or limit_ns reached. */
+bool fabric_run(struct fabric *f, const uint64_t *left, uint64_t limit_ns);
+
+/* Lets so much time pass, and what is due in it happen. */
+void fabric_rest(struct fabric *f, uint64_t ns);
+
+/* Frames lost because a port of the switch was full. */
+uint64_t fabric_lost(const struct fabric *f);
+
+#endif
