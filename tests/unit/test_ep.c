@@ -174,15 +174,6 @@ static void killed_peer_is_noticed(void **state)
 
 enum { BEFORE = 120, AFTER = 60 }; /* messages until they are gathered; then, fewer than a congestion window */
 
-static uint64_t counter(const struct side *s, const char *name)
-{
-    for (unsigned i = 0; ethmx_counter(i); i++) {
-        if (!strcmp(ethmx_counter(i)->name, name))
-            return ethmx_counter_read(s->ep, i);
-    }
-    return UINT64_MAX;
-}
-
 static struct ethmx_ep *open_gathering(const char *heartbeat)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
@@ -246,7 +237,7 @@ static uint64_t send_and_compute(const char *heartbeat)
             assert_true(await_signal(&s, BEFORE + AFTER));
         assert_true(start_send(&s, i, flat(&value[i], sizeof(*value)), ETHMX_SEND_STANDARD, &p[i]));
     }
-    gathered = counter(&s, "sent_gathered");
+    gathered = counter(s.ep, "sent_gathered");
     assert_true(hear(&s));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
