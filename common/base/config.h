@@ -31,7 +31,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 /* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
 /* clang-format off */
 #define EMX_PARAMS(X) \
-    X(STRING, wires, "packet,udp", 0, 0, "comma list of packet, udp", \
+    X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, packet, udp", \
       "Wires to use, best first. A pair of processes uses the first that both have and that reaches.") \
     X(STRING, if, "", 0, 0, "names or subnets, comma list; empty: automatic", \
       "Interfaces to use, such as eth2 or 10.1.0.0/16. Automatic: the interface of the route to each peer, never a container or virtual-machine bridge.") \

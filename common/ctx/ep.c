@@ -95,6 +95,14 @@ static unsigned ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
     return emx_netif_route(ip, on_link_p);
 }
 
+static bool ask_wire(void *arg, unsigned link, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
+{
+    const struct emx_links *l = arg;
+    const struct emx_link *k = &l->link[link];
+
+    return !k->ops->reach || k->ops->reach(k->wire, to, why, why_len_bytes);
+}
+
 static void make_view(struct ethmx_ep *ep)
 {
     struct emx_route_view *v = &ep->view;
@@ -106,6 +114,8 @@ static void make_view(struct ethmx_ep *ep)
         .mtu_bytes = (unsigned)ep->cfg.p_mtu,
         .if_named = ep->cfg.p_if[0] != 0,
         .lookup = ask_kernel,
+        .reach = ask_wire,
+        .reach_arg = &ep->links,
     };
     for (unsigned i = 0; i < ep->links.count; i++) {
         const struct emx_link *k = &ep->links.link[i];
@@ -284,15 +294,20 @@ static void close_round(struct ethmx_ep *ep, emx_time end_ns)
     drop_completions(ep);
 }
 
+static bool is_delivered(const struct ethmx_ep *ep)
+{
+    return emx_engine_drained(ep->engine) && !emx_links_unsent(&ep->links);
+}
+
 static void deliver_rest(struct ethmx_ep *ep)
 {
     emx_time now = emx_clock_now(&ep->clock);
     emx_time end_ns = now + ep->cfg.p_linger;
 
     emx_pump_flush(ep, now);
-    while (!emx_engine_drained(ep->engine) && emx_clock_now(&ep->clock) < end_ns)
+    while (!is_delivered(ep) && emx_clock_now(&ep->clock) < end_ns)
         close_round(ep, end_ns);
-    if (!emx_engine_drained(ep->engine))
+    if (!is_delivered(ep))
         emx_log(EMX_LOG_WARN, "closing with data that peers have not acknowledged within ETHMX_LINGER");
 }
 
@@ -303,7 +318,7 @@ static void say_goodbye(struct ethmx_ep *ep)
 
     emx_engine_goodbye(ep->engine, now);
     emx_pump_flush(ep, now);
-    while (ep->full && emx_clock_now(&ep->clock) < end_ns)
+    while ((ep->full || emx_links_unsent(&ep->links)) && emx_clock_now(&ep->clock) < end_ns)
         close_round(ep, end_ns);
 }
 

@@ -139,6 +139,15 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
     }
 }
 
+bool emx_links_unsent(const struct emx_links *l)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        if (l->link[i].ops->unsent && l->link[i].ops->unsent(l->link[i].wire))
+            return true;
+    }
+    return false;
+}
+
 void emx_links_sweep(const struct emx_links *l)
 {
     for (unsigned i = 0; i < l->count; i++) {

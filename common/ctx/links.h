@@ -41,6 +41,9 @@ void emx_links_close(struct emx_links *l);
 /* Fills in what peers must know of the wires: wires, their ports, packet_bytes. */
 void emx_links_tell(const struct emx_links *l, struct emx_address *a);
 
+/* Whether a wire holds frames that close() would lose (emx_wire_ops.unsent). */
+bool emx_links_unsent(const struct emx_links *l);
+
 /* Lets each wire do what can wait a little (emx_wire_ops.sweep). */
 void emx_links_sweep(const struct emx_links *l);
 

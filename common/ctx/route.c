@@ -2,7 +2,8 @@
  *
  * Each wire that both ends have open offers its routes, in the order in which the user listed the wires.
  *
- * Same host (same kernel and network namespace): over the loopback interface.
+ * Same host (same kernel and network namespace): through shared memory (shm), or over the loopback interface. shm asks
+ * its wire whether the peer can be joined: it knows of other users and of processes that have gone.
  *
  * Another host: the kernel knows best which of our interfaces leads to an address, so it is asked for each address
  * that the peer told. Its answer is used with care. An address that we have ourselves leads to ourselves: container
@@ -23,6 +24,7 @@
 #include "ctx/text.h"
 #include "proto/frame.h"
 #include "wire/packet.h"
+#include "wire/shm.h"
 #include "wire/udp.h"
 
 #define IP_UDP_HEADER_BYTES 28
@@ -56,6 +58,7 @@ struct search {
     struct way way[EMX_ROUTES_MAX];
     unsigned count;
     const char *obstacle; /* why the last candidate failed */
+    char told[128];       /* for an obstacle that the wire tells */
 };
 
 #define SCORE_GATEWAY 1000u
@@ -209,6 +212,29 @@ static void udp_here(struct search *s)
         add_udp(s, lo, htonl(INADDR_LOOPBACK), emx_route_mtu(lo, s->v->mtu_bytes), 0);
 }
 
+static unsigned shm_limit(const struct search *s, unsigned mtu_bytes)
+{
+    (void)s;
+    return mtu_bytes;
+}
+
+static void shm_here(struct search *s)
+{
+    struct way w;
+
+    start_way(s, &w, "", EMX_FRAME_MAX, 0);
+    snprintf(w.route.name, sizeof(w.route.name), "%s", s->kind->name);
+    emx_shm_addr(&w.route.to, s->peer->id);
+    s->obstacle = s->told;
+    if (s->v->reach(s->v->reach_arg, s->link, &w.route.to, s->told, sizeof(s->told)))
+        add_way(s, &w);
+}
+
+static void shm_there(struct search *s)
+{
+    s->obstacle = "another host";
+}
+
 /* ---- Another host, interfaces with IP addresses ---- */
 
 /* Our chosen interface towards an address of the peer, or NULL. */
@@ -337,6 +363,7 @@ static void udp_there(struct search *s)
 /* ---- All wires ---- */
 
 static const struct kind kinds[] = {
+    {EMX_AW_SHM, "shm", shm_limit, NULL, shm_here, shm_there},
     {EMX_AW_PACKET, "packet", packet_limit, packet_mismatch, packet_here, packet_there},
     {EMX_AW_UDP, "udp", udp_limit, NULL, udp_here, udp_there},
 };

@@ -31,6 +31,9 @@ struct emx_route_view {
     bool if_named;                                                     /* ETHMX_IF is set */
     unsigned (*lookup)(void *arg, struct in_addr ip, bool *on_link_p); /* as emx_netif_route() */
     void *lookup_arg;
+    bool (*reach)(void *arg, unsigned link, const struct emx_wire_addr *to, char *why,
+                  size_t why_len_bytes); /* as in struct emx_wire_ops */
+    void *reach_arg;
 };
 
 /* Writes the routes to peer, best first, and returns how many. why: for each wire passed over, the reason; when there

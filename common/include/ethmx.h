@@ -170,7 +170,7 @@ void *ethmx_peer_user(const struct ethmx_peer *peer);
 struct ethmx_peer_info {
     char host[64];        /* the peer's host name */
     char wire[16];        /* "packet", ...; "" before the first message */
-    char interface[32];   /* ours, towards it */
+    char interface[32];   /* ours, towards it; "" in shared memory */
     unsigned frame_bytes; /* longest frame to it */
     uint64_t rtt_ns;      /* smoothed round-trip time, 0: not measured */
     const char *state;    /* "known", "connecting", "connected", "dead", "closed" */

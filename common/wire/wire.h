@@ -77,6 +77,10 @@ struct emx_wire_ops {
     void (*close)(struct emx_wire *w);
     void (*query)(const struct emx_wire *w, struct emx_wire_attr *attr_p);
 
+    /* Whether there is a way to this destination, as far as can be told at once. false: why has the reason. NULL: this
+     * wire cannot tell without asking there. */
+    bool (*reach)(struct emx_wire *w, const struct emx_wire_addr *to, char *why, size_t why_len_bytes);
+
     /* Frames tx() would take now, up to EMX_WIRE_BATCH. 0: full; progress will make room. */
     unsigned (*tx_room)(struct emx_wire *w);
 
@@ -84,8 +88,11 @@ struct emx_wire_ops {
      * Ethernet, and counted (wire_tx_errors). Nothing of f is referenced after return. */
     void (*tx)(struct emx_wire *w, const struct emx_txframe *f, unsigned n);
 
-    /* Lends up to max frames; returns how many. The caller gives back all of them before the next rx(). Also tries
-     * again to send what tx() took and the kernel did not yet. */
+    /* Whether frames that tx() took have not left yet and would be lost by close(). NULL: nobody relies on them. */
+    bool (*unsent)(const struct emx_wire *w);
+
+    /* Lends up to max (perhaps 0) frames; returns how many. The caller gives back all of them before the next rx().
+     * Also tries again to send what tx() took and the kernel did not yet. */
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 

@@ -270,6 +270,7 @@ static void fd_tells(void **state)
 
     for (uint32_t number = 1; number <= 20; number++) {
         assert_true(end_is_empty(&p->b));
+        assert_true(end_arm(&p->b));
         assert_int_equal(poll(&fd, 1, 0), 0);
         frames_send(&p->a, &p->b, number, 1, &len);
         assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
@@ -573,6 +574,8 @@ static void no_interface_is_told(void **state)
     for (unsigned i = 0; i < bare.netifs.count; i++)
         bare.netifs.nif[i].chosen = false;
     for (unsigned i = 0; emx_wires[i]; i++) {
+        if (emx_wires[i] == &emx_wire_shm) /* needs none */
+            continue;
         end_init(&e, &bare, emx_wires[i], ID_A);
         assert_int_equal(end_try_open(&e, why, sizeof(why)), ETHMX_ERR_NO_WIRE);
         assert_null(e.w);
@@ -915,9 +918,45 @@ static void wires_are_found_by_name(void **state)
     assert_null(emx_wire_find("carrier pigeon"));
 }
 
+/* What is full of frames loses none, keeps their order, and holds up nobody else. */
+static void nothing_is_lost_when_full(void **state)
+{
+    struct pair *p = *state;
+    unsigned len[EMX_WIRE_BATCH], few = 300;
+    struct end c;
+
+    end_init(&c, p->host_a, p->ops, ID_OTHER);
+    end_open(&c);
+    for (unsigned batch = 0; batch < 100; batch++) {
+        for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+            len[i] = length_in_batch(p, batch, i, EMX_WIRE_BATCH);
+        frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        if (batch % 10)
+            continue;
+        frames_send(&p->a, &c, batch, 1, &few);
+        frames_expect(&c, batch, 1);
+    }
+    assert_true(p->ops->unsent(p->a.w));
+    for (unsigned i = 0; i < 100 * EMX_WIRE_BATCH;) {
+        struct emx_rxframe rx[EMX_WIRE_BATCH];
+        unsigned n, l;
+
+        n = end_wait(&p->b, rx, 1 + i % EMX_WIRE_BATCH);
+        assert_true(n > 0);
+        for (unsigned j = 0; j < n; j++)
+            assert_int_equal(frame_check(&rx[j], &l), i++);
+        p->ops->rx_return(p->b.w, rx, n);
+    }
+    assert_true(end_is_empty(&p->b));
+    assert_false(p->ops->unsent(p->a.w));
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+    end_close(&c);
+}
+
 /* ---- The tables ---- */
 
-enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, EVERYWHERE = 15, BULK = 16 };
+enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, BULK = 16, SHM = 32 };
+enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP, EVERYWHERE = ETHERNET | SHM };
 
 static const struct {
     const char *name;
@@ -938,10 +977,11 @@ static const struct {
     CASE(fd_tells, EVERYWHERE | BULK),
     CASE(too_long_is_counted, EVERYWHERE),
     CASE(too_long_for_interface_is_counted, HOSTS | PACKET | UDP),
-    CASE(too_long_for_receiver_is_whole_or_lost, EVERYWHERE),
+    CASE(too_long_for_receiver_is_whole_or_lost, ETHERNET),
     CASE(interface_down_and_up, HOSTS | PACKET | UDP | BULK),
     CASE(carrier_lost_and_found, HOSTS | PACKET | UDP | BULK),
-    CASE(overflow_is_counted, EVERYWHERE | BULK),
+    CASE(overflow_is_counted, ETHERNET | BULK),
+    CASE(nothing_is_lost_when_full, INSIDE | SHM),
     CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET | BULK),
     CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET),
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
@@ -968,16 +1008,17 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(ports_follow_configuration),
 };
 
-#define TESTS_MAX (6 * ARRAY_LEN(cases) + ARRAY_LEN(others))
+static struct pair pairs[8];
 
-static struct pair pairs[6];
+#define TESTS_MAX (ARRAY_LEN(pairs) * ARRAY_LEN(cases) + ARRAY_LEN(others))
+
 static struct CMUnitTest tests[TESTS_MAX];
 static char names[TESTS_MAX][96];
 
 static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigned path)
 {
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
-        if (!(cases[i].where & wire) || !(cases[i].where & path))
+        if (!(cases[i].where & wire) || !(cases[i].where & path) || (wire == SHM && path == HOSTS))
             continue;
         snprintf(names[count], sizeof(names[count]), "%s %s%s: %s", p->ops->name, path == HOSTS ? "veth" : "lo",
                  p->bulk ? " bulk" : "", cases[i].name);
@@ -998,6 +1039,11 @@ static struct pair *add_pair(const struct emx_wire_ops *ops, unsigned path)
     return p;
 }
 
+static unsigned bit_of(const struct emx_wire_ops *ops)
+{
+    return ops == &emx_wire_udp ? UDP : ops == &emx_wire_shm ? SHM : PACKET;
+}
+
 int main(int argc, char **argv)
 {
     unsigned count = 0;
@@ -1013,7 +1059,7 @@ int main(int argc, char **argv)
         struct pair *bulk = add_pair(&emx_wire_packet, path);
 
         for (unsigned w = 0; emx_wires[w]; w++)
-            count = add_cases(count, add_pair(emx_wires[w], path), emx_wires[w] == &emx_wire_udp ? UDP : PACKET, path);
+            count = add_cases(count, add_pair(emx_wires[w], path), bit_of(emx_wires[w]), path);
         bulk->bulk = true;
         count = add_cases(count, bulk, BULK, path);
     }

@@ -8,6 +8,7 @@
 
 #include "wire/netif.h"
 #include "wire/packet.h"
+#include "wire/shm.h"
 #include "wire/udp.h"
 #include "wire/wire.h"
 
@@ -65,6 +66,8 @@ void end_close(struct end *e);
 /* The way from one end to another; on one host it is loopback. */
 struct emx_wire_addr end_way(const struct end *from, const struct end *to);
 
+/* Before poll() on its descriptors: false: do not sleep, something is there. */
+bool end_arm(struct end *e);
 /* rx(), waiting for something to come. 0: nothing came. */
 unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max);
 /* Nothing waits to be received. */

@@ -36,7 +36,7 @@ static void defaults_are_what_the_table_says(void **state)
     assert_int_equal(cfg.p_ethertype, 0x88b5);
     assert_int_equal(cfg.p_checksum, 1);
     assert_true(cfg.p_qdisc_bypass);
-    assert_string_equal(cfg.p_wires, "packet,udp");
+    assert_string_equal(cfg.p_wires, "shm,packet,udp");
 }
 
 static void names_are_found(void **state)
@@ -189,7 +189,7 @@ static void a_short_buffer_is_not_overrun(void **state)
     assert_int_equal(text[5], 0);
     assert_int_equal(text[6], 'z');
     emx_config_format(&cfg, EMX_P_wires, text, 6);
-    assert_string_equal(text, "packe");
+    assert_string_equal(text, "shm,p");
     assert_int_equal(text[6], 'z');
 }
 

@@ -9,6 +9,7 @@
 
 #include "ctx/route.h"
 #include "wire/packet.h"
+#include "wire/shm.h"
 #include "wire/udp.h"
 
 #define LO   1 /* ifindex */
@@ -486,6 +487,73 @@ static void never_more_than_there_is_room_for(void **state)
     assert_string_equal(why, "no ");
 }
 
+/* ---- Shared memory ---- */
+
+struct reach {
+    bool yes;
+    unsigned asked;
+};
+
+static bool reach(void *arg, unsigned link, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
+{
+    struct reach *r = arg;
+    struct emx_wire_addr expect;
+
+    emx_shm_addr(&expect, 7);
+    assert_memory_equal(to, &expect, sizeof(expect));
+    assert_int_equal(link, 0);
+    r->asked++;
+    snprintf(why, why_len_bytes, "%s", r->yes ? "" : "its process has gone");
+    return r->yes;
+}
+
+/* Routes to a peer when the first wire is shm. Returns how many. */
+static unsigned find_with_shm(bool same_host, bool theirs_open, struct reach *answer, struct emx_route *first_p,
+                              char *why, size_t why_len_bytes)
+{
+    struct scenario s = {.what = "shm", .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}}, .same_host = same_host};
+    struct emx_address self = {.id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here"}, peer;
+    struct emx_route r[EMX_ROUTES_MAX] = {{0}};
+    struct emx_route_view v;
+    struct emx_netifs n;
+    unsigned count;
+
+    build_netifs(&s, &n);
+    s.their_wires = BOTH | (theirs_open ? EMX_AW_SHM : 0);
+    s.theirs[0] = s.ours[0];
+    build_peer(&s, &peer);
+    build_view(&s, &n, &self, &v);
+    v.reach = reach;
+    v.reach_arg = answer;
+    v.link[0] = (struct emx_route_link){.kind = EMX_AW_SHM, .frame_bytes = 8192, .reliable = true, .reads = true};
+    count = emx_routes_find(&v, &peer, r, why, why_len_bytes);
+    *first_p = r[0];
+    return count;
+}
+
+static void shared_memory_on_one_host_only(void **state)
+{
+    struct reach yes = {.yes = true}, no = {.yes = false};
+    struct emx_route r;
+    char why[512];
+
+    (void)state;
+    assert_int_equal(find_with_shm(true, true, &yes, &r, why, sizeof(why)), 2);
+    assert_string_equal(r.name, "shm");
+    assert_int_equal(r.frame_bytes, 8192);
+    assert_true(r.reliable && r.reads && !r.bulk_bytes && r.link == 0);
+    assert_int_equal(yes.asked, 1);
+    assert_int_equal(find_with_shm(true, true, &no, &r, why, sizeof(why)), 1);
+    assert_string_equal(r.name, "udp lo");
+    assert_false(r.reliable || r.reads);
+    assert_non_null(strstr(why, "shm: its process has gone"));
+    find_with_shm(true, false, &yes, &r, why, sizeof(why));
+    assert_non_null(strstr(why, "shm: not open there"));
+    find_with_shm(false, true, &yes, &r, why, sizeof(why));
+    assert_non_null(strstr(why, "shm: another host"));
+    assert_int_equal(yes.asked, 1);
+}
+
 static void every_wire_has_its_own_bit(void **state)
 {
     unsigned bits = 0;
@@ -505,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routes_are_as_expected),
+        cmocka_unit_test(shared_memory_on_one_host_only),
         cmocka_unit_test(every_wire_has_its_own_bit),
         cmocka_unit_test(never_more_than_there_is_room_for),
     };

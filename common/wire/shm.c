@@ -1,0 +1,941 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The shm wire: processes of one user on one host, in one network namespace.
+ *
+ * Each pair of endpoints that talk has a ring for each way (shm_ring.c), made by its writer at the first frame and
+ * handed over through a socket (shm_join.c). Frames are lent from the ring where they lie. Nothing is lost: when a ring
+ * is full, further frames to that peer wait in its *backlog*, copied, and go as room comes; other peers are not held
+ * up. How much may wait is bounded by the windows of the engine. Frames are lost only with the peer.
+ *
+ * Receiving. A poll must be cheap however many ranks the node has, so it looks at a few rings: those that had something
+ * last (the *near* ones, the latest first), and two of the others in turn. With up to NEAR peers that is all of them.
+ * A first word after silence is found within in_count / 2 polls; the ring is near then.
+ *
+ * What needs system calls waits for sweep(): callers, peers that have gone. One epoll descriptor holds the listening
+ * socket and those of all rings; it is also what a sleeper sleeps on.
+ *
+ * Sleeping. arm() sets all readers' states to ASLEEP and looks once more (proof in shm_ring.c); the first poll after it
+ * sets them back. They go back to DOZY, so that the next sleep needs no membarrier(2), and to AWAKE after
+ * SWEEPS_AWAKE sweeps without a sleep.
+ *
+ * A forked child has copies of the sockets, so the death of its parent shows only when the child has ended too; the
+ * engine's time-outs do not depend on it. The rings are not mapped in it.
+ */
+#define _GNU_SOURCE
+#include "wire/shm.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "wire/shm_join.h"
+#include "wire/shm_mem.h"
+#include "wire/shm_ring.h"
+
+#define NEAR         4  /* rings looked at in each poll */
+#define FAR          2  /* of the others */
+#define EVENTS       16 /* taken from the kernel at once */
+#define SWEEPS_AWAKE 64 /* at 50 us */
+
+struct shm_addr {
+    uint32_t id;
+};
+static_assert(sizeof(struct shm_addr) <= EMX_WIRE_ADDR_BYTES, "shm address");
+
+/* A socket in the epoll set; each object below that has one begins with it. */
+enum port_kind { PORT_LISTENER, PORT_IN, PORT_OUT };
+struct port {
+    enum port_kind kind;
+    int fd;
+};
+
+/* A ring that we read. */
+struct shm_in {
+    struct port port;
+    struct emx_shm_rx rx; /* m NULL: who called has not sent his ring yet */
+    uint32_t id;
+    unsigned index; /* in shm_wire.in */
+    bool gone;      /* the writer has ended, or cannot be trusted: freed when it is empty */
+    bool lent;      /* frames of it are lent */
+    pid_t pid;      /* 0: not visible in our PID namespace */
+    bool readable;  /* its memory */
+    struct emx_shm_token token;
+    struct emx_list link; /* shm_wire.callers */
+};
+
+/* A frame that waits. */
+struct shm_kept {
+    struct shm_kept *next;
+    uint32_t len_bytes;
+    uint8_t data[];
+};
+
+/* A ring that we write. */
+struct shm_out {
+    struct port port; /* fd -1: not connected yet */
+    struct emx_shm_tx tx;
+    uint32_t id;
+    int memory_fd; /* until it is handed over */
+    bool joined, gone;
+    struct shm_kept *first, **last_p; /* backlog */
+    struct emx_list link;             /* shm_wire.busy: with a backlog, or not joined */
+};
+
+/* What we have with another endpoint. */
+struct shm_peer {
+    uint32_t id; /* 0: free */
+    struct shm_in *in;
+    struct shm_out *out;
+};
+
+struct shm_wire {
+    struct emx_wire base;
+    struct emx_stats *stats;
+    struct port listener;
+    int epoll;
+    uint32_t id;
+    bool reads;
+    bool registered; /* for membarrier */
+    uint64_t token;  /* random; the address of this very field is told with it */
+
+    bool awake; /* the readers are AWAKE, not DOZY */
+    bool armed;
+    unsigned sweeps; /* since the last sleep */
+
+    struct shm_in *near[NEAR];
+    unsigned near_count;
+    struct shm_in **in; /* all that have a ring */
+    unsigned in_count, in_room;
+    unsigned turn;                     /* which of them is looked at next */
+    unsigned lent;                     /* frames */
+    struct shm_in *lender[NEAR + FAR]; /* whose they are */
+    unsigned lenders;
+
+    struct emx_list callers; /* shm_in without ring */
+    struct emx_list busy;    /* shm_out */
+
+    struct shm_peer *peer; /* hashed by id */
+    unsigned peer_count, peer_room;
+    struct shm_peer *last; /* the one that was sent to last; NULL when the table has moved */
+};
+
+void emx_shm_addr(struct emx_wire_addr *a, uint32_t endpoint_id)
+{
+    struct shm_addr s = {.id = endpoint_id};
+
+    memset(a, 0, sizeof(*a));
+    memcpy(a, &s, sizeof(s));
+}
+
+static uint32_t id_of(const struct emx_wire_addr *a)
+{
+    struct shm_addr s;
+
+    memcpy(&s, a, sizeof(s));
+    return s.id;
+}
+
+/* ---- Peers ---- */
+
+/* The peer's place in the table, or the free one where it would be. Ids are random: they need no hash. */
+static struct shm_peer *find_place(struct shm_peer *table, unsigned room, uint32_t id)
+{
+    unsigned i = id & (room - 1);
+
+    while (table[i].id && table[i].id != id)
+        i = (i + 1) & (room - 1);
+    return &table[i];
+}
+
+static bool grow_peers(struct shm_wire *w)
+{
+    unsigned room = w->peer_room ? 2 * w->peer_room : 32;
+    struct shm_peer *table = calloc(room, sizeof(*table));
+
+    if (!table)
+        return false;
+    for (unsigned i = 0; i < w->peer_room; i++) {
+        if (w->peer[i].id)
+            *find_place(table, room, w->peer[i].id) = w->peer[i];
+    }
+    free(w->peer);
+    w->peer = table;
+    w->peer_room = room;
+    w->last = NULL;
+    return true;
+}
+
+/* NULL: unknown. */
+static struct shm_peer *find_peer(const struct shm_wire *w, uint32_t id)
+{
+    struct shm_peer *p = w->peer_room ? find_place(w->peer, w->peer_room, id) : NULL;
+
+    return p && p->id ? p : NULL;
+}
+
+/* Finds or makes it. NULL: out of memory. */
+static struct shm_peer *get_peer(struct shm_wire *w, uint32_t id)
+{
+    struct shm_peer *p;
+
+    if (2 * w->peer_count >= w->peer_room && !grow_peers(w))
+        return NULL;
+    p = find_place(w->peer, w->peer_room, id);
+    if (!p->id) {
+        p->id = id;
+        w->peer_count++;
+    }
+    return p;
+}
+
+/* ---- Sockets ---- */
+
+static bool watch(struct shm_wire *w, struct port *p)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
+
+    return !epoll_ctl(w->epoll, EPOLL_CTL_ADD, p->fd, &ev);
+}
+
+/* Also takes it out of the epoll set. The explicit removal matters when a forked child has a copy. */
+static void close_port(struct shm_wire *w, struct port *p)
+{
+    if (p->fd < 0)
+        return;
+    epoll_ctl(w->epoll, EPOLL_CTL_DEL, p->fd, NULL);
+    close(p->fd);
+    p->fd = -1;
+}
+
+/* ---- Rings that we write ---- */
+
+static void lose_backlog(struct shm_wire *w, struct shm_out *o)
+{
+    struct shm_kept *k;
+
+    while ((k = o->first)) {
+        o->first = k->next;
+        free(k);
+        w->stats->wire_tx_errors++;
+    }
+    o->last_p = &o->first;
+}
+
+/* The peer has gone: what goes to it from now on is lost. */
+static void abandon_out(struct shm_wire *w, struct shm_out *o)
+{
+    o->gone = true;
+    lose_backlog(w, o);
+    emx_list_del(&o->link);
+    close_port(w, &o->port);
+    if (o->memory_fd >= 0)
+        close(o->memory_fd);
+    o->memory_fd = -1;
+    emx_shm_memory_free(o->tx.m);
+    o->tx.m = NULL;
+}
+
+static int call(struct shm_wire *w, struct shm_out *o)
+{
+    int fd = emx_shm_call(o->id);
+
+    if (fd < 0)
+        return -fd;
+    o->port.fd = fd;
+    if (watch(w, &o->port))
+        return 0;
+    fd = errno;
+    close(o->port.fd);
+    o->port.fd = -1;
+    return fd;
+}
+
+/* Errors that pass: the peer's queue is full, or we are short of something. */
+static bool passes(int err)
+{
+    return err == EAGAIN || err == EINTR || err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+/* Tries to hand the ring over. 0, or an errno: if it does not pass, the ring is abandoned. */
+static int join(struct shm_wire *w, struct shm_out *o)
+{
+    const struct emx_shm_token token = {.value = w->token, .address = (uintptr_t)&w->token};
+    int err = o->port.fd < 0 ? call(w, o) : 0;
+
+    if (!err)
+        err = emx_shm_send(o->port.fd, w->id, &token, o->memory_fd);
+    if (!err) {
+        o->joined = true;
+        close(o->memory_fd);
+        o->memory_fd = -1;
+    } else if (!passes(err)) {
+        abandon_out(w, o);
+    }
+    return err;
+}
+
+/* A new ring to id, joined if it can be done at once; *err_p: why not. NULL: out of memory. */
+static struct shm_out *make_out(struct shm_wire *w, uint32_t id, int *err_p)
+{
+    struct shm_peer *p = get_peer(w, id);
+    struct shm_out *o = p ? calloc(1, sizeof(*o)) : NULL;
+    struct emx_shm_memory *m = o ? emx_shm_memory_new(&o->memory_fd) : NULL;
+
+    if (!m) {
+        *err_p = errno;
+        free(o);
+        return NULL;
+    }
+    o->port = (struct port){.kind = PORT_OUT, .fd = -1};
+    o->id = id;
+    o->last_p = &o->first;
+    emx_list_init(&o->link);
+    emx_shm_tx_init(&o->tx, m, !w->registered);
+    p->out = o;
+    *err_p = join(w, o);
+    if (!o->joined && !o->gone)
+        emx_list_append(&w->busy, &o->link);
+    return o;
+}
+
+/* NULL: out of memory. */
+static struct shm_out *out_to(struct shm_wire *w, uint32_t id)
+{
+    int err;
+
+    if (!w->last || w->last->id != id)
+        w->last = find_peer(w, id);
+    if (w->last && w->last->out)
+        return w->last->out;
+    return make_out(w, id, &err);
+}
+
+static void free_out(struct shm_wire *w, struct shm_out *o)
+{
+    if (!o->gone)
+        abandon_out(w, o);
+    free(o);
+}
+
+/* ---- Sending ---- */
+
+static void put_done(struct shm_out *o)
+{
+    if (emx_shm_tx_must_wake(&o->tx))
+        emx_shm_poke(o->port.fd); /* one that is not connected yet wakes by the connection */
+}
+
+/* Sends what waits and finds room. Returns how many frames. */
+static unsigned flush_backlog(struct shm_out *o)
+{
+    struct shm_kept *k;
+    unsigned n = 0;
+
+    while ((k = o->first)) {
+        const struct emx_txframe f = {.head = k->data, .head_bytes = (uint16_t)k->len_bytes};
+
+        if (!emx_shm_tx_put(&o->tx, &f))
+            break;
+        put_done(o);
+        o->first = k->next;
+        free(k);
+        n++;
+    }
+    if (!o->first) {
+        o->last_p = &o->first;
+        if (o->joined)
+            emx_list_del(&o->link);
+    }
+    return n;
+}
+
+static unsigned flush_backlogs(struct shm_wire *w)
+{
+    unsigned n = 0;
+
+    emx_list_each_safe(pos, tmp, &w->busy) n += flush_backlog(emx_list_entry(pos, struct shm_out, link));
+    return n;
+}
+
+static bool keep(struct shm_wire *w, struct shm_out *o, const struct emx_txframe *f)
+{
+    struct shm_kept *k = malloc(sizeof(*k) + f->head_bytes + f->body_bytes);
+
+    if (!k)
+        return false;
+    *k = (struct shm_kept){.len_bytes = (uint32_t)f->head_bytes + f->body_bytes};
+    memcpy(k->data, f->head, f->head_bytes);
+    if (f->body_bytes)
+        memcpy(k->data + f->head_bytes, f->body, f->body_bytes);
+    *o->last_p = k;
+    o->last_p = &k->next;
+    if (!emx_list_linked(&o->link))
+        emx_list_append(&w->busy, &o->link);
+    return true;
+}
+
+/* false: the frame is lost. */
+static bool send_one(struct shm_wire *w, const struct emx_txframe *f)
+{
+    uint32_t len_bytes = (uint32_t)f->head_bytes + f->body_bytes;
+    struct shm_out *o = out_to(w, id_of(f->to));
+
+    if (!o || o->gone || !len_bytes || len_bytes > EMX_SHM_FRAME_BYTES)
+        return false;
+    if (o->first || !emx_shm_tx_put(&o->tx, f))
+        return keep(w, o, f);
+    put_done(o);
+    return true;
+}
+
+static unsigned shm_tx_room(struct emx_wire *base)
+{
+    (void)base;
+    return EMX_WIRE_BATCH;
+}
+
+static void shm_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (!send_one(w, &f[i]))
+            w->stats->wire_tx_errors++;
+    }
+}
+
+/* ---- Rings that we read ---- */
+
+static enum emx_shm_reader reader_state(const struct shm_wire *w)
+{
+    return w->awake ? EMX_SHM_AWAKE : EMX_SHM_DOZY;
+}
+
+static void set_readers(struct shm_wire *w, enum emx_shm_reader state)
+{
+    for (unsigned i = 0; i < w->in_count; i++)
+        emx_shm_rx_state(&w->in[i]->rx, state);
+}
+
+/* To the front of the near ones; the last of them goes if there are enough. */
+static void bring_near(struct shm_wire *w, struct shm_in *in)
+{
+    unsigned i = 0;
+
+    while (i < w->near_count && w->near[i] != in)
+        i++;
+    if (i == w->near_count)
+        i = w->near_count < NEAR ? w->near_count++ : NEAR - 1;
+    memmove(&w->near[1], &w->near[0], i * sizeof(w->near[0]));
+    w->near[0] = in;
+}
+
+static void forget_near(struct shm_wire *w, const struct shm_in *in)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < w->near_count; i++) {
+        if (w->near[i] != in)
+            w->near[kept++] = w->near[i];
+    }
+    w->near_count = kept;
+}
+
+static bool add_in(struct shm_wire *w, struct shm_in *in)
+{
+    if (w->in_count == w->in_room) {
+        unsigned room = w->in_room ? 2 * w->in_room : 16;
+        struct shm_in **more = realloc(w->in, room * sizeof(*more));
+
+        if (!more)
+            return false;
+        w->in = more;
+        w->in_room = room;
+    }
+    in->index = w->in_count;
+    w->in[w->in_count++] = in;
+    bring_near(w, in);
+    emx_shm_rx_state(&in->rx, reader_state(w));
+    return true;
+}
+
+static void free_in(struct shm_wire *w, struct shm_in *in)
+{
+    struct shm_peer *p = find_peer(w, in->id);
+
+    if (in->rx.m) {
+        w->in[in->index] = w->in[--w->in_count];
+        w->in[in->index]->index = in->index;
+        forget_near(w, in);
+        if (p && p->in == in)
+            p->in = NULL;
+    }
+    emx_list_del(&in->link);
+    close_port(w, &in->port);
+    emx_shm_memory_free(in->rx.m);
+    free(in);
+}
+
+static void probe_memory(const struct shm_wire *w, struct shm_in *in)
+{
+    uint64_t value;
+    int err = !w->reads ? 0 : !in->pid ? ESRCH : 0;
+
+    if (w->reads && !err)
+        err = emx_shm_mem_read(in->pid, &in->token, in->token.address, &value, sizeof(value));
+    in->readable = w->reads && !err;
+    if (err)
+        emx_log(EMX_LOG_INFO,
+                "the memory of process %d on this host cannot be read (%s): large messages from it are copied twice",
+                (int)in->pid, err == ESRCH ? "it is in another PID namespace" : strerror(err));
+}
+
+/* The caller has sent his ring, or not yet, or something else. */
+static void greet(struct shm_wire *w, struct shm_in *in)
+{
+    struct emx_shm_memory *m = NULL;
+    struct emx_shm_hello hello;
+    struct shm_peer *p = NULL;
+    int err = emx_shm_receive(in->port.fd, &hello, &m);
+
+    if (err == EAGAIN)
+        return;
+    if (!err && hello.id)
+        p = get_peer(w, hello.id);
+    if (!p || p->in) {
+        emx_shm_memory_free(m);
+        free_in(w, in);
+        return;
+    }
+    emx_shm_rx_init(&in->rx, m);
+    if (!add_in(w, in)) {
+        emx_shm_memory_free(m);
+        in->rx.m = NULL;
+        free_in(w, in);
+        return;
+    }
+    emx_list_del(&in->link);
+    in->id = hello.id;
+    in->token = hello.token;
+    p->in = in;
+    probe_memory(w, in);
+}
+
+static void accept_all(struct shm_wire *w)
+{
+    pid_t pid = 0;
+    int fd;
+
+    while ((fd = emx_shm_accept(w->listener.fd, &pid)) >= 0) {
+        struct shm_in *in = calloc(1, sizeof(*in));
+
+        if (!in) {
+            close(fd);
+            return;
+        }
+        in->port = (struct port){.kind = PORT_IN, .fd = fd};
+        in->pid = pid;
+        emx_list_init(&in->link);
+        emx_list_append(&w->callers, &in->link);
+        if (watch(w, &in->port))
+            greet(w, in);
+        else
+            free_in(w, in);
+    }
+}
+
+static void look_at_in(struct shm_wire *w, struct shm_in *in)
+{
+    if (!in->rx.m)
+        greet(w, in);
+    else if (!emx_shm_drain(in->port.fd)) {
+        in->gone = true;
+        close_port(w, &in->port);
+    }
+}
+
+/* Frees those that have gone and left nothing to read. What the writer stored before its socket closed is seen. */
+static void reap(struct shm_wire *w)
+{
+    for (unsigned i = w->in_count; i-- > 0;) {
+        if (w->in[i]->gone && !w->in[i]->lent && !emx_shm_rx_ready(&w->in[i]->rx))
+            free_in(w, w->in[i]);
+    }
+}
+
+/* ---- What the sockets tell ---- */
+
+static void look_at_out(struct shm_wire *w, struct shm_out *o)
+{
+    if (!emx_shm_drain(o->port.fd))
+        abandon_out(w, o);
+}
+
+static void look_at(struct shm_wire *w, struct port *p)
+{
+    switch (p->kind) {
+    case PORT_LISTENER:
+        accept_all(w);
+        break;
+    case PORT_IN:
+        look_at_in(w, (struct shm_in *)(void *)p);
+        break;
+    case PORT_OUT:
+        look_at_out(w, (struct shm_out *)(void *)p);
+        break;
+    }
+}
+
+static void look_at_sockets(struct shm_wire *w)
+{
+    struct epoll_event ev[EVENTS];
+    int n = epoll_wait(w->epoll, ev, EVENTS, 0);
+
+    for (int i = 0; i < n; i++)
+        look_at(w, ev[i].data.ptr);
+}
+
+static void join_waiting(struct shm_wire *w)
+{
+    emx_list_each_safe(pos, tmp, &w->busy)
+    {
+        struct shm_out *o = emx_list_entry(pos, struct shm_out, link);
+
+        if (!o->joined && !join(w, o) && !o->first)
+            emx_list_del(&o->link);
+    }
+}
+
+static void wake_up(struct shm_wire *w)
+{
+    if (w->awake || !w->registered || ++w->sweeps < SWEEPS_AWAKE)
+        return;
+    w->awake = true;
+    set_readers(w, EMX_SHM_AWAKE);
+}
+
+static void shm_sweep(struct emx_wire *base)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+
+    look_at_sockets(w);
+    join_waiting(w);
+    reap(w);
+    if (!w->armed)
+        wake_up(w);
+}
+
+/* ---- Receiving ---- */
+
+/* Lends frames of one ring. */
+static unsigned take(struct shm_wire *w, struct shm_in *in, struct emx_rxframe *f, unsigned max)
+{
+    int n = emx_shm_rx_take(&in->rx, f, max);
+
+    if (n < 0) { /* its writer is not one of us */
+        in->gone = true;
+        close_port(w, &in->port);
+        in->rx.next += EMX_SHM_SLOTS; /* not ready */
+        w->stats->wire_lost++;
+        return 0;
+    }
+    for (int i = 0; i < n; i++) {
+        f[i].cookie = 0;
+        f[i].joined = false;
+    }
+    in->lent = true;
+    w->lender[w->lenders++] = in;
+    w->lent += (unsigned)n;
+    return (unsigned)n;
+}
+
+static unsigned rx_near(struct shm_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0, busiest = NEAR;
+
+    for (unsigned i = 0; i < w->near_count && n < max; i++) {
+        if (!emx_shm_rx_ready(&w->near[i]->rx))
+            continue;
+        n += take(w, w->near[i], f + n, max - n);
+        busiest = i;
+    }
+    if (n == max && busiest + 1 < w->near_count) { /* the others come first next time */
+        struct shm_in *in = w->near[busiest];
+
+        memmove(&w->near[busiest], &w->near[busiest + 1], (w->near_count - busiest - 1) * sizeof(w->near[0]));
+        w->near[w->near_count - 1] = in;
+    }
+    return n;
+}
+
+static unsigned rx_far(struct shm_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < FAR && n < max; i++) {
+        struct shm_in *in;
+
+        w->turn = w->turn + 1 < w->in_count ? w->turn + 1 : 0;
+        in = w->in[w->turn];
+        if (!emx_shm_rx_ready(&in->rx))
+            continue;
+        n += take(w, in, f + n, max - n);
+        bring_near(w, in);
+    }
+    return n;
+}
+
+/* The sleep is over. */
+static void disarm(struct shm_wire *w)
+{
+    w->armed = false;
+    set_readers(w, EMX_SHM_DOZY);
+    look_at_sockets(w);
+}
+
+static unsigned shm_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    unsigned n;
+
+    if (w->armed)
+        disarm(w);
+    if (!emx_list_empty(&w->busy))
+        flush_backlogs(w);
+    n = rx_near(w, f, max);
+    if (w->in_count > w->near_count)
+        n += rx_far(w, f + n, max - n);
+    return n;
+}
+
+/* Frames may come back in any order, so the writers are told when all have. */
+static void shm_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+
+    (void)f;
+    w->lent -= n;
+    if (w->lent)
+        return;
+    while (w->lenders) {
+        struct shm_in *in = w->lender[--w->lenders];
+
+        in->lent = false;
+        if (emx_shm_rx_settle(&in->rx))
+            emx_shm_poke(in->port.fd);
+    }
+}
+
+static bool anything_there(const struct shm_wire *w)
+{
+    for (unsigned i = 0; i < w->in_count; i++) {
+        if (emx_shm_rx_ready(&w->in[i]->rx))
+            return true;
+    }
+    return false;
+}
+
+/* A barrier on every processor where a process like ours runs. */
+static void barrier_everywhere(void)
+{
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+static bool register_for_barriers(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    return false; /* the sanitizer knows nothing of membarrier */
+#else
+    return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+#endif
+}
+
+static bool shm_arm(struct emx_wire *base)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+
+    w->armed = true;
+    w->sweeps = 0;
+    set_readers(w, EMX_SHM_ASLEEP);
+    if (w->awake)
+        barrier_everywhere();
+    w->awake = false;
+    emx_list_each(pos, &w->busy) emx_shm_tx_wait(&emx_list_entry(pos, struct shm_out, link)->tx);
+    if (!anything_there(w) && !flush_backlogs(w))
+        return true;
+    disarm(w);
+    return false;
+}
+
+static int shm_fd(struct emx_wire *base, unsigned i)
+{
+    return i ? -1 : ((struct shm_wire *)base)->epoll;
+}
+
+/* ---- Reaching and reading others ---- */
+
+static bool shm_reach(struct emx_wire *base, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    struct shm_peer *p = find_peer(w, id_of(to));
+    int err = 0;
+
+    if (!p || !p->out)
+        make_out(w, id_of(to), &err);
+    else if (p->out->gone)
+        err = ECONNREFUSED;
+    if (!err || passes(err))
+        return true;
+    if (err == ECONNREFUSED)
+        snprintf(why, why_len_bytes, "its process has gone");
+    else if (err == EPERM)
+        snprintf(why, why_len_bytes, "its process belongs to another user");
+    else
+        snprintf(why, why_len_bytes, "no shared memory with it: %s", strerror(err));
+    return false;
+}
+
+static int shm_read(struct emx_wire *base, const struct emx_wire_addr *from, uint64_t remote, void *local,
+                    size_t len_bytes)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    struct shm_peer *p = find_peer(w, id_of(from));
+    int err;
+
+    if (!p || !p->in || !p->in->readable)
+        return ETHMX_ERR_UNREACHABLE;
+    err = emx_shm_mem_read(p->in->pid, &p->in->token, remote, local, len_bytes);
+    if (!err)
+        return ETHMX_OK;
+    p->in->readable = false;
+    emx_log(EMX_LOG_INFO, "the memory of process %d on this host cannot be read any more: %s", (int)p->in->pid,
+            strerror(err));
+    return ETHMX_ERR_UNREACHABLE;
+}
+
+/* ---- Opening and closing ---- */
+
+static void shm_close(struct emx_wire *base)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    struct emx_list *caller;
+
+    while (w->in_count)
+        free_in(w, w->in[w->in_count - 1]);
+    while ((caller = emx_list_first(&w->callers)))
+        free_in(w, emx_list_entry(caller, struct shm_in, link));
+    for (unsigned i = 0; i < w->peer_room; i++) {
+        if (w->peer[i].out)
+            free_out(w, w->peer[i].out);
+    }
+    close_port(w, &w->listener);
+    if (w->epoll >= 0)
+        close(w->epoll);
+    free(w->peer);
+    free(w->in);
+    free(w);
+}
+
+static int open_sockets(struct shm_wire *w, char *why, size_t why_len_bytes)
+{
+    int fd = emx_shm_listen(w->id);
+
+    if (fd < 0) {
+        snprintf(why, why_len_bytes, "no socket can be made to be called by other processes: %s", strerror(-fd));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    w->listener = (struct port){.kind = PORT_LISTENER, .fd = fd};
+    w->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (w->epoll >= 0 && watch(w, &w->listener))
+        return ETHMX_OK;
+    snprintf(why, why_len_bytes, "epoll: %s", strerror(errno));
+    return ETHMX_ERR_NO_WIRE;
+}
+
+/* Kernels before 3.17, and filters, have no memfd. */
+static int try_memory(char *why, size_t why_len_bytes)
+{
+    int fd;
+    struct emx_shm_memory *m = emx_shm_memory_new(&fd);
+
+    if (!m) {
+        snprintf(why, why_len_bytes, "no memory to share (memfd_create): %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    emx_shm_memory_free(m);
+    close(fd);
+    return ETHMX_OK;
+}
+
+static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct shm_wire *w = calloc(1, sizeof(*w));
+    char no_reads[160];
+    int ret;
+
+    if (!w) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->base.ops = &emx_wire_shm;
+    w->stats = params->stats;
+    w->id = params->endpoint_id;
+    w->listener.fd = w->epoll = -1;
+    emx_list_init(&w->callers);
+    emx_list_init(&w->busy);
+    if (getrandom(&w->token, sizeof(w->token), 0) < 0)
+        w->token = (uintptr_t)w;
+    ret = try_memory(why, why_len_bytes);
+    if (!ret)
+        ret = open_sockets(w, why, why_len_bytes);
+    if (ret) {
+        shm_close(&w->base);
+        return ret;
+    }
+    w->registered = register_for_barriers();
+    w->reads = emx_shm_mem_probe(no_reads, sizeof(no_reads));
+    snprintf(why, why_len_bytes, "%zu KiB for each peer and direction, large messages in %s%s",
+             sizeof(struct emx_shm_memory) / 1024, w->reads ? "one copy" : "two copies: ", no_reads);
+    *w_p = &w->base;
+    return ETHMX_OK;
+}
+
+static void shm_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
+{
+    const struct shm_wire *w = (const struct shm_wire *)base;
+
+    *attr_p = (struct emx_wire_attr){
+        .frame_bytes = EMX_SHM_FRAME_BYTES, .cheap_poll = true, .reliable = true, .reads = w->reads};
+}
+
+static bool shm_unsent(const struct emx_wire *base)
+{
+    return !emx_list_empty(&((const struct shm_wire *)base)->busy);
+}
+
+const struct emx_wire_ops emx_wire_shm = {
+    .name = "shm",
+    .help = "shared memory between processes of one user on one host",
+    .open = shm_open,
+    .close = shm_close,
+    .query = shm_query,
+    .reach = shm_reach,
+    .tx_room = shm_tx_room,
+    .tx = shm_tx,
+    .unsent = shm_unsent,
+    .rx = shm_rx,
+    .rx_return = shm_rx_return,
+    .read = shm_read,
+    .fd = shm_fd,
+    .arm = shm_arm,
+    .sweep = shm_sweep,
+};
