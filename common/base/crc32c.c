@@ -96,19 +96,28 @@ TARGET static inline uint32_t three_runs(uint32_t c, const uint8_t *p, const str
     return move((uint32_t)c0, r->over2) ^ move((uint32_t)c1, r->over1) ^ (uint32_t)c2;
 }
 
-TARGET static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t len_bytes)
+TARGET static inline uint32_t one_run(uint32_t from, const uint8_t *p, size_t len_bytes)
 {
-    uint64_t c = ~crc;
+    uint64_t c = from;
 
-    for (; len_bytes >= 3 * long_runs.bytes; p += 3 * long_runs.bytes, len_bytes -= 3 * long_runs.bytes)
-        c = three_runs((uint32_t)c, p, &long_runs);
-    for (; len_bytes >= 3 * short_runs.bytes; p += 3 * short_runs.bytes, len_bytes -= 3 * short_runs.bytes)
-        c = three_runs((uint32_t)c, p, &short_runs);
     for (; len_bytes >= 8; p += 8, len_bytes -= 8)
         c = _mm_crc32_u64(c, load64(p));
     for (; len_bytes; p++, len_bytes--)
         c = _mm_crc32_u8((uint32_t)c, *p);
-    return ~(uint32_t)c;
+    return (uint32_t)c;
+}
+
+TARGET static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t len_bytes)
+{
+    uint64_t c = ~crc;
+
+    if (len_bytes < 3 * short_runs.bytes)
+        return ~one_run((uint32_t)c, p, len_bytes);
+    for (; len_bytes >= 3 * long_runs.bytes; p += 3 * long_runs.bytes, len_bytes -= 3 * long_runs.bytes)
+        c = three_runs((uint32_t)c, p, &long_runs);
+    for (; len_bytes >= 3 * short_runs.bytes; p += 3 * short_runs.bytes, len_bytes -= 3 * short_runs.bytes)
+        c = three_runs((uint32_t)c, p, &short_runs);
+    return ~one_run((uint32_t)c, p, len_bytes);
 }
 
 __attribute__((constructor)) static void prepare(void)

@@ -16,10 +16,12 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->clock);
-    rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
-    ep->open_ops += rc == ETHMX_INPROGRESS;
-    emx_pump_flush(ep, now);
-    emx_beat_sent(ep);
+    if (!emx_pump_quick(ep, emx_peer_in(peer), a, now, &rc)) {
+        rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
+        ep->open_ops += rc == ETHMX_INPROGRESS;
+        emx_pump_flush(ep, now);
+        emx_beat_sent(ep);
+    }
     emx_ep_leave(ep);
     return rc;
 }

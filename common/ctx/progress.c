@@ -81,21 +81,31 @@ static unsigned deliver_ams(struct ethmx_ep *ep)
     return n;
 }
 
+static bool has_news(const struct ethmx_ep *ep)
+{
+    return emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
+}
+
 static unsigned deliver(struct ethmx_ep *ep)
 {
+    const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
     unsigned total = 0, n;
 
     ep->delivering = true;
-    for (unsigned i = 0; i < DELIVER_ROUNDS; i++) {
-        n = emx_event_deliver(ep);
-        n += deliver_completions(ep);
-        n += deliver_ams(ep);
+    for (unsigned i = 0; i < DELIVER_ROUNDS && has_news(ep); i++) {
+        n = 0;
+        if (!emx_list_empty(&ep->failures))
+            n += emx_event_deliver(ep);
+        if (hints->news & EMX_NEWS_DONE)
+            n += deliver_completions(ep);
+        if (hints->news & EMX_NEWS_AM)
+            n += deliver_ams(ep);
         if (!n)
             break;
         total += n;
     }
     ep->delivering = false;
-    if (total)
+    if (hints->output || hints->news & EMX_NEWS_EVENT)
         emx_pump_flush(ep, emx_clock_now(&ep->clock));
     return total;
 }
@@ -104,7 +114,7 @@ static inline unsigned one_round(struct ethmx_ep *ep)
 {
     unsigned n = emx_pump(ep, false);
 
-    if (!ep->delivering && (emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures)))
+    if (!ep->delivering && has_news(ep))
         n += deliver(ep);
     if (n)
         emx_idle_reset(&ep->idle);

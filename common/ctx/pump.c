@@ -71,7 +71,9 @@ static void read_piece(struct ethmx_ep *ep, unsigned i)
 
 void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
 {
-    if (emx_engine_has_news(ep->engine))
+    const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
+
+    if (hints->news & EMX_NEWS_EVENT)
         emx_event_handle(ep, now);
     for (unsigned i = 0; i < ep->links.count; i++) {
         if (emx_engine_wants_output(ep->engine, i))

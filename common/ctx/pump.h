@@ -11,6 +11,25 @@
  * frames came. */
 unsigned emx_pump(struct ethmx_ep *ep, bool every_wire);
 
+/* Sends a message the short way, if that is possible in this moment. */
+static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, const struct emx_op_args *a, emx_time now,
+                                  int *rc_p)
+{
+    struct emx_txframe f;
+    struct emx_link *k;
+    unsigned link;
+
+    if (!emx_engine_quick(peer, a, &link))
+        return false;
+    k = &ep->links.link[link];
+    if (!k->ops->tx_room(k->wire))
+        return false;
+    *rc_p = emx_engine_send_quick(ep->engine, peer, a, &f, now);
+    if (*rc_p == ETHMX_OK)
+        k->ops->tx(k->wire, &f, 1);
+    return true;
+}
+
 /* Acts on the engine's events, then sends what it wants to send. After each operation. */
 void emx_pump_flush(struct ethmx_ep *ep, emx_time now);
 

@@ -39,11 +39,19 @@ void emx_arrival_take(struct emx_engine *e, struct emx_arrival *a)
     a->in_match = false;
 }
 
+static void am_taken(struct emx_engine *e)
+{
+    if (emx_list_empty(&e->am))
+        e->hints.news &= ~(uint32_t)EMX_NEWS_AM;
+}
+
 void emx_arrival_free(struct emx_engine *e, struct emx_arrival *a)
 {
     emx_arrival_take(e, a);
-    if (emx_list_linked(&a->am_link))
+    if (emx_list_linked(&a->am_link)) {
         emx_list_del(&a->am_link);
+        am_taken(e);
+    }
     e->stats->unexpected_bytes -= a->cost;
     if (a->cost && a->session)
         emx_credit_release(a->session, a->cost);
@@ -126,6 +134,7 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 void emx_arrival_am(struct emx_engine *e, struct emx_arrival *a)
 {
     emx_list_append(&e->am, &a->am_link);
+    e->hints.news |= EMX_NEWS_AM;
     emx_count(e, am_received);
 }
 
@@ -136,6 +145,7 @@ struct emx_arrival *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, u
 
     if (!l)
         return NULL;
+    am_taken(e);
     a = emx_list_entry(l, struct emx_arrival, am_link);
     emx_list_append(&e->taken, &a->am_link);
     *id_p = (unsigned)a->match.bits;
@@ -158,6 +168,8 @@ void emx_engine_am_retry(struct emx_engine *e)
 {
     struct emx_list *l;
 
-    while ((l = emx_list_pop(&e->am_deferred)))
+    while ((l = emx_list_pop(&e->am_deferred))) {
         emx_list_append(&e->am, l);
+        e->hints.news |= EMX_NEWS_AM;
+    }
 }

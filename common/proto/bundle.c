@@ -17,7 +17,6 @@
  */
 #include "proto/impl.h"
 
-#define PATIENCE     3    /* frames under way: as long as the peer is at work, nothing is lost by waiting */
 #define PATIENCE_MAX 48   /* less than most windows, so that it can fall again */
 #define CLOSE_PART   64   /* "a moment": this part of batch_delay. With the default 16 us, some ten messages' time */
 #define BUNDLE_BYTES 4096 /* frame: longer ones gain nothing, and keep the peer waiting */
@@ -49,7 +48,7 @@ void emx_bundle_close(struct emx_session *s)
     if (emx_bundle_waits(s))
         emx_bundle_let_go(s, false);
     if (!s->late && s->open->len_bytes >= sizeof(struct emx_frame) + FILLED_BYTES)
-        s->patience = PATIENCE;
+        s->patience = EMX_BUNDLE_PATIENCE;
     s->open = NULL;
 }
 
@@ -65,7 +64,7 @@ static bool worth_waiting(struct emx_session *s, emx_time now)
 
     s->small_ns = now;
     if (!s->patience)
-        s->patience = PATIENCE;
+        s->patience = EMX_BUNDLE_PATIENCE;
     return close && s->tx_next - s->tx_acked >= s->patience;
 }
 

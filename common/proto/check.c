@@ -169,6 +169,24 @@ static const char *check_reads(const struct emx_engine *e, unsigned link)
     return NULL;
 }
 
+static const char *check_hints(const struct emx_engine *e)
+{
+    uint32_t news = 0;
+
+    if (!emx_list_empty(&e->events) || !emx_list_empty(&e->want_routes))
+        news |= EMX_NEWS_EVENT;
+    if (!emx_list_empty(&e->completed))
+        news |= EMX_NEWS_DONE;
+    if (!emx_list_empty(&e->am))
+        news |= EMX_NEWS_AM;
+    if (news != e->hints.news)
+        return "hints: the news are not what is there";
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
+        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->welcoming[i])) && !(e->hints.output >> i & 1))
+            return "hints: a link with output is not marked";
+    return NULL;
+}
+
 const char *emx_engine_check(const struct emx_engine *e)
 {
     uint64_t promised = 0;
@@ -180,6 +198,8 @@ const char *emx_engine_check(const struct emx_engine *e)
         wrong = check_posted(e);
     for (unsigned i = 0; !wrong && i < EMX_ENGINE_LINKS; i++)
         wrong = check_reads(e, i);
+    if (!wrong)
+        wrong = check_hints(e);
     if (!wrong && e->timers.count > e->timer_reserve)
         wrong = "timers: more than reserved";
     return wrong;

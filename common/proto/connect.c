@@ -83,8 +83,10 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
         e->reliable_links |= (unsigned)r[i].reliable << r[i].link;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
-        if (s->welcome[full].due && !emx_list_linked(&s->welcoming))
+        if (s->welcome[full].due && !emx_list_linked(&s->welcoming)) {
             emx_list_append(&e->welcoming[s->welcome[full].link], &s->welcoming);
+            emx_engine_has_output(e, s->welcome[full].link);
+        }
 }
 
 /* ---- Hello and welcome, out ---- */
@@ -214,8 +216,10 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     take_terms(s, t);
     w = &s->welcome[t->probe & 1];
     *w = (struct emx_welcome){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
-    if (s->connect->count && !emx_list_linked(&s->welcoming))
+    if (s->connect->count && !emx_list_linked(&s->welcoming)) {
         emx_list_append(&e->welcoming[link], &s->welcoming);
+        emx_engine_has_output(e, link);
+    }
     return EMX_ACCEPTED;
 }
 
@@ -225,6 +229,7 @@ static void connected(struct emx_session *s)
     s->asked_ns = 0;
     s->lapsed = false;
     s->spoke_ns = s->heard_ns;
+    emx_quick_open(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
     /* What waited can go; and the peer learns that this side is up. */

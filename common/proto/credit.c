@@ -27,11 +27,6 @@ static void promise(struct emx_session *s, uint64_t bytes)
     s->e->stats->unexpected_promised += bytes;
 }
 
-uint32_t emx_credit_limit(const struct emx_session *s)
-{
-    return s->rx_released + s->share;
-}
-
 void emx_credit_open(struct emx_session *s)
 {
     uint64_t first = unpromised(s->e) / 32;
@@ -62,26 +57,15 @@ void emx_credit_starved(struct emx_session *s)
 
 bool emx_credit_take(struct emx_session *s, uint32_t cost)
 {
-    if ((int32_t)(s->credit_limit - s->credit_used - cost) < 0)
+    if (!emx_credit_allows(s, cost))
         return false;
     s->credit_used += cost;
     return true;
 }
 
-void emx_credit_heard(struct emx_session *s, uint32_t limit)
-{
-    if (emx_seq_before(s->credit_limit, limit))
-        s->credit_limit = limit;
-}
-
 bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes)
 {
     return total_bytes <= s->share && s->rx_charged - s->rx_released + emx_eager_cost(total_bytes) <= s->share;
-}
-
-void emx_credit_charge(struct emx_session *s, uint32_t cost)
-{
-    s->rx_charged += cost;
 }
 
 void emx_credit_release(struct emx_session *s, uint32_t cost)

@@ -12,7 +12,7 @@ static size_t frame_limit(const struct emx_session *s)
     return s->frame_bytes < s->e->seq_frame_bytes ? s->frame_bytes : s->e->seq_frame_bytes;
 }
 
-static size_t first_room(const struct emx_session *s)
+size_t emx_eager_room(const struct emx_session *s)
 {
     return frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
@@ -24,7 +24,7 @@ static size_t more_room(const struct emx_session *s)
 
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
 {
-    size_t first = first_room(s), more = more_room(s);
+    size_t first = emx_eager_room(s), more = more_room(s);
 
     return total_bytes <= first ? 1 : (unsigned)(1 + (total_bytes - first + more - 1) / more);
 }
@@ -50,7 +50,7 @@ static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eage
 {
     bool first = offset == 0;
     size_t head = first ? sizeof(struct emx_f_eager) : sizeof(struct emx_f_more);
-    size_t room = first ? first_room(s) : more_room(s);
+    size_t room = first ? emx_eager_room(s) : more_room(s);
     size_t n = m->total_bytes - offset < room ? m->total_bytes - offset : room;
     struct emx_txbuf *b = emx_reltx_get(s->e, sizeof(struct emx_frame) + head + n);
     struct emx_frame *h;

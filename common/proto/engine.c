@@ -188,25 +188,6 @@ uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
     return e->stage ? e->stage + i * (size_t)EMX_FRAME_MAX : NULL;
 }
 
-/* ---- Frame heads ---- */
-
-void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h, enum emx_frame_type type,
-                     size_t body_bytes)
-{
-    h->type = (uint8_t)type;
-    h->body_bytes = (uint16_t)body_bytes;
-    h->dst_id = p->id;
-    h->cookie = p->cookie;
-    h->src_id = e->self.id;
-    h->seq = 0;
-}
-
-void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
-{
-    h->ack = s->rx_next;
-    h->credit = s->announced = emx_credit_limit(s);
-}
-
 /* ---- Sending ---- */
 
 /* The longest message that goes eagerly to this peer. Each eager frame is sent by itself; a superframe carries many at
@@ -582,24 +563,15 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         if (more)
             emx_list_append(&e->ready[link], &s->ready); /* the others first */
     }
+    if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->welcoming[link]))
+        e->hints.output &= ~(1u << link);
     emx_add(e, frames_sent, n);
     return n;
-}
-
-bool emx_engine_wants_output(const struct emx_engine *e, unsigned link)
-{
-    return !emx_list_empty(&e->ready[link]) || !emx_list_empty(&e->welcoming[link]);
 }
 
 unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link)
 {
     return e->link_peers[link];
-}
-
-bool emx_engine_has_news(const struct emx_engine *e)
-{
-    return !emx_list_empty(&e->completed) || !emx_list_empty(&e->am) || !emx_list_empty(&e->want_routes) ||
-           !emx_list_empty(&e->events);
 }
 
 /* ---- Gathering ---- */
@@ -722,6 +694,7 @@ void emx_engine_goodbye(struct emx_engine *e, emx_time now)
     for (unsigned i = 0; i <= e->peer_mask; i++)
         for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
             if (p->session && p->session->state == EMX_S_CONNECTED) {
+                p->session->quick_room = 0;
                 p->session->byes_due = p->session->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
                 emx_session_ready(p->session);
             }

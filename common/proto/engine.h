@@ -96,6 +96,12 @@ struct emx_op_args {
 };
 
 int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, emx_time now);
+/* The short way of a short message: whether it can be sent in this moment as one frame, over which link. */
+bool emx_engine_quick(const struct emx_peer *peer, const struct emx_op_args *a, unsigned *link_p);
+/* Sends it, if emx_engine_quick() just said so and the link's wire has room. *f is its frame, for the wire to take
+ * before anything else is done with the engine or the message's data. ETHMX_OK, ETHMX_ERR_NO_MEMORY. */
+int emx_engine_send_quick(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a,
+                          struct emx_txframe *f, emx_time now);
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, struct emx_op **op_p,
                     struct ethmx_result *result_p, emx_time now);
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op);
@@ -126,8 +132,28 @@ void emx_engine_joined(struct emx_engine *e, const uint8_t *data);
  * engine function: hand the frames to the wire first. */
 unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now);
 
+/* What an idle poll looks at; every engine begins with it. */
+struct emx_engine_hints {
+    uint32_t output; /* mask of links that may have frames to send */
+    uint32_t news;   /* mask of enum emx_news */
+};
+
+enum emx_news {
+    EMX_NEWS_EVENT = 1, /* emx_engine_event() has something, */
+    EMX_NEWS_DONE = 2,  /* emx_engine_completed(), */
+    EMX_NEWS_AM = 4     /* emx_engine_am() */
+};
+
+static inline const struct emx_engine_hints *emx_engine_hints(const struct emx_engine *e)
+{
+    return (const struct emx_engine_hints *)(const void *)e;
+}
+
 /* Whether output may have frames for link: cheap. */
-bool emx_engine_wants_output(const struct emx_engine *e, unsigned link);
+static inline bool emx_engine_wants_output(const struct emx_engine *e, unsigned link)
+{
+    return emx_engine_hints(e)->output >> link & 1;
+}
 
 /* Peers that are or get connected over link. */
 unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link);
@@ -181,7 +207,10 @@ struct emx_event {
 
 /* Whether emx_engine_event(), emx_engine_completed() or emx_engine_am() would give something: cheap, for idle polls and
  * for going to sleep. */
-bool emx_engine_has_news(const struct emx_engine *e);
+static inline bool emx_engine_has_news(const struct emx_engine *e)
+{
+    return emx_engine_hints(e)->news;
+}
 
 /* Takes the next event. */
 bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p);

@@ -28,11 +28,10 @@ static size_t covered_bytes(const struct emx_frame *h)
 /* The checksum of the header with check as 0, then of what follows it. */
 static uint32_t checksum(const struct emx_frame *h, size_t len_bytes)
 {
-    static const uint32_t zero;
-    uint32_t crc = emx_crc32c(0, h, offsetof(struct emx_frame, check));
+    struct emx_frame zeroed = *h;
 
-    crc = emx_crc32c(crc, &zero, sizeof(zero));
-    return emx_crc32c(crc, h + 1, len_bytes - sizeof(*h));
+    zeroed.check = 0;
+    return emx_crc32c(emx_crc32c(0, &zeroed, sizeof(zeroed)), h + 1, len_bytes - sizeof(*h));
 }
 
 static bool check_fits(const struct emx_frame *h)
@@ -82,7 +81,7 @@ void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail
         return;
     covered = covered_bytes(h);
     if (covered <= head_bytes)
-        h->check = checksum(h, covered);
+        h->check = emx_crc32c(0, h, covered);
     else
-        h->check = emx_crc32c(checksum(h, head_bytes), tail, tail_bytes);
+        h->check = emx_crc32c(emx_crc32c(0, h, head_bytes), tail, tail_bytes);
 }

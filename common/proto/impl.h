@@ -23,11 +23,12 @@
 #include "proto/match.h"
 #include "proto/pace.h"
 
-#define EMX_EAGER_OVERHEAD 128  /* what an unexpected message costs beside its data */
-#define EMX_BLOCKS         16   /* blocks of one message under way */
-#define EMX_JOBS_MAX       4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
-#define EMX_HOSTS_LATELY   64   /* hosts that are remembered while peers are added */
-#define EMX_SEQ_FRAME_MAX  9216 /* longest sequenced frame; data frames may be longer */
+#define EMX_EAGER_OVERHEAD  128  /* what an unexpected message costs beside its data */
+#define EMX_BUNDLE_PATIENCE 3    /* frames under way: as long as the peer is at work, nothing is lost by waiting */
+#define EMX_BLOCKS          16   /* blocks of one message under way */
+#define EMX_JOBS_MAX        4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
+#define EMX_HOSTS_LATELY    64   /* hosts that are remembered while peers are added */
+#define EMX_SEQ_FRAME_MAX   9216 /* longest sequenced frame; data frames may be longer */
 
 /* ---- Operations -------------------------------------------------------------------------------------------- */
 
@@ -196,10 +197,11 @@ struct emx_session {
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
     uint16_t peer_window;
-    bool reliable;    /* our frames arrive once and in order: none is kept or acknowledged */
-    uint8_t checksum; /* enum emx_checksum of our frames */
-    bool reads;       /* large messages are read from the sender's memory */
-    bool lapsed;      /* silent for so long that the peer may have given this side up */
+    uint32_t quick_room; /* messages shorter than this may go the short way (quick.c); 0: none */
+    bool reliable;       /* our frames arrive once and in order: none is kept or acknowledged */
+    uint8_t checksum;    /* enum emx_checksum of our frames */
+    bool reads;          /* large messages are read from the sender's memory */
+    bool lapsed;         /* silent for so long that the peer may have given this side up */
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
     uint32_t tx_next, tx_acked;
@@ -295,10 +297,11 @@ struct emx_op_slot {
 
 /* Room for what precedes the data in a frame that is built at the last moment. */
 struct emx_scratch {
-    uint8_t b[sizeof(struct emx_frame) + 32];
+    uint8_t b[sizeof(struct emx_frame) + 32] __attribute__((aligned(64)));
 };
 
 struct emx_engine {
+    struct emx_engine_hints hints; /* first */
     const struct emx_config *cfg;
     struct emx_stats *stats;
     struct emx_alloc alloc; /* counts, then asks the caller's */
@@ -380,15 +383,35 @@ void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* com
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));
 
+void emx_event_taken(struct emx_engine *e); /* one has left the list of events or of wanted routes */
+
+/* Something for link is in engine.ready or .welcoming. */
+static inline void emx_engine_has_output(struct emx_engine *e, unsigned link)
+{
+    e->hints.output |= 1u << link;
+}
+
+/* There may be something to send. */
+static inline void emx_session_ready(struct emx_session *s)
+{
+    if (emx_list_linked(&s->ready) || (s->state != EMX_S_CONNECTING && s->state != EMX_S_CONNECTED))
+        return;
+    emx_list_append(&s->e->ready[s->link], &s->ready);
+    emx_engine_has_output(s->e, s->link);
+}
+
 /* session.c */
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
 void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now);
 void emx_session_free(struct emx_session *s);
-void emx_session_ready(struct emx_session *s);            /* there may be something to send */
 void emx_session_arm(struct emx_session *s, emx_time at); /* look at the session at this time, or earlier */
 void emx_session_expire(struct emx_session *s, emx_time now);
 void emx_session_asked(struct emx_session *s, emx_time now); /* a frame went out that wants an answer */
-void emx_session_heard(struct emx_session *s, emx_time now);
+static inline void emx_session_heard(struct emx_session *s, emx_time now)
+{
+    s->heard_ns = now;
+    s->asked_ns = 0;
+}
 
 /* connect.c: the handshake */
 enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8_t *data, emx_time now);
@@ -408,9 +431,22 @@ emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const str
 /* reltx.c: sequenced frames out */
 struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes); /* a buffer with type-independent header */
 void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b);
-unsigned emx_reltx_room(const struct emx_session *s);               /* frames the window takes */
-void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);    /* into the window: gets its number */
-void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b); /* when there is room */
+/* Frames the window takes. */
+static inline unsigned emx_reltx_room(const struct emx_session *s)
+{
+    unsigned used = s->tx_next - s->tx_acked;
+
+    return used < s->peer_window ? s->peer_window - used : 0;
+}
+/* All that is in the window has been sent, and one more may go at once. */
+static inline bool emx_reltx_clear(const struct emx_session *s)
+{
+    return s->send_next == &s->unacked && !s->lost && (!s->flying || s->flying < s->cc.cwnd_frames) &&
+           emx_reltx_room(s);
+}
+void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now); /* push and sent, when clear */
+void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);                 /* into the window: gets its number */
+void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b);              /* when there is room */
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
 struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NULL: none may go */
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
@@ -428,7 +464,12 @@ enum emx_drop emx_bundle_input(struct emx_session *s, const uint8_t *data, emx_t
 
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
-void emx_relrx_acked(struct emx_session *s); /* a frame with our ack went out */
+static inline void emx_relrx_acked(struct emx_session *s) /* a frame with our ack went out */
+{
+    s->unacked_rx = 0;
+    s->ack_at_ns = 0;
+    s->ack_now = false;
+}
 void emx_relrx_fini(struct emx_session *s);
 
 /* credit.c: bounded unexpected memory */
@@ -438,13 +479,46 @@ static inline uint32_t emx_eager_cost(uint64_t total_bytes)
 }
 void emx_credit_open(struct emx_session *s);
 void emx_credit_close(struct emx_session *s);
+static inline bool emx_credit_allows(const struct emx_session *s, uint32_t cost)
+{
+    return (int32_t)(s->credit_limit - s->credit_used - cost) >= 0;
+}
 bool emx_credit_take(struct emx_session *s, uint32_t cost);                /* sender: true: send eagerly */
-void emx_credit_heard(struct emx_session *s, uint32_t limit);              /* sender: told by a frame */
+static inline void emx_credit_heard(struct emx_session *s, uint32_t limit) /* sender: told by a frame */
+{
+    if (emx_seq_before(s->credit_limit, limit))
+        s->credit_limit = limit;
+}
 bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes); /* receiver: false: the peer overdraws */
-void emx_credit_charge(struct emx_session *s, uint32_t cost);
+static inline void emx_credit_charge(struct emx_session *s, uint32_t cost)
+{
+    s->rx_charged += cost;
+}
 void emx_credit_release(struct emx_session *s, uint32_t cost);
 void emx_credit_starved(struct emx_session *s);
-uint32_t emx_credit_limit(const struct emx_session *s);
+static inline uint32_t emx_credit_limit(const struct emx_session *s)
+{
+    return s->rx_released + s->share;
+}
+
+/* All but seq, ack, credit, check. */
+static inline void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h,
+                                   enum emx_frame_type type, size_t body_bytes)
+{
+    h->type = (uint8_t)type;
+    h->body_bytes = (uint16_t)body_bytes;
+    h->dst_id = p->id;
+    h->cookie = p->cookie;
+    h->src_id = e->self.id;
+    h->seq = 0;
+}
+
+/* Ack and credit. */
+static inline void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
+{
+    h->ack = s->rx_next;
+    h->credit = s->announced = emx_credit_limit(s);
+}
 
 /* eager.c, rndv.c, self.c: message classes. input_* return EMX_ACCEPTED or the reason for dropping; DROP_MEMORY means
  * "not now, send it again". */
@@ -458,6 +532,7 @@ struct emx_eager_source { /* what an eager message is made from */
     uint64_t bits;
 };
 bool emx_eager_whole(struct emx_session *s, const struct emx_eager_source *m, unsigned frames); /* false: no memory */
+size_t emx_eager_room(const struct emx_session *s); /* data in the first frame */
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
@@ -487,6 +562,9 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all is there 
 /* Begins to pull what follows the first got_bytes. */
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);
 void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op /* NULL: all */);
+
+/* quick.c */
+void emx_quick_open(struct emx_session *s); /* it is connected */
 
 /* read.c: large messages read from the sender's memory */
 uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op); /* to tell in the rts; 0: none */
@@ -521,10 +599,7 @@ void emx_arrival_am(struct emx_engine *e, struct emx_arrival *a);     /* ready f
 int emx_arrival_release(struct emx_engine *e, struct emx_arrival *a); /* unread; NO_MEMORY: still there */
 
 /* engine.c */
-uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i); /* EMX_FRAME_MAX bytes for scattered data; NULL: memory */
-void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h, enum emx_frame_type type,
-                     size_t body_bytes);                           /* all but seq, ack, credit, check */
-void emx_engine_stamp(struct emx_session *s, struct emx_frame *h); /* ack and credit */
-void emx_engine_tick_arm(struct emx_engine *e, emx_time now);      /* somebody waits */
+uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i);  /* EMX_FRAME_MAX bytes for scattered data; NULL: memory */
+void emx_engine_tick_arm(struct emx_engine *e, emx_time now); /* somebody waits */
 
 #endif

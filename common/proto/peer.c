@@ -243,6 +243,13 @@ void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_p
     vsnprintf(n->event.text, sizeof(n->event.text), fmt, ap);
     va_end(ap);
     emx_list_append(&e->events, &n->link);
+    e->hints.news |= EMX_NEWS_EVENT;
+}
+
+void emx_event_taken(struct emx_engine *e)
+{
+    if (emx_list_empty(&e->want_routes) && emx_list_empty(&e->events))
+        e->hints.news &= ~(uint32_t)EMX_NEWS_EVENT;
 }
 
 bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p)
@@ -251,12 +258,14 @@ bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p)
     struct emx_event_node *n;
 
     if (l) {
+        emx_event_taken(e);
         *ev_p =
             (struct emx_event){.type = EMX_EVENT_ROUTES, .peer = emx_list_entry(l, struct emx_session, routing)->peer};
         return true;
     }
     if (!(l = emx_list_pop(&e->events)))
         return false;
+    emx_event_taken(e);
     n = emx_list_entry(l, struct emx_event_node, link);
     *ev_p = n->event;
     emx_alloc_put(&e->alloc, n);

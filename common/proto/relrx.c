@@ -161,13 +161,6 @@ enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_ti
     return why;
 }
 
-void emx_relrx_acked(struct emx_session *s)
-{
-    s->unacked_rx = 0;
-    s->ack_at_ns = 0;
-    s->ack_now = false;
-}
-
 void emx_relrx_fini(struct emx_session *s)
 {
     struct emx_list *l;

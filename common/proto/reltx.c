@@ -36,13 +36,6 @@ void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b)
     emx_pool_put(b->big ? &e->big_txbufs : &e->small_txbufs, b);
 }
 
-unsigned emx_reltx_room(const struct emx_session *s)
-{
-    unsigned used = s->tx_next - s->tx_acked;
-
-    return used < s->peer_window ? s->peer_window - used : 0;
-}
-
 void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b)
 {
     if (s->open)
@@ -103,6 +96,17 @@ static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
     emx_list_append(&s->e->spent, &b->link);
 }
 
+/* One more frame is under way. */
+static void fly(struct emx_session *s, emx_time now)
+{
+    s->flying++;
+    if (!s->rto_from_ns) {
+        s->rto_from_ns = now;
+        emx_session_arm(s, emx_reltx_deadline(s));
+    }
+    emx_session_asked(s, now);
+}
+
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
     if (b == s->open)
@@ -121,11 +125,21 @@ void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
     b->sent_ns = now;
     if (b->tries < UINT16_MAX)
         b->tries++;
-    s->flying++;
-    if (!s->rto_from_ns)
-        s->rto_from_ns = now;
-    emx_session_arm(s, emx_reltx_deadline(s));
-    emx_session_asked(s, now);
+    fly(s, now);
+}
+
+void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now)
+{
+    b->seq = emx_txbuf_frame(b)->seq = s->tx_next++;
+    if (s->reliable) {
+        s->tx_acked = s->tx_next;
+        emx_list_append(&s->e->spent, &b->link);
+        return;
+    }
+    emx_list_append(&s->unacked, &b->link);
+    b->sent_ns = now;
+    b->tries = 1;
+    fly(s, now);
 }
 
 /* b leaves the state it is in as seen by the counts. */
@@ -243,7 +257,8 @@ void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time
         if (s->rto_from_ns)
             emx_session_arm(s, emx_reltx_deadline(s));
     }
-    emx_session_ready(s);
+    if (s->lost || s->send_next != &s->unacked || !emx_list_empty(&s->control) || !emx_list_empty(&s->backlog))
+        emx_session_ready(s);
 }
 
 emx_time emx_reltx_deadline(const struct emx_session *s)

@@ -58,6 +58,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
     e->timer_reserve++;
     p->session = s;
     emx_list_append(&e->want_routes, &s->routing);
+    e->hints.news |= EMX_NEWS_EVENT;
     return s;
 }
 
@@ -95,12 +96,15 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
         e->link_peers[s->link]--;
     if (s->state == EMX_S_CONNECTED)
         e->stats->peers_connected--;
-    if (s->state == EMX_S_ROUTES)
+    if (s->state == EMX_S_ROUTES) {
         emx_list_del(&s->routing);
+        emx_event_taken(e);
+    }
     emx_peer_fail(e, s->peer, status);
     stop_arriving(s);
     strip(s);
     s->state = (uint8_t)state;
+    s->quick_room = 0;
     s->end_status = (int8_t)status;
     emx_credit_close(s);
     emx_rndv_more(e, now);
@@ -113,12 +117,6 @@ void emx_session_free(struct emx_session *s)
     strip(s);
     e->timer_reserve--;
     emx_alloc_put(&e->alloc, s);
-}
-
-void emx_session_ready(struct emx_session *s)
-{
-    if (!emx_list_linked(&s->ready) && emx_connect_reachable(s))
-        emx_list_append(&s->e->ready[s->link], &s->ready);
 }
 
 void emx_session_arm(struct emx_session *s, emx_time at)
@@ -188,10 +186,4 @@ void emx_session_asked(struct emx_session *s, emx_time now)
         return;
     s->asked_ns = now;
     emx_session_arm(s, death_ns(s));
-}
-
-void emx_session_heard(struct emx_session *s, emx_time now)
-{
-    s->heard_ns = now;
-    s->asked_ns = 0;
 }

@@ -98,6 +98,7 @@ struct emx_wire_ops {
 
     /* Copies len_bytes at remote in the memory of the process at from, to local, in one go. NULL, unless attr.reads.
      * ETHMX_OK; anything else: nothing may be relied upon, and the peer cannot be read: the caller takes another way.
+     * A process that has come in the place of the one at from is an error.
      */
     int (*read)(struct emx_wire *w, const struct emx_wire_addr *from, uint64_t remote, void *local, size_t len_bytes);
 

@@ -161,7 +161,7 @@ static void mad_op(struct mad *m)
     int rc;
 
     if (emx_rng_below(&m->rng, 2))
-        rc = emx_engine_send(n->engine, peer, &a, w->now_ns);
+        rc = sim_node_send(n, peer, &a);
     else
         rc = emx_engine_recv(n->engine, emx_rng_below(&m->rng, 2) ? peer : NULL, &a, &op, &result, w->now_ns);
     m->open += rc == ETHMX_INPROGRESS;

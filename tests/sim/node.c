@@ -15,6 +15,7 @@
 struct place {
     uint32_t node;
     uint32_t wire;
+    uint32_t party; /* the process: only itself can be read, not one that comes after it */
 };
 
 /* ---- Life ---- */
@@ -406,6 +407,21 @@ static bool output(struct sim_node *n)
     return all;
 }
 
+int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a)
+{
+    struct sim_world *w = n->world;
+    struct emx_txframe f;
+    unsigned link;
+    int rc;
+
+    if (emx_rng_chance(&w->rng, 300000) || !emx_engine_quick(peer, a, &link) || !tx_room(n, link))
+        return emx_engine_send(n->engine, peer, a, w->now_ns);
+    rc = emx_engine_send_quick(n->engine, peer, a, &f, w->now_ns);
+    if (rc == ETHMX_OK)
+        send_one(n, link, &f);
+    return rc;
+}
+
 /* ---- Pump: reads ---- */
 
 static void read_one(struct sim_node *n, const struct emx_read *r)
@@ -417,7 +433,8 @@ static void read_one(struct sim_node *n, const struct emx_read *r)
     memcpy(&from, r->from, sizeof(from));
     if (from.node >= w->node_count || !w->reads)
         sim_fail(w, "n%u: reads where no route said so", n->index);
-    else if (w->read && w->nodes[from.node].engine && !emx_rng_chance(&w->rng, w->read_fail_ppm))
+    else if (w->read && w->nodes[from.node].engine && w->nodes[from.node].party == from.party &&
+             !emx_rng_chance(&w->rng, w->read_fail_ppm))
         status = w->read(w->read_arg, n, &w->nodes[from.node], r);
     sim_trace(w, "n%u reads %zu bytes from n%u: %d", n->index, r->len_bytes, from.node, status);
     sim_hash(w, (uint64_t)from.node << 48 ^ (uint64_t)status << 32 ^ r->len_bytes);
@@ -467,11 +484,11 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
 {
     struct sim_world *w = n->world;
     struct emx_route r[EMX_ENGINE_LINKS];
-    unsigned to = w->party[sim_node_party(n, peer)].node;
+    unsigned party = sim_node_party(n, peer), to = w->party[party].node;
 
     memset(r, 0, sizeof(r));
     for (unsigned i = 0; i < n->wire_count; i++) {
-        struct place place = {.node = to, .wire = n->wires[i]};
+        struct place place = {.node = to, .wire = n->wires[i], .party = party};
 
         r[i].link = n->wires[i];
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];

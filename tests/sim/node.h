@@ -90,6 +90,9 @@ struct emx_peer *sim_node_peer(struct sim_node *n, unsigned party);
 /* The party that a struct emx_peer stands for (in results: struct ethmx_peer, which is the same). */
 unsigned sim_node_party(struct sim_node *n, const void *peer);
 
+/* Starts a send as the endpoint does: the short way if possible, but not always, so that the long one is tried, too. */
+int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a);
+
 /* A frame has come up to the node. */
 void sim_node_arrive(struct sim_node *n, struct sim_frame *f);
 

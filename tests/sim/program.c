@@ -188,7 +188,7 @@ static struct sim_message *begin_send(struct sim_program *p, struct sim_node *n,
     a.am_header_bytes = m->am_header_bytes;
     m->sent_step = ++p->world->step;
     if (peer)
-        rc = emx_engine_send(n->engine, peer, &a, p->world->now_ns);
+        rc = sim_node_send(n, peer, &a);
     sim_trace(p->world, "n%u sends message %u to party %u: %s bits %" PRIx64 ", %zu bytes%s: %d", n->index,
               (unsigned)m->ident, m->dst, m->is_am ? "active" : "tagged", m->bits, m->len_bytes,
               m->mode == ETHMX_SEND_SYNC ? ", synchronous" : "", rc);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * instructions: what a small message costs the processor in the library itself. Two endpoints in one process play
+ * ping-pong over a wire made of memory; no system call, no other thread. Meant for valgrind --tool=callgrind, which
+ * counts inside measured_send(), measured_recv() and measured_idle() (see count-instructions).
+ *
+ *     instructions reliable|lossy ROUNDS
+ *
+ * reliable: as over shared memory. lossy: as over Ethernet, with acknowledgements and a checksum.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ethmx.h"
+#include "wire/netif.h"
+#include "wire/udp.h"
+#include "wire/wire.h"
+
+#define MESSAGE_BYTES 8
+#define SLOTS         64
+#define SLOT_BYTES    9216
+#define WIRES         2
+
+/* ---- The wire: a ring of frames for each endpoint. It takes the place of udp, whose addresses it uses. ---- */
+
+struct slot {
+    uint32_t len_bytes;
+    uint8_t frame[SLOT_BYTES] __attribute__((aligned(64)));
+};
+
+struct memory_wire {
+    struct emx_wire w;
+    unsigned port; /* 1 and up */
+    unsigned head, tail;
+    struct slot slot[SLOTS];
+};
+
+static struct memory_wire wires[WIRES];
+static unsigned wire_count;
+static bool reliable;
+
+static int mem_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes);
+
+static void mem_close(struct emx_wire *w)
+{
+    (void)w;
+}
+
+static void mem_query(const struct emx_wire *w, struct emx_wire_attr *attr_p)
+{
+    const struct memory_wire *m = (const void *)w;
+
+    *attr_p = (struct emx_wire_attr){
+        .frame_bytes = 8192, .udp_port = (uint16_t)m->port, .cheap_poll = true, .reliable = reliable};
+}
+
+static unsigned mem_tx_room(struct emx_wire *w)
+{
+    (void)w;
+    return SLOTS / 2;
+}
+
+static void mem_tx(struct emx_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    (void)w;
+    for (unsigned i = 0; i < n; i++) {
+        uint16_t port;
+        struct memory_wire *to;
+        struct slot *s;
+
+        memcpy(&port, f[i].to->b + sizeof(struct in_addr), sizeof(port));
+        to = &wires[ntohs(port) - 1];
+        s = &to->slot[to->head++ % SLOTS];
+        memcpy(s->frame, f[i].head, f[i].head_bytes);
+        if (f[i].body_bytes)
+            memcpy(s->frame + f[i].head_bytes, f[i].body, f[i].body_bytes);
+        s->len_bytes = f[i].head_bytes + f[i].body_bytes;
+    }
+}
+
+static unsigned mem_rx(struct emx_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    struct memory_wire *m = (void *)w;
+    unsigned n = 0;
+
+    while (n < max && m->tail + n != m->head) {
+        const struct slot *s = &m->slot[(m->tail + n) % SLOTS];
+
+        f[n++] = (struct emx_rxframe){.data = s->frame, .len_bytes = s->len_bytes};
+    }
+    return n;
+}
+
+static void mem_rx_return(struct emx_wire *w, const struct emx_rxframe *f, unsigned n)
+{
+    (void)f;
+    ((struct memory_wire *)(void *)w)->tail += n;
+}
+
+static int mem_fd(struct emx_wire *w, unsigned i)
+{
+    (void)w, (void)i;
+    return -1;
+}
+
+static const struct emx_wire_ops mem_ops = {.name = "udp",
+                                            .help = "memory",
+                                            .open = mem_open,
+                                            .close = mem_close,
+                                            .query = mem_query,
+                                            .tx_room = mem_tx_room,
+                                            .tx = mem_tx,
+                                            .rx = mem_rx,
+                                            .rx_return = mem_rx_return,
+                                            .fd = mem_fd};
+
+static int mem_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct memory_wire *m = &wires[wire_count++];
+
+    (void)params, (void)why, (void)why_len_bytes;
+    m->w.ops = &mem_ops;
+    m->port = wire_count;
+    *w_p = &m->w;
+    return ETHMX_OK;
+}
+
+const struct emx_wire_ops *const emx_wires[] = {&mem_ops, NULL};
+
+const struct emx_wire_ops *emx_wire_find(const char *name)
+{
+    return strcmp(name, mem_ops.name) ? NULL : &mem_ops;
+}
+
+/* ---- The endpoints ---- */
+
+static struct ethmx_ep *ep[2];
+static struct ethmx_peer *peer[2]; /* peer[i]: of ep[i], the other one */
+static uint8_t out[MESSAGE_BYTES], in[MESSAGE_BYTES];
+static bool received;
+
+static void must(int rc)
+{
+    if (rc >= 0)
+        return;
+    fprintf(stderr, "instructions: %s: %s\n", ethmx_strerror(rc), ethmx_error_text());
+    exit(1);
+}
+
+static void begin(void)
+{
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .job_key = {1}};
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    size_t bytes;
+
+    for (unsigned i = 0; i < 2; i++)
+        must(ethmx_ep_open(NULL, &opt, &ep[i]));
+    for (unsigned i = 0; i < 2; i++) {
+        bytes = sizeof(addr);
+        must(ethmx_ep_address(ep[!i], addr, &bytes));
+        must(ethmx_peer_add(ep[i], addr, bytes, NULL, &peer[i]));
+    }
+}
+
+static void arrived(void *arg, const struct ethmx_result *result)
+{
+    (void)arg;
+    must(result->status);
+    received = true;
+}
+
+__attribute__((noinline)) void measured_post(unsigned i)
+{
+    struct ethmx_data data = {.len_bytes = sizeof(in), .base = in};
+    struct ethmx_req *req;
+    struct ethmx_result result;
+
+    must(ethmx_irecv(ep[i], peer[i], 7, UINT64_MAX, &data, arrived, NULL, &req, &result));
+}
+
+__attribute__((noinline)) void measured_send(unsigned i)
+{
+    struct ethmx_data data = {.len_bytes = sizeof(out), .base = out};
+
+    must(ethmx_isend(ep[i], peer[i], 7, &data, ETHMX_SEND_STANDARD, NULL, NULL));
+}
+
+__attribute__((noinline)) void measured_recv(unsigned i)
+{
+    ethmx_progress(ep[i]);
+}
+
+__attribute__((noinline)) void measured_idle(unsigned i)
+{
+    ethmx_progress(ep[i]);
+}
+
+static void connect_both(void)
+{
+    measured_post(0);
+    measured_post(1);
+    must(ethmx_isend(ep[0], peer[0], 7, &(struct ethmx_data){.base = out, .len_bytes = sizeof(out)},
+                     ETHMX_SEND_STANDARD, NULL, NULL));
+    must(ethmx_isend(ep[1], peer[1], 7, &(struct ethmx_data){.base = out, .len_bytes = sizeof(out)},
+                     ETHMX_SEND_STANDARD, NULL, NULL));
+    for (unsigned i = 0; i < 1000; i++)
+        ethmx_progress(ep[i % 2]);
+}
+
+/* As in a ping-pong: the other's receive is posted when the message comes. */
+static void round_trip(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        measured_post(!i);
+        measured_idle(!i);
+        received = false;
+        measured_send(i);
+        measured_recv(!i);
+        if (!received) {
+            fprintf(stderr, "instructions: a message did not arrive at once\n");
+            exit(1);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long rounds = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
+
+    if (!rounds) {
+        fprintf(stderr, "usage: instructions reliable|lossy ROUNDS\n");
+        return 2;
+    }
+    reliable = !strcmp(argv[1], "reliable");
+    setenv("ETHMX_WIRES", mem_ops.name, 1);
+    setenv("ETHMX_HEARTBEAT", "0", 1);
+    begin();
+    connect_both();
+    for (unsigned long i = 0; i < rounds; i++)
+        round_trip();
+    printf("%lu\n", 2 * rounds);
+    return 0;
+}
