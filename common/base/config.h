@@ -31,12 +31,20 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 /* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
 /* clang-format off */
 #define EMX_PARAMS(X) \
-    X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, packet, udp", \
+    X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, xdp, packet, udp", \
       "Wires to use, best first. A pair of processes uses the first that both have and that reaches.") \
     X(STRING, if, "", 0, 0, "names or subnets, comma list; empty: automatic", \
       "Interfaces to use, such as eth2 or 10.1.0.0/16. Automatic: the interface of the route to each peer, never a container or virtual-machine bridge.") \
     X(UINT, ethertype, "0x88b5", 0x0600, 0xffff, "0x0600 to 0xffff", \
       "EtherType of the packet wire's frames. The same on all nodes.") \
+    X(UINT, xdp_ethertype, "0x88b6", 0x0600, 0xffff, "0x0600 to 0xffff", \
+      "EtherType of the xdp wire's frames; another than the packet wire's. The same on all nodes.") \
+    X(UINT, xdp_ranks, "16", 1, 64, "1 to 64", \
+      "Ranks of a host that may share an interface through the xdp wire; memory is reserved for so many.") \
+    X(CHOICE, xdp_mode, "auto", 0, 0, "auto|native|copy|generic", \
+      "How the xdp wire takes an interface: in the driver (native), with zero copy where it can or without (copy); or by the kernel's slow, generic hook. auto: the first of these that works.") \
+    X(UINT, xdp_busy_poll, "0", 0, 1024, "0 (off) to 1024", \
+      "Packets that the xdp wire lets the driver process at each look (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
     X(STRING, udp_ports, "0", 0, 0, "0, a port, or a range such as 20000-20999", \
       "Local ports of the udp wire. 0: any free one. A range suits firewalls.") \
     X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \

@@ -50,6 +50,7 @@
     X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet wire).") \
     X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
     X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \
+    X(xdp_passed, "frames", 0, "Frames for endpoints of this host's xdp wires that came in on a queue of the card without sockets, and were left to the kernel.") \
     X(wire_tx_errors, "frames", 0, "Frames the kernel refused to send.") \
     X(yields, "times", 0, "A waiting program gave way to others on its core.") \
     X(sleeps, "times", 0, "A waiting program slept until a frame came, or for a while.") \

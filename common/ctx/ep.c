@@ -56,8 +56,18 @@ static uint32_t job_cookie(const uint8_t key[16])
     return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
 }
 
+/* The host's interfaces that the xdp wire is on: bits as in emx_wire_attr. */
+static uint64_t xdp_netifs(const struct emx_links *l)
+{
+    uint64_t on = 0;
+
+    for (unsigned i = 0; i < l->count; i++)
+        on |= l->link[i].attr.xdp_netifs;
+    return on;
+}
+
 /* Told in order of preference: the chosen interfaces by rank. */
-static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, struct emx_address *a)
+static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, uint64_t xdp, struct emx_address *a)
 {
     for (unsigned rank = 0; rank < n->count && a->if_count < EMX_ADDRESS_IFS; rank++) {
         for (unsigned i = 0; i < n->count && a->if_count < EMX_ADDRESS_IFS; i++) {
@@ -70,6 +80,8 @@ static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes
             told->prefix_bits = (uint8_t)nif->prefix_bits;
             told->frame_bytes = (uint16_t)emx_route_mtu(nif, mtu_limit_bytes);
             memcpy(told->mac, nif->mac, sizeof(told->mac));
+            if (xdp & UINT64_C(1) << i)
+                a->xdp_ifs |= (uint8_t)(1u << a->if_count);
             a->if_count++;
         }
     }
@@ -84,7 +96,7 @@ static void make_address(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
     a->host_id = emx_host_id();
     a->ethertype = (uint16_t)ep->cfg.p_ethertype;
     emx_links_tell(&ep->links, a);
-    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, a);
+    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, xdp_netifs(&ep->links), a);
     if (gethostname(a->host, sizeof(a->host) - 1))
         strcpy(a->host, "?");
 }
@@ -120,8 +132,11 @@ static void make_view(struct ethmx_ep *ep)
     for (unsigned i = 0; i < ep->links.count; i++) {
         const struct emx_link *k = &ep->links.link[i];
 
-        v->link[i] = (struct emx_route_link){
-            .kind = k->kind, .frame_bytes = k->attr.frame_bytes, .reliable = k->attr.reliable, .reads = k->attr.reads};
+        v->link[i] = (struct emx_route_link){.kind = k->kind,
+                                             .frame_bytes = k->attr.frame_bytes,
+                                             .xdp_netifs = k->attr.xdp_netifs,
+                                             .reliable = k->attr.reliable,
+                                             .reads = k->attr.reads};
     }
 }
 

@@ -114,7 +114,10 @@ static void tell_wire(const struct emx_wire_ops *ops, const struct emx_wire_para
     struct emx_wire_attr attr;
     struct emx_wire *w;
 
-    info.usable = !ops->open(&w, params, why, sizeof(why));
+    if (ops->opt_in && !listed)
+        snprintf(why, sizeof(why), "%s", ops->opt_in);
+    else
+        info.usable = !ops->open(&w, params, why, sizeof(why));
     if (info.usable) {
         ops->query(w, &attr);
         info.frame_bytes = attr.frame_bytes;

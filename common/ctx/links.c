@@ -136,6 +136,10 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
         }
         if (k->kind == EMX_AW_UDP)
             a->udp_port = k->attr.udp_port;
+        if (k->kind == EMX_AW_XDP) {
+            a->xdp_bytes = (uint16_t)frame_bytes;
+            a->xdp_ethertype = k->attr.xdp_ethertype;
+        }
     }
 }
 

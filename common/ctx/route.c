@@ -9,6 +9,7 @@
  * that the peer told. Its answer is used with care. An address that we have ourselves leads to ourselves: container
  * bridges carry the same 172.17.0.1 everywhere. An interface that was not chosen stays unused.
  *     packet  Ethernet frames pass no router: both interfaces must be in one subnet, without a gateway between.
+ *     xdp     the same, between interfaces that the wire is on at both ends. It does not reach the same host.
  *     udp     goes through routers too; direct ways come first.
  * Interfaces without an IP address cannot be looked up. They are paired in order when the user named them in ETHMX_IF,
  * or when each end has that one interface only; the handshake then shows whether they are connected.
@@ -26,6 +27,7 @@
 #include "wire/packet.h"
 #include "wire/shm.h"
 #include "wire/udp.h"
+#include "wire/xdp.h"
 
 #define IP_UDP_HEADER_BYTES 28
 #define UDP_PAYLOAD_MAX     65507
@@ -41,6 +43,9 @@ struct kind {
     const char *(*mismatch)(const struct search *s); /* why both cannot talk, whatever the way; NULL: they can */
     void (*here)(struct search *s);                  /* adds the ways to a peer on the same host */
     void (*there)(struct search *s);                 /* adds the ways to a peer on another host */
+    /* Ethernet only: adds the way from nif to an interface of the peer. */
+    void (*add)(struct search *s, const struct emx_netif *nif, const struct emx_address_if *theirs, unsigned mtu_bytes,
+                unsigned score);
 };
 
 /* The routes of one wire, while they are collected. */
@@ -144,6 +149,16 @@ static unsigned udp_limit(const struct search *s, unsigned mtu_bytes)
     return mtu_bytes < IP_UDP_HEADER_BYTES ? 0 : least(mtu_bytes - IP_UDP_HEADER_BYTES, UDP_PAYLOAD_MAX);
 }
 
+static unsigned xdp_limit(const struct search *s, unsigned mtu_bytes)
+{
+    return least(mtu_bytes, s->peer->xdp_bytes);
+}
+
+static const char *xdp_mismatch(const struct search *s)
+{
+    return s->peer->xdp_ethertype != s->v->self->xdp_ethertype ? "ETHMX_XDP_ETHERTYPE differs between the hosts" : NULL;
+}
+
 static const char *packet_mismatch(const struct search *s)
 {
     return s->peer->ethertype != s->v->self->ethertype ? "ETHMX_ETHERTYPE differs between the hosts" : NULL;
@@ -170,6 +185,26 @@ static void add_packet(struct search *s, const struct emx_netif *nif, const uint
     start_way(s, &w, nif->name, mtu_bytes, score);
     bulk.frame_bytes = w.route.bulk_bytes = (uint16_t)bulk_limit(s, nif, ip, mtu_bytes);
     emx_packet_addr(&w.route.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
+    add_way(s, &w);
+}
+
+static void add_packet_to(struct search *s, const struct emx_netif *nif, const struct emx_address_if *theirs,
+                          unsigned mtu_bytes, unsigned score)
+{
+    add_packet(s, nif, theirs->mac, theirs->ip, mtu_bytes, score);
+}
+
+static void add_xdp_to(struct search *s, const struct emx_netif *nif, const struct emx_address_if *theirs,
+                       unsigned mtu_bytes, unsigned score)
+{
+    struct way w;
+
+    if (!(s->wire->xdp_netifs >> (nif - s->v->netifs->nif) & 1) || !(s->peer->xdp_ifs >> (theirs - s->peer->ifs) & 1)) {
+        s->obstacle = "the interfaces that lead to it are without it at one end";
+        return;
+    }
+    start_way(s, &w, nif->name, mtu_bytes, score);
+    emx_xdp_addr(&w.route.to, nif->index, theirs->mac);
     add_way(s, &w);
 }
 
@@ -202,6 +237,11 @@ static void packet_here(struct search *s)
 
     if (lo)
         add_packet(s, lo, no_mac, htonl(INADDR_LOOPBACK), emx_route_mtu(lo, s->v->mtu_bytes), 0);
+}
+
+static void xdp_here(struct search *s)
+{
+    s->obstacle = "it reaches other hosts only; name another wire too, as in ETHMX_WIRES=shm,xdp,packet";
 }
 
 static void udp_here(struct search *s)
@@ -261,7 +301,7 @@ static const struct emx_netif *towards(struct search *s, uint32_t ip, bool *on_l
     return nif;
 }
 
-static void search_packet_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
+static void search_ethernet_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
 {
     bool on_link;
     const struct emx_netif *nif = towards(s, theirs->ip, &on_link);
@@ -277,8 +317,7 @@ static void search_packet_ip(struct search *s, const struct emx_address_if *thei
         s->obstacle = "the interface towards it is not Ethernet";
         return;
     }
-    add_packet(s, nif, theirs->mac, theirs->ip, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
-               nif->rank + rank);
+    s->kind->add(s, nif, theirs, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes), nif->rank + rank);
 }
 
 static void search_udp_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
@@ -316,7 +355,7 @@ static const struct emx_netif *bare_netif(const struct emx_netifs *n, unsigned n
     return NULL;
 }
 
-static void search_packet_bare(struct search *s)
+static void search_ethernet_bare(struct search *s)
 {
     bool alone = chosen_count(s->v->netifs) == 1 && s->peer->if_count == 1;
     unsigned nth = 0;
@@ -329,8 +368,8 @@ static void search_packet_bare(struct search *s)
             continue;
         nif = bare_netif(s->v->netifs, nth++);
         if (nif && (alone || s->v->if_named))
-            add_packet(s, nif, theirs->mac, 0, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
-                       nif->rank + i);
+            s->kind->add(s, nif, theirs, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+                         nif->rank + i);
         else
             s->obstacle = "interfaces without IP address must be named in ETHMX_IF at both ends";
     }
@@ -349,10 +388,10 @@ static void search_ips(struct search *s,
     }
 }
 
-static void packet_there(struct search *s)
+static void ethernet_there(struct search *s)
 {
-    search_ips(s, search_packet_ip);
-    search_packet_bare(s);
+    search_ips(s, search_ethernet_ip);
+    search_ethernet_bare(s);
 }
 
 static void udp_there(struct search *s)
@@ -363,9 +402,10 @@ static void udp_there(struct search *s)
 /* ---- All wires ---- */
 
 static const struct kind kinds[] = {
-    {EMX_AW_SHM, "shm", shm_limit, NULL, shm_here, shm_there},
-    {EMX_AW_PACKET, "packet", packet_limit, packet_mismatch, packet_here, packet_there},
-    {EMX_AW_UDP, "udp", udp_limit, NULL, udp_here, udp_there},
+    {EMX_AW_SHM, "shm", shm_limit, NULL, shm_here, shm_there, NULL},
+    {EMX_AW_XDP, "xdp", xdp_limit, xdp_mismatch, xdp_here, ethernet_there, add_xdp_to},
+    {EMX_AW_PACKET, "packet", packet_limit, packet_mismatch, packet_here, ethernet_there, add_packet_to},
+    {EMX_AW_UDP, "udp", udp_limit, NULL, udp_here, udp_there, NULL},
 };
 
 enum emx_address_wire emx_route_kind(const char *name)

@@ -18,6 +18,7 @@
 struct emx_route_link {
     enum emx_address_wire kind;
     unsigned frame_bytes; /* the longest that the wire itself takes */
+    uint64_t xdp_netifs;  /* xdp: bit i: it is on netifs->nif[i] */
     bool reliable, reads; /* as in struct emx_wire_attr */
 };
 

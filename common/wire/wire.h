@@ -59,7 +59,7 @@ struct emx_wire_attr {
     bool reliable;        /* frames of one sender arrive once, whole and in order, while both ends live */
     bool reads;           /* read() works here; towards a given peer it may still fail */
     uint16_t xdp_ethertype;
-    uint32_t xdp_ifindex; /* xdp: the interface it listens on */
+    uint64_t xdp_netifs; /* xdp: bit i: it listens on netifs->nif[i] */
 };
 
 struct emx_wire {
@@ -69,6 +69,8 @@ struct emx_wire {
 struct emx_wire_ops {
     const char *name;
     const char *help; /* one line for ethmx_info */
+    const char
+        *opt_in; /* why it is opened only when ETHMX_WIRES names it; NULL: looking whether it works is harmless */
 
     /* Opens the wire. Fails clean: nothing is left behind, *w_p is untouched, and why has a sentence with the remedy
      * ("raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep ...` or use ETHMX_WIRES=udp"). On success why may say

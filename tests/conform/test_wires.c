@@ -7,10 +7,12 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/if_packet.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -177,6 +179,8 @@ static struct emx_wire_addr other_way(const struct end *from, const struct end *
     if (from->ops == &emx_wire_udp) {
         assert_int_equal(inet_pton(AF_INET, "10.89.0.2", &ip), 1);
         emx_udp_addr(&a, ip, to->attr.udp_port);
+    } else if (from->ops == &emx_wire_xdp) {
+        emx_xdp_addr(&a, netifs_find(&from->host->netifs, "eth1")->index, netifs_find(&to->host->netifs, "eth1")->mac);
     } else {
         emx_packet_addr(&a, netifs_find(&from->host->netifs, "eth1")->index,
                         netifs_find(&to->host->netifs, "eth1")->mac, NULL);
@@ -329,6 +333,7 @@ static void too_long_for_receiver_is_whole_or_lost(void **state)
         p->ops->rx_return(p->b.w, &rx, 1);
         frames_expect(&p->b, 2, 1);
     } else {
+        end_sweep(&p->b);
         assert_int_equal(p->b.stats.wire_lost, 1);
         p->ops->rx_return(p->b.w, &rx, 1);
     }
@@ -344,7 +349,7 @@ static void wait_for_passage(struct end *from, struct end *to)
     for (int waited = 0; waited < WAIT_MS; waited += 10) {
         if (from->ops->tx_room(from->w))
             frames_send(from, to, 7777, 1, &len);
-        if (poll(&fd, 1, 10) <= 0)
+        if (end_arm(to) && poll(&fd, 1, 10) <= 0)
             continue;
         while ((n = to->ops->rx(to->w, &rx, 1))) {
             bool through = frame_check(&rx, &l) == 7777;
@@ -513,16 +518,176 @@ static void runts_and_strangers_are_filtered(void **state)
     assert_true(fd >= 0);
     memcpy(&to.sll_ifindex, &way, sizeof(to.sll_ifindex));
     memcpy(frame, way.b + 4, 6);
-    memcpy(frame + 12, (const uint8_t[]){0x88, 0xb5}, 2);
+    memcpy(frame + 12, (const uint8_t[]){0x88, p->ops == &emx_wire_xdp ? 0xb6 : 0xb5}, 2);
     memcpy(frame + 18, &id, sizeof(id));
     for (size_t runt = 14; runt < 22; runt++)
         assert_true(sendto(fd, frame, runt, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)runt);
-    frame[13] = 0xb6;
+    frame[13] = 0xb7;
     assert_true(sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)) > 0);
     close(fd);
     frames_send(&p->a, &p->b, 1, 1, &len);
     frames_expect(&p->b, 1, 1);
     assert_true(end_is_empty(&p->b));
+}
+
+/* ---- Of the xdp wire ---- */
+
+/* Ends on one interface: each gets its own frames, whoever made the group leaves first, and what is left goes on. */
+static void endpoints_share_an_interface(void **state)
+{
+    static struct frame f[EMX_WIRE_BATCH];
+    struct pair *p = *state;
+    struct emx_txframe tx[EMX_WIRE_BATCH];
+    unsigned len[EMX_WIRE_BATCH];
+    struct end c;
+
+    end_init(&c, p->host_b, p->ops, ID_OTHER);
+    end_open(&c);
+    for (unsigned round = 0; round < 100; round++) {
+        for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
+            frame_make(&f[i], &p->a, i % 2 ? &c : &p->b, 1000 * round + i / 2, 400 + i);
+            tx[i] = f[i].tx;
+        }
+        p->ops->tx(p->a.w, tx, EMX_WIRE_BATCH);
+        frames_expect(&p->b, 1000 * round, EMX_WIRE_BATCH / 2);
+        frames_expect(&c, 1000 * round, EMX_WIRE_BATCH / 2);
+        len[0] = 300;
+        frames_send(&c, &p->a, round, 1, len);
+        frames_expect(&p->a, round, 1);
+    }
+    end_close(&p->b);
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 1000;
+    for (unsigned round = 0; round < 100; round++) {
+        frames_send(&p->a, &c, round * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        frames_expect(&c, round * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
+    }
+    end_open(&p->b);
+    frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 1, EMX_WIRE_BATCH);
+    end_close(&c);
+}
+
+/* A child: opens an end, tells by the pipe, and never looks what it receives. It lets others join. */
+static void live_deaf(const struct host *h, const struct emx_wire_ops *ops, uint32_t id, int tell_fd)
+{
+    char why[512], told;
+    struct end e;
+
+    end_init(&e, h, ops, id);
+    told = end_try_open(&e, why, sizeof(why)) ? 'n' : 'y';
+    if (told == 'n')
+        fprintf(stderr, "%s\n", why);
+    if (write(tell_fd, &told, 1) != 1)
+        _exit(1);
+    for (;;) { /* until killed */
+        e.ops->sweep(e.w);
+        usleep(100);
+    }
+}
+
+/* Starts such a child on host b. Our end there, if open, lets it join. */
+static pid_t child_with_end(struct pair *p, uint32_t id)
+{
+    char told = 0;
+    int pipe_fd[2];
+    pid_t pid;
+
+    assert_int_equal(pipe2(pipe_fd, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid)
+        live_deaf(p->host_b, p->ops, id, pipe_fd[1]);
+    close(pipe_fd[1]);
+    while (poll(&(struct pollfd){.fd = pipe_fd[0], .events = POLLIN}, 1, 1) == 0)
+        if (p->b.w)
+            p->ops->sweep(p->b.w);
+    assert_int_equal(read(pipe_fd[0], &told, 1), 1);
+    close(pipe_fd[0]);
+    assert_int_equal(told, 'y');
+    return pid;
+}
+
+static void kill_child(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static bool has_program(const struct host *h)
+{
+    host_enter(h);
+    return !system("ip link show eth0 | grep -q ' xdp'");
+}
+
+/* The process that brought program and memory is killed: nobody else is there, and all vanishes; others are there, and
+ * all goes on. */
+static void killed_owner_leaves_nothing(void **state)
+{
+    struct pair *p = *state;
+    unsigned len = 500;
+    pid_t pid;
+
+    end_close(&p->b);
+    assert_false(has_program(p->host_b));
+    pid = child_with_end(p, ID_OTHER);
+    assert_true(has_program(p->host_b));
+    kill_child(pid);
+    for (unsigned waited = 0; has_program(p->host_b); waited++) {
+        assert_true(waited < WAIT_MS);
+        usleep(1000);
+    }
+    pid = child_with_end(p, ID_OTHER);
+    end_open(&p->b); /* lets itself be told by the child */
+    kill_child(pid);
+    assert_true(has_program(p->host_b));
+    frames_send(&p->a, &p->b, 1, 1, &len);
+    frames_expect(&p->b, 1, 1);
+    frames_send(&p->b, &p->a, 1, 1, &len);
+    frames_expect(&p->a, 1, 1);
+}
+
+/* Many are killed with all that their rings hold. In the end there is as much room to receive as before. */
+static void killed_member_is_taken_back(void **state)
+{
+    struct pair *p = *state;
+    struct end deaf = p->b;
+    unsigned len[EMX_WIRE_BATCH];
+
+    for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+        len[i] = 200;
+    deaf.id = ID_OTHER;
+    end_close(&p->b);
+    p->b.cfg.p_ring = 65536;
+    end_open(&p->b);
+    for (unsigned round = 0; round < 12; round++) {
+        pid_t pid;
+
+        deaf.id = ID_OTHER + round;
+        pid = child_with_end(p, deaf.id);
+        for (unsigned batch = 0; batch < 10; batch++)
+            frames_send(&p->a, &deaf, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+        kill_child(pid);
+        frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
+        frames_expect(&p->b, 1, EMX_WIRE_BATCH);
+    }
+    assert_true(end_is_empty(&p->b));
+    for (unsigned batch = 0; batch < 4; batch++)
+        frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
+    frames_expect(&p->b, 0, 4 * EMX_WIRE_BATCH);
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
+/* All that is not for an endpoint goes on to the kernel. */
+static void others_pass_the_program(void **state)
+{
+    struct pair *p = *state;
+
+    assert_true(has_program(p->host_a) && has_program(p->host_b));
+    host_enter(p->host_a);
+    assert_int_equal(system("ping -q -c 3 -i 0.01 -s 1400 10.88.0.2 >/dev/null"), 0);
 }
 
 /* What a process without CAP_NET_RAW is told. Runs in a child. */
@@ -574,7 +739,7 @@ static void no_interface_is_told(void **state)
     for (unsigned i = 0; i < bare.netifs.count; i++)
         bare.netifs.nif[i].chosen = false;
     for (unsigned i = 0; emx_wires[i]; i++) {
-        if (emx_wires[i] == &emx_wire_shm) /* needs none */
+        if (emx_wires[i] == &emx_wire_shm || emx_wires[i]->opt_in) /* needs none; may not be built */
             continue;
         end_init(&e, &bare, emx_wires[i], ID_A);
         assert_int_equal(end_try_open(&e, why, sizeof(why)), ETHMX_ERR_NO_WIRE);
@@ -955,8 +1120,8 @@ static void nothing_is_lost_when_full(void **state)
 
 /* ---- The tables ---- */
 
-enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, BULK = 16, SHM = 32 };
-enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP, EVERYWHERE = ETHERNET | SHM };
+enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, BULK = 16, SHM = 32, XDP = 64 };
+enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP | XDP, EVERYWHERE = ETHERNET | SHM };
 
 static const struct {
     const char *name;
@@ -969,8 +1134,8 @@ static const struct {
     }
     CASE(every_size_arrives, EVERYWHERE | BULK),
     CASE(batches_arrive_in_order, EVERYWHERE | BULK),
-    CASE(batch_goes_to_several, EVERYWHERE | BULK),
-    CASE(interfaces_are_used_together, HOSTS | PACKET | UDP),
+    CASE(batch_goes_to_several, HOSTS | INSIDE | PACKET | UDP | SHM | BULK),
+    CASE(interfaces_are_used_together, HOSTS | PACKET | UDP | XDP),
     CASE(both_directions, EVERYWHERE | BULK),
     CASE(lent_frames_stay, EVERYWHERE | BULK),
     CASE(rx_keeps_the_rest, EVERYWHERE | BULK),
@@ -978,14 +1143,18 @@ static const struct {
     CASE(too_long_is_counted, EVERYWHERE),
     CASE(too_long_for_interface_is_counted, HOSTS | PACKET | UDP),
     CASE(too_long_for_receiver_is_whole_or_lost, ETHERNET),
-    CASE(interface_down_and_up, HOSTS | PACKET | UDP | BULK),
-    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP | BULK),
+    CASE(interface_down_and_up, HOSTS | PACKET | UDP | XDP | BULK),
+    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP | XDP | BULK),
     CASE(overflow_is_counted, ETHERNET | BULK),
     CASE(nothing_is_lost_when_full, INSIDE | SHM),
-    CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET | BULK),
-    CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET),
+    CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET | XDP | BULK),
+    CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET | XDP),
+    CASE(endpoints_share_an_interface, HOSTS | XDP),
+    CASE(killed_owner_leaves_nothing, HOSTS | XDP),
+    CASE(killed_member_is_taken_back, HOSTS | XDP),
+    CASE(others_pass_the_program, HOSTS | XDP),
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
-    CASE(least_ring_works, HOSTS | INSIDE | PACKET),
+    CASE(least_ring_works, HOSTS | INSIDE | PACKET | XDP),
     CASE(equal_frames_are_joined, HOSTS | INSIDE | BULK),
     CASE(superframes_cut_on_the_way_arrive, HOSTS | BULK),
     CASE(superframes_switched_off_go_singly, HOSTS | INSIDE | BULK),
@@ -1008,7 +1177,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(ports_follow_configuration),
 };
 
-static struct pair pairs[8];
+static struct pair pairs[10];
 
 #define TESTS_MAX (ARRAY_LEN(pairs) * ARRAY_LEN(cases) + ARRAY_LEN(others))
 
@@ -1018,7 +1187,7 @@ static char names[TESTS_MAX][96];
 static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigned path)
 {
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
-        if (!(cases[i].where & wire) || !(cases[i].where & path) || (wire == SHM && path == HOSTS))
+        if (!(cases[i].where & wire) || !(cases[i].where & path) || wire == (path == HOSTS ? SHM : XDP))
             continue;
         snprintf(names[count], sizeof(names[count]), "%s %s%s: %s", p->ops->name, path == HOSTS ? "veth" : "lo",
                  p->bulk ? " bulk" : "", cases[i].name);
@@ -1041,7 +1210,25 @@ static struct pair *add_pair(const struct emx_wire_ops *ops, unsigned path)
 
 static unsigned bit_of(const struct emx_wire_ops *ops)
 {
-    return ops == &emx_wire_udp ? UDP : ops == &emx_wire_shm ? SHM : PACKET;
+    return ops == &emx_wire_udp ? UDP : ops == &emx_wire_shm ? SHM : ops == &emx_wire_xdp ? XDP : PACKET;
+}
+
+/* The xdp wire needs a library and rights that not every place has. */
+static bool is_there(const struct emx_wire_ops *ops)
+{
+    char why[512] = "";
+    struct end e;
+
+    if (ops != &emx_wire_xdp)
+        return true;
+    end_init(&e, &world_a, ops, ID_A);
+    if (end_try_open(&e, why, sizeof(why))) {
+        printf("SKIP wire %s: %s\n", ops->name, why);
+        return false;
+    }
+    printf("wire %s: %s\n", ops->name, why);
+    end_close(&e);
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -1059,7 +1246,8 @@ int main(int argc, char **argv)
         struct pair *bulk = add_pair(&emx_wire_packet, path);
 
         for (unsigned w = 0; emx_wires[w]; w++)
-            count = add_cases(count, add_pair(emx_wires[w], path), bit_of(emx_wires[w]), path);
+            if (path == HOSTS ? is_there(emx_wires[w]) : emx_wires[w] != &emx_wire_xdp)
+                count = add_cases(count, add_pair(emx_wires[w], path), bit_of(emx_wires[w]), path);
         bulk->bulk = true;
         count = add_cases(count, bulk, BULK, path);
     }

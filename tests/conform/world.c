@@ -168,6 +168,8 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
     bulk.to = ip;
     if (from->ops == &emx_wire_shm) {
         emx_shm_addr(&a, to->id);
+    } else if (from->ops == &emx_wire_xdp) {
+        emx_xdp_addr(&a, from->host->eth0_index, to->host->mac);
     } else if (from->ops == &emx_wire_udp) {
         emx_udp_addr(&a, ip, to->attr.udp_port);
     } else {
@@ -180,6 +182,12 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
 bool end_arm(struct end *e)
 {
     return !e->ops->arm || e->ops->arm(e->w);
+}
+
+void end_sweep(struct end *e)
+{
+    for (unsigned i = 0; i < 100 && e->ops->sweep; i++)
+        e->ops->sweep(e->w);
 }
 
 unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max)

@@ -11,6 +11,7 @@
 #include "wire/shm.h"
 #include "wire/udp.h"
 #include "wire/wire.h"
+#include "wire/xdp.h"
 
 #define WAIT_MS 10000 /* longer than anything takes that works */
 
@@ -68,6 +69,8 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to);
 
 /* Before poll() on its descriptors: false: do not sleep, something is there. */
 bool end_arm(struct end *e);
+/* What the wire does now and then: as much as a pump does in 5 ms. */
+void end_sweep(struct end *e);
 /* rx(), waiting for something to come. 0: nothing came. */
 unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max);
 /* Nothing waits to be received. */

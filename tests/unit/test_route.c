@@ -11,6 +11,7 @@
 #include "wire/packet.h"
 #include "wire/shm.h"
 #include "wire/udp.h"
+#include "wire/xdp.h"
 
 #define LO   1 /* ifindex */
 #define BOTH (EMX_AW_PACKET | EMX_AW_UDP)
@@ -44,7 +45,8 @@ struct scenario {
     unsigned mtu;                    /* ETHMX_MTU */
     unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
     bool same_host, no_lo, if_named, other_ethertype;
-    bool our_bulk, their_bulk; /* superframes */
+    bool our_bulk, their_bulk;   /* superframes */
+    unsigned our_xdp, their_xdp; /* bit i: the xdp wire is on interface i */
 };
 
 /* clang-format off */
@@ -165,6 +167,45 @@ static const struct scenario scenarios[] = {
         .their_wires = EMX_AW_UDP,
         .expect = {"udp eth0 10.0.0.2 1472"},
         .why = "packet: not open there",
+    }, {
+        .what = "xdp at both ends; its frames are limited by what they take",
+        .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .expect = {"xdp eth0 mac0 3000"},
+    }, {
+        .what = "xdp on the second interface at both ends",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 2, .their_xdp = 2,
+        .expect = {"xdp eth1 mac1 1500"},
+    }, {
+        .what = "xdp on interfaces that do not meet",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 2,
+        .expect = {NULL},
+        .why = "xdp: the interfaces that lead to it are without it at one end",
+    }, {
+        .what = "xdp does not reach its own host",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .same_host = true,
+        .expect = {NULL},
+        .why = "it reaches other hosts only",
+    }, {
+        .what = "xdp with different EtherTypes",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .other_ethertype = true,
+        .expect = {NULL},
+        .why = "ETHMX_XDP_ETHERTYPE differs",
     }, {
         .what = "we have no packet wire",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
@@ -337,6 +378,9 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
     a->udp_port = 4242;
     a->packet_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000);
     a->packet_port = s->their_bulk ? THEIR_PORT : 0;
+    a->xdp_bytes = 3000;
+    a->xdp_ethertype = s->other_ethertype ? 0x88b8 : 0x88b6;
+    a->xdp_ifs = (uint8_t)s->their_xdp;
     snprintf(a->host, sizeof(a->host), "there");
     for (int rank = 0; rank < (int)ARRAY_LEN(s->theirs); rank++) {
         for (unsigned i = 0; i < ARRAY_LEN(s->theirs); i++) {
@@ -374,6 +418,12 @@ static unsigned lookup(void *arg, struct in_addr ip, bool *on_link_p)
     return 0;
 }
 
+/* Our interfaces in the description as places among the host's, of which loopback is the first. */
+static uint64_t xdp_netifs(const struct scenario *s)
+{
+    return (uint64_t)s->our_xdp << 1;
+}
+
 static void build_view(const struct scenario *s, const struct emx_netifs *n, const struct emx_address *self,
                        struct emx_route_view *v)
 {
@@ -384,6 +434,9 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
     v->if_named = s->if_named;
     if (wires & EMX_AW_PACKET)
         v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_PACKET, .frame_bytes = 9000};
+    if (wires & EMX_AW_XDP)
+        v->link[v->link_count++] =
+            (struct emx_route_link){.kind = EMX_AW_XDP, .frame_bytes = 9000, .xdp_netifs = xdp_netifs(s)};
     if (wires & EMX_AW_UDP)
         v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_UDP, .frame_bytes = 9000};
 }
@@ -415,6 +468,9 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
         if (!strncmp(where, "mac", 3))
             mac_of((unsigned)atoi(where + 3), mac);
         emx_packet_addr(&to, index, mac, bulk_bytes ? &bulk : NULL);
+    } else if (!strcmp(wire, "xdp")) {
+        mac_of((unsigned)atoi(where + 3), mac);
+        emx_xdp_addr(&to, index, mac);
     } else {
         emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
     }
@@ -426,6 +482,7 @@ static void check_scenario(const struct scenario *s)
 {
     struct emx_address self = {
         .id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here", .packet_port = s->our_bulk ? 2121 : 0};
+    self.xdp_ethertype = 0x88b6;
     struct emx_route r[EMX_ROUTES_MAX];
     struct emx_route_view v;
     struct emx_address peer;
