@@ -19,6 +19,7 @@ cmd_fault() {
     [ $# -gt 0 ] || die "$fault_usage"
     need_root
     need_cluster
+    need_switch
     case $what in
     clear) on_switch _fault_clear ;;
     stats) on_switch _fault_stats ;;
