@@ -26,6 +26,7 @@ enum emx_param_type {
 #define EMX_STRING_MAX 128
 
 enum emx_wait_mode { EMX_WAIT_SPIN, EMX_WAIT_YIELD, EMX_WAIT_SLEEP, EMX_WAIT_AUTO };
+enum emx_progress_mode { EMX_PROGRESS_CALLER, EMX_PROGRESS_THREAD };
 enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 
 /* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
@@ -85,6 +86,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "How often a helper thread answers peers while the program computes without calling MPI.") \
     X(CHOICE, wait, "auto", 0, 0, "spin|yield|sleep|auto", \
       "What a rank does while it waits: spin polls; yield lets others on its core run; sleep sleeps until a frame comes; auto finds out whether others want its core, and spins, or yields and then sleeps.") \
+    X(CHOICE, progress, "caller", 0, 0, "caller|thread", \
+      "Who moves messages while the program computes: caller nobody, but for the help that heartbeat brings; thread a thread that wakes when a frame comes. It pays where a core is free for it.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \
       "What the CRC-32C of each frame covers: nothing, the headers, or headers and data.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \

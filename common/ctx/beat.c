@@ -4,12 +4,22 @@
  * leave its peers without an answer: their frames stay unacknowledged and are sent again and again, large messages
  * stand still, and in the end the program is declared dead.
  *
- * So a thread looks in every ETHMX_HEARTBEAT. If the program has called ethmx_progress() since the last time, or sleeps
- * in ethmx_wait(), all is well. If not, the thread *stands in* for it: it runs the pump, sleeps until a frame comes or
- * a timer is due, and so on, until it sees that the program is back. It never runs callbacks: what completes stays
- * queued for the program's own thread.
+ * So a thread looks in from time to time. If the program has called ethmx_progress() since the last look, or sleeps in
+ * ethmx_wait() or ethmx_progress(), all is well. If not, the thread *stands in* for it: it runs the pump, sleeps until
+ * a frame comes or a timer is due, and so on, until it sees that the program is back. It never runs callbacks: what
+ * completes stays queued for the program's own thread. While the program is active the thread sleeps on nothing but
+ * its timer and the bell, so that frames do not wake it.
  *
- * While the program is active the thread sleeps on nothing but its timer, so that frames do not wake it.
+ * How often it looks in is the difference between ETHMX_PROGRESS=caller, where it only keeps the peers content, and
+ * thread, where messages are to move while the program computes:
+ *
+ *     caller    every ETHMX_HEARTBEAT
+ *     thread    LOOK_MIN_NS after the program has started a long message (it rings the bell), and after a stand-in; and
+ *               as long as the program is found polling, each time after twice the time, up to LOOK_MAX_NS
+ *
+ * Ringing costs the program a microsecond, which is much for a program that starts a long message and then waits for
+ * it in MPI. So when the bell has been rung USELESS times for a program that polled, it is taken down, until a look
+ * finds the program away.
  *
  * Guarding. Small messages that follow each other closely are gathered in frames that wait for more (proto/bundle.c),
  * at most for ETHMX_BATCH_DELAY. The program may send and then compute, so somebody must keep that time. A timer per
@@ -27,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,25 +45,40 @@
 #include "ctx/pump.h"
 #include "ctx/wait.h"
 
+#define LOOK_MIN_NS  20000
+#define LOOK_MAX_NS  1000000
+#define STAND_IN_NS  500000000 /* longest sleep of a stand-in, where ETHMX_HEARTBEAT does not say */
+#define SLACK_NS     1000      /* the kernel may round our sleeps so much */
+#define USELESS      4
 #define ROUNDS       64 /* of the pump at a stretch; then the lock is given back for a moment */
 #define FALSE_ALARMS 8  /* in a row: a descriptor is ready, but not for frames */
 
 #define GUARD_FROM 64 /* messages that could have been gathered */
 #define GUARD_IDLE 16 /* rounds without one */
 
+enum bell { BELL_DOWN, BELL_UP, BELL_RUNG };
+
 struct emx_beat {
     pthread_t thread;
-    int order_fd;          /* readable: stop, or guard */
+    int order_fd;          /* an eventfd, readable: stop, guard, or the bell was rung */
     _Atomic bool stop;     /* the thread must end */
     _Atomic bool guarding; /* the engine may gather. Written under the lock */
+    _Atomic int bell;      /* enum bell */
     /* the thread's own */
-    uint32_t seen;  /* ethmx_ep.gathered_at, in the last round */
-    unsigned quiet; /* rounds in which it was the same */
+    uint32_t seen;    /* ethmx_ep.gathered_at, in the last round */
+    unsigned quiet;   /* rounds in which it was the same */
+    uint64_t look_ns; /* time to the next look */
+    unsigned useless; /* rings in a row for a program that polled */
 };
 
 static bool program_is_back(const struct ethmx_ep *ep, uint32_t seen)
 {
     return atomic_load_explicit(&ep->rounds, memory_order_relaxed) != seen || atomic_load(&ep->sleepers);
+}
+
+static uint64_t longest_sleep(const struct ethmx_ep *ep)
+{
+    return ep->cfg.p_heartbeat ? ep->cfg.p_heartbeat : STAND_IN_NS;
 }
 
 /* Pumps until nothing comes any more and prepares the sleep. False: the program is inside, or frames came without
@@ -68,7 +94,7 @@ static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p
         idle = !emx_pump(ep, true);
         *got_p |= !idle;
     }
-    emx_wait_prepare(ep, idle ? ep->cfg.p_heartbeat : 0, true, w);
+    emx_wait_prepare(ep, idle ? longest_sleep(ep) : 0, true, w);
     emx_lock_return(&ep->lock);
     return true;
 }
@@ -86,22 +112,7 @@ static bool sleep_until(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
     return !atomic_load(&ep->beat->stop);
 }
 
-/* Returns false on the order to stop. */
-static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
-{
-    unsigned alarms = 0;
-    bool ready = false, got;
-    struct emx_wait w;
-
-    while (!program_is_back(ep, seen) && !atomic_load(&ep->beat->guarding) && pump_until_idle(ep, &w, &got)) {
-        alarms = ready && !got ? alarms + 1 : 0;
-        if (alarms == FALSE_ALARMS)
-            break;
-        if (!sleep_until(ep, &w, &ready))
-            return false;
-    }
-    return true;
-}
+/* ---- Guarding ---- */
 
 /* Sends what waits; ends the guarding if no message was gathered for long. False: the program is inside. */
 static bool let_go(struct ethmx_ep *ep, bool end)
@@ -135,6 +146,70 @@ static void guard(struct ethmx_ep *ep)
     }
 }
 
+static uint64_t guard_round_ns(const struct ethmx_ep *ep)
+{
+    return atomic_load(&ep->beat->guarding) ? ep->cfg.p_batch_delay / 2 + 1 : UINT64_MAX;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* As sleep_until(), and guards. */
+static bool sleep_guarding(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
+{
+    bool guarding = atomic_load(&ep->beat->guarding);
+
+    w->timeout_ns = least(w->timeout_ns, guard_round_ns(ep));
+    if (!sleep_until(ep, w, frames_p))
+        return false;
+    if (guarding)
+        guard(ep);
+    return true;
+}
+
+/* ---- Standing in ---- */
+
+static bool is_diligent(const struct ethmx_ep *ep)
+{
+    return ep->cfg.p_progress == EMX_PROGRESS_THREAD;
+}
+
+/* Guarding sends what waits; a program that is only to be kept alive needs no more. */
+static bool may_stand_in(const struct ethmx_ep *ep, uint32_t seen)
+{
+    return !program_is_back(ep, seen) && (is_diligent(ep) || !atomic_load(&ep->beat->guarding));
+}
+
+static void count_stand_in(struct ethmx_ep *ep)
+{
+    if (!emx_lock_try(&ep->lock))
+        return;
+    ep->stats.stand_ins++;
+    emx_lock_return(&ep->lock);
+}
+
+/* Returns false on the order to stop. */
+static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
+{
+    unsigned alarms = 0;
+    bool ready = false, got;
+    struct emx_wait w;
+
+    count_stand_in(ep);
+    while (may_stand_in(ep, seen) && pump_until_idle(ep, &w, &got)) {
+        alarms = ready && !got ? alarms + 1 : 0;
+        if (alarms == FALSE_ALARMS)
+            break;
+        if (!sleep_guarding(ep, &w, &ready))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Looking in ---- */
+
 static uint64_t now_ns(void)
 {
     struct timespec ts;
@@ -143,37 +218,101 @@ static uint64_t now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Until the next heartbeat. */
+static bool is_rung(const struct ethmx_ep *ep)
+{
+    return atomic_load(&ep->beat->bell) == BELL_RUNG;
+}
+
+/* Until the next look, or until the bell is rung. Returns false on the order to stop. */
 static bool rest(struct ethmx_ep *ep)
 {
-    uint64_t now = now_ns(), end_ns = now + ep->cfg.p_heartbeat;
+    uint64_t now = now_ns(), end_ns = now + ep->beat->look_ns;
     bool ready;
 
-    for (; now < end_ns; now = now_ns()) {
-        bool guarding = atomic_load(&ep->beat->guarding);
-        uint64_t round_ns = guarding ? ep->cfg.p_batch_delay / 2 + 1 : UINT64_MAX;
-        struct emx_wait w = {.timeout_ns = end_ns - now < round_ns ? end_ns - now : round_ns};
+    for (; now < end_ns && !is_rung(ep); now = now_ns()) {
+        struct emx_wait w = {.timeout_ns = end_ns - now};
 
-        if (!sleep_until(ep, &w, &ready))
+        if (!sleep_guarding(ep, &w, &ready))
             return false;
-        if (guarding)
-            guard(ep);
     }
+    return true;
+}
+
+/* The program, which has only just started a message, gets time to come to its wait. */
+static void rest_after_bell(void)
+{
+    struct timespec ts = {.tv_nsec = LOOK_MIN_NS};
+
+    nanosleep(&ts, NULL);
+}
+
+static void found_polling(struct emx_beat *b, bool rung)
+{
+    if (rung)
+        b->useless++;
+    b->look_ns = least(b->look_ns * 2, LOOK_MAX_NS);
+}
+
+static void found_away(struct emx_beat *b)
+{
+    b->useless = 0;
+    b->look_ns = LOOK_MIN_NS;
+}
+
+static void hang_bell(struct emx_beat *b)
+{
+    atomic_store(&b->bell, b->useless < USELESS ? BELL_UP : BELL_DOWN);
+}
+
+static uint32_t rounds_of(const struct ethmx_ep *ep)
+{
+    return atomic_load_explicit(&ep->rounds, memory_order_relaxed);
+}
+
+/* Whether the program is away, after a rest. *seen_p: its rounds at the beginning. */
+static bool is_away(struct ethmx_ep *ep, uint32_t *seen_p)
+{
+    struct emx_beat *b = ep->beat;
+    bool rung = is_rung(ep), away;
+
+    if (rung) {
+        *seen_p = rounds_of(ep);
+        rest_after_bell();
+    }
+    away = !program_is_back(ep, *seen_p);
+    if (!is_diligent(ep))
+        return away;
+    if (away)
+        found_away(b);
+    else
+        found_polling(b, rung);
+    hang_bell(b);
+    return away;
+}
+
+/* One look. Returns false on the order to stop. */
+static bool look(struct ethmx_ep *ep)
+{
+    uint32_t seen = rounds_of(ep);
+
+    if (!rest(ep))
+        return false;
+    if (is_away(ep, &seen) && may_stand_in(ep, seen))
+        return stand_in(ep, seen);
     return true;
 }
 
 static void *beat_main(void *arg)
 {
     struct ethmx_ep *ep = arg;
-    uint32_t seen = atomic_load_explicit(&ep->rounds, memory_order_relaxed);
 
-    while (rest(ep)) {
-        if (!program_is_back(ep, seen) && !stand_in(ep, seen))
-            break;
-        seen = atomic_load_explicit(&ep->rounds, memory_order_relaxed);
-    }
+    prctl(PR_SET_TIMERSLACK, SLACK_NS);
+    while (look(ep))
+        ;
     return NULL;
 }
+
+/* ---- Life ---- */
 
 /* The program's signals are not for this thread, except those that its own faults raise. */
 static int create_without_signals(struct ethmx_ep *ep)
@@ -196,12 +335,14 @@ int emx_beat_start(struct ethmx_ep *ep)
     struct emx_beat *b;
     int rc;
 
-    if (!ep->cfg.p_heartbeat)
+    if (!emx_beat_wanted(&ep->cfg))
         return ETHMX_OK;
     b = calloc(1, sizeof(*b));
     if (!b)
         return ETHMX_ERR_NO_MEMORY;
     b->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    b->look_ns = is_diligent(ep) ? LOOK_MIN_NS : ep->cfg.p_heartbeat;
+    atomic_init(&b->bell, is_diligent(ep) ? BELL_UP : BELL_DOWN);
     rc = errno;
     if (b->order_fd < 0)
         goto err_free;
@@ -217,17 +358,31 @@ err_close:
 err_free:
     ep->beat = NULL;
     free(b);
-    emx_error_set("the helper thread cannot be started (%s); ETHMX_HEARTBEAT=0 does without", strerror(rc));
+    emx_error_set("the helper thread cannot be started (%s); ETHMX_HEARTBEAT=0 with ETHMX_PROGRESS=caller does without",
+                  strerror(rc));
     return ETHMX_ERR_NO_MEMORY;
+}
+
+static void wake(struct emx_beat *b)
+{
+    uint64_t one = 1;
+
+    while (write(b->order_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
 }
 
 static void order(struct ethmx_ep *ep, _Atomic bool *what)
 {
-    uint64_t one = 1;
-
     atomic_store(what, true);
-    while (write(ep->beat->order_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        ;
+    wake(ep->beat);
+}
+
+void emx_beat_ring(struct emx_beat *b)
+{
+    int up = BELL_UP;
+
+    if (atomic_compare_exchange_strong(&b->bell, &up, BELL_RUNG))
+        wake(b);
 }
 
 void emx_beat_sent(struct ethmx_ep *ep)

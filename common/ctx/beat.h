@@ -7,9 +7,19 @@
 
 #include "ctx/ep.h"
 
-/* Starts the thread unless ETHMX_HEARTBEAT is 0. ETHMX_ERR_NO_MEMORY: the system gives no thread; the error sentence
- * is set. */
+/* Whether the settings ask for the thread. */
+static inline bool emx_beat_wanted(const struct emx_config *cfg)
+{
+    return cfg->p_heartbeat || cfg->p_progress == EMX_PROGRESS_THREAD;
+}
+
+/* Starts the thread if it is wanted. ETHMX_ERR_NO_MEMORY: the system gives no thread; the error sentence is
+ * set. */
 int emx_beat_start(struct ethmx_ep *ep);
+
+/* The program has started what takes several frames from the peer, and may now compute. Cheap when the thread knows
+ * that the program polls. */
+void emx_beat_ring(struct emx_beat *b);
 
 /* Ends the thread and waits for its end. Harmless when there is none. */
 void emx_beat_stop(struct ethmx_ep *ep);

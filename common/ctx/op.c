@@ -8,6 +8,18 @@
 #include "ctx/ep.h"
 #include "ctx/pump.h"
 
+#define LONG_BYTES 16384 /* worth waking the progress thread for */
+
+/* After an operation was started. */
+static inline void note_started(struct ethmx_ep *ep, const struct emx_op_args *a, int rc)
+{
+    if (rc != ETHMX_INPROGRESS)
+        return;
+    ep->open_ops++;
+    if (ep->cfg.p_progress == EMX_PROGRESS_THREAD && a->data.len_bytes >= LONG_BYTES)
+        emx_beat_ring(ep->beat);
+}
+
 static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_op_args *a)
 {
     emx_time now;
@@ -18,9 +30,9 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
     now = emx_clock_now(&ep->clock);
     if (!emx_pump_quick(ep, emx_peer_in(peer), a, now, &rc)) {
         rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
-        ep->open_ops += rc == ETHMX_INPROGRESS;
         emx_pump_flush(ep, now);
         emx_beat_sent(ep);
+        note_started(ep, a, rc);
     }
     emx_ep_leave(ep);
     return rc;
@@ -68,10 +80,10 @@ int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uin
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->clock);
     rc = emx_engine_recv(ep->engine, emx_peer_in(peer), &a, &op, result_p, now);
-    ep->open_ops += rc == ETHMX_INPROGRESS;
     if (rc == ETHMX_INPROGRESS && req_p)
         *req_p = (struct ethmx_req *)op;
     emx_pump_flush(ep, now);
+    note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;
 }
@@ -122,8 +134,8 @@ int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struc
         ep->am_message = NULL;
     now = emx_clock_now(&ep->clock);
     rc = emx_engine_mrecv(ep->engine, msg, &a, result_p, now);
-    ep->open_ops += rc == ETHMX_INPROGRESS;
     emx_pump_flush(ep, now);
+    note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;
 }

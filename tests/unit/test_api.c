@@ -149,12 +149,21 @@ static void scenarios_asleep(void **state)
     one_process(&(struct pair_options){.heartbeat = "20ms", .wait = "sleep", .threads = true});
 }
 
+/* Without the heartbeat: the thread alone stands in for who computes. */
+static void scenarios_with_progress_thread(void **state)
+{
+    (void)state;
+    two_processes(&(struct pair_options){.heartbeat = "0", .progress = "thread"});
+    two_processes(&(struct pair_options){.heartbeat = "0", .progress = "thread", .wait = "sleep"});
+    one_process(&(struct pair_options){.heartbeat = "0", .progress = "thread", .threads = true});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scenarios_in_one_process),   cmocka_unit_test(scenarios_in_one_process_with_threads),
         cmocka_unit_test(scenarios_in_two_processes), cmocka_unit_test(scenarios_in_two_processes_with_threads),
-        cmocka_unit_test(scenarios_asleep),
+        cmocka_unit_test(scenarios_asleep),           cmocka_unit_test(scenarios_with_progress_thread),
     };
 
     setenv("ETHMX_WIRES", "udp", 0);

@@ -153,6 +153,30 @@ static void auto_observes_who_else_runs(void **state)
     ethmx_ep_close(ep);
 }
 
+/* The program is away: the progress thread stands in, and ends its sleep when the endpoint closes. */
+static void thread_stands_in(void **state)
+{
+    static uint8_t buf[1 << 20];
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep;
+    struct pending p = {.done = false};
+    const struct ethmx_data data = flat(buf, sizeof(buf));
+
+    (void)state;
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "progress", "thread", "test"), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "heartbeat", "0", "test"), ETHMX_OK);
+    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &data, done, &p, NULL, &p.result), ETHMX_INPROGRESS);
+    while (!counter(ep, "stand_ins"))
+        sched_yield();
+    ethmx_progress(ep);
+    assert_false(p.done);
+    ethmx_ep_close(ep);
+}
+
 static void nothing(int signal)
 {
     (void)signal;
@@ -189,6 +213,7 @@ int main(void)
         cmocka_unit_test(who_polls_others_never_sleeps),
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
         cmocka_unit_test(auto_observes_who_else_runs),
+        cmocka_unit_test(thread_stands_in),
         cmocka_unit_test(signals_do_no_harm),
     };
 

@@ -180,7 +180,8 @@ static struct ethmx_config *make_config(const struct pair_options *o)
 
     if (ethmx_config_create(&cfg) || ethmx_config_set(cfg, "heartbeat", o->heartbeat, "test") ||
         ethmx_config_set(cfg, "udp_ports", "0", "test") ||
-        (o->wait && ethmx_config_set(cfg, "wait", o->wait, "test"))) {
+        (o->wait && ethmx_config_set(cfg, "wait", o->wait, "test")) ||
+        (o->progress && ethmx_config_set(cfg, "progress", o->progress, "test"))) {
         print_error("%s\n", ethmx_error_text());
         ethmx_config_destroy(cfg);
         return NULL;

@@ -36,7 +36,8 @@ struct pending {
 struct pair_options {
     bool threads;          /* endpoints for several threads */
     const char *heartbeat; /* short, so that scenarios with absence are quick */
-    const char *wait;      /* NULL: default, as environment and library say */
+    const char *progress;  /* NULL: default; likewise wait */
+    const char *wait;
 };
 
 /* Whether what has been awaited since then will never come. */
