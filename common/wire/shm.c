@@ -494,9 +494,8 @@ static void probe_memory(const struct shm_wire *w, struct shm_in *in)
         err = emx_shm_mem_read(in->pid, &in->token, in->token.address, &value, sizeof(value));
     in->readable = w->reads && !err;
     if (err)
-        emx_log(EMX_LOG_INFO,
-                "the memory of process %d on this host cannot be read (%s): large messages from it are copied twice",
-                (int)in->pid, err == ESRCH ? "it is in another PID namespace" : strerror(err));
+        emx_log(EMX_LOG_DEBUG, "shm: the memory of process %d cannot be read: %s", (int)in->pid,
+                in->pid ? strerror(err) : "it is in another PID namespace");
 }
 
 /* The caller has sent his ring, or not yet, or something else. */
@@ -817,8 +816,7 @@ static int shm_read(struct emx_wire *base, const struct emx_wire_addr *from, uin
     if (!err)
         return ETHMX_OK;
     p->in->readable = false;
-    emx_log(EMX_LOG_INFO, "the memory of process %d on this host cannot be read any more: %s", (int)p->in->pid,
-            strerror(err));
+    emx_log(EMX_LOG_DEBUG, "shm: the memory of process %d cannot be read any more: %s", (int)p->in->pid, strerror(err));
     return ETHMX_ERR_UNREACHABLE;
 }
 
