@@ -27,6 +27,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "ctx/ep.h"
 #include "ctx/wait.h"
@@ -40,11 +41,13 @@
 #define EVIDENCE      3       /* observations in a row that make calm crowded or the other way round */
 #define SAMPLE        16      /* crowded: of so many yields one is observed */
 
+/* Of the host, not those of this process: launchers bind each rank to a core of its own, and that is no crowd. Fewer
+ * cores than the host has, as in containers, are found by observation. */
 static unsigned cores(void)
 {
-    cpu_set_t set;
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
 
-    return sched_getaffinity(0, sizeof(set), &set) ? 0 : (unsigned)CPU_COUNT(&set);
+    return count > 0 ? (unsigned)count : 0;
 }
 
 static void set_limit(struct emx_idle *i)

@@ -14,7 +14,7 @@ ethmx_folder() {
 
 # transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
 # mca_mtl_ethmx.so is; INTERFACE is what joins the nodes. NAME is one of
-#   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING    WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
+#   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING... WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
 #   tcp, ucx, ofi                              ob1, UCX, mtl/ofi: all by TCP
 #   tcp+sm, ucx+sm                             shared memory within a node, TCP between nodes
 #   vader, ucx:sm                              within one node only: ob1 over vader, UCX over posix and cma
@@ -30,7 +30,10 @@ transport_args() {
         transport_mca=(--mca mca_base_component_path "SYS_DEFAULT:$folder" --mca pml cm --mca mtl ethmx)
         IFS=: read -r _ wires settings <<<"$name"
         [ -z "$wires" ] || transport_mca+=(-x "ETHMX_WIRES=${wires//+/,}")
-        [ -z "$settings" ] || transport_mca+=(-x "$settings")
+        while [ -n "$settings" ]; do
+            transport_mca+=(-x "${settings%%:*}")
+            case $settings in *:*) settings=${settings#*:} ;; *) settings='' ;; esac
+        done
         ;;
     tcp) transport_mca=(--mca pml ob1 --mca btl "tcp,self" --mca btl_tcp_if_include "$interface") ;;
     tcp+sm) transport_mca=(--mca pml ob1 --mca btl "vader,tcp,self" --mca btl_tcp_if_include "$interface") ;;

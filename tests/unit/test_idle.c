@@ -83,6 +83,28 @@ static void auto_counts_ranks(void **state)
     expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, true, true, true);
 }
 
+/* As many ranks as the host has cores, each bound to one: each has a core for itself, and polls. */
+static void bound_ranks_are_no_crowd(void **state)
+{
+    struct idler bound = {.wait = "auto", .local_ranks = (unsigned)sysconf(_SC_NPROCESSORS_ONLN)};
+    struct pending p = {.done = false};
+    cpu_set_t before, one;
+    struct ethmx_ep *ep;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    ep = open_idler(&bound);
+    receive_nothing(ep, &p);
+    for (unsigned i = 0; i < 100; i++)
+        ethmx_progress(ep);
+    assert_int_equal(counter(ep, "yields") + counter(ep, "sleeps"), 0);
+    ethmx_ep_close(ep);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 /* The program waits for something that is not ours. */
 static void without_operation_nobody_sleeps(void **state)
 {
@@ -209,6 +231,7 @@ int main(void)
         cmocka_unit_test(yield_never_sleeps),
         cmocka_unit_test(sleep_does_not_yield_first),
         cmocka_unit_test(auto_counts_ranks),
+        cmocka_unit_test(bound_ranks_are_no_crowd),
         cmocka_unit_test(without_operation_nobody_sleeps),
         cmocka_unit_test(who_polls_others_never_sleeps),
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
