@@ -94,7 +94,7 @@ static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p
         idle = !emx_pump(ep, true);
         *got_p |= !idle;
     }
-    emx_wait_prepare(ep, idle ? longest_sleep(ep) : 0, true, w);
+    emx_wait_prepare(ep, idle ? longest_sleep(ep) : 0, w);
     emx_lock_return(&ep->lock);
     return true;
 }

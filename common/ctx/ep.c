@@ -304,7 +304,7 @@ static void close_round(struct ethmx_ep *ep, emx_time end_ns)
     struct emx_wait w;
 
     if (!emx_pump(ep, true) && end_ns > now) {
-        emx_wait_prepare(ep, end_ns - now, true, &w);
+        emx_wait_prepare(ep, end_ns - now, &w);
         emx_wait_sleep(&w);
     }
     drop_completions(ep);

@@ -129,7 +129,7 @@ static void sleep_a_while(struct ethmx_ep *ep)
 {
     struct emx_wait w;
 
-    emx_wait_prepare(ep, sleep_length(&ep->idle), emx_engine_pulls(ep->engine), &w);
+    emx_wait_prepare(ep, sleep_length(&ep->idle), &w);
     ep->idle.sleeps++;
     ep->stats.sleeps++;
     atomic_fetch_add(&ep->sleepers, 1);

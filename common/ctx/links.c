@@ -169,14 +169,13 @@ bool emx_links_arm(const struct emx_links *l)
     return true;
 }
 
-unsigned emx_links_fds(const struct emx_links *l, unsigned full, bool bulk, struct pollfd fd[EMX_LINKS_FDS],
-                       bool *all_p)
+unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_LINKS_FDS], bool *all_p)
 {
     unsigned n = 0;
 
     *all_p = true;
     for (unsigned i = 0; i < l->count; i++) {
-        for (unsigned j = 0; j < (bulk ? EMX_WIRE_FDS : 1); j++) {
+        for (unsigned j = 0; j < EMX_WIRE_FDS; j++) {
             int one = l->link[i].ops->fd(l->link[i].wire, j);
 
             if (one >= 0)

@@ -50,9 +50,8 @@ void emx_links_sweep(const struct emx_links *l);
 /* Before sleeping on emx_links_fds(), under the lock: false: do not sleep, a wire has something (emx_wire_ops.arm). */
 bool emx_links_arm(const struct emx_links *l);
 
-/* Fills fd with what becomes readable when frames come, bulk frames included or not, also writable for links in the
+/* Fills fd with what becomes readable when frames come, also writable for links in the
  * mask full. Returns how many; *all_p: every link has one. */
-unsigned emx_links_fds(const struct emx_links *l, unsigned full, bool bulk, struct pollfd fd[EMX_LINKS_FDS],
-                       bool *all_p);
+unsigned emx_links_fds(const struct emx_links *l, unsigned full, struct pollfd fd[EMX_LINKS_FDS], bool *all_p);
 
 #endif

@@ -105,8 +105,8 @@ static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time now)
 
         if (why == EMX_DROP_MEMORY && k->attr.reliable)
             return false;
-        if (why == EMX_ACCEPTED && f->joined)
-            emx_engine_joined(ep->engine, f->data);
+        if (why == EMX_ACCEPTED && f->parts)
+            emx_engine_joined(ep->engine, f->data, f->parts);
     }
     return true;
 }

@@ -14,12 +14,12 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, bool bulk, struct emx_wait *w)
+void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w)
 {
     emx_time deadline = emx_pump_deadline(ep);
     bool all;
 
-    w->fd_count = emx_links_fds(&ep->links, ep->full, bulk, w->fd, &all);
+    w->fd_count = emx_links_fds(&ep->links, ep->full, w->fd, &all);
     if (!all)
         timeout_ns = least(timeout_ns, POLL_ONLY_NS);
     if (ep->threads)
@@ -58,8 +58,7 @@ void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns)
         emx_ep_leave(ep);
         return;
     }
-    /* Each descriptor costs time; bulk frames come only when asked for. */
-    emx_wait_prepare(ep, timeout_ns, emx_engine_pulls(ep->engine), &w);
+    emx_wait_prepare(ep, timeout_ns, &w);
     atomic_fetch_add(&ep->sleepers, 1);
     emx_ep_leave(ep);
     emx_wait_sleep(&w);

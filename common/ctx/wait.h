@@ -15,10 +15,10 @@ struct emx_wait {
 };
 
 /* Prepares to sleep for at most timeout_ns: shorter if a timer is due earlier, if a wire can only be polled, or if
- * another thread may do what this one waits for; not at all if a wire finds frames at the last moment. bulk: bulk
- * frames wake, too. Under the lock. A poll by another thread between this and the sleep ends the readiness to be woken.
+ * another thread may do what this one waits for; not at all if a wire finds frames at the last moment.
+ * Under the lock. A poll by another thread between this and the sleep ends the readiness to be woken.
  */
-void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, bool bulk, struct emx_wait *w);
+void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w);
 
 /* Sleeps. Returns true if a descriptor was ready. */
 bool emx_wait_sleep(struct emx_wait *w);

@@ -15,7 +15,7 @@ static unsigned length(const struct emx_list *head)
 static const char *check_window(const struct emx_session *s)
 {
     uint32_t seq = s->tx_acked;
-    unsigned flying = 0, lost = 0;
+    unsigned flying = 0, lost = 0, slots = 0;
     bool sent = true;
 
     emx_list_each(l, &s->unacked)
@@ -31,10 +31,13 @@ static const char *check_window(const struct emx_session *s)
         if (b->lost && b->early)
             return "window: a frame is both lost and acknowledged";
         lost += b->lost;
+        slots += b->slot;
         flying += sent && !b->lost && !b->early;
     }
     if (seq != s->tx_next)
         return "window: length does not fit the numbers";
+    if (slots != s->slots_taken)
+        return "window: the count of eager superframes is wrong";
     if (flying != s->flying || lost != s->lost)
         return "window: counts of flying or lost frames are wrong";
     if (s->tx_next - s->tx_acked > s->e->cfg->p_window)

@@ -49,7 +49,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->reads = c->route[i].reads;
     s->reliable = c->route[i].reliable;
     s->checksum = s->reliable ? EMX_CHECKSUM_OFF : (uint8_t)s->e->cfg->p_checksum;
-    emx_rndv_bulk_init(s);
+    emx_trust_init(s);
     s->state = EMX_S_CONNECTING;
     s->e->link_peers[s->link]++;
     s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */

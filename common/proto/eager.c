@@ -7,6 +7,9 @@
  */
 #include "proto/impl.h"
 
+#define ALIGN 8u  /* of frames in a superframe */
+#define SLOTS 16u /* of the receiver's ring that messages may fill: a slot takes 64 KB, and others want some, too */
+
 static size_t frame_limit(const struct emx_session *s)
 {
     return s->frame_bytes < s->e->seq_frame_bytes ? s->frame_bytes : s->e->seq_frame_bytes;
@@ -17,16 +20,33 @@ size_t emx_eager_room(const struct emx_session *s)
     return frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
 
+/* Where there are superframes, the frames of a message are as long as these allow, whether they go in one or not. */
+static size_t part_limit(const struct emx_session *s)
+{
+    size_t limit = frame_limit(s);
+
+    if (!s->bulk_bytes)
+        return limit;
+    return (s->bulk_bytes < limit ? s->bulk_bytes : limit) & ~(size_t)(ALIGN - 1);
+}
+
+static size_t first_room(const struct emx_session *s, uint64_t total_bytes)
+{
+    if (total_bytes <= emx_eager_room(s))
+        return total_bytes;
+    return part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
+}
+
 static size_t more_room(const struct emx_session *s)
 {
-    return frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
+    return part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
 }
 
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
 {
-    size_t first = emx_eager_room(s), more = more_room(s);
+    size_t first = first_room(s, total_bytes), more = more_room(s);
 
-    return total_bytes <= first ? 1 : (unsigned)(1 + (total_bytes - first + more - 1) / more);
+    return (unsigned)(1 + (total_bytes - first + more - 1) / more);
 }
 
 /* ---- Out ---- */
@@ -45,18 +65,27 @@ static void read_message(const struct emx_eager_source *m, size_t offset, uint8_
     emx_data_read(m->data, offset - m->am_header_bytes, to, n);
 }
 
+/* Whether a message of so many frames goes in a superframe. */
+static bool take_bulk(struct emx_session *s, unsigned frames)
+{
+    return frames > 1 && s->slots_taken < SLOTS && emx_trust_take(s, true);
+}
+
 /* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
-static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t *n_p)
+static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset, bool bulk,
+                                    size_t *n_p)
 {
     bool first = offset == 0;
     size_t head = first ? sizeof(struct emx_f_eager) : sizeof(struct emx_f_more);
-    size_t room = first ? emx_eager_room(s) : more_room(s);
+    size_t room = first ? first_room(s, m->total_bytes) : more_room(s);
     size_t n = m->total_bytes - offset < room ? m->total_bytes - offset : room;
     struct emx_txbuf *b = emx_reltx_get(s->e, sizeof(struct emx_frame) + head + n);
     struct emx_frame *h;
 
     if (!b)
         return NULL;
+    b->bulk = bulk;
+    b->slot = bulk && first;
     h = emx_txbuf_frame(b);
     emx_engine_head(s->e, s->peer, h, first ? EMX_F_eager : EMX_F_more, head + n);
     if (first)
@@ -74,12 +103,13 @@ static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eage
 
 bool emx_eager_whole(struct emx_session *s, const struct emx_eager_source *m, unsigned frames)
 {
+    bool bulk = take_bulk(s, frames);
     struct emx_list made, *l;
     size_t offset = 0, n;
 
     emx_list_init(&made);
     for (unsigned i = 0; i < frames; i++, offset += n) {
-        struct emx_txbuf *b = make_frame(s, m, offset, &n);
+        struct emx_txbuf *b = make_frame(s, m, offset, bulk, &n);
 
         if (!b) {
             while ((l = emx_list_pop(&made)))
@@ -104,11 +134,13 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
                                  .bits = op->bits};
     bool first = op->sent_bytes == 0;
 
+    if (first)
+        op->bulk = take_bulk(s, emx_eager_frames(s, m.total_bytes));
     while (first || op->sent_bytes < m.total_bytes) {
         struct emx_txbuf *b;
         size_t n;
 
-        if (!emx_reltx_room(s) || !(b = make_frame(s, &m, op->sent_bytes, &n)))
+        if (!emx_reltx_room(s) || !(b = make_frame(s, &m, op->sent_bytes, op->bulk, &n)))
             return false;
         emx_reltx_push(s, b);
         op->sent_bytes += n;
@@ -229,6 +261,7 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
     const uint8_t *from = payload(data, sizeof(*f), &n);
 
     (void)now;
+    emx_trust_told(s, f->joined);
     return plausible(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
 }
 

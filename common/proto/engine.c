@@ -190,18 +190,14 @@ uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
 
 /* ---- Sending ---- */
 
-/* The longest message that goes eagerly to this peer. Each eager frame is sent by itself; a superframe carries many at
- * the price of about six, and what can be read is copied once instead of twice. */
+/* The longest message that goes eagerly to this peer. What can be read is copied once instead of twice. */
 static uint64_t eager_limit(const struct emx_session *s, const struct ethmx_data *data)
 {
     const struct emx_config *cfg = s->e->cfg;
-    uint64_t few;
 
     if (s->reads && cfg->p_read_min <= cfg->p_eager_max && emx_data_contiguous(data))
         return cfg->p_read_min - 1;
-    few = cfg->p_eager_frames * (s->frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_eager));
-
-    return s->bulk_bytes && few < cfg->p_eager_max ? few : cfg->p_eager_max;
+    return cfg->p_eager_max;
 }
 
 static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes, emx_time now)
@@ -346,6 +342,7 @@ static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_t
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_ack *f = (const void *)(h + 1);
 
+    emx_trust_told(s, f->joined);
     if (f->early)
         emx_reltx_ack(s, h->ack, f->early, now);
     return EMX_ACCEPTED;
@@ -417,20 +414,6 @@ enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_
     return why;
 }
 
-bool emx_engine_pulls(const struct emx_engine *e)
-{
-    return e->pulling_bytes;
-}
-
-void emx_engine_joined(struct emx_engine *e, const uint8_t *data)
-{
-    const struct emx_frame *h = (const void *)data;
-    struct emx_peer *p = emx_peer_find(e, h->src_id);
-
-    if (p && p->session)
-        p->session->joined_rx++;
-}
-
 /* ---- Output ---- */
 
 static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f, struct emx_scratch *scratch)
@@ -440,7 +423,7 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
 
     memset(h + 1, 0, head);
     if (type == EMX_F_ack)
-        ((struct emx_f_ack *)(h + 1))->early = s->rx_early;
+        *(struct emx_f_ack *)(h + 1) = (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx};
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = (uint16_t)(sizeof(*h) + head)};
@@ -450,12 +433,16 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
 static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
 {
     struct emx_txbuf *b = emx_reltx_next(s);
+    struct emx_frame *h;
 
     if (!b)
         return false;
-    emx_engine_stamp(s, emx_txbuf_frame(b));
+    h = emx_txbuf_frame(b);
+    emx_engine_stamp(s, h);
+    if (h->type == EMX_F_eager)
+        ((struct emx_f_eager *)(h + 1))->joined = s->joined_rx;
     emx_frame_seal(b->frame, b->len_bytes, NULL, 0, s->checksum);
-    *f = (struct emx_txframe){.to = &s->to, .head = b->frame, .head_bytes = b->len_bytes};
+    *f = (struct emx_txframe){.to = &s->to, .head = b->frame, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
     emx_reltx_sent(s, b, now);
     return true;
 }

@@ -122,11 +122,8 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 
-/* Whether bulk frames may come: parts of large messages have been asked for. */
-bool emx_engine_pulls(const struct emx_engine *e);
-
-/* The frame just accepted was the first of many that came together. */
-void emx_engine_joined(struct emx_engine *e, const uint8_t *data);
+/* The frame just accepted was the first of so many that came together. */
+void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts);
 
 /* Up to max frames for link into f; returns how many. What f points to is valid until the next call of any
  * engine function: hand the frames to the wire first. */

@@ -90,9 +90,9 @@ struct EMX_LAYOUT emx_f_hello {
 static_assert(sizeof(struct emx_f_hello) == 16, "hello");
 
 struct EMX_LAYOUT emx_f_ack {
-    uint64_t early; /* bit i: frame ack+1+i has arrived */
-    uint32_t reserved;
-    uint32_t flags; /* 0 */
+    uint64_t early;  /* bit i: frame ack+1+i has arrived */
+    uint32_t joined; /* as in pull */
+    uint32_t flags;  /* 0 */
 };
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 
@@ -108,7 +108,7 @@ struct EMX_LAYOUT emx_f_eager {
     uint32_t op;          /* sync: the sender's operation, returned in matched */
     uint16_t am_header_bytes;
     uint16_t flags;
-    uint32_t reserved;
+    uint32_t joined; /* as in pull */
 };
 static_assert(sizeof(struct emx_f_eager) == 24, "eager");
 

@@ -86,6 +86,7 @@ struct emx_op {
     struct emx_rndv *rndv; /* receives by rendezvous */
     uint8_t where;         /* enum emx_op_where */
     bool is_send, is_am, sync;
+    bool bulk;         /* sends: the frames being made are */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* sends: counted in session.awaits */
     bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */
@@ -130,6 +131,8 @@ struct emx_txbuf {
     bool early; /* acknowledged before its turn */
     bool lost;  /* to be sent again */
     bool big;   /* which pool */
+    bool bulk;  /* may travel in a superframe, the first time */
+    bool slot;  /* the first frame of a message that does */
     uint8_t frame[] __attribute__((aligned(8)));
 };
 
@@ -250,6 +253,7 @@ struct emx_session {
     unsigned job_count;
     struct emx_list pulls;    /* rndv.due: pull frames to send */
     struct emx_rtt block_rtt; /* from asking for a block until it is whole */
+    unsigned slots_taken;     /* eager messages in superframes, not acknowledged */
     uint32_t joined_rx;       /* superframes that arrived well joined */
     uint32_t joined_told;     /* of ours, as the peer last told */
     unsigned bulk_left;       /* blocks that may go in superframes before the peer must tell of some */
@@ -462,6 +466,13 @@ void emx_bundle_close(struct emx_session *s);             /* it takes no more */
 void emx_bundle_expire(struct emx_session *s, emx_time now);
 enum emx_drop emx_bundle_input(struct emx_session *s, const uint8_t *data, emx_time now);
 
+/* trust.c: whether the way takes superframes */
+#define EMX_JOINED_BYTES 8192               /* so much in a superframe makes it worth its slot */
+void emx_trust_init(struct emx_session *s); /* a new route */
+void emx_trust_told(struct emx_session *s, uint32_t joined);
+/* Whether the next block or message goes in superframes; joins: it would come well joined. */
+bool emx_trust_take(struct emx_session *s, bool joins);
+
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
 static inline void emx_relrx_acked(struct emx_session *s) /* a frame with our ack went out */
@@ -532,7 +543,7 @@ struct emx_eager_source { /* what an eager message is made from */
     uint64_t bits;
 };
 bool emx_eager_whole(struct emx_session *s, const struct emx_eager_source *m, unsigned frames); /* false: no memory */
-size_t emx_eager_room(const struct emx_session *s); /* data in the first frame */
+size_t emx_eager_room(const struct emx_session *s); /* data in a message of one frame */
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
@@ -557,7 +568,6 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* hands out the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);
 void emx_rndv_drop(struct emx_engine *e, struct emx_op *op);    /* gives up a pull */
-void emx_rndv_bulk_init(struct emx_session *s);                 /* a new route */
 void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all is there */
 /* Begins to pull what follows the first got_bytes. */
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);

@@ -46,7 +46,7 @@ static void fill_head(struct emx_session *s, struct emx_frame *h, const struct e
     struct emx_f_eager *t = (void *)(h + 1);
 
     emx_engine_head(s->e, s->peer, h, EMX_F_eager, sizeof(*t) + a->data.len_bytes);
-    *t = (struct emx_f_eager){.bits = a->bits, .total_bytes = (uint32_t)a->data.len_bytes};
+    *t = (struct emx_f_eager){.bits = a->bits, .total_bytes = (uint32_t)a->data.len_bytes, .joined = s->joined_rx};
 }
 
 /* In a kept buffer, as every frame that may have to be sent again, or whose data have to be gathered. */

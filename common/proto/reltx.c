@@ -28,6 +28,7 @@ struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
     b->tries = 0;
     b->early = b->lost = false;
     b->big = big;
+    b->bulk = b->slot = false;
     return b;
 }
 
@@ -42,6 +43,7 @@ void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b)
         emx_bundle_close(s);
     b->seq = s->tx_next++;
     emx_txbuf_frame(b)->seq = b->seq;
+    s->slots_taken += b->slot;
     emx_list_append(&s->unacked, &b->link);
     if (s->send_next == &s->unacked)
         s->send_next = &b->link;
@@ -172,6 +174,7 @@ static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
         acked += !b->early;
         sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
         settle(s, b);
+        s->slots_taken -= b->slot;
         emx_list_del(&b->link);
         emx_reltx_put(s->e, b);
         s->tx_acked++;
@@ -223,7 +226,8 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         }
         if (b->lost || b->sent_ns > last->sent_ns || (b->tries > 1 && b->sent_ns == last->sent_ns))
             continue;
-        if (beyond < OVERTAKEN && now - b->sent_ns < s->rtt.smooth_ns)
+        /* A superframe and a single frame take two ways: that one overtakes the other means nothing. */
+        if ((beyond < OVERTAKEN || b->bulk != last->bulk) && now - b->sent_ns < s->rtt.smooth_ns)
             continue;
         b->lost = true;
         s->lost++;
@@ -309,7 +313,7 @@ void emx_reltx_fini(struct emx_session *s)
     put_all(s->e, &s->unacked);
     put_all(s->e, &s->control);
     s->send_next = &s->unacked;
-    s->flying = s->lost = 0;
+    s->flying = s->lost = s->slots_taken = 0;
     s->tx_acked = s->tx_next;
     s->rto_from_ns = 0;
 }

@@ -19,21 +19,13 @@
  * in turn to the messages that want more. So many senders to one receiver share what its link takes instead of
  * overflowing it, as in Homa (Montazeri et al., SIGCOMM 2018).
  *
- * Superframes. Where the route has them, a block's frames are marked as bulk, and the wire may join them with their
- * neighbours. Not every network that carries ethmx's own frames carries these, and where nothing joins again what was
- * cut on the way they are slower than single frames. So the sender begins with one block of this kind; each pull tells
- * how many superframes came well joined; and while that number grows the sender trusts the way and uses it for all
- * blocks. When it does not grow, one block is tried from time to time, ever more seldom. What has to be sent again goes
- * in single frames always.
+ * Superframes (trust.c). Where the route has them, all frames of a block that is asked for the first time are marked as
+ * bulk, or none. What has to be sent again goes in single frames always.
  */
 #include "proto/impl.h"
 
-#define WINDOW_BLOCKS  4         /* the pull window holds at least so many blocks, if a chunk is not more than that */
-#define LIMIT_BLOCKS   2         /* and what of it may be used now, so many */
-#define BULK_TRUST     1024      /* blocks in superframes before the peer must have told of some */
-#define BULK_GAP       32        /* blocks without trust between two tries at first; doubles */
-#define BULK_GAP_MAX   (1 << 20) /* at most */
-#define BULK_TRY_BYTES 8192      /* a try has at least so much data: fewer would not come well joined */
+#define WINDOW_BLOCKS 4 /* the pull window holds at least so many blocks, if a chunk is not more than that */
+#define LIMIT_BLOCKS  2 /* and what of it may be used now, so many */
 
 /* ---- Sender: announcing, and the end ---- */
 
@@ -132,43 +124,13 @@ void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op)
     }
 }
 
-void emx_rndv_bulk_init(struct emx_session *s)
-{
-    s->bulk_left = 1;
-    s->bulk_gap = s->bulk_wait = BULK_GAP;
-}
-
-/* The peer tells how many superframes have come. */
-static void bulk_told(struct emx_session *s, uint32_t joined)
-{
-    if ((int32_t)(joined - s->joined_told) <= 0)
-        return;
-    s->joined_told = joined;
-    s->bulk_left = BULK_TRUST;
-    s->bulk_gap = s->bulk_wait = BULK_GAP;
-}
-
 /* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
  * keep their order; but a message of one frame has nothing to be joined with. */
 static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f, uint16_t chunk_bytes)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
-    bool trusted = s->bulk_left > 1;
 
-    if (!s->bulk_bytes || (chunks < 2 && !(trusted && f->first)))
-        return false;
-    if (!trusted && (uint64_t)chunks * chunk_bytes < BULK_TRY_BYTES)
-        return false;
-    if (s->bulk_left) {
-        s->bulk_left--;
-        return true;
-    }
-    if (--s->bulk_wait)
-        return false;
-    if (s->bulk_gap < BULK_GAP_MAX)
-        s->bulk_gap *= 2;
-    s->bulk_wait = s->bulk_gap;
-    return true;
+    return (chunks > 1 || f->first) && emx_trust_take(s, (uint64_t)chunks * chunk_bytes >= EMX_JOINED_BYTES);
 }
 
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -184,7 +146,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     chunks = chunk_count(op->msg_bytes, op->chunk_bytes);
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
-    bulk_told(s, f->joined);
+    emx_trust_told(s, f->joined);
     j = f->round ? find_job(s, op, f->first) : NULL;
     if (j) {
         j->wanted |= f->wanted;

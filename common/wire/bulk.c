@@ -50,9 +50,8 @@
 
 #define SLOT_BYTES    65536
 #define SLOTS_MIN     8
-#define RESERVE_BYTES 10   /* so that the first frame begins at byte 128 */
-#define DST_ID_OFFSET 4    /* of the receiving endpoint's id in an ethmx frame */
-#define JOINED_BYTES  8192 /* a slot that holds several frames and so many bytes is well used */
+#define RESERVE_BYTES 10 /* so that the first frame begins at byte 128 */
+#define DST_ID_OFFSET 4  /* of the receiving endpoint's id in an ethmx frame */
 
 struct emx_bulk {
     int rx_fd, tx_fd, udp_fd;
@@ -63,7 +62,8 @@ struct emx_bulk {
     uint16_t *lent;            /* by slot: frames not yet returned, and 1 while it is being taken apart */
     struct emx_superframe now; /* being taken apart */
     unsigned now_slot;
-    bool now_open, now_first;
+    bool now_open;
+    uint8_t now_parts; /* of it, to be told with its first frame */
 
     struct iovec iov[1 + 2 * EMX_WIRE_BATCH];
     struct {
@@ -297,7 +297,7 @@ static bool take_packet(struct emx_bulk *b)
     b->lent[slot] = 1;
     b->now_slot = slot;
     b->now_open = true;
-    b->now_first = b->now.parts > 1 && b->now.left_bytes >= JOINED_BYTES;
+    b->now_parts = b->now.parts > 1 ? (uint8_t)(b->now.parts < UINT8_MAX ? b->now.parts : UINT8_MAX) : 0;
     return true;
 }
 
@@ -318,8 +318,8 @@ unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max)
         }
         while (n < max && (data = emx_superframe_next(&b->now, &len_bytes))) {
             f[n++] = (struct emx_rxframe){
-                .data = data, .len_bytes = len_bytes, .cookie = EMX_BULK_COOKIE | b->now_slot, .joined = b->now_first};
-            b->now_first = false;
+                .data = data, .len_bytes = len_bytes, .cookie = EMX_BULK_COOKIE | b->now_slot, .parts = b->now_parts};
+            b->now_parts = 0;
             b->lent[b->now_slot]++;
         }
         if (!b->now.left_bytes) {

@@ -649,7 +649,7 @@ static unsigned take(struct shm_wire *w, struct shm_in *in, struct emx_rxframe *
     }
     for (int i = 0; i < n; i++) {
         f[i].cookie = 0;
-        f[i].joined = false;
+        f[i].parts = 0;
     }
     in->lent = true;
     w->lender[w->lenders++] = in;

@@ -38,7 +38,7 @@ struct emx_rxframe {
     const uint8_t *data; /* the ethmx frame header */
     uint32_t len_bytes;
     uint32_t cookie; /* the wire's own */
-    bool joined;     /* the first of many frames that came together: bulk frames arrive as they should */
+    uint8_t parts;   /* of the first of several frames that came together: how many; otherwise 0 */
 };
 
 struct emx_netif; /* wire/netif.h */

@@ -102,6 +102,20 @@ static void draw_nodes(struct sim_world *w, struct emx_rng *r)
         w->resolve_ns = below(r, 5 * SIM_MS);
 }
 
+/* Some worlds have them, and in some of these they do not arrive as they should. */
+static void draw_superframes(struct sim_world *w, struct emx_rng *r)
+{
+    static const enum sim_bulk bulk[] = {SIM_BULK_JOINED, SIM_BULK_JOINED, SIM_BULK_CUT, SIM_BULK_LOST};
+    uint32_t least = UINT32_MAX;
+
+    if (percent(r, 50))
+        return;
+    for (unsigned i = 0; i < w->wire_count; i++)
+        least = w->frame_bytes[i] < least ? w->frame_bytes[i] : least;
+    w->bulk_bytes = least - 28;
+    w->bulk = bulk[below(r, 4)];
+}
+
 /* The world of a seed, not started. Returns the rate. */
 static uint64_t begin(struct sim_case *c, struct emx_rng *r)
 {
@@ -144,6 +158,7 @@ static void chaos(struct sim_case *c)
 
     c->world.reads = percent(&r, 20);
     c->world.read_fail_ppm = percent(&r, 50) ? 50000 : 0;
+    draw_superframes(&c->world, &r);
     sim_world_start(&c->world);
     play(c, &r, rate_bps, 60 * SIM_S);
 }

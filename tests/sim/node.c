@@ -281,7 +281,7 @@ static enum emx_drop take_frame(struct sim_node *n, const struct sim_frame *f)
     memcpy(before, &n->stats, sizeof(before));
     drop = emx_engine_input(n->engine, f->wire, f->data, f->len_bytes, w->now_ns);
     if (drop == EMX_ACCEPTED && f->joined)
-        emx_engine_joined(n->engine, f->data);
+        emx_engine_joined(n->engine, f->data, EMX_WIRE_BATCH);
     reason = drop == EMX_ACCEPTED ? EMX_C_frames_received : drop;
     sim_hash(w, (uint64_t)n->index << 32 | reason);
     if (drop != EMX_ACCEPTED)
@@ -334,6 +334,16 @@ static void check_sent(struct sim_node *n, unsigned wire, const struct emx_txfra
         sim_fail(w, "n%u: a frame for id %08x goes to n%u", n->index, h->dst_id, to.node);
 }
 
+/* Of a message of several frames. */
+static bool is_part(const struct emx_frame *h)
+{
+    const struct emx_f_eager *f = (const void *)(h + 1);
+
+    if (h->type == EMX_F_eager)
+        return f->total_bytes > h->body_bytes - sizeof(*f);
+    return h->type == EMX_F_data || h->type == EMX_F_more;
+}
+
 static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe *f)
 {
     struct sim_world *w = n->world;
@@ -345,7 +355,7 @@ static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe
     if (sim_failed(w))
         return;
     memcpy(&to, f->to, sizeof(to));
-    w->data_frames += ((const struct emx_frame *)f->head)->type == EMX_F_data;
+    w->data_frames += is_part(f->head);
     w->bulk_frames += f->bulk;
     if (f->bulk && bytes > w->bulk_bytes)
         sim_fail(w, "n%u: a frame of %zu bytes for superframes, which take %u", n->index, bytes, w->bulk_bytes);

@@ -8,6 +8,9 @@
 #define MESSAGE_BYTES 2000000
 #define MESSAGES      8
 
+#define EAGER_BYTES 12000
+#define EAGERS      400 /* enough that the first tries hardly count */
+
 static void begin(struct sim_case *c, enum sim_bulk bulk)
 {
     struct sim_faults faults = {.delay_ns = 10000};
@@ -91,10 +94,58 @@ static void lost_and_found(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Eager messages, one way only or back and forth: they keep the trust by themselves. */
+static void eager(struct sim_case *c, bool answers, uint64_t slack_ns)
+{
+    struct sim_node *n = c->world.nodes;
+
+    for (unsigned i = 0; i < EAGERS; i++) {
+        bool back = answers && i % 2;
+
+        sim_recv(&c->program, &n[!back], n[back].party, 0, SIM_FULL_MASK, EAGER_BYTES, SIM_CONTIGUOUS);
+        sim_send(&c->program, &n[back], n[!back].party, 0, EAGER_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_node_pump(&n[!back]);
+        sim_node_pump(&n[back]);
+        if (answers)
+            sim_world_run_until(&c->world, c->world.now_ns + 40000);
+    }
+    if (sim_program_run(&c->program, sim_limit(&c->world, EAGERS * EAGER_BYTES, 10000000000, slack_ns)))
+        sim_model_check(&c->program);
+    if (n[0].stats.sent_medium + n[0].stats.sent_held + n[1].stats.sent_medium != EAGERS)
+        sim_fail(&c->world, "messages were not sent eagerly");
+}
+
+static void eager_joined(struct sim_case *c)
+{
+    begin(c, SIM_BULK_JOINED);
+    eager(c, c->seed & 1, 10 * SIM_MS);
+    expect_share(&c->world, 90, 100);
+    sim_case_end(c);
+}
+
+static void eager_cut(struct sim_case *c)
+{
+    begin(c, SIM_BULK_CUT);
+    eager(c, c->seed & 1, 10 * SIM_MS);
+    expect_share(&c->world, 0, 10);
+    sim_case_end(c);
+}
+
+static void eager_lost(struct sim_case *c)
+{
+    begin(c, SIM_BULK_LOST);
+    eager(c, c->seed & 1, SIM_S);
+    expect_share(&c->world, 0, 10);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_superframes[] = {
     {"superframes-joined", "superframes come as they were sent", joined, 4, 0},
     {"superframes-cut", "nobody joins what was cut on the way", cut, 4, 0},
     {"superframes-lost", "the network loses superframes and nothing else", lost, 4, 0},
     {"superframes-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
+    {"superframes-eager-joined", "eager messages in superframes that come as they were sent", eager_joined, 4, 0},
+    {"superframes-eager-cut", "eager messages: nobody joins what was cut on the way", eager_cut, 4, 0},
+    {"superframes-eager-lost", "eager messages: the network loses superframes", eager_lost, 4, 0},
     {0},
 };
