@@ -140,7 +140,7 @@ static void sleep_a_while(struct ethmx_ep *ep)
 }
 
 /* The program does things of its own between its polls; or its MPI library yields between them, and does it alone.
- * (Both together did worse: who yields is put behind all others by the kernel, and then is late when woken.) */
+ * (Both together seemed to do worse.) */
 static bool is_at_work(struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
