@@ -59,7 +59,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, pull_frames, "64", 1, 64, "1 to 64", \
       "Frames in one pulled block of a large message; fewer if a quarter of pull_window is less.") \
     X(SIZE, pull_window, "1m", 4096, 1073741824, "4k to 1g", \
-      "Bytes of large messages an endpoint has asked for and not yet received, over all peers.") \
+      "Most bytes of large messages an endpoint has asked for and not yet received, over all peers; fewer while frames get lost.") \
     X(SIZE, unexpected_max, "64m", 65536, 1099511627776, "64k to 1t", \
       "Memory for eager messages that nobody has asked for yet. Past it senders are held to rendezvous.") \
     X(SIZE, unexpected_peer, "64k", 0, 1073741824, "0 to 1g", \

@@ -29,6 +29,15 @@ static const struct emx_route *current_route(const struct emx_session *s)
     return &s->connect->route[s->connect->current];
 }
 
+/* Ranks of a job begin all at once, and their hellos may overflow the queue before somebody whom all know. So they do
+ * not come again all at once. */
+static emx_time retry_ns(struct emx_session *s, emx_time now)
+{
+    emx_time wait_ns = s->connect->wait_ns;
+
+    return now + wait_ns / 2 + emx_rng_below(&s->e->rng, wait_ns);
+}
+
 static void use_route(struct emx_session *s, unsigned i, emx_time now)
 {
     struct emx_connect *c = s->connect;
@@ -40,7 +49,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     c->got[0] = c->got[1] = false;
     c->due[0] = c->due[1] = true;
     c->wait_ns = FIRST_RETRY_NS;
-    c->retry_ns = now + c->wait_ns;
+    c->retry_ns = retry_ns(s, now);
     c->give_up_ns = now + s->e->cfg->p_connect_timeout;
     s->link = c->route[i].link;
     s->to = c->route[i].to;
@@ -327,6 +336,6 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
     c->due[0] = !c->got[0];
     c->due[1] = !c->got[1];
     c->wait_ns = c->wait_ns * 2 < LAST_RETRY_NS ? c->wait_ns * 2 : LAST_RETRY_NS;
-    c->retry_ns = now + c->wait_ns;
+    c->retry_ns = retry_ns(s, now);
     emx_session_ready(s);
 }

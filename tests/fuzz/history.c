@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "history.h"
+
+#include "base/config.h"
+#include "base/hash.h"
+#include "fuzz.h"
+#include "proto/impl.h"
+
+#define NODES_MAX     3
+#define COOKIE        0xc00c1e
+#define FRAMES_MAX    512 /* under way; more are lost */
+#define OPS_MAX       256 /* open; no more are begun */
+#define FRAME_BYTES   576 /* short, so that messages have many */
+#define CONTENT_BYTES 80000
+#define QUIET_STEPS   12
+
+/* An operation that is open, with its memory. */
+struct call {
+    struct history *h;
+    unsigned node;
+    bool is_send, done;
+    struct emx_op *op; /* receives that may be cancelled */
+    uint8_t *data;
+};
+
+struct packet {
+    unsigned from, to;
+    uint32_t len_bytes;
+    uint8_t *data;
+};
+
+struct node {
+    struct emx_engine *engine;
+    struct emx_stats stats;
+    uint32_t id;
+    bool closing;
+};
+
+struct history {
+    struct emx_config cfg;
+    emx_time now;
+    unsigned nodes;
+    struct node node[NODES_MAX];
+    bool reliable, reads;
+    bool altered; /* contents may be anything */
+    unsigned lives;
+    struct packet packet[FRAMES_MAX];
+    unsigned packets;
+    struct call *call[OPS_MAX];
+    unsigned calls;
+};
+
+/* ---- Life ---- */
+
+static struct emx_address address(const struct history *h, unsigned n)
+{
+    struct emx_address a = {.id = h->node[n].id,
+                            .cookie = COOKIE,
+                            .host_id = 1 + n / 2,
+                            .wires = EMX_AW_PACKET,
+                            .udp_port = (uint16_t)n,
+                            .if_count = 1};
+
+    a.ifs[0].frame_bytes = FRAME_BYTES;
+    snprintf(a.host, sizeof(a.host), "n%u", n);
+    return a;
+}
+
+static void start(struct history *h, unsigned n)
+{
+    struct node *node = &h->node[n];
+    struct emx_engine_params p = {.cfg = &h->cfg, .stats = &node->stats, .alloc = &emx_alloc_libc, .seed = n};
+    struct emx_address self;
+
+    memset(node, 0, sizeof(*node));
+    node->id = (uint32_t)emx_mix64(++h->lives) | 1;
+    self = address(h, n);
+    p.self = &self;
+    FUZZ_CHECK(emx_engine_create(&p, &node->engine) == ETHMX_OK, "no engine");
+}
+
+struct history *history_begin(unsigned nodes, unsigned settings)
+{
+    static const uint64_t eager_max[] = {4096, 0, 100, 32768};
+    struct history *h = calloc(1, sizeof(*h));
+
+    FUZZ_CHECK(h, "no memory");
+    emx_config_defaults(&h->cfg);
+    h->cfg.p_checksum = settings & 1 ? EMX_CHECKSUM_FULL : EMX_CHECKSUM_HEADER;
+    h->cfg.p_eager_max = eager_max[settings >> 1 & 3];
+    h->cfg.p_window = settings & 8 ? 8 : 128;
+    h->cfg.p_unexpected_max = settings & 16 ? 65536 : 1 << 20;
+    h->cfg.p_pull_window = settings & 32 ? 4096 : 1 << 16;
+    h->reliable = settings & 64;
+    h->reads = settings & 128;
+    h->now = 1000000000;
+    h->nodes = nodes;
+    for (unsigned i = 0; i < nodes; i++)
+        start(h, i);
+    return h;
+}
+
+static void free_call(struct call *c)
+{
+    free(c->data);
+    free(c);
+}
+
+static void forget_calls(struct history *h, unsigned n)
+{
+    unsigned left = 0;
+
+    for (unsigned i = 0; i < h->calls; i++)
+        if (h->call[i]->node == n)
+            free_call(h->call[i]);
+        else
+            h->call[left++] = h->call[i];
+    h->calls = left;
+}
+
+void history_restart(struct history *h, unsigned n)
+{
+    emx_engine_destroy(h->node[n].engine);
+    forget_calls(h, n);
+    start(h, n);
+}
+
+void history_end(struct history *h)
+{
+    for (unsigned i = 0; i < h->nodes; i++) {
+        emx_engine_destroy(h->node[i].engine);
+        forget_calls(h, i);
+    }
+    for (unsigned i = 0; i < h->packets; i++)
+        free(h->packet[i].data);
+    free(h);
+}
+
+unsigned history_nodes(const struct history *h)
+{
+    return h->nodes;
+}
+
+uint32_t history_id(const struct history *h, unsigned node)
+{
+    return h->node[node].id;
+}
+
+uint32_t history_cookie(void)
+{
+    return COOKIE;
+}
+
+uint32_t history_next_seq(const struct history *h, unsigned from, unsigned to)
+{
+    const struct emx_peer *p = emx_peer_find(h->node[to].engine, h->node[from].id);
+
+    return p && p->session ? p->session->rx_next : 0;
+}
+
+size_t history_length(unsigned choice)
+{
+    static const size_t lengths[] = {0, 1, 8, 100, 500, 520, 530, 1000, 4096, 5000, 20000, 33000, 70000};
+
+    return lengths[choice % (sizeof(lengths) / sizeof(*lengths))] + choice / 64;
+}
+
+/* ---- Pump ---- */
+
+static void put_packet(struct history *h, unsigned from, unsigned to, uint8_t *data, uint32_t len_bytes)
+{
+    if (h->packets == FRAMES_MAX) {
+        free(data);
+        return;
+    }
+    h->packet[h->packets++] = (struct packet){.from = from, .to = to, .len_bytes = len_bytes, .data = data};
+}
+
+static struct packet take_packet(struct history *h, unsigned i)
+{
+    struct packet p = h->packet[i];
+
+    memmove(&h->packet[i], &h->packet[i + 1], (--h->packets - i) * sizeof(p));
+    return p;
+}
+
+static void output(struct history *h, unsigned n)
+{
+    struct emx_txframe f[EMX_WIRE_BATCH];
+    unsigned got, to;
+
+    while ((got = emx_engine_output(h->node[n].engine, 0, f, EMX_WIRE_BATCH, h->now))) {
+        for (unsigned i = 0; i < got; i++) {
+            uint32_t len_bytes = (uint32_t)f[i].head_bytes + f[i].body_bytes;
+            uint8_t *data = fuzz_copy(f[i].head, f[i].head_bytes);
+
+            FUZZ_CHECK(len_bytes <= FRAME_BYTES, "a frame of %u bytes", len_bytes);
+            data = realloc(data, len_bytes);
+            FUZZ_CHECK(data, "no memory");
+            if (f[i].body_bytes)
+                memcpy(data + f[i].head_bytes, f[i].body, f[i].body_bytes);
+            memcpy(&to, f[i].to, sizeof(to));
+            put_packet(h, n, to, data, len_bytes);
+        }
+    }
+}
+
+/* Only memory of a message that is being sent can be read; elsewhere the kernel would refuse. */
+static bool readable(const struct history *h, uint64_t remote, size_t len_bytes)
+{
+    for (unsigned i = 0; i < h->calls; i++) {
+        const struct call *c = h->call[i];
+        uint64_t start = (uintptr_t)c->data;
+        size_t *bytes = (void *)c->data;
+
+        if (c->is_send && remote >= start + sizeof(*bytes) && remote - start - sizeof(*bytes) <= *bytes &&
+            len_bytes <= *bytes - (remote - start - sizeof(*bytes)))
+            return true;
+    }
+    return false;
+}
+
+static void read_all(struct history *h, unsigned n)
+{
+    struct emx_read r;
+
+    while (emx_engine_read(h->node[n].engine, 0, &r)) {
+        bool can = readable(h, r.remote, r.len_bytes);
+
+        if (can)
+            memcpy(r.local, (const void *)(uintptr_t)r.remote, r.len_bytes);
+        emx_engine_read_done(h->node[n].engine, &r, can ? ETHMX_OK : ETHMX_ERR_UNREACHABLE, h->now);
+    }
+}
+
+static void tell_routes(struct history *h, unsigned n, struct emx_peer *peer)
+{
+    struct emx_route r = {.frame_bytes = FRAME_BYTES, .reliable = h->reliable, .reads = h->reads, .name = "fuzz"};
+    unsigned to = emx_peer_address(h->node[n].engine, peer)->udp_port % h->nodes;
+
+    memcpy(&r.to, &to, sizeof(to));
+    emx_engine_routes(h->node[n].engine, peer, &r, 1, "", h->now);
+}
+
+static void forget_call(struct call *c)
+{
+    struct history *h = c->h;
+
+    for (unsigned i = 0; i < h->calls; i++)
+        if (h->call[i] == c)
+            h->call[i] = h->call[--h->calls];
+    free_call(c);
+}
+
+/* What a message of n bytes says. */
+static const uint8_t *content(size_t n)
+{
+    static uint8_t all[CONTENT_BYTES];
+
+    for (size_t i = 0; !all[1] && i < sizeof(all); i++)
+        all[i] = (uint8_t)emx_mix64(i + 1);
+    return all + n % 251;
+}
+
+static void done(void *arg, const struct ethmx_result *result)
+{
+    struct call *c = arg;
+
+    FUZZ_CHECK(!c->done, "completed twice");
+    c->done = true;
+    if (!c->is_send && result->status == ETHMX_OK && !c->h->altered)
+        FUZZ_CHECK(!memcmp(c->data, content(result->msg_bytes), result->len_bytes), "a message of %zu bytes is wrong",
+                   result->msg_bytes);
+    forget_call(c);
+}
+
+static struct call *new_call(struct history *h, unsigned n, size_t len_bytes)
+{
+    struct call *c = h->calls < OPS_MAX ? calloc(1, sizeof(*c)) : NULL;
+
+    if (!c)
+        return NULL;
+    c->h = h;
+    c->node = n;
+    c->data = malloc(len_bytes ? len_bytes : 1);
+    FUZZ_CHECK(c->data, "no memory");
+    h->call[h->calls++] = c;
+    return c;
+}
+
+/* A receive has begun with this result of the call. */
+static void begun(struct call *c, int rc, const struct ethmx_result *result)
+{
+    if (rc == ETHMX_OK)
+        done(c, result);
+    else if (rc != ETHMX_INPROGRESS)
+        forget_call(c);
+}
+
+static void receive_message(struct history *h, unsigned n, struct emx_arrival *msg, size_t room_bytes)
+{
+    struct call *c = new_call(h, n, room_bytes);
+    struct emx_op_args a = {.data = {.len_bytes = room_bytes}, .done = done, .arg = c};
+    struct ethmx_result result;
+    int rc;
+
+    if (!c) {
+        emx_engine_release(h->node[n].engine, msg, h->now);
+        return;
+    }
+    a.data.base = c->data;
+    rc = emx_engine_mrecv(h->node[n].engine, msg, &a, &result, h->now);
+    begun(c, rc, &result);
+}
+
+static bool take_news(struct history *h, unsigned n)
+{
+    struct emx_engine *e = h->node[n].engine;
+    struct emx_event ev;
+    struct ethmx_result result;
+    struct emx_arrival *msg;
+    struct ethmx_am am;
+    struct emx_op *op;
+    ethmx_done_fn fn;
+    unsigned id;
+    void *arg;
+    bool any = false;
+
+    while (emx_engine_event(e, &ev)) {
+        any = true;
+        if (ev.type == EMX_EVENT_ROUTES)
+            tell_routes(h, n, ev.peer);
+    }
+    while ((op = emx_engine_completed(e))) {
+        any = true;
+        emx_op_result(op, &fn, &arg, &result);
+        emx_engine_op_free(e, op);
+        fn(arg, &result);
+    }
+    while ((msg = emx_engine_am(e, &am, &id))) {
+        any = true;
+        if (am.data_bytes < 100000)
+            receive_message(h, n, msg, am.data_bytes);
+        else
+            emx_engine_release(e, msg, h->now);
+    }
+    return any;
+}
+
+static void check(const struct history *h, unsigned n)
+{
+    const char *wrong = emx_engine_check(h->node[n].engine);
+
+    FUZZ_CHECK(!wrong, "engine %u: %s", n, wrong);
+    FUZZ_CHECK(h->node[n].stats.unexpected_bytes <= h->cfg.p_unexpected_max, "too much unexpected memory");
+}
+
+static void pump(struct history *h, unsigned n)
+{
+    struct emx_engine *e = h->node[n].engine;
+
+    do {
+        check(h, n);
+        if (emx_engine_deadline(e) <= h->now)
+            emx_engine_expire(e, h->now);
+        check(h, n);
+        read_all(h, n);
+        output(h, n);
+        check(h, n);
+    } while (take_news(h, n));
+    FUZZ_CHECK(emx_engine_deadline(e) > h->now, "output is drained and the deadline has passed");
+    FUZZ_CHECK(!emx_engine_has_news(e), "all was taken, but there is news");
+}
+
+void history_input(struct history *h, unsigned n, const uint8_t *data, uint32_t len_bytes)
+{
+    h->altered = true;
+    emx_engine_input(h->node[n].engine, 0, data, len_bytes, h->now);
+    pump(h, n);
+}
+
+/* ---- Operations ---- */
+
+static struct emx_peer *peer_of(struct history *h, unsigned n, unsigned other)
+{
+    struct emx_address a = address(h, other % h->nodes);
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    struct emx_peer *peer;
+    char err[256];
+
+    FUZZ_CHECK(!emx_engine_peer(h->node[n].engine, buf, emx_address_encode(&a, buf), &peer, err, sizeof(err)), "%s",
+               err);
+    return peer;
+}
+
+void history_send(struct history *h, unsigned n, unsigned to, uint64_t bits, size_t len_bytes, bool sync, bool am)
+{
+    struct call *c = new_call(h, n, sizeof(size_t) + len_bytes);
+    struct emx_op_args a = {.bits = bits,
+                            .data = {.len_bytes = len_bytes},
+                            .mode = sync ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD,
+                            .is_am = am,
+                            .am_header = "header",
+                            .am_header_bytes = am ? 6 : 0,
+                            .done = done,
+                            .arg = c};
+    uint8_t *data;
+    int rc;
+
+    if (!c)
+        return;
+    memcpy(c->data, &len_bytes, sizeof(len_bytes));
+    data = c->data + sizeof(len_bytes);
+    memcpy(data, content(len_bytes), len_bytes);
+    c->is_send = true;
+    a.data.base = data;
+    rc = emx_engine_send(h->node[n].engine, peer_of(h, n, to), &a, h->now);
+    if (rc != ETHMX_INPROGRESS)
+        forget_call(c);
+    pump(h, n);
+}
+
+void history_receive(struct history *h, unsigned n, unsigned from, uint64_t bits, size_t room_bytes, unsigned how)
+{
+    struct call *c = new_call(h, n, room_bytes);
+    struct emx_op_args a = {
+        .bits = bits, .mask = how & 2 ? 0 : UINT64_MAX, .data = {.len_bytes = room_bytes}, .done = done, .arg = c};
+    struct ethmx_result result;
+    int rc;
+
+    if (!c)
+        return;
+    a.data.base = c->data;
+    rc = emx_engine_recv(h->node[n].engine, how & 1 ? NULL : peer_of(h, n, from), &a, &c->op, &result, h->now);
+    begun(c, rc, &result);
+    pump(h, n);
+}
+
+void history_cancel(struct history *h, unsigned choice)
+{
+    struct call *c = h->calls ? h->call[choice % h->calls] : NULL;
+
+    if (!c || !c->op)
+        return;
+    emx_engine_cancel(h->node[c->node].engine, c->op);
+    pump(h, c->node);
+}
+
+void history_take(struct history *h, unsigned n, unsigned kind, uint64_t bits)
+{
+    struct emx_arrival *msg = NULL;
+    struct ethmx_result result;
+    int rc = emx_engine_probe(h->node[n].engine, NULL, bits, bits ? UINT64_MAX : 0, kind ? &msg : NULL, &result);
+
+    if (rc == ETHMX_OK && kind == 1)
+        emx_engine_release(h->node[n].engine, msg, h->now);
+    else if (rc == ETHMX_OK && kind)
+        receive_message(h, n, msg, result.msg_bytes < 100000 ? result.msg_bytes : 100000);
+    pump(h, n);
+}
+
+void history_flush(struct history *h, unsigned n, uint64_t bits)
+{
+    emx_engine_flush_unexpected(h->node[n].engine, bits, UINT64_MAX, h->now);
+    pump(h, n);
+}
+
+void history_goodbye(struct history *h, unsigned n)
+{
+    emx_engine_goodbye(h->node[n].engine, h->now);
+    pump(h, n);
+}
+
+/* ---- The network ---- */
+
+static void arrive(struct history *h, struct packet p)
+{
+    emx_engine_input(h->node[p.to].engine, 0, p.data, p.len_bytes, h->now);
+    free(p.data);
+    pump(h, p.to);
+}
+
+/* A reliable wire keeps the order of frames between two, and may be chosen from among the first of each pair only. */
+static unsigned choose(const struct history *h, unsigned choice)
+{
+    unsigned i = choice % h->packets;
+
+    for (unsigned k = 0; h->reliable && k < i; k++)
+        if (h->packet[k].from == h->packet[i].from && h->packet[k].to == h->packet[i].to)
+            return k;
+    return i;
+}
+
+void history_deliver(struct history *h, unsigned choice)
+{
+    if (h->packets)
+        arrive(h, take_packet(h, choose(h, choice)));
+}
+
+void history_deliver_all(struct history *h)
+{
+    for (unsigned i = 0; h->packets && i < 4 * FRAMES_MAX; i++)
+        arrive(h, take_packet(h, 0));
+}
+
+void history_lose(struct history *h, unsigned choice)
+{
+    if (h->packets)
+        free(take_packet(h, choose(h, choice)).data);
+}
+
+void history_double(struct history *h, unsigned choice)
+{
+    const struct packet *p = h->packets ? &h->packet[choose(h, choice)] : NULL;
+
+    if (p)
+        put_packet(h, p->from, p->to, fuzz_copy(p->data, p->len_bytes), p->len_bytes);
+}
+
+void history_alter(struct history *h, unsigned choice, unsigned at, uint8_t value, bool seal)
+{
+    struct packet p;
+    struct emx_frame *f;
+
+    if (!h->packets)
+        return;
+    p = take_packet(h, choose(h, choice));
+    f = (void *)p.data;
+    h->altered = true;
+    p.data[at % p.len_bytes] = value;
+    if (seal && p.len_bytes >= sizeof(*f) && sizeof(*f) + f->body_bytes <= p.len_bytes)
+        emx_frame_seal(f, sizeof(*f) + f->body_bytes, NULL, 0, (unsigned)h->cfg.p_checksum);
+    arrive(h, p);
+}
+
+/* ---- Time ---- */
+
+static void pump_all(struct history *h)
+{
+    for (unsigned i = 0; i < h->nodes; i++)
+        pump(h, i);
+}
+
+void history_pass(struct history *h, uint64_t ns)
+{
+    h->now += ns;
+    pump_all(h);
+}
+
+static emx_time next_deadline(const struct history *h)
+{
+    emx_time first = EMX_NEVER;
+
+    for (unsigned i = 0; i < h->nodes; i++)
+        if (emx_engine_deadline(h->node[i].engine) < first)
+            first = emx_engine_deadline(h->node[i].engine);
+    return first;
+}
+
+void history_next_deadline(struct history *h)
+{
+    emx_time at = next_deadline(h);
+
+    if (at != EMX_NEVER)
+        history_pass(h, at - h->now);
+}
+
+void history_quiet(struct history *h)
+{
+    for (unsigned i = 0; i < QUIET_STEPS && (h->packets || next_deadline(h) != EMX_NEVER); i++) {
+        history_deliver_all(h);
+        history_next_deadline(h);
+    }
+}
+
+/* ---- A beginning for frames from outside ---- */
+
+void history_connect(struct history *h, unsigned a, unsigned b)
+{
+    history_send(h, a, b, 0, 1, false, false);
+    history_receive(h, b, a, 0, 1, 0);
+    history_deliver_all(h);
+}
+
+void history_open_some(struct history *h)
+{
+    history_receive(h, 0, 1, 1, 5000, 0);
+    history_receive(h, 0, 1, 2, 9000, 1);
+    history_receive(h, 0, 1, 3, 100, 3);
+    history_send(h, 0, 1, 4, 9000, false, false);
+    history_send(h, 0, 1, 5, 100, true, false);
+    history_send(h, 1, 0, 2, 9000, false, false);
+    for (unsigned i = 0; i < 4; i++)
+        history_deliver(h, 0);
+}
