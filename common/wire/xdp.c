@@ -520,7 +520,7 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
 
         for (unsigned q = 0; q < g->queue_count && n < max; q++) {
             n += lend(w, g, q, f + n, max - n);
-            if (g->queue[q].rx.cached_prod - *g->queue[q].rx.consumer > g->queue[q].rx.size / 2)
+            if (g->queue[q].rx.cached_prod - *g->queue[q].rx.consumer > EMX_WIRE_BATCH)
                 w->port[i].flooded = true;
         }
     }

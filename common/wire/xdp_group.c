@@ -166,7 +166,7 @@ static bool is_low(const struct emx_xdp_group *g, unsigned q)
     const struct xsk_ring_prod *fill = &g->queue[q].fill;
     uint32_t left = *fill->producer - __atomic_load_n(fill->consumer, __ATOMIC_RELAXED);
 
-    return left < g->shared->rx_chunks / g->queue_count / 4;
+    return left < emx_xdp_queue_chunks(g->shared, q) / 4;
 }
 
 void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q)
@@ -298,13 +298,15 @@ static void take_back_dead(struct emx_xdp_group *g)
 static void fill_part(struct emx_xdp_group *g, unsigned i)
 {
     struct emx_xdp_shared *s = g->shared;
+    uint64_t chunk = (uint64_t)i * emx_xdp_slot_chunks(s);
 
-    for (uint32_t c = 0; c < s->rx_chunks && !s->slot[i].filled; c++) {
-        struct xsk_ring_prod *fill = &g->queue[c % g->queue_count].fill;
-        uint32_t at = *fill->producer;
+    for (unsigned q = 0; q < g->queue_count && !s->slot[i].filled; q++) {
+        struct xsk_ring_prod *fill = &g->queue[q].fill;
+        uint32_t at = *fill->producer, n = emx_xdp_queue_chunks(s, q);
 
-        put_chunk(fill, at, (uint64_t)(i * s->rx_chunks + c) * g->chunk_bytes);
-        __atomic_store_n(fill->producer, at + 1, __ATOMIC_RELEASE);
+        for (uint32_t c = 0; c < n; c++)
+            put_chunk(fill, at + c, chunk++ * g->chunk_bytes);
+        __atomic_store_n(fill->producer, at + n, __ATOMIC_RELEASE);
     }
     s->slot[i].filled = 1;
 }

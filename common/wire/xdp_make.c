@@ -47,7 +47,7 @@ static size_t round_to_pages(size_t bytes)
 
 static size_t umem_bytes_of(const struct emx_xdp_shared *s)
 {
-    return (size_t)s->slots * (s->rx_chunks + EMX_XDP_TX) * s->chunk_bytes;
+    return ((size_t)emx_xdp_rx_chunks(s) + s->slots * EMX_XDP_TX) * s->chunk_bytes;
 }
 
 /* What all members will find in the shared state. */

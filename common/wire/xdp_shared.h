@@ -72,10 +72,22 @@ static inline unsigned emx_xdp_power_of_two(unsigned n)
     return p;
 }
 
-/* Chunks to receive into, of all slots; those to send from follow. */
+/* Chunks to receive into: what a slot has for queue q. Most frames come in on queue 0. */
+static inline unsigned emx_xdp_queue_chunks(const struct emx_xdp_shared *s, unsigned q)
+{
+    return q ? s->rx_chunks / 4 : s->rx_chunks;
+}
+
+/* Of a slot for all queues. */
+static inline unsigned emx_xdp_slot_chunks(const struct emx_xdp_shared *s)
+{
+    return s->rx_chunks + (s->queues - 1) * emx_xdp_queue_chunks(s, 1);
+}
+
+/* Of all slots; those to send from follow. */
 static inline unsigned emx_xdp_rx_chunks(const struct emx_xdp_shared *s)
 {
-    return s->slots * s->rx_chunks;
+    return s->slots * emx_xdp_slot_chunks(s);
 }
 
 /* ---- xdp_ring.c ---- */

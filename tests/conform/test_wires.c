@@ -12,6 +12,7 @@
 #include <linux/if_packet.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -680,6 +681,61 @@ static void killed_member_is_taken_back(void **state)
     assert_int_equal(p->b.stats.wire_lost, 0);
 }
 
+/* Sends one frame through a queue of host a's eth0: it comes in on that queue of host b. Which queue is that of
+ * processor 0 (XPS). false: it cannot be said. */
+static bool send_by_queue(const struct pair *p, unsigned queue, uint32_t number)
+{
+    static struct frame f;
+    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = 6, .sll_ifindex = (int)p->host_a->eth0_index};
+    uint8_t bytes[14 + 300];
+    char command[256];
+    cpu_set_t first, all;
+    int fd;
+
+    host_enter(p->host_a);
+    snprintf(command, sizeof(command),
+             "unshare -m sh -c 'mount -t sysfs sysfs /sys && for q in 0 1 2 3 4 5; do "
+             "echo $((%u == q)) >/sys/class/net/eth0/queues/tx-$q/xps_cpus; done' 2>/dev/null",
+             queue);
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    if (system(command) || sched_getaffinity(0, sizeof(all), &all) || sched_setaffinity(0, sizeof(first), &first))
+        return false;
+    frame_make(&f, &p->a, &p->b, number, sizeof(bytes) - 14);
+    memcpy(bytes, p->host_b->mac, 6);
+    memcpy(bytes + 6, p->host_a->mac, 6);
+    memcpy(bytes + 12, (const uint8_t[]){0x88, 0xb6}, 2);
+    memcpy(bytes + 14, f.bytes, sizeof(bytes) - 14);
+    fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(sendto(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&to, sizeof(to)), (int)sizeof(bytes));
+    close(fd);
+    assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+    return true;
+}
+
+/* Several receive queues: all that have sockets are looked at; what comes in on others is the kernel's, and counted. */
+static void all_queues_are_covered(void **state)
+{
+    struct pair *p = *state;
+
+    for (unsigned queue = 0; queue < 4; queue++) {
+        if (!send_by_queue(p, queue, 10 + queue))
+            skip();
+        frames_expect(&p->b, 10 + queue, 1);
+    }
+    end_sweep(&p->b);
+    assert_int_equal(p->b.stats.xdp_passed, 0);
+    for (unsigned queue = 4; queue < 6; queue++)
+        assert_true(send_by_queue(p, queue, 20 + queue));
+    for (unsigned waited = 0; p->b.stats.xdp_passed < 2; waited++) {
+        assert_true(waited < WAIT_MS);
+        end_sweep(&p->b);
+        usleep(1000);
+    }
+    assert_true(end_is_empty(&p->b));
+}
+
 /* All that is not for an endpoint goes on to the kernel. */
 static void others_pass_the_program(void **state)
 {
@@ -1153,6 +1209,7 @@ static const struct {
     CASE(killed_owner_leaves_nothing, HOSTS | XDP),
     CASE(killed_member_is_taken_back, HOSTS | XDP),
     CASE(others_pass_the_program, HOSTS | XDP),
+    CASE(all_queues_are_covered, HOSTS | XDP),
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
     CASE(least_ring_works, HOSTS | INSIDE | PACKET | XDP),
     CASE(equal_frames_are_joined, HOSTS | INSIDE | BULK),
