@@ -6,7 +6,8 @@
 packages_build=(gcc make autoconf automake libtool pkg-config libc6-dev libmnl-dev libxdp-dev libbpf-dev libopenmpi-dev openmpi-bin)
 packages_cluster=(iproute2 iputils-ping ethtool procps util-linux bc clang libbpf-dev linux-libc-dev bpftool)
 packages_bench=(python3 gnuplot-nox)
-packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump)
+packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
+    valgrind)
 
 # packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
 packages_install() {

@@ -45,6 +45,7 @@ struct ethmx_ep {
     emx_time sweep_ns;   /* when every wire must be polled again, the dear ones too */
     unsigned idle_polls; /* since the clock was read */
     unsigned held_back;  /* rounds that timers have waited for frames to be looked at */
+    unsigned stuck;      /* mask of links whose frames could not be taken for want of memory */
     unsigned full;       /* mask of links whose wire had no room for what the engine wanted to send */
     struct emx_idle idle;
     uint64_t open_ops; /* operations under way whose callback has not run */

@@ -69,7 +69,7 @@ static void read_piece(struct ethmx_ep *ep, unsigned i)
         output(ep, i, now);
 }
 
-void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
+void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now)
 {
     const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
 
@@ -85,13 +85,9 @@ void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
 
 /* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or
  * frames could not be taken for want of memory. */
-static bool unfinished(const struct ethmx_ep *ep)
+static inline bool unfinished(const struct ethmx_ep *ep)
 {
-    for (unsigned i = 0; i < ep->links.count; i++) {
-        if (emx_engine_wants_read(ep->engine, i) || ep->links.link[i].rx_count)
-            return true;
-    }
-    return false;
+    return emx_engine_hints(ep->engine)->reads || ep->stuck;
 }
 
 /* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
@@ -122,8 +118,11 @@ static unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
         n = k->rx_count;
         if (!n)
             break;
-        if (!take_lent(ep, i, round_time(ep, now_p)))
+        if (!take_lent(ep, i, round_time(ep, now_p))) {
+            ep->stuck |= 1u << i;
             return total + 1; /* again in the next round */
+        }
+        ep->stuck &= ~(1u << i);
         k->ops->rx_return(k->wire, k->rx, n);
         k->rx_next = k->rx_count = 0;
         total += n;

@@ -31,7 +31,14 @@ static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, co
 }
 
 /* Acts on the engine's events, then sends what it wants to send. After each operation. */
-void emx_pump_flush(struct ethmx_ep *ep, emx_time now);
+void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now);
+static inline void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
+{
+    const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
+
+    if (hints->output || hints->reads || hints->news & EMX_NEWS_EVENT)
+        emx_pump_flush_now(ep, now);
+}
 
 /* When the pump has to run again although no frame comes: EMX_NEVER, or a time. */
 emx_time emx_pump_deadline(const struct ethmx_ep *ep);

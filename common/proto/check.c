@@ -187,6 +187,9 @@ static const char *check_hints(const struct emx_engine *e)
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
         if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->welcoming[i])) && !(e->hints.output >> i & 1))
             return "hints: a link with output is not marked";
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
+        if (emx_list_empty(&e->reads[i]) == (bool)(e->hints.reads >> i & 1))
+            return "hints: the reads are not what is there";
     return NULL;
 }
 

@@ -132,6 +132,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
 /* What an idle poll looks at; every engine begins with it. */
 struct emx_engine_hints {
     uint32_t output; /* mask of links that may have frames to send */
+    uint32_t reads;  /* mask of links over which something is to be read */
     uint32_t news;   /* mask of enum emx_news */
 };
 
@@ -165,7 +166,10 @@ struct emx_read {
 };
 
 /* Whether there is something to read over link: cheap. The deadline does not tell of it. */
-bool emx_engine_wants_read(const struct emx_engine *e, unsigned link);
+static inline bool emx_engine_wants_read(const struct emx_engine *e, unsigned link)
+{
+    return emx_engine_hints(e)->reads >> link & 1;
+}
 
 /* The next read over link; false: there is none. The pump does it with the wire's read() and tells its result before it
  * calls any other engine function: ETHMX_OK, or any other status and the message is pulled in frames instead. now is

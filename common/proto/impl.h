@@ -579,7 +579,8 @@ void emx_quick_open(struct emx_session *s); /* it is connected */
 /* read.c: large messages read from the sender's memory */
 uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op); /* to tell in the rts; 0: none */
 bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now); /* false: pull it */
-void emx_read_spoke(struct emx_session *s, emx_time now);                                      /* a frame went out */
+void emx_read_ended(struct emx_engine *e, unsigned link);                    /* one has left the list */
+void emx_read_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);

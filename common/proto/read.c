@@ -27,6 +27,12 @@ uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op)
     return s->reads && emx_data_contiguous(&op->data) ? (uintptr_t)op->data.base : 0;
 }
 
+void emx_read_ended(struct emx_engine *e, unsigned link)
+{
+    if (emx_list_empty(&e->reads[link]))
+        e->hints.reads &= ~(1u << link);
+}
+
 /* ---- Lapses: whether the sender may have given up this side ---- */
 
 static bool too_long(const struct emx_session *s, emx_time from, emx_time until)
@@ -66,12 +72,8 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
     r->remote = remote;
     r->read_bytes = 0;
     emx_list_append(&e->reads[s->link], &r->wait);
+    e->hints.reads |= 1u << s->link;
     return true;
-}
-
-bool emx_engine_wants_read(const struct emx_engine *e, unsigned link)
-{
-    return !emx_list_empty(&e->reads[link]);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -104,6 +106,7 @@ static void give_up(struct emx_engine *e, struct emx_rndv *r, emx_time now)
 {
     emx_list_del(&r->wait);
     r->reading = false;
+    emx_read_ended(e, r->op->peer->session->link);
     emx_rndv_pull_rest(e, r, r->read_bytes, now);
 }
 
@@ -165,4 +168,5 @@ void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int s
         emx_list_append(&e->reads[s->link], &r->wait); /* the others first */
     else
         emx_rndv_finish(s, op);
+    emx_read_ended(e, s->link);
 }

@@ -241,6 +241,8 @@ int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
 static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
 {
     emx_list_del(&r->wait);
+    if (r->reading)
+        emx_read_ended(e, r->op->peer->session->link);
     emx_list_del(&r->due);
     emx_heap_clear(&e->timers, &r->timer);
     e->timer_reserve--;

@@ -3,6 +3,8 @@
  * Reads: large messages read from the sender's memory; reads that fail, senders that die, receivers that were away for
  * so long that the sender has given them up.
  */
+#include <string.h>
+
 #include "scenario.h"
 
 #define TIMEOUT_NS (2 * SIM_S)
@@ -218,12 +220,74 @@ static void trusts_again(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* ---- Bad announcements ---- */
+
+/* An rts as node 0 could send it to node 1 next, address_bytes long at its end, and how it is taken. */
+static void announce(struct sim_case *c, uint16_t am_header_bytes, size_t address_bytes)
+{
+    struct sim_world *w = &c->world;
+    const struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
+    struct {
+        struct emx_frame h;
+        struct emx_f_rts t;
+        uint8_t address[16];
+    } EMX_LAYOUT f = {.h = {.type = EMX_F_rts,
+                            .body_bytes = (uint16_t)(sizeof(f.t) + address_bytes),
+                            .dst_id = w->party[b->party].id,
+                            .cookie = w->cookie,
+                            .src_id = w->party[a->party].id,
+                            .seq = 1},
+                      .t = {.bits = 5,
+                            .total_bytes = 100000,
+                            .op = 77,
+                            .chunk_bytes = 1000,
+                            .am_header_bytes = am_header_bytes,
+                            .flags = EMX_FF_READ}};
+
+    memset(f.address, 0x7f, sizeof(f.address));
+    emx_frame_seal(&f, sizeof(f.h) + f.h.body_bytes, NULL, 0, w->cfg.p_checksum);
+    sim_link_inject(sim_world_link(w, 0, 1, 0), &f, sizeof(f.h) + f.h.body_bytes, w->now_ns);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+}
+
+/* Addresses of the wrong length are malformed. A right one is of no use where nothing can be read. */
+static void bad_announcements(struct sim_case *c)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->cfg.p_checksum = c->seed % 3;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    announce(c, 0, 0);
+    announce(c, 0, 7);
+    announce(c, 0, 16);
+    announce(c, 8, 8);
+    announce(c, 8, 16);
+    if (b->stats.drop_malformed != 5)
+        sim_fail(w, "%llu frames were malformed", (unsigned long long)b->stats.drop_malformed);
+    announce(c, 0, 8);
+    sim_recv(p, b, a->party, 5, SIM_FULL_MASK, 100000, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    if (b->stats.drop_malformed != 5 || b->stats.bytes_read || b->stats.reads_failed || !b->stats.pulls_sent)
+        sim_fail(w, "it was not pulled");
+    sim_node_crash(b);
+    sim_program_bury(p, b->party);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_reads[] = {
     {"reads", "random programs that read from each other; frames are lost, reads fail", among_programs, 0, 10},
     {"reads-shapes", "every shape of receive buffer, early and late: nothing is pulled", every_shape, 16, 0},
     {"reads-fail", "reads fail in the middle of messages: the rest is pulled", fails_midway, 60, 0},
     {"reads-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
     {"reads-away", "the receiver was stopped, and the sender has given it up", receiver_was_away, 60, 0},
+    {"reads-bad", "announcements with bad addresses, or where nothing can be read", bad_announcements, 3, 0},
     {"reads-lapse", "the receiver was stopped, and the sender has not given it up", trusts_again, 8, 0},
     {0},
 };
