@@ -9,6 +9,10 @@ packages_bench=(python3 gnuplot-nox)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
     valgrind)
 
+packages_mpich=(dpkg-dev gcc make autoconf automake libtool pkg-config libc6-dev libhwloc-dev python3 perl ccache)
+# What Debian's libfabric.pc makes a program link that uses it.
+packages_mpich_ofi=(libfabric-dev librdmacm-dev libpsm-infinipath1-dev libpsm2-dev libnuma-dev)
+
 # packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
 packages_install() {
     local name missing=()

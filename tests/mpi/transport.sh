@@ -12,6 +12,15 @@ ethmx_folder() {
     fi
 }
 
+# shares DIR...: fills the array share with what ethmx-cluster must be told to keep these folders visible on the nodes.
+shares() {
+    local dir
+    share=()
+    for dir in "$@"; do
+        case $dir in /tmp/* | /run/* | /dev/shm/*) share+=(--share "$dir") ;; esac
+    done
+}
+
 # transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
 # mca_mtl_ethmx.so is; INTERFACE is what joins the nodes. NAME is one of
 #   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING... WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread

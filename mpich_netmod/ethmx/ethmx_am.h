@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ch4's active messages over ethmx's. All go to one handler of ethmx (ethmx_am.c), with ch4's number of the handler in
+ * front of ch4's header. Data of any length goes straight from where it lies to where ch4's handler wants it.
+ */
+#ifndef ETHMX_AM_H_INCLUDED
+#define ETHMX_AM_H_INCLUDED
+
+#include "ethmx_data.h"
+#include "ethmx_impl.h"
+
+#define MPIDI_ETHMX_AM_ID 0
+
+struct MPIDI_ETHMX_am_header {
+    uint16_t handler_id;
+    uint8_t src_vci, dst_vci;
+    uint32_t zero; /* ch4's header, which follows, has fields of 8 bytes */
+};
+
+#define MPIDI_ETHMX_AM_HEADER_MAX (ETHMX_AM_HEADER_MAX - (MPI_Aint)sizeof(struct MPIDI_ETHMX_am_header))
+/* Above this ch4 asks the receiver first, for messages that nobody may be waiting for. */
+#define MPIDI_ETHMX_AM_EAGER_MAX  (16 * 1024)
+
+/* ethmx_done_fn; arg is the request. */
+void MPIDI_ETHMX_am_sent(void *arg, const struct ethmx_result *result);
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_am_send(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
+                                                 MPI_Aint am_hdr_sz, const struct ethmx_data *data, int src_vci,
+                                                 int dst_vci, MPIR_Request *sreq)
+{
+    struct {
+        struct MPIDI_ETHMX_am_header own;
+        char ch4[MPIDI_ETHMX_AM_HEADER_MAX];
+    } header;
+
+    MPIR_Assert(am_hdr_sz <= MPIDI_ETHMX_AM_HEADER_MAX);
+    header.own = (struct MPIDI_ETHMX_am_header){.handler_id = handler_id, .src_vci = src_vci, .dst_vci = dst_vci};
+    memcpy(header.ch4, am_hdr, am_hdr_sz);
+    return ethmx_am_send(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, rank)), MPIDI_ETHMX_AM_ID,
+                         &header, sizeof(header.own) + am_hdr_sz, data, sreq ? MPIDI_ETHMX_am_sent : NULL, sreq);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
+                                                  MPI_Aint am_hdr_sz, int src_vci, int dst_vci)
+{
+    const struct ethmx_data none = {0};
+    int status = MPIDI_ETHMX_am_send(rank, comm, handler_id, am_hdr, am_hdr_sz, &none, src_vci, dst_vci, NULL);
+
+    return likely(status >= 0) ? MPI_SUCCESS : MPIDI_ETHMX_ERROR(status);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
+                                               MPI_Aint am_hdr_sz, const void *data, MPI_Aint count,
+                                               MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request *sreq)
+{
+    MPIDI_ETHMX_am_request_t *am = &MPIDI_ETHMX_AM_REQ(sreq);
+    struct ethmx_data described;
+    int status = MPIDI_ETHMX_describe(data, count, datatype, MPIDI_ETHMX_pack, &am->strided, &described);
+
+    am->handler_id = handler_id;
+    if (likely(status == ETHMX_OK))
+        status = MPIDI_ETHMX_am_send(rank, comm, handler_id, am_hdr, am_hdr_sz, &described, src_vci, dst_vci, sreq);
+    if (unlikely(status == ETHMX_INPROGRESS))
+        return MPI_SUCCESS;
+    MPIDI_ETHMX_undescribe(&am->strided);
+    return likely(status == ETHMX_OK) ? MPIDIG_global.origin_cbs[handler_id](sreq) : MPIDI_ETHMX_ERROR(status);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm *comm, int src_rank, int handler_id,
+                                                        const void *am_hdr, MPI_Aint am_hdr_sz, int src_vci,
+                                                        int dst_vci)
+{
+    return MPIDI_NM_am_send_hdr(src_rank, comm, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend_reply(MPIR_Comm *comm, int src_rank, int handler_id, const void *am_hdr,
+                                                     MPI_Aint am_hdr_sz, const void *data, MPI_Aint count,
+                                                     MPI_Datatype datatype, int src_vci, int dst_vci,
+                                                     MPIR_Request *sreq)
+{
+    return MPIDI_NM_am_isend(src_rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype, src_vci, dst_vci,
+                             sreq);
+}
+
+MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void)
+{
+    return MPIDI_ETHMX_AM_HEADER_MAX;
+}
+
+MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_limit(void)
+{
+    return MPIDI_ETHMX_AM_EAGER_MAX;
+}
+
+MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_buf_limit(void)
+{
+    return MPIDI_ETHMX_AM_EAGER_MAX;
+}
+
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data,
+                                                      MPI_Aint count, MPI_Datatype datatype, MPIR_Request *sreq)
+{
+    return data_sz <= MPIDI_ETHMX_AM_EAGER_MAX;
+}
+
+/* For netmods with a rendezvous of their own inside ch4's; ethmx's is below all this. */
+MPL_STATIC_INLINE_PREFIX MPIDIG_recv_data_copy_cb MPIDI_NM_am_get_data_copy_cb(uint32_t attr)
+{
+    return NULL;
+}
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request *req)
+{
+    MPIDI_ETHMX_AM_REQ(req).strided.layout = NULL;
+}
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request *req)
+{
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Communicators, operations of reductions, partitioned communication; and the ends of sends and receives, which are not
+ * in a hurry to be inlined.
+ */
+#include "mpidimpl.h"
+
+#include "ethmx_noinline.h"
+#include "ethmx_recv.h"
+#include "ethmx_send.h"
+
+/* ---- Ends of sends and receives ---- */
+
+void MPIDI_ETHMX_send_done(void *arg, const struct ethmx_result *result)
+{
+    MPIR_Request *sreq = arg;
+
+    MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(sreq).strided);
+    if (unlikely(result->status != ETHMX_OK))
+        sreq->status.MPI_ERROR = MPIDI_ETHMX_ERROR(result->status);
+    MPIDIU_request_complete(sreq);
+}
+
+void MPIDI_ETHMX_recv_failed(MPIR_Request *rreq, const struct ethmx_result *result)
+{
+    MPI_Status *status = &rreq->status;
+
+    if (result->status == ETHMX_ERR_TRUNCATED) {
+        status->MPI_SOURCE = MPIDI_ETHMX_bits_source(result->bits);
+        status->MPI_TAG = MPIDI_ETHMX_bits_tag(result->bits);
+        status->MPI_ERROR =
+            MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__, MPI_ERR_TRUNCATE, "**truncate",
+                                 "**truncate %d %d %d %d", status->MPI_SOURCE, status->MPI_TAG, (int)result->len_bytes,
+                                 (int)result->msg_bytes);
+    } else {
+        status->MPI_ERROR = MPIDI_ETHMX_ERROR(result->status);
+    }
+    MPIR_STATUS_SET_COUNT(*status, result->len_bytes);
+}
+
+/* A cancelled receive has its status, and its partner is looked after by who cancelled it. */
+void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result)
+{
+    MPIR_Request *rreq = arg;
+
+    MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(rreq).strided);
+    MPIDI_ETHMX_REQ(rreq).posted = NULL;
+    if (likely(result->status != ETHMX_ERR_CANCELED)) {
+        MPIDI_ETHMX_recv_status(rreq, result);
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+        int is_cancelled;
+
+        MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
+        MPIDI_anysrc_free_partner(rreq);
+#endif
+    }
+    MPIDIU_request_complete(rreq);
+}
+
+/* ---- Communicators ---- */
+
+int MPIDI_ETHMX_mpi_comm_commit_pre_hook(MPIR_Comm *comm)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_ETHMX_mpi_comm_commit_post_hook(MPIR_Comm *comm)
+{
+    return MPI_SUCCESS;
+}
+
+/* Context ids are used again: what nobody received must not meet the next communicator's receives. The lowest bit of a
+ * context tells point-to-point from collective. */
+int MPIDI_ETHMX_mpi_comm_free_hook(MPIR_Comm *comm)
+{
+    if (MPIDI_ETHMX_global.ep)
+        ethmx_flush_unexpected(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_bits(comm->recvcontext_id, 0, 0),
+                               MPIDI_ETHMX_CONTEXT_MASK & ~(1ull << MPIDI_ETHMX_CONTEXT_SHIFT));
+    return MPI_SUCCESS;
+}
+
+int MPIDI_ETHMX_comm_set_hints(MPIR_Comm *comm_ptr, MPIR_Info *info)
+{
+    return MPI_SUCCESS;
+}
+
+/* ---- Operations of reductions ---- */
+
+int MPIDI_ETHMX_mpi_op_commit_hook(MPIR_Op *op_p)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_ETHMX_mpi_op_free_hook(MPIR_Op *op_p)
+{
+    return MPI_SUCCESS;
+}
+
+/* ---- Partitioned communication ---- */
+
+int MPIDI_ETHMX_mpi_psend_init(const void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype, int rank,
+                               int tag, MPIR_Comm *comm, MPIR_Info *info, MPIDI_av_entry_t *av, MPIR_Request **req_p)
+{
+    return MPIDIG_mpi_psend_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
+}
+
+int MPIDI_ETHMX_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                               MPIR_Comm *comm, MPIR_Info *info, MPIDI_av_entry_t *av, MPIR_Request **req_p)
+{
+    return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
+}

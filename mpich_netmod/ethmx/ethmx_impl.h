@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The netmod `ethmx` of MPICH's device ch4. It translates: communicators, ranks and tags into peers and match bits,
+ * datatypes into ethmx_data, ethmx's results into MPI's statuses, ch4's active messages into ethmx's. It matches
+ * nothing, resends nothing and chooses no wire; libethmx does. One-sided operations and collectives are ch4's own, over
+ * active messages and point-to-point.
+ *
+ * One file per subject: send, recv, probe, am (active messages), data (datatypes that are not contiguous), init (life,
+ * addresses), spawn (dynamic processes), comm, win, proc.
+ *
+ * Threads: MPICH calls a netmod with its global lock, or that of the only VCI, held. So the endpoint is used by one
+ * thread at a time, whatever the level of threads. Callbacks run inside MPIDI_NM_progress(), so with that lock, too.
+ */
+#ifndef ETHMX_IMPL_H_INCLUDED
+#define ETHMX_IMPL_H_INCLUDED
+
+#include <mpidimpl.h>
+
+#include "ch4_impl.h"
+#include "mpidch4r.h"
+
+#ifdef MPIDI_CH4_USE_WORK_QUEUES
+#error "the netmod ethmx works with --enable-ch4-mt=direct only"
+#endif
+
+struct MPIDI_ETHMX_global {
+    struct ethmx_ep *ep; /* from init_local to finalize */
+};
+extern struct MPIDI_ETHMX_global MPIDI_ETHMX_global;
+
+#define MPIDI_ETHMX_REQ(req)    ((req)->dev.ch4.netmod.ethmx)
+#define MPIDI_ETHMX_AM_REQ(req) ((req)->dev.ch4.am.netmod_am.ethmx)
+#define MPIDI_ETHMX_PEER(av)    ((av)->netmod.ethmx.peer)
+
+/* The lock of the only VCI. Nothing with MPICH's global lock, the default. */
+#define MPIDI_ETHMX_LOCK()   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock)
+#define MPIDI_ETHMX_UNLOCK() MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock)
+
+/* ---- Match bits: context id, rank of the sender, tag ----------------------------------------------------------------
+ *
+ * MPICH's collectives put error flags into two bits of the tag, which must not decide a match: ethmx is told so at
+ * start (ethmx_match_ignore()), so receives without wildcards are exact ones.
+ *
+ * A context id of all ones is never MPICH's (its part "sub-communicator" has no such value): it is for the first words
+ * between programs that connect.
+ */
+#define MPIDI_ETHMX_CONTEXT_SHIFT   48
+#define MPIDI_ETHMX_SOURCE_SHIFT    32
+#define MPIDI_ETHMX_CONTEXT_MASK    0xffff000000000000ull
+#define MPIDI_ETHMX_SOURCE_MASK     0x0000ffff00000000ull
+#define MPIDI_ETHMX_TAG_MASK        0x00000000ffffffffull
+#define MPIDI_ETHMX_RANKS_MAX       0x10000
+#define MPIDI_ETHMX_CONTEXT_DYNAMIC 0xffff
+
+MPL_STATIC_INLINE_PREFIX uint64_t MPIDI_ETHMX_bits(int context, int source, int tag)
+{
+    return (uint64_t)(uint16_t)context << MPIDI_ETHMX_CONTEXT_SHIFT |
+           (uint64_t)(uint16_t)source << MPIDI_ETHMX_SOURCE_SHIFT | (uint32_t)tag;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_bits_source(uint64_t bits)
+{
+    return (int)((bits & MPIDI_ETHMX_SOURCE_MASK) >> MPIDI_ETHMX_SOURCE_SHIFT);
+}
+
+/* With the error flags, which collectives look at. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_bits_tag(uint64_t bits)
+{
+    return (int)(bits & MPIDI_ETHMX_TAG_MASK);
+}
+
+/* What a receive or a probe asks for. */
+struct MPIDI_ETHMX_want {
+    struct ethmx_peer *peer; /* NULL: any */
+    uint64_t bits, mask;
+};
+
+MPL_STATIC_INLINE_PREFIX struct MPIDI_ETHMX_want MPIDI_ETHMX_want(int source, int tag, MPIR_Comm *comm,
+                                                                  int context_offset, MPIDI_av_entry_t *av)
+{
+    struct MPIDI_ETHMX_want w = {.mask = UINT64_MAX};
+    if (unlikely(tag == MPI_ANY_TAG)) {
+        w.mask &= ~(uint64_t)MPIR_TAG_USABLE_BITS;
+        tag = 0;
+    }
+    if (unlikely(source == MPI_ANY_SOURCE)) {
+        w.mask &= ~MPIDI_ETHMX_SOURCE_MASK;
+        source = 0;
+    } else {
+        w.peer = MPIDI_ETHMX_PEER(av);
+    }
+    w.bits = MPIDI_ETHMX_bits(comm->recvcontext_id + context_offset, source, tag);
+    return w;
+}
+
+/* ---- Errors ---- */
+
+/* An MPI error code for a status of ethmx, MPI_SUCCESS for none. */
+int MPIDI_ETHMX_error(int status, const char *function, int line);
+
+#define MPIDI_ETHMX_ERROR(status) MPIDI_ETHMX_error((status), __func__, __LINE__)
+
+/* ---- Addresses ---- */
+
+/* Makes the process with this address known as entry lpid of the table avtid. Returns an MPI error code. */
+int MPIDI_ETHMX_peer_add(int avtid, int lpid, const void *addr, size_t len_bytes);
+
+/* ---- Active messages ---- */
+
+/* Takes ch4's active messages from now on. */
+int MPIDI_ETHMX_am_init(void);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Life of the netmod; the exchange of addresses. Settings are ethmx's own: ETHMX_* in the environment, which mpiexec
+ * hands on.
+ */
+#include "mpidimpl.h"
+
+#include "ethmx_impl.h"
+#include "ethmx_noinline.h"
+#include "mpidu_bc.h"
+
+#include <unistd.h>
+
+struct MPIDI_ETHMX_global MPIDI_ETHMX_global;
+
+int MPIDI_ETHMX_error(int status, const char *function, int line)
+{
+    int class = status == ETHMX_ERR_NO_MEMORY ? MPI_ERR_NO_MEM
+                : status == ETHMX_ERR_PARAM   ? MPI_ERR_ARG
+                                              : MPI_ERR_OTHER;
+
+    return status >= 0 ? MPI_SUCCESS
+                       : MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, class, "**ethmx_op",
+                                              "**ethmx_op %s", ethmx_strerror(status));
+}
+
+/* ---- Start ---- */
+
+static void peer_failed(void *arg, struct ethmx_peer *peer, int status, const char *text)
+{
+    MPL_internal_error_printf("ethmx: %s\n", text);
+}
+
+static void print_summary(void)
+{
+    const struct ethmx_param_info *info;
+    struct ethmx_config *cfg;
+
+    printf("==== ethmx netmod ====\nlibethmx %s\n", ethmx_version());
+    if (ethmx_config_create(&cfg) != ETHMX_OK)
+        return;
+    for (unsigned i = 0; (info = ethmx_param(i)); i++) {
+        char text[256];
+        const char *source;
+
+        if (ethmx_config_get(cfg, i, text, sizeof(text), &source) == ETHMX_OK && strcmp(source, "default"))
+            printf("%s: %s (%s)\n", info->name, text, source);
+    }
+    ethmx_config_destroy(cfg);
+    printf("======================\n");
+}
+
+/* No key of the job: each endpoint makes its own secret, which its address tells to those who get it from the launcher,
+ * or from a port's name. So programs that were started apart can connect. */
+static int open_endpoint(void)
+{
+    const struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    uint64_t flags = 0;
+    char host[256] = "?";
+    int mpi_errno = MPI_SUCCESS;
+
+    if (ethmx_ep_open(NULL, &opt, &MPIDI_ETHMX_global.ep) == ETHMX_OK) {
+        ethmx_ep_on_error(MPIDI_ETHMX_global.ep, peer_failed, NULL);
+#ifdef HAVE_TAG_ERROR_BITS
+        flags = (uint64_t)(MPIR_TAG_ERROR_BIT | MPIR_TAG_PROC_FAILURE_BIT);
+#endif
+        ethmx_match_ignore(MPIDI_ETHMX_global.ep, flags);
+        return MPIDI_ETHMX_am_init();
+    }
+    MPIDI_ETHMX_global.ep = NULL;
+    gethostname(host, sizeof(host) - 1);
+    MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**ethmx_init", "**ethmx_init %s %s", host, ethmx_error_text());
+    return mpi_errno;
+}
+
+int MPIDI_ETHMX_init_local(int *tag_bits)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPL_COMPILE_TIME_ASSERT(MPIR_CONTEXT_ID_BITS <= 16);
+    MPIR_ERR_CHKANDJUMP(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ethmx_vcis");
+    MPIR_ERR_CHKANDJUMP(MPIR_Process.size > MPIDI_ETHMX_RANKS_MAX, mpi_errno, MPI_ERR_OTHER, "**ethmx_ranks");
+    *tag_bits = MPIR_TAG_BITS_DEFAULT;
+    MPIR_Process.tag_bits = *tag_bits; /* ch4 sets it after this, to the same */
+    mpi_errno = open_endpoint();
+    MPIR_ERR_CHECK(mpi_errno);
+    if (MPIR_CVAR_DEBUG_SUMMARY && MPIR_Process.rank == 0)
+        print_summary();
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
+/* ---- Addresses ---- */
+
+/* What a process tells through the launcher: of one length everywhere, as MPICH likes it best. */
+struct card {
+    uint16_t len_bytes;
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+};
+
+/* ethmx keeps the process's number (plus one) with the peer, see ethmx_spawn.c. */
+int MPIDI_ETHMX_peer_add(int avtid, int lpid, const void *addr, size_t len_bytes)
+{
+    void *user = (void *)(uintptr_t)(MPIDIU_GPID_CREATE(avtid, lpid) + 1);
+    int mpi_errno = MPI_SUCCESS;
+
+    if (ethmx_peer_add(MPIDI_ETHMX_global.ep, addr, len_bytes, user, &MPIDI_ETHMX_PEER(&MPIDIU_get_av(avtid, lpid))) !=
+        ETHMX_OK)
+        MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**ethmx_peer", "**ethmx_peer %d %s", lpid, ethmx_error_text());
+    return mpi_errno;
+}
+
+int MPIDI_ETHMX_init_world(void)
+{
+    struct card own = {0};
+    const struct card *card;
+    size_t len_bytes = sizeof(own.addr);
+    void *table;
+    int card_bytes, mpi_errno = MPI_SUCCESS;
+
+    MPIR_ERR_CHKANDJUMP1(ethmx_ep_address(MPIDI_ETHMX_global.ep, own.addr, &len_bytes) != ETHMX_OK, mpi_errno,
+                         MPI_ERR_OTHER, "**ethmx_address", "**ethmx_address %s", ethmx_error_text());
+    own.len_bytes = (uint16_t)len_bytes;
+    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map, &own, sizeof(own),
+                                      TRUE, FALSE, &table, &card_bytes);
+    MPIR_ERR_CHECK(mpi_errno);
+    for (int i = 0; i < MPIR_Process.size && mpi_errno == MPI_SUCCESS; i++) {
+        card = (const struct card *)((const char *)table + (size_t)i * card_bytes);
+        mpi_errno = MPIDI_ETHMX_peer_add(0, i, card->addr, card->len_bytes);
+    }
+    MPIDU_bc_table_destroy();
+    MPIR_ERR_CHECK(mpi_errno);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_ETHMX_post_init(void)
+{
+    return MPI_SUCCESS;
+}
+
+/* ---- End ---- */
+
+int MPIDI_ETHMX_mpi_finalize_hook(void)
+{
+    if (MPIDI_ETHMX_global.ep)
+        ethmx_ep_close(MPIDI_ETHMX_global.ep);
+    MPIDI_ETHMX_global.ep = NULL;
+    return MPI_SUCCESS;
+}

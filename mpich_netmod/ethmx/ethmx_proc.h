@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Processes: questions that ch4 answers itself. And progress.
+ */
+#ifndef ETHMX_PROC_H_INCLUDED
+#define ETHMX_PROC_H_INCLUDED
+
+#include "ethmx_impl.h"
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
+{
+    if (likely(vci == 0 && MPIDI_ETHMX_global.ep))
+        ethmx_progress(MPIDI_ETHMX_global.ep);
+    return MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rank_is_local(int target, MPIR_Comm *comm)
+{
+    return MPIDIU_rank_is_local(target, comm);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm *comm_ptr, int idx, uint64_t *gpid_ptr, bool is_remote)
+{
+    int avtid = 0, lpid = 0;
+
+    if (comm_ptr->comm_kind == MPIR_COMM_KIND__INTRACOMM || is_remote)
+        MPIDIU_comm_rank_to_pid(comm_ptr, idx, &lpid, &avtid);
+    else
+        MPIDIU_comm_rank_to_pid_local(comm_ptr, idx, &lpid, &avtid);
+    *gpid_ptr = MPIDIU_GPID_CREATE(avtid, lpid);
+    return MPI_SUCCESS;
+}
+
+#endif

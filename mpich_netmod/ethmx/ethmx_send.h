@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sends.
+ */
+#ifndef ETHMX_SEND_H_INCLUDED
+#define ETHMX_SEND_H_INCLUDED
+
+#include "ethmx_data.h"
+#include "ethmx_impl.h"
+
+/* ethmx_done_fn; arg is the request. */
+void MPIDI_ETHMX_send_done(void *arg, const struct ethmx_result *result);
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_send(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
+                                              MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                                              enum ethmx_send_mode mode, MPIR_Request **request)
+{
+    struct ethmx_data data;
+    int status;
+    MPIR_Request *sreq;
+
+    MPIDI_ETHMX_LOCK();
+    sreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, 0, 2);
+    MPIDI_REQUEST_SET_LOCAL(sreq, 0, NULL);
+    status = MPIDI_ETHMX_describe(buf, count, datatype, MPIDI_ETHMX_pack, &MPIDI_ETHMX_REQ(sreq).strided, &data);
+    if (likely(status == ETHMX_OK))
+        status = ethmx_isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(av),
+                             MPIDI_ETHMX_bits(comm->context_id + context_offset, comm->rank, tag), &data, mode,
+                             MPIDI_ETHMX_send_done, sreq);
+    if (likely(status != ETHMX_INPROGRESS)) {
+        MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(sreq).strided);
+        MPIDIU_request_complete(sreq);
+    } else {
+        sreq->comm = comm; /* whose error handler is asked */
+        MPIR_Comm_add_ref(comm);
+    }
+    *request = sreq;
+    if (unlikely(status < 0)) {
+        MPIR_Request_free_unsafe(sreq);
+        *request = NULL;
+    }
+    MPIDI_ETHMX_UNLOCK();
+    return likely(status >= 0) ? MPI_SUCCESS : MPIDI_ETHMX_ERROR(status);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
+                                                int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *addr,
+                                                MPIR_Request **req_p)
+{
+    return MPIDI_ETHMX_send(buf, count, datatype, tag, comm, context_offset, addr, ETHMX_SEND_STANDARD, req_p);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
+                                                 int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *addr,
+                                                 MPIR_Request **req_p)
+{
+    return MPIDI_ETHMX_send(buf, count, datatype, tag, comm, context_offset, addr, ETHMX_SEND_SYNC, req_p);
+}
+
+/* A send of a collective: tells the receiver of an error that happened before. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
+                                                 int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *addr,
+                                                 MPIR_Request **req_p, MPIR_Errflag_t *errflag)
+{
+    if (*errflag == MPIR_ERR_PROC_FAILED) {
+        MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+    } else if (*errflag != MPIR_ERR_NONE) {
+        MPIR_TAG_SET_ERROR_BIT(tag);
+    }
+    return MPIDI_ETHMX_send(buf, count, datatype, tag, comm, context_offset, addr, ETHMX_SEND_STANDARD, req_p);
+}
+
+/* Sends are not cancelled: MPI leaves it to us, and MPI 4 deprecates it. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request *sreq)
+{
+    return MPI_SUCCESS;
+}
+
+#endif
