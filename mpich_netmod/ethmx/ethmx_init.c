@@ -54,11 +54,14 @@ static void print_summary(void)
  * or from a port's name. So programs that were started apart can connect. */
 static int open_endpoint(void)
 {
-    const struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .local_ranks = (unsigned)MPIR_Process.local_size};
     uint64_t flags = 0;
     char host[256] = "?";
     int mpi_errno = MPI_SUCCESS;
 
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+    opt.polls_others = MPIR_Process.local_size > 1; /* ch4's shared memory */
+#endif
     if (ethmx_ep_open(NULL, &opt, &MPIDI_ETHMX_global.ep) == ETHMX_OK) {
         ethmx_ep_on_error(MPIDI_ETHMX_global.ep, peer_failed, NULL);
 #ifdef HAVE_TAG_ERROR_BITS
@@ -119,16 +122,16 @@ int MPIDI_ETHMX_init_world(void)
     const struct card *card;
     size_t len_bytes = sizeof(own.addr);
     void *table;
-    int card_bytes, mpi_errno = MPI_SUCCESS;
+    int unused, mpi_errno = MPI_SUCCESS;
 
     MPIR_ERR_CHKANDJUMP1(ethmx_ep_address(MPIDI_ETHMX_global.ep, own.addr, &len_bytes) != ETHMX_OK, mpi_errno,
                          MPI_ERR_OTHER, "**ethmx_address", "**ethmx_address %s", ethmx_error_text());
     own.len_bytes = (uint16_t)len_bytes;
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map, &own, sizeof(own),
-                                      TRUE, FALSE, &table, &card_bytes);
+                                      TRUE, FALSE, &table, &unused);
     MPIR_ERR_CHECK(mpi_errno);
     for (int i = 0; i < MPIR_Process.size && mpi_errno == MPI_SUCCESS; i++) {
-        card = (const struct card *)((const char *)table + (size_t)i * card_bytes);
+        card = (const struct card *)table + i;
         mpi_errno = MPIDI_ETHMX_peer_add(0, i, card->addr, card->len_bytes);
     }
     MPIDU_bc_table_destroy();
