@@ -301,7 +301,7 @@ struct emx_op_slot {
 
 /* Room for what precedes the data in a frame that is built at the last moment. */
 struct emx_scratch {
-    uint8_t b[sizeof(struct emx_frame) + 32] __attribute__((aligned(64)));
+    uint8_t b[sizeof(struct emx_frame) + 32] __attribute__((aligned(16)));
 };
 
 struct emx_engine {
