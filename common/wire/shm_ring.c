@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Layout. A ring has slots of 128 bytes, two cache lines that the processor likes to fetch as a pair. The first 4 bytes
- * of a slot, its *word*, say that a frame is there, how long it is and where: a frame of up to 124 bytes lies in the
- * slot itself. So a frame of up to 60 bytes moves one cache line from the writer's core to the reader's, which had been
- * polling that very line. Longer frames lie in the *area*, a ring of bytes, in pieces of 64 without a break, so that
- * they can be lent where they are.
+ * Layout. A ring has slots of 18 cache lines. The first 4 bytes of a slot, its *word*, say that a frame is there, how
+ * long it is and where: a frame of up to 1,148 bytes lies in the slot itself. So a frame of up to 60 bytes moves one
+ * cache line from the writer's core to the reader's, which had been polling that very line, and those that follow it
+ * can be fetched together with it. Longer frames lie in the *area*, a ring of bytes, in pieces of 64 without a break,
+ * so that they can be lent where they are; but the reader learns their place from the word only, one journey between
+ * cores later. (With slots of 128 bytes messages of 72 to 512 bytes took a quarter longer.)
+ *
+ * Fetching. Lines that the reader had last must come back to the writer before it can write them. It asks for those of
+ * the next frame, supposed to be as long as this one, right after this one, while it has nothing to wait for; not for
+ * the next word's, which the reader polls.
  *
  *     word, bits 0-14: length; 15: lap; 16-31: place in the area / 64
  *
@@ -28,8 +33,9 @@
  *           reader, looking afterwards, sees W. A load after it sees ASLEEP. (A writer that could not register is
  *           `careful`: it goes the DOZY way always.)
  *   ASLEEP  The writer that turns ASLEEP to DOZY wakes the reader: once for each sleep.
- * A read-modify-write costs a writer of many small frames some 6 ns each, membarrier costs the reader some 10 us. So a
- * reader becomes AWAKE when it has not slept for a while, and stays DOZY while it sleeps again and again (shm.c).
+ * A read-modify-write costs a writer of many small frames 2 ns each (an EPYC; 2.5 against 0.4 ns for the load, in a
+ * loop of stores, the line in its cache), membarrier costs the reader some 10 us. So a reader becomes AWAKE when it has
+ * not slept for a while, and stays DOZY while it sleeps again and again (shm.c).
  *
  * A writer that waits for room and sleeps does the same the other way round with `waits` and `taken`, DOZY always:
  * taken is told seldom.
@@ -52,11 +58,15 @@
 #include <assert.h>
 #include <string.h>
 
-#define PIECE      64u
-#define WORD_LEN   0x7fffu
-#define WORD_LAP   (1u << 15)
-#define TELL_SLOTS (EMX_SHM_SLOTS / 4)
-#define TELL_BYTES (EMX_SHM_AREA_BYTES / 4)
+#define PIECE       64u
+#define LINE        64u   /* a cache line */
+#define OWN_BYTES   2048u /* fetched ahead by the writer */
+#define FETCH_BYTES 1024u /* fetched by the reader before it looks at them */
+#define WORD_BYTES  (EMX_SHM_SLOT_BYTES - EMX_SHM_INLINE_BYTES)
+#define WORD_LEN    0x7fffu
+#define WORD_LAP    (1u << 15)
+#define TELL_SLOTS  (EMX_SHM_SLOTS / 4)
+#define TELL_BYTES  (EMX_SHM_AREA_BYTES / 4)
 
 static_assert(EMX_SHM_FRAME_BYTES <= WORD_LEN && EMX_SHM_FRAME_BYTES <= TELL_BYTES, "frames leave room for others");
 static_assert(EMX_SHM_AREA_BYTES / PIECE <= UINT16_MAX + 1u, "the word tells each place");
@@ -103,6 +113,22 @@ static void copy_frame(uint8_t *to, const struct emx_txframe *f)
         memcpy(to + f->head_bytes, f->body, f->body_bytes);
 }
 
+/* Fetches what the next frame will probably be written to, while nobody waits for it. Not the line with the next word:
+ * the reader polls that one. */
+static void own_next(const struct emx_shm_tx *t, uint32_t len_bytes)
+{
+    const uint8_t *at = t->m->area + t->area_next % EMX_SHM_AREA_BYTES;
+    uint32_t from = 0;
+
+    if (len_bytes <= EMX_SHM_INLINE_BYTES) {
+        at = (const uint8_t *)&t->m->slot[t->next % EMX_SHM_SLOTS];
+        from = LINE;
+        len_bytes += WORD_BYTES;
+    }
+    for (uint32_t i = from; i < len_bytes && i < OWN_BYTES; i += LINE)
+        __builtin_prefetch(at + i, 1);
+}
+
 bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
 {
     uint32_t len_bytes = (uint32_t)f->head_bytes + f->body_bytes;
@@ -127,6 +153,7 @@ bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
     t->area_end[i] = t->area_next;
     t->next++;
     atomic_store_explicit(&slot->word, word, memory_order_release);
+    own_next(t, len_bytes);
     return true;
 }
 
@@ -152,6 +179,13 @@ void emx_shm_rx_init(struct emx_shm_rx *r, struct emx_shm_memory *m)
     *r = (struct emx_shm_rx){.m = m};
 }
 
+/* Fetches the lines of a frame together, before the first is looked at; the processor sees to the rest. */
+static inline void fetch(const uint8_t *data, uint32_t from, uint32_t len_bytes)
+{
+    for (uint32_t i = from; i < len_bytes && i < FETCH_BYTES; i += LINE)
+        __builtin_prefetch(data + i);
+}
+
 /* Frame of the slot at i with this word, or false: the writer has lost its mind. */
 static bool lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
 {
@@ -160,11 +194,15 @@ static bool lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxf
     f->len_bytes = len_bytes;
     if (len_bytes <= EMX_SHM_INLINE_BYTES) {
         f->data = r->m->slot[i].data;
+        fetch(f->data, LINE - WORD_BYTES, len_bytes);
         return len_bytes > 0;
     }
+    if (len_bytes > EMX_SHM_FRAME_BYTES || place + len_bytes > EMX_SHM_AREA_BYTES)
+        return false;
     f->data = r->m->area + place;
     r->untold_bytes += len_bytes;
-    return len_bytes <= EMX_SHM_FRAME_BYTES && place + len_bytes <= EMX_SHM_AREA_BYTES;
+    fetch(f->data, 0, len_bytes);
+    return true;
 }
 
 int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max)

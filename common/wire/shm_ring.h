@@ -13,17 +13,17 @@
 
 #include "wire/wire.h"
 
-#define EMX_SHM_LAYOUT 1 /* counts the changes of what is in shared memory */
+#define EMX_SHM_LAYOUT 2 /* counts the changes of what is in shared memory */
 
-#define EMX_SHM_SLOTS        64 /* a power of 2 */
-#define EMX_SHM_SLOT_BYTES   128
+#define EMX_SHM_SLOTS        64   /* a power of 2 */
+#define EMX_SHM_SLOT_BYTES   1152 /* a multiple of 128; not a power of 2: slots would share places in caches */
 #define EMX_SHM_INLINE_BYTES (EMX_SHM_SLOT_BYTES - 4)
 #define EMX_SHM_AREA_BYTES   65536 /* a power of 2 */
 #define EMX_SHM_FRAME_BYTES  8192  /* the longest frame; a quarter of the area at most */
 
 /* A frame of up to EMX_SHM_INLINE_BYTES lies in its slot; of a longer one the slot tells the place in the area. */
 struct emx_shm_slot {
-    _Alignas(EMX_SHM_SLOT_BYTES) _Atomic uint32_t word; /* length, lap, place: shm_ring.c */
+    _Alignas(128) _Atomic uint32_t word; /* length, lap, place: shm_ring.c */
     uint8_t data[EMX_SHM_INLINE_BYTES];
 };
 
