@@ -892,7 +892,7 @@ static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     emx_list_init(&w->busy);
     if (getrandom(&w->token, sizeof(w->token), 0) < 0)
         w->token = (uintptr_t)w;
-    ret = try_memory(why, why_len_bytes);
+    ret = emx_shm_knows_users(why, why_len_bytes) ? try_memory(why, why_len_bytes) : ETHMX_ERR_NO_WIRE;
     if (!ret)
         ret = open_sockets(w, why, why_len_bytes);
     if (ret) {

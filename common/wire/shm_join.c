@@ -9,6 +9,9 @@
  * sent over it wakes, and its end tells of the other's death. So all of it is gone when both processes are, killed or
  * not, and a ring outlives its writer for as long as there is something to read in it.
  *
+ * A user who has no number in our user namespace is shown to us as the *overflow user*, whoever it is. If our own
+ * number looks the same, and there may be such users, then nobody can be told from us, and the wire does not open.
+ *
  * A ring goes one way; for the other way the other one calls. So nothing must be settled when both call at once.
  */
 #define _GNU_SOURCE
@@ -65,6 +68,45 @@ int emx_shm_listen(uint32_t id)
     if (bind(fd, (const struct sockaddr *)&a, len) || listen(fd, QUEUE))
         return give_up(fd, errno);
     return fd;
+}
+
+/* The number that stands for users without one. */
+static unsigned overflow_uid(void)
+{
+    FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
+    unsigned uid = 65534;
+
+    if (f && fscanf(f, "%u", &uid) != 1)
+        uid = 65534;
+    if (f)
+        fclose(f);
+    return uid;
+}
+
+/* Whether each user of the machine has a number in our user namespace. */
+static bool all_have_numbers(void)
+{
+    FILE *f = fopen("/proc/self/uid_map", "re");
+    unsigned inside, outside, count;
+    uint64_t sum = 0;
+
+    if (!f)
+        return access("/proc/self/ns/user", F_OK) && errno == ENOENT; /* a kernel without user namespaces */
+    while (fscanf(f, "%u %u %u", &inside, &outside, &count) == 3)
+        sum += count;
+    fclose(f);
+    return sum >= UINT32_MAX;
+}
+
+bool emx_shm_knows_users(char *why, size_t why_len_bytes)
+{
+    if (geteuid() != overflow_uid() || all_have_numbers())
+        return true;
+    snprintf(why, why_len_bytes,
+             "this process runs as user %u, as whom its user namespace shows all users that it does not know: others "
+             "could not be told from it (run it as a user that is in /proc/self/uid_map)",
+             (unsigned)geteuid());
+    return false;
 }
 
 /* Whether the other end is of our user. */

@@ -21,6 +21,9 @@ struct emx_shm_hello {
     struct emx_shm_token token;
 };
 
+/* Whether this process can tell its own user's processes from others. If not, why says so. */
+bool emx_shm_knows_users(char *why, size_t why_len_bytes);
+
 /* Listens for those who want to send to endpoint id. A socket, or -errno. */
 int emx_shm_listen(uint32_t id);
 

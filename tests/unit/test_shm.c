@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -497,6 +498,56 @@ static void other_users_are_kept_out(void **state)
     ops->close(b.w);
 }
 
+/* 77: there can be no user namespace here. */
+static int user_without_number(uint32_t id)
+{
+    struct end e;
+
+    if (unshare(CLONE_NEWUSER))
+        return 77;
+    if (!open_end(&e, id))
+        return 1;
+    return strstr(e.why, "user namespace") ? 0 : 2;
+}
+
+/* The same number, but all users have one: nobody is mistaken for us. */
+static int user_nobody(uint32_t id)
+{
+    struct end e;
+
+    if (setresuid(65534, 65534, 65534))
+        return 77;
+    return open_end(&e, id) ? 1 : 0;
+}
+
+static bool whole_map(void)
+{
+    FILE *f = fopen("/proc/self/uid_map", "re");
+    unsigned count = 0;
+    bool whole = f && fscanf(f, "%*u %*u %u", &count) == 1 && count == UINT32_MAX;
+
+    if (f)
+        fclose(f);
+    return whole;
+}
+
+static void users_that_cannot_be_told_apart(void **state)
+{
+    int status;
+
+    (void)state;
+    status = in_child(user_without_number, id_of(1));
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+    if (geteuid() || !whole_map())
+        return;
+    status = in_child(user_nobody, id_of(2));
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* Of our user, but not of our kind. */
 static void nonsense_callers_are_hung_up_on(void **state)
 {
@@ -671,6 +722,7 @@ int main(void)
         cmocka_unit_test(killed_process_leaves_nothing),
         cmocka_unit_test(forked_child_does_not_disturb),
         cmocka_unit_test(other_users_are_kept_out),
+        cmocka_unit_test(users_that_cannot_be_told_apart),
         cmocka_unit_test(nonsense_callers_are_hung_up_on),
         cmocka_unit_test(memory_is_read),
         cmocka_unit_test(token_tells_processes_apart),
