@@ -98,7 +98,7 @@ int emx_fds_send(int sock, const void *data, size_t len_bytes, const int *fd, un
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(n * sizeof(int));
     memcpy(CMSG_DATA(c), fd, n * sizeof(int));
-    return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)len_bytes ? 0 : -1;
+    return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len_bytes ? 0 : -1;
 }
 
 static unsigned take_fds(struct msghdr *m, int *fd, unsigned max)

@@ -16,7 +16,8 @@ int emx_fds_connect(const char *name, unsigned timeout_ms);
 /* The next caller of the same user, or -1. */
 int emx_fds_accept(int listen_fd);
 
-/* Sends one message. -1 and errno. */
+/* Sends one message, without waiting for room. -1 and errno: ETOOMANYREFS the user has too many descriptors under way.
+ */
 int emx_fds_send(int sock, const void *data, size_t len_bytes, const int *fd, unsigned n);
 /* Receives one of exactly len_bytes with at most max descriptors, close-on-exec. Returns how many; -1 and errno, and
  * then no descriptor is left open. */

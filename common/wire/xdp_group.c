@@ -236,9 +236,10 @@ static void empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
     emx_xdp_unmap(&map[1]);
 }
 
-static void put_in_safe(struct emx_xdp_group *g, uint32_t slot, const int *fd)
+/* -1 and errno. */
+static int put_in_safe(struct emx_xdp_group *g, uint32_t slot, const int *fd)
 {
-    emx_fds_send(g->fd[FD_SAFE_IN], &slot, sizeof(slot), fd, g->queue_count);
+    return emx_fds_send(g->fd[FD_SAFE_IN], &slot, sizeof(slot), fd, g->queue_count);
 }
 
 static void close_all(const int *fd, unsigned n)
@@ -247,7 +248,9 @@ static void close_all(const int *fd, unsigned n)
         close(fd[i]);
 }
 
-/* Takes the sockets of the slots gone out of the safe, empties their rings and closes them. */
+/* Takes the sockets of the slots gone out of the safe, empties their rings and closes them. The others are put back:
+ * there was room for them a moment ago. Should there be none now, their process goes on; what its rings hold is lost to
+ * the others if it is killed. */
 static void clear_safe(struct emx_xdp_group *g, uint64_t gone)
 {
     int kept_fd[SLOTS_MAX][EMX_XDP_QUEUES], fd[EMX_XDP_QUEUES], n = (int)g->queue_count;
@@ -389,7 +392,10 @@ static int enter_slot(struct emx_xdp_group *g, const struct emx_xdp_want *want)
             return -1;
         fd[q] = g->queue[q].sock_fd;
     }
-    put_in_safe(g, g->slot, fd);
+    if (put_in_safe(g, g->slot, fd)) {
+        errno = errno == EAGAIN ? ETOOMANYREFS : errno;
+        return -1;
+    }
     index = index_of(g, g->slot, 0);
     return bpf_map_update_elem(g->fd[FD_IDS], &want->id, &index, BPF_ANY);
 }
@@ -512,6 +518,8 @@ static const char *remedy(int err)
         return "kernel or driver are too old for it (5.10 is needed, for frames longer than 3.5 KB 6.6)";
     case EUSERS:
         return "as many ranks as ETHMX_XDP_RANKS says are on it already; all must be started with a larger one";
+    case ETOOMANYREFS:
+        return "the ranks of this user keep too many sockets: raise `ulimit -n`";
     case EAGAIN:
     case ETIMEDOUT:
         return "the processes of this host that have the interface do not answer";
