@@ -6,15 +6,19 @@
  * network card, or the kernel just above it, cuts them where the frames end.
  *
  * Receiving. A second packet socket for IPv4 with a ring of slots that hold a whole superframe. Its filter passes UDP
- * packets to our port whose first frame is for our id. The kernel tells the length of the parts (PACKET_VNET_HDR); the
- * parts are lent as frames, and the slot goes back when the last of them is returned.
+ * packets to our port, which nobody else on the host has. It does not look at the frames in them: one that is damaged
+ * or somebody else's must not take its neighbours with it, so who gets the frames judges each. The kernel tells the
+ * length of the parts (PACKET_VNET_HDR); the parts are lent as frames, and the slot goes back when the last of them is
+ * returned.
  *
  *     A slot:  0 status, lengths | 76 Ethernet header, before it the kernel's word on the parts | 100 IPv4 and UDP
  *              headers | 128 the first frame ...
  *
  * The kernel's own UDP stack sees these packets too. A UDP socket holds the port, so that nobody else gets it and no
  * "port unreachable" goes back; its filter drops all. UDP_GRO on it lets network cards and drivers join what was cut on
- * the way; without it the kernel would also cut joined packets again before dropping them.
+ * the way; without it the kernel would also cut joined packets again before dropping them. It counts each as an error
+ * (UdpInErrors). A socket that is full counts them too, and what would drop them before UDP, such as a packet filter,
+ * is the host's and not ours to set up.
  *
  * Sending. A third packet socket, with PACKET_VNET_HDR. It does not pass by the queueing discipline: the way around it
  * takes no packet that the kernel has to cut.
@@ -48,10 +52,10 @@
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
-#define SLOT_BYTES    65536
-#define SLOTS_MIN     8
-#define RESERVE_BYTES 10 /* so that the first frame begins at byte 128 */
-#define DST_ID_OFFSET 4  /* of the receiving endpoint's id in an ethmx frame */
+#define SLOT_BYTES     65536
+#define SLOTS_MIN      8
+#define RESERVE_BYTES  10 /* so that the first frame begins at byte 128 */
+#define PORT_OF_NOBODY 0  /* who sends from there is not listened to */
 
 struct emx_bulk {
     int rx_fd, tx_fd, udp_fd;
@@ -94,23 +98,18 @@ static int open_udp(struct emx_bulk *b)
     return 0;
 }
 
-/* Passes IPv4 packets, whole and without options, of UDP to our port, whose first frame is for our id. */
-static int attach_filter(const struct emx_bulk *b, uint32_t endpoint_id)
+/* Passes IPv4 packets, whole and without options, of UDP to our port with something in them. */
+static int attach_filter(const struct emx_bulk *b)
 {
-    enum { IP = ETH_HLEN, UDP = IP + 20, FRAME = UDP + 8 };
+    enum { IP = ETH_HLEN, UDP = IP + 20 };
     struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 9),
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 7),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b->port, 0, 5),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 3, 0),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FRAME + DST_ID_OFFSET),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap32(endpoint_id), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 11),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 9),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b->port, 0, 7),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 5, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP),     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT_OF_NOBODY, 3, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 4), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, sizeof(struct udphdr), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),       BPF_STMT(BPF_RET | BPF_K, 0),
     };
     struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
@@ -126,8 +125,7 @@ static int open_rx(struct emx_bulk *b, const struct emx_wire_params *params)
     if (b->rx_fd < 0)
         return -1;
     setsockopt(b->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
-    if (attach_filter(b, params->endpoint_id) ||
-        setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+    if (attach_filter(b) || setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
         emx_ring_open(&b->ring, b->rx_fd, params->cfg->p_bulk_ring, SLOT_BYTES, SLOTS_MIN))
@@ -149,11 +147,13 @@ static int open_tx(struct emx_bulk *b, const struct emx_wire_params *params)
 }
 
 /* Kernels before 6.2 know no such packets, neither sending nor receiving. So one is sent over loopback, to our port but
- * to no endpoint. */
+ * from nobody: our own filter drops it. */
 static bool kernel_knows_superframes(struct emx_bulk *b, const struct emx_netifs *netifs)
 {
-    struct emx_superframe_way way = {
-        .from_ip = htonl(INADDR_LOOPBACK), .to_ip = htonl(INADDR_LOOPBACK), .from_port = b->port, .to_port = b->port};
+    struct emx_superframe_way way = {.from_ip = htonl(INADDR_LOOPBACK),
+                                     .to_ip = htonl(INADDR_LOOPBACK),
+                                     .from_port = PORT_OF_NOBODY,
+                                     .to_port = b->port};
     static const uint8_t zeros[64];
     struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
                                {.head = zeros, .head_bytes = sizeof(zeros)}};
@@ -284,7 +284,7 @@ static bool take_packet(struct emx_bulk *b)
     struct virtio_net_hdr vnet;
 
     memcpy(&vnet, mac - sizeof(vnet), sizeof(vnet));
-    if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE)
+    if (vnet.gso_type != VIRTIO_NET_HDR_GSO_UDP_L4)
         vnet.gso_size = 0;
     if (ip - mac != ETH_HLEN || h->tp_snaplen < ETH_HLEN ||
         !emx_superframe_open(&b->now, ip, h->tp_snaplen - ETH_HLEN, vnet.gso_size)) {

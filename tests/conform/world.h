@@ -88,7 +88,9 @@ struct frame {
 void frame_make(struct frame *f, const struct end *from, const struct end *to, uint32_t number, unsigned len_bytes);
 /* Sends frames number first .. first + n - 1, of the lengths given, in one batch. */
 void frames_send(struct end *from, const struct end *to, uint32_t first, unsigned n, const unsigned *len_bytes);
-/* Checks that a received frame is whole and intact; returns its number. */
+/* Whether a received frame is whole and intact. Its data is aligned. */
+bool frame_is_whole(const struct emx_rxframe *rx);
+/* Checks that it is; returns its number. */
 uint32_t frame_check(const struct emx_rxframe *rx, unsigned *len_bytes_p);
 /* Receives n frames, numbers first .. first + n - 1 in order, all intact, and gives them back. */
 void frames_expect(struct end *to, uint32_t first, unsigned n);
