@@ -29,7 +29,7 @@ extern "C" {
 /* The library is compiled with hidden visibility; what is declared here is seen outside. */
 #pragma GCC visibility push(default)
 
-#define ETHMX_API_VERSION   1   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
+#define ETHMX_API_VERSION   2   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
 #define ETHMX_ADDRESS_MAX   256 /* bytes of the longest endpoint address */
 #define ETHMX_AM_HEADER_MAX 512
 #define ETHMX_AM_HANDLERS   64

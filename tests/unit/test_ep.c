@@ -6,6 +6,7 @@
 #include "api/role.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,21 +27,40 @@ static struct ethmx_ep *open_with(const char *name, const char *value, int expec
     return ep;
 }
 
-static void wrong_settings_are_named(void **state)
+/* Options of another version may be shorter than ours: only the version's place is known. It ends a page here, and what
+ * follows cannot be read. */
+static void other_versions_are_refused(void **state)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION + 1};
-    struct ethmx_ep *ep = NULL;
+    static const unsigned versions[] = {0, ETHMX_API_VERSION - 1, ETHMX_API_VERSION + 1};
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    char *map = mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *opt = map + page_bytes - 8; /* aligned as the struct */
 
     (void)state;
-    assert_int_equal(ethmx_ep_open(NULL, &opt, &ep), ETHMX_ERR_VERSION);
-    assert_non_null(strstr(ethmx_error_text(), "version"));
+    assert_ptr_not_equal(map, MAP_FAILED);
+    assert_int_equal(mprotect(map + page_bytes, page_bytes, PROT_NONE), 0);
+    for (unsigned i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        struct ethmx_ep *ep = NULL;
+        char expected[32];
+
+        memcpy(opt, &versions[i], sizeof(versions[i]));
+        assert_int_equal(ethmx_ep_open(NULL, (const void *)opt, &ep), ETHMX_ERR_VERSION);
+        assert_null(ep);
+        snprintf(expected, sizeof(expected), "built for version %u ", versions[i]);
+        assert_non_null(strstr(ethmx_error_text(), expected));
+    }
+    munmap(map, 2 * page_bytes);
+}
+
+static void wrong_settings_are_named(void **state)
+{
+    (void)state;
     assert_null(open_with("wires", "udp,carrier-pigeon", ETHMX_ERR_PARAM));
     assert_non_null(strstr(ethmx_error_text(), "carrier-pigeon"));
     assert_non_null(strstr(ethmx_error_text(), "packet, udp"));
     assert_null(open_with("wires", " ,", ETHMX_ERR_PARAM));
     assert_null(open_with("if", "nosuchif0", ETHMX_ERR_PARAM));
     assert_non_null(strstr(ethmx_error_text(), "nosuchif0"));
-    assert_null(ep);
 }
 
 static void addresses_are_checked(void **state)
@@ -299,6 +319,7 @@ static void host_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_versions_are_refused),
         cmocka_unit_test(wrong_settings_are_named),
         cmocka_unit_test(addresses_are_checked),
         cmocka_unit_test(unreachable_peer_fails),
