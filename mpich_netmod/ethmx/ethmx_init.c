@@ -13,14 +13,15 @@
 
 struct MPIDI_ETHMX_global MPIDI_ETHMX_global;
 
+/* MPICH's autogen.sh reads the calls that make error codes: a variable with the class must be named errclass. */
 int MPIDI_ETHMX_error(int status, const char *function, int line)
 {
-    int class = status == ETHMX_ERR_NO_MEMORY ? MPI_ERR_NO_MEM
-                : status == ETHMX_ERR_PARAM   ? MPI_ERR_ARG
-                                              : MPI_ERR_OTHER;
+    int errclass = status == ETHMX_ERR_NO_MEMORY ? MPI_ERR_NO_MEM
+                   : status == ETHMX_ERR_PARAM   ? MPI_ERR_ARG
+                                                 : MPI_ERR_OTHER;
 
     return status >= 0 ? MPI_SUCCESS
-                       : MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, class, "**ethmx_op",
+                       : MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, errclass, "**ethmx_op",
                                               "**ethmx_op %s", ethmx_strerror(status));
 }
 
