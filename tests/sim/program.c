@@ -25,6 +25,8 @@ static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, con
     const struct sim_program *p = arg;
 
     (void)n;
+    if (!r->len_bytes) /* the engine had no memory for it */
+        return ETHMX_OK;
     for (size_t i = p->message_count; i--;) {
         const struct sim_message *m = p->message[i];
         uint64_t begin = m->data ? (uintptr_t)m->data->mem : 0;
