@@ -248,7 +248,8 @@ static enum sim_verdict spoil_first(void *arg, const struct sim_look *look, uint
     x->last = h->seq;
     x->spoiled++;
     spoil(x->how, h);
-    emx_frame_seal(h, sizeof(*h) + h->body_bytes, NULL, 0, x->w->nodes[0].cfg.p_checksum);
+    if (sizeof(*h) + h->body_bytes <= look->len_bytes) /* else: a bundle of one part, which is too short now */
+        emx_frame_seal(h, sizeof(*h) + h->body_bytes, NULL, 0, x->w->nodes[0].cfg.p_checksum);
     return SIM_PASS;
 }
 
