@@ -164,12 +164,16 @@ void emx_engine_am_defer(struct emx_engine *e, struct emx_arrival *msg)
     emx_list_append(&e->am_deferred, &msg->am_link);
 }
 
+/* What has arrived and was not offered yet is younger than all that was put back. */
 void emx_engine_am_retry(struct emx_engine *e)
 {
     struct emx_list *l;
 
-    while ((l = emx_list_pop(&e->am_deferred))) {
+    if (emx_list_empty(&e->am_deferred))
+        return;
+    while ((l = emx_list_pop(&e->am)))
+        emx_list_append(&e->am_deferred, l);
+    while ((l = emx_list_pop(&e->am_deferred)))
         emx_list_append(&e->am, l);
-        e->hints.news |= EMX_NEWS_AM;
-    }
+    e->hints.news |= EMX_NEWS_AM;
 }

@@ -225,7 +225,8 @@ void emx_engine_op_free(struct emx_engine *e, struct emx_op *op);
  * is the handler's number. Before the handler's peer's next message is taken, this one must be received (mrecv),
  * released or kept. */
 struct emx_arrival *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, unsigned *id_p);
-/* Puts back a message whose handler is not registered yet; it comes again after emx_engine_am_retry(). */
+/* Puts back a message whose handler is not registered yet; it comes again after emx_engine_am_retry(), before those
+ * that have not been taken yet. */
 void emx_engine_am_defer(struct emx_engine *e, struct emx_arrival *msg);
 void emx_engine_am_retry(struct emx_engine *e);
 

@@ -194,10 +194,37 @@ static void beyond_4g(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Some messages have been put back for want of a handler, and others have only been moved by a helper, when the
+ * handler comes. */
+static void late_handler(struct sim_case *c)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, 1500);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    b->cfg.p_heartbeat = SIM_MS;
+    p->in_order = true;
+    p->am_open_ns = w->now_ns + 20 * SIM_MS;
+    for (unsigned i = 0; i < 40 && !sim_failed(w); i++) {
+        if (i == 20)
+            sim_node_pace(b, SIM_COMPUTES, p->am_open_ns + SIM_MS);
+        sim_am(p, a, b->party, 1, i, i & c->seed ? 3000 : 0, SIM_CONTIGUOUS);
+        sim_node_pump(a);
+        sim_world_run_until(w, w->now_ns + SIM_MS / 4);
+    }
+    if (sim_program_run(p, sim_limit(w, 200000, RATE_BPS, SIM_S)))
+        sim_model_check(p);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_basics[] = {
     {"lengths", "every length around a limit, both ways, all shapes, posted before or after", every_length, 128, 0},
     {"lossless", "random programs, nothing lost: nothing sent again", lossless, 0, 10},
     {"many-unexpected", "ten thousand unexpected messages, received last first", many_unexpected, 1, 0},
+    {"late-handler", "active messages for a handler that comes when a helper has moved some", late_handler, 4, 0},
     {"beyond-4g", "one message of 5 GiB", beyond_4g, 1, 0},
     {0},
 };
