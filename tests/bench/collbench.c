@@ -13,16 +13,15 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "bench.h"
 
 enum { TAG = 1, ROWS = 5, WARM_UP_CALLS = 2, CALLS_MAX = 100000, SIZE_MAX_BYTES = 1 << 22 };
 
 static int rank, ranks;
-static double row_seconds = 0.1 / ROWS;
 static char *out, *in; /* each long enough for a block for each rank */
 
 /* One call with size bytes; root where there is one. */
@@ -125,7 +124,7 @@ static double row(const struct kind *kind, int size, int calls)
 }
 
 /* How many calls fill row_seconds: a multiple of ranks, so that each is root equally often. */
-static int calls_for(const struct kind *kind, int size)
+static int calls_for(const struct kind *kind, int size, double row_seconds)
 {
     double call_s, calls;
 
@@ -138,44 +137,21 @@ static int calls_for(const struct kind *kind, int size)
     return ((int)calls / ranks + 1) * ranks;
 }
 
-static int compare(const void *a, const void *b)
+static void measure(const void *k, int size, double seconds)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void measure(const struct kind *kind, int size)
-{
-    int calls = calls_for(kind, size);
-    double seconds[ROWS];
+    const struct kind *kind = k;
+    int calls = calls_for(kind, size, seconds / ROWS);
+    double row_s[ROWS];
 
     for (int i = 0; i < ROWS; i++)
-        seconds[i] = row(kind, size, calls);
-    qsort(seconds, ROWS, sizeof(*seconds), compare);
+        row_s[i] = row(kind, size, calls);
     if (rank == 0) {
-        printf("%s %d %.6g\n", kind->name, size, seconds[ROWS / 2] * 1e6);
+        printf("%s %d %.6g\n", kind->name, size, bench_median(row_s, ROWS) * 1e6);
         fflush(stdout);
     }
 }
 
-/* ---- The program ---------------------------------------------------------------------------------------------------
- */
-
-/* The ranks of a node are spread over the cores, and so are those of the next. Before MPI_Init(), so that threads of
- * the transport come along. */
-static void stay_on_core(void)
-{
-    const char *text = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t set;
-
-    if (!text || cores < 2)
-        return;
-    CPU_ZERO(&set);
-    CPU_SET(atol(text) % cores, &set);
-    sched_setaffinity(0, sizeof(set), &set);
-}
+/* ---- The program ------------------------------------------------------------------------------------------------- */
 
 /* The longest size among the arguments. */
 static size_t longest(int argc, char **argv)
@@ -196,29 +172,12 @@ static int usage(void)
     return 2;
 }
 
-static const struct kind *kind_find(const char *name)
+static const void *kind_find(const char *name)
 {
     for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (!strcmp(kinds[i].name, name))
             return &kinds[i];
     return NULL;
-}
-
-static int run(int argc, char **argv)
-{
-    const struct kind *kind = NULL;
-
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
-            row_seconds = atof(argv[++i]) / ROWS;
-        else if (kind_find(argv[i]))
-            kind = kind_find(argv[i]);
-        else if (kind && atoi(argv[i]) >= 0 && atoi(argv[i]) <= SIZE_MAX_BYTES)
-            measure(kind, atoi(argv[i]));
-        else
-            return usage();
-    }
-    return 0;
 }
 
 /* Pages that are there, on both sides: zero pages would make memory look faster than it is. */
@@ -237,17 +196,21 @@ static char *buffer(size_t longest_bytes)
 
 int main(int argc, char **argv)
 {
+    struct bench_args args = {.seconds = 0.1, .size_max = SIZE_MAX_BYTES, .find = kind_find, .measure = measure};
     int status;
 
-    stay_on_core();
+    /* The ranks of a node are spread over the cores, and so are those of the next. */
+    bench_stay_on_core("OMPI_COMM_WORLD_LOCAL_RANK");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     out = buffer(longest(argc, argv));
     in = buffer(longest(argc, argv));
-    status = run(argc, argv);
+    status = bench_run(&args, argc, argv);
     free(in);
     free(out);
+    if (status)
+        return usage();
     MPI_Finalize();
-    return status;
+    return 0;
 }

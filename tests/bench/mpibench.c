@@ -14,16 +14,15 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "bench.h"
 
 enum { TAG = 1, TAG_END = 2, RUNS = 9, STREAM_WINDOW = 16, RATE_WINDOW = 64, LONGEST = 1 << 26 };
 
 static int rank;
-static double run_seconds = 0.1 / RUNS;
 static char *buf;
 
 /* What one run does: times rounds, returns seconds. */
@@ -164,15 +163,8 @@ static const struct kind {
     {"unexpected", unexpected_run, as_ns, 10000},
 };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* How many rounds fill run_seconds, by a short run that also warms up. */
-static int rounds_for(const struct kind *kind, int size)
+static int rounds_for(const struct kind *kind, int size, double run_seconds)
 {
     double seconds = kind->run(size, kind->least_rounds), rounds;
 
@@ -186,35 +178,21 @@ static int rounds_for(const struct kind *kind, int size)
     return (int)rounds;
 }
 
-static void measure(const struct kind *kind, int size)
+static void measure(const void *k, int size, double seconds)
 {
-    int rounds = rounds_for(kind, size);
+    const struct kind *kind = k;
+    int rounds = rounds_for(kind, size, seconds / RUNS);
     double figures[RUNS];
 
     for (int i = 0; i < RUNS; i++)
         figures[i] = kind->figure(size, kind->run(size, rounds) / rounds);
-    qsort(figures, RUNS, sizeof(*figures), compare);
     if (rank == 0) {
-        printf("%s %d %.6g\n", kind->name, size, figures[RUNS / 2]);
+        printf("%s %d %.6g\n", kind->name, size, bench_median(figures, RUNS));
         fflush(stdout);
     }
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------- */
-
-/* Before MPI_Init(), so that threads of the transport come along. */
-static void stay_on_core(void)
-{
-    const char *text = getenv("OMPI_COMM_WORLD_RANK");
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t set;
-
-    if (!text || cores < 2)
-        return;
-    CPU_ZERO(&set);
-    CPU_SET(atol(text) % cores, &set);
-    sched_setaffinity(0, sizeof(set), &set);
-}
 
 static int usage(void)
 {
@@ -223,7 +201,7 @@ static int usage(void)
     return 2;
 }
 
-static const struct kind *kind_find(const char *name)
+static const void *kind_find(const char *name)
 {
     for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (!strcmp(kinds[i].name, name))
@@ -233,27 +211,20 @@ static const struct kind *kind_find(const char *name)
 
 int main(int argc, char **argv)
 {
-    const struct kind *kind = NULL;
-    int size;
+    struct bench_args args = {.seconds = 0.1, .size_max = LONGEST, .find = kind_find, .measure = measure};
+    int size, status;
 
-    stay_on_core();
+    bench_stay_on_core("OMPI_COMM_WORLD_RANK");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size != 2)
         return fprintf(stderr, "mpibench: needs 2 ranks\n"), 2;
     buf = calloc(1, LONGEST);
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
-            run_seconds = atof(argv[++i]) / RUNS;
-        else if (kind_find(argv[i]))
-            kind = kind_find(argv[i]);
-        else if (kind && atoi(argv[i]) >= 0 && atoi(argv[i]) <= LONGEST)
-            measure(kind, atoi(argv[i]));
-        else
-            return usage();
-    }
+    status = bench_run(&args, argc, argv);
     free(buf);
+    if (status)
+        return usage();
     MPI_Finalize();
     return 0;
 }

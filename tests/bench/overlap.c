@@ -16,12 +16,12 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
+
+#include "bench.h"
 
 enum { TAG = 1, RUNS = 9, WINDOW = 8 };
 
@@ -63,18 +63,12 @@ static void exchange(double compute_us)
     MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
 }
 
-static int rising(const void *a, const void *b)
+static double median_of_rank_0(double *v)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double median = bench_median(v, RUNS);
 
-    return (x > y) - (x < y);
-}
-
-static double middle(double *v)
-{
-    qsort(v, RUNS, sizeof(v[0]), rising);
-    MPI_Bcast(v, RUNS, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    return v[RUNS / 2];
+    MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return median;
 }
 
 /* Rank 0's microseconds for a round of exchange with so much computation. */
@@ -118,7 +112,7 @@ static double alone_us(void)
 
     for (int i = 0; i < RUNS; i++)
         us[i] = exchange_us(0, rounds);
-    return middle(us);
+    return median_of_rank_0(us);
 }
 
 /* What communication adds to computation, in microseconds: the median over pairs of runs, so that what else the machine
@@ -132,8 +126,8 @@ static double added_us(double work_us, double *calm_p)
         calm[i] = compute_us(work_us, rounds);
         added[i] = exchange_us(work_us, rounds) - calm[i];
     }
-    *calm_p = middle(calm);
-    return middle(added);
+    *calm_p = median_of_rank_0(calm);
+    return median_of_rank_0(added);
 }
 
 static void figure(const char *kind, double value)

@@ -4,10 +4,13 @@
  * median of several runs. In a passive epoch, BATCH operations of 8 bytes between two flushes; the target makes
  * progress inside a barrier. What arrived is checked.
  */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "../bench/bench.h"
 
 enum { RUNS = 9, BATCH = 64, BATCHES = 100 };
 
@@ -72,13 +75,6 @@ static int64_t all_batches(int i)
     return BATCHES;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void measure(const char *name, void (*operation)(int i), int64_t (*expected)(int i))
 {
     double rate[RUNS];
@@ -89,9 +85,8 @@ static void measure(const char *name, void (*operation)(int i), int64_t (*expect
         check(name, expected);
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    qsort(rate, RUNS, sizeof(rate[0]), by_value);
     if (rank == 0)
-        printf("%s 8 %.0f\n", name, rate[RUNS / 2]);
+        printf("%s 8 %.0f\n", name, bench_median(rate, RUNS));
 }
 
 int main(int argc, char **argv)
