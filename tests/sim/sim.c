@@ -4,6 +4,7 @@
  *
  *     sim [--list] [NAME...]
  *     EMX_SEEDS=N  seeds in all (default 4000)
+ *     EMX_FIRST=N  without those that EMX_SEEDS=N would play: for runs in parts (run-seeds)
  *     EMX_SEED=N   only this seed
  *     EMX_TRACE=1  print what happens: frames and their fate, calls, completions
  *     EMX_KEEP=N   go on until N seeds of a scenario have failed (default 1)
@@ -93,20 +94,28 @@ static double seconds(void)
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+/* How many seeds of a scenario belong to so many in all. */
+static uint64_t cases_of(const struct sim_scenario *s, uint64_t seeds)
+{
+    if (s->cases)
+        return seeds ? s->cases : 0;
+    return (seeds * s->percent + 99) / 100;
+}
+
 /* Returns whether all seeds passed. */
 static bool play_all(const struct sim_scenario *s)
 {
-    uint64_t cases = s->cases ? s->cases : (env_number("EMX_SEEDS", SEEDS) * s->percent + 99) / 100;
-    uint64_t keep = env_number("EMX_KEEP", 1), failed = 0, seed = 0;
+    uint64_t first = cases_of(s, env_number("EMX_FIRST", 0)), cases = cases_of(s, env_number("EMX_SEEDS", SEEDS));
+    uint64_t keep = env_number("EMX_KEEP", 1), failed = 0, seed;
     bool trace = env_number("EMX_TRACE", 0);
     double start = seconds();
 
     if (getenv("EMX_SEED"))
         return play(s, env_number("EMX_SEED", 0), trace);
-    for (seed = 0; seed < cases && failed < keep; seed++)
+    for (seed = first; seed < cases && failed < keep; seed++)
         failed += !play(s, seed, trace);
-    printf("%s %-22s %7" PRIu64 " played, %" PRIu64 " failed, %.1f s\n", failed ? "not ok" : "ok    ", s->name, seed,
-           failed, seconds() - start);
+    printf("%s %-22s %7" PRIu64 " played, %" PRIu64 " failed, %.1f s\n", failed ? "not ok" : "ok    ", s->name,
+           seed - first, failed, seconds() - start);
     fflush(stdout);
     return !failed;
 }
