@@ -275,10 +275,10 @@ err_memory:
 int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p)
 {
     uint8_t buf[ETHMX_ADDRESS_MAX];
-    size_t n = emx_address_encode(&ep->self, buf);
+    size_t n = emx_address_encode_within(&ep->self, *len_bytes_p, buf);
 
-    if (*len_bytes_p < n) {
-        emx_error_set("the address takes %zu bytes, there is room for %zu", n, *len_bytes_p);
+    if (n == 0) {
+        emx_error_set("%zu bytes are too little for an address", *len_bytes_p);
         return ETHMX_ERR_PARAM;
     }
     memcpy(addr, buf, n);

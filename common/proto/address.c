@@ -99,6 +99,24 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     return len_bytes;
 }
 
+size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)
+{
+    struct emx_address cut = *a;
+    size_t room_ifs, room_host;
+
+    if (room_bytes < FIXED_BYTES + (a->if_count > 0) * IF_BYTES)
+        return 0;
+    room_ifs = (room_bytes - FIXED_BYTES) / IF_BYTES;
+    if (room_ifs < cut.if_count) {
+        cut.if_count = (uint8_t)room_ifs;
+        cut.xdp_ifs &= (uint8_t)((1u << room_ifs) - 1);
+    }
+    room_host = room_bytes - FIXED_BYTES - cut.if_count * IF_BYTES;
+    if (room_host < sizeof(cut.host))
+        cut.host[room_host] = 0;
+    return emx_address_encode(&cut, buf);
+}
+
 void emx_address_put_id(uint8_t *buf, uint32_t id)
 {
     put(buf + ID_AT, id, 4);

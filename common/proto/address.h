@@ -46,6 +46,10 @@ struct emx_address {
 /* Writes a to buf (ETHMX_ADDRESS_MAX bytes suffice always) and returns the length. */
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
 
+/* The same in at most room_bytes: the host name is cut for that, then the last interfaces are left out. Returns 0 if
+ * not even one interface fits (of an address that has any). */
+size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf);
+
 /* Reads and checks: version, lengths, counts, id. false and a sentence in err: not a usable address. */
 bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes, char *err, size_t err_len_bytes);
 

@@ -77,6 +77,42 @@ static void comes_back_as_it_was(void **state)
     each_seed(2000, round_trip);
 }
 
+/* In whatever room there is, it is an address of the same endpoint with the first of its interfaces. */
+static bool fits_within(uint64_t seed)
+{
+    struct emx_rng rng = {seed};
+    struct emx_address a = sample(&rng), b;
+    uint8_t whole[ETHMX_ADDRESS_MAX], buf[ETHMX_ADDRESS_MAX + 1];
+    size_t full = emx_address_encode(&a, whole), smallest = 0;
+    char err[128] = "";
+
+    for (size_t room = 0; room <= ETHMX_ADDRESS_MAX; room++) {
+        memset(buf, GUARD, sizeof(buf));
+        size_t len = emx_address_encode_within(&a, room, buf);
+
+        CHECK(len <= room && buf[len] == GUARD);
+        CHECK(len > 0 || !smallest);
+        if (!len)
+            continue;
+        smallest = smallest ? smallest : room;
+        CHECK(room < full || (len == full && !memcmp(buf, whole, full)));
+        CHECK(emx_address_decode(&b, buf, len, err, sizeof(err)));
+        CHECK(b.id == a.id && b.cookie == a.cookie && b.wires == a.wires);
+        CHECK(b.if_count <= a.if_count && (b.if_count > 0 || a.if_count == 0));
+        CHECK(b.if_count == a.if_count ? b.xdp_ifs == a.xdp_ifs : b.xdp_ifs >> b.if_count == 0);
+        CHECK(!memcmp(b.ifs, a.ifs, b.if_count * sizeof(a.ifs[0])));
+        CHECK(!strncmp(b.host, a.host, strlen(b.host)));
+    }
+    CHECK(smallest > 0 && smallest <= 40 + 14);
+    return true;
+}
+
+static void is_cut_to_the_room(void **state)
+{
+    (void)state;
+    each_seed(200, fits_within);
+}
+
 /* Copies to a block of exactly this length, so that the sanitizer sees a read beyond it. */
 static bool decode(const uint8_t *buf, size_t len, struct emx_address *a_p)
 {
@@ -226,9 +262,10 @@ static void the_encoding_is_fixed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back_as_it_was),           cmocka_unit_test(every_other_length_is_refused),
-        cmocka_unit_test(garbage_is_refused_or_harmless), cmocka_unit_test(another_version_is_named),
-        cmocka_unit_test(the_incarnation_is_never_0),     cmocka_unit_test(the_encoding_is_fixed),
+        cmocka_unit_test(comes_back_as_it_was),          cmocka_unit_test(is_cut_to_the_room),
+        cmocka_unit_test(every_other_length_is_refused), cmocka_unit_test(garbage_is_refused_or_harmless),
+        cmocka_unit_test(another_version_is_named),      cmocka_unit_test(the_incarnation_is_never_0),
+        cmocka_unit_test(the_encoding_is_fixed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
