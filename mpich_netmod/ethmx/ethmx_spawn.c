@@ -104,6 +104,21 @@ int MPIDI_ETHMX_dynamic_recv(int tag, void *buf, int size, int timeout)
 
 /* ---- Addresses of processes ---- */
 
+/* A port's name is "tag#N$connentry#ADDRESS$" with the address in hexadecimal. */
+#define PORT_ADDRESS_MAX ((MPI_MAX_PORT_NAME - 24) / 2)
+
+/* The address of process i of comm. Of ourselves alone it is asked for a port's name, which has less room than an
+ * address may take; ethmx then tells what fits. */
+static int local_upid(MPIR_Comm *comm, int i, void *addr, size_t *len_bytes)
+{
+    *len_bytes = ETHMX_ADDRESS_MAX;
+    if (comm != MPIR_Process.comm_self)
+        return ethmx_peer_address(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, i)), addr,
+                                  len_bytes);
+    *len_bytes = PORT_ADDRESS_MAX;
+    return ethmx_ep_address(MPIDI_ETHMX_global.ep, addr, len_bytes);
+}
+
 /* The addresses of all processes of comm's own group, one after the other. */
 int MPIDI_ETHMX_get_local_upids(MPIR_Comm *comm, int **local_upid_size, char **local_upids)
 {
@@ -114,10 +129,9 @@ int MPIDI_ETHMX_get_local_upids(MPIR_Comm *comm, int **local_upid_size, char **l
     if (!size || !addrs)
         goto err;
     for (int i = 0; i < n; i++) {
-        size_t len_bytes = ETHMX_ADDRESS_MAX;
+        size_t len_bytes;
 
-        if (ethmx_peer_address(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, i)), at,
-                               &len_bytes) != ETHMX_OK)
+        if (local_upid(comm, i, at, &len_bytes) != ETHMX_OK)
             goto err;
         size[i] = (int)len_bytes;
         at += len_bytes;
