@@ -57,6 +57,24 @@ void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result)
     MPIDIU_request_complete(rreq);
 }
 
+/* When a program cancels a receive from any source, ch4 cancels our half, frees one reference to it and cancels the
+ * half in shared memory, as if ours were always cancelled by that. But the message may be on its way into the buffer.
+ * So the other half is taken out of shared memory's hands here and marked, so that ch4 leaves it; ours completes it as
+ * any. Shared memory, when it cancels ours because it has a message itself, has taken its half out already: then
+ * nothing is to do. */
+void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq)
+{
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+    MPIR_Request *half = MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq);
+
+    if (!half || !MPIDIG_delete_posted(half, &MPIDI_global.per_vci[0].posted_list))
+        return;
+    MPIR_Datatype_release_if_not_builtin(MPIDIG_REQUEST(half, datatype));
+    MPIR_STATUS_SET_CANCEL_BIT(half->status, TRUE);
+    MPIR_Request_add_ref(rreq); /* the one that ch4 frees */
+#endif
+}
+
 /* ---- Communicators ---- */
 
 int MPIDI_ETHMX_mpi_comm_commit_pre_hook(MPIR_Comm *comm)

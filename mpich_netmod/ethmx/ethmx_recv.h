@@ -16,6 +16,9 @@
 /* ethmx_done_fn; arg is the request. */
 void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result);
 
+/* Of a receive that has matched, and whose data is still coming, when somebody cancels it. */
+void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq);
+
 /* The status of a receive that was not done. */
 void MPIDI_ETHMX_recv_failed(MPIR_Request *rreq, const struct ethmx_result *result);
 
@@ -96,6 +99,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request *rreq)
         MPIDI_ETHMX_REQ(rreq).posted = NULL;
         MPIR_STATUS_SET_CANCEL_BIT(rreq->status, TRUE);
         MPIR_STATUS_SET_COUNT(rreq->status, 0);
+    } else if (posted) {
+        MPIDI_ETHMX_cancel_too_late(rreq);
     }
     return MPI_SUCCESS;
 }

@@ -4,6 +4,8 @@
  */
 #include "mpitest.h"
 
+#include <string.h>
+
 enum { TAG = 4, TAG_GO = 5, COUNT = 100 };
 
 static void cancel_one(MPI_Request *request)
@@ -156,6 +158,43 @@ static void run_race(MPI_Comm comm)
     }
 }
 
+/* As race, with a long message: often it is on its way into the buffer when it is cancelled. */
+static void run_race_large(MPI_Comm comm)
+{
+    enum { LEN = 1 << 20 };
+    int partner = mt_partner(comm), rank = mt_rank(comm);
+    uint8_t *buf = mt_alloc(LEN);
+
+    if (partner >= 0 && rank < partner)
+        mt_fill(buf, LEN, 1);
+    for (int round = 0; round < 200 && partner >= 0; round++) {
+        if (rank < partner) {
+            mt_ok(MPI_Recv(NULL, 0, MPI_BYTE, partner, TAG_GO, comm, MPI_STATUS_IGNORE));
+            mt_ok(MPI_Send(buf, LEN, MPI_BYTE, partner, TAG, comm));
+        } else {
+            int cancelled = 0, done = 0;
+            MPI_Request request;
+            MPI_Status status;
+
+            memset(buf, 0, LEN);
+            mt_ok(MPI_Irecv(buf, LEN, MPI_BYTE, round % 4 ? MPI_ANY_SOURCE : partner, TAG, comm, &request));
+            mt_ok(MPI_Send(NULL, 0, MPI_BYTE, partner, TAG_GO, comm));
+            for (int spin = 0; spin < 10 * round && !done; spin++)
+                mt_ok(MPI_Test(&request, &done, &status));
+            if (!done) {
+                mt_ok(MPI_Cancel(&request));
+                mt_ok(MPI_Wait(&request, &status));
+                mt_ok(MPI_Test_cancelled(&status, &cancelled));
+            }
+            if (cancelled)
+                mt_ok(MPI_Recv(buf, LEN, MPI_BYTE, partner, TAG, comm, &status));
+            mt_status(&status, partner, TAG, LEN);
+            mt_check_fill(buf, LEN, 1, "a message whose receive was cancelled, perhaps too late");
+        }
+    }
+    mt_free(buf);
+}
+
 /* A persistent receive can be cancelled and started again. */
 static void run_persistent(MPI_Comm comm)
 {
@@ -186,6 +225,7 @@ static const struct mt_scenario scenarios[] = {
     {"some-of-many", 2, run_some_of_many},
     {"matched", 2, run_matched},
     {"race", 2, run_race},
+    {"race-large", 2, run_race_large},
     {"persistent", 2, run_persistent},
     {NULL, 0, NULL},
 };
