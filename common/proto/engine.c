@@ -636,10 +636,22 @@ emx_time emx_engine_deadline(const struct emx_engine *e)
     return t ? t->at_ns : EMX_NEVER;
 }
 
+/* We come much too late: this process was stopped, or its host suspended, and so may have been those whom we asked
+ * something before. Their silence in that time says nothing: they get the whole time again. */
+static void come_back(struct emx_engine *e, emx_time now)
+{
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
+            if (p->session && p->session->asked_ns)
+                p->session->asked_ns = now;
+}
+
 void emx_engine_expire(struct emx_engine *e, emx_time now)
 {
-    struct emx_timer *t;
+    struct emx_timer *t = emx_heap_first(&e->timers);
 
+    if (t && now > t->at_ns && now - t->at_ns > e->cfg->p_peer_timeout / 4)
+        come_back(e, now);
     while ((t = emx_heap_first(&e->timers)) && t->at_ns <= now) {
         switch (t->kind) {
         case EMX_TIMER_TICK:

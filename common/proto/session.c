@@ -4,7 +4,8 @@
  *
  * Life and death. A frame that wants an answer starts the clock (asked_ns) when none is running; any frame from the
  * peer stops it. When it has run for peer_timeout the peer is dead. So a peer that nobody asks anything cannot die,
- * and one that is asked must show a sign of life: the engine's tick pings peers that somebody waits for.
+ * and one that is asked must show a sign of life: the engine's tick pings peers that somebody waits for. Time for which
+ * we ourselves were stopped does not count: a job may be suspended as a whole.
  *
  * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
  * deadlines are looked at and it is set anew.

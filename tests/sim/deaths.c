@@ -69,6 +69,44 @@ static void cut_for_good(struct sim_case *c)
     sim_case_end(c);
 }
 
+static void draw_lossy(struct sim_world *w, struct emx_rng *rng)
+{
+    struct sim_faults x = {.delay_ns = 5000,
+                           .drop_ppm = emx_rng_below(rng, 30000),
+                           .reorder_ppm = emx_rng_below(rng, 100000),
+                           .reorder_ns = SIM_MS};
+
+    if (w->reliable)
+        return;
+    sim_world_faults(w, &x);
+}
+
+/* Both are stopped in the middle of it, as by a batch system that suspends a job, for longer than a silent peer is
+ * thought alive, and go on one after the other. Nobody has died. (They are connected: a handshake has its own limit.)
+ */
+static void both_stopped(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct sim_mix mix;
+    uint64_t away_ns = (1 + emx_rng_below(&rng, 4)) * TIMEOUT_NS;
+
+    begin(c, 2);
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    draw_lossy(w, &rng);
+    sim_mix_draw(&mix, &rng);
+    t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, 5 * SIM_MS));
+    for (unsigned i = 0; i < 2; i++)
+        sim_node_pace(&w->nodes[i], SIM_STOPPED, w->now_ns + away_ns + i * SIM_MS);
+    sim_traffic_run(t, w->now_ns + 8 * TIMEOUT_NS);
+    expect_failed(c, &w->nodes[0], 0);
+    expect_failed(c, &w->nodes[1], 0);
+    sim_traffic_free(t);
+    sim_case_end(c);
+}
+
 /* One waits for a message from a node that is gone, or was never there. */
 static void lonely_receive(struct sim_case *c)
 {
@@ -107,18 +145,6 @@ static void crash(void *arg, uint64_t value)
     sim_node_crash(g->n);
     sim_program_bury(&g->c->program, g->n->party);
     sim_traffic_bury(g->t, g->n->party);
-}
-
-static void draw_lossy(struct sim_world *w, struct emx_rng *rng)
-{
-    struct sim_faults x = {.delay_ns = 5000,
-                           .drop_ppm = emx_rng_below(rng, 30000),
-                           .reorder_ppm = emx_rng_below(rng, 100000),
-                           .reorder_ns = SIM_MS};
-
-    if (w->reliable)
-        return;
-    sim_world_faults(w, &x);
 }
 
 /* Random programs; one node crashes in the middle, or just after. The caller frees g->t in the end. */
@@ -375,6 +401,7 @@ static void all_leave(struct sim_case *c)
 
 const struct sim_scenario sim_deaths[] = {
     {"cut-for-good", "two nodes are cut off from each other: both fail what is open", cut_for_good, 200, 0},
+    {"both-stopped", "both are stopped for longer than the time-out: nobody is thought dead", both_stopped, 300, 0},
     {"lonely-receive", "a receive from a node that is gone", lonely_receive, 2, 0},
     {"crash", "one node of several crashes: the others go on", crash_scenario, 0, 5},
     {"restart", "it comes back, and so do frames of its former life", restart, 0, 5},
