@@ -13,6 +13,12 @@ packages_mpich=(dpkg-dev gcc make autoconf automake libtool pkg-config libc6-dev
 # What Debian's libfabric.pc makes a program link that uses it.
 packages_mpich_ofi=(libfabric-dev librdmacm-dev libpsm-infinipath1-dev libpsm2-dev libnuma-dev)
 
+# tests/guest: what it takes to set the guest up, to be installed; and what is only fetched and unpacked: QEMU, and what the
+# guest has besides this machine's own files and the kernel.
+packages_guest=(gcc make libc6-dev xz-utils iproute2)
+packages_guest_qemu=(qemu-system-x86)
+packages_guest_inside=(busybox-static kmod ibverbs-utils rdmacm-utils perftest qperf nftables)
+
 # packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
 packages_install() {
     local name missing=()
