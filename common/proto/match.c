@@ -20,9 +20,12 @@ static int table_init(struct emx_match_table *t, const struct emx_alloc *alloc, 
     return 0;
 }
 
+/* Bits that differ in their last four only, as those of tags that count up do, lie side by side: few cache lines for
+ * many of them, and they never share a bucket. All else is mixed, so that no other pattern of bits can pile up. */
 static struct emx_list *table_bucket(const struct emx_match_table *t, uint64_t bits)
 {
-    return &t->bucket[emx_mix64(bits | t->ignore) & t->mask];
+    bits |= t->ignore;
+    return &t->bucket[(emx_mix64(bits >> 4) + (bits & 15)) & t->mask];
 }
 
 static uint64_t posted_bits(const struct emx_list *link)
