@@ -513,14 +513,22 @@ struct sim_message *sim_am(struct sim_program *p, struct sim_node *n, unsigned d
     return m;
 }
 
-/* The earliest active message of this sender, for this handler, that has not been handled. */
+/* A message never left its sender if the sender had no memory for it. One that failed because either side is gone may
+ * have arrived before; and all that was sent before it, too. */
+static bool may_arrive(const struct sim_message *m)
+{
+    return !m->refused && m->status != ETHMX_ERR_NO_MEMORY;
+}
+
+/* The earliest active message of this sender, for this handler, that has not been handled: they come without gaps,
+ * also those of a sender that died. */
 static struct sim_message *next_am(const struct sim_program *p, unsigned src, unsigned dst, int id)
 {
     for (size_t i = 0; i < p->message_count; i++) {
         struct sim_message *m = p->message[i];
 
-        if (m->is_am && !m->refused && !m->handled_step && m->src == src && m->dst == dst &&
-            (id < 0 || m->bits == (unsigned)id) && m->status >= 0)
+        if (m->is_am && may_arrive(m) && !m->handled_step && m->src == src && m->dst == dst &&
+            (id < 0 || m->bits == (unsigned)id))
             return m;
     }
     return NULL;
