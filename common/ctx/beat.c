@@ -81,13 +81,23 @@ static uint64_t longest_sleep(const struct ethmx_ep *ep)
     return ep->cfg.p_heartbeat ? ep->cfg.p_heartbeat : STAND_IN_NS;
 }
 
-/* Pumps until nothing comes any more and prepares the sleep. False: the program is inside, or frames came without
- * end. */
+bool emx_beat_enter(struct ethmx_ep *ep)
+{
+    if (!emx_lock_try(&ep->lock))
+        return false;
+    if (!atomic_load(&ep->sleepers))
+        return true;
+    emx_lock_return(&ep->lock);
+    return false;
+}
+
+/* Pumps until nothing comes any more and prepares the sleep. False: the program is inside or sleeps, or frames came
+ * without end. */
 static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p)
 {
     bool idle = false;
 
-    if (!emx_lock_try(&ep->lock))
+    if (!emx_beat_enter(ep))
         return false;
     *got_p = false;
     for (unsigned i = 0; i < ROUNDS && !idle && !emx_lock_wanted(&ep->lock); i++) {
