@@ -490,7 +490,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     bool carried;
 
     if (s->state == EMX_S_CONNECTING)
-        return emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
+        return output_bye(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
                output_ping(s, f, scratch, now);
     if (s->held_count && output_ack(s, f, scratch))
         return true;
@@ -686,13 +686,14 @@ bool emx_engine_drained(const struct emx_engine *e)
     return true;
 }
 
+/* A peer may be connected to us, and wait for our acknowledgement, while our own handshake still goes on. */
 void emx_engine_goodbye(struct emx_engine *e, emx_time now)
 {
     (void)now;
     e->closing = true;
     for (unsigned i = 0; i <= e->peer_mask; i++)
         for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
-            if (p->session && p->session->state == EMX_S_CONNECTED) {
+            if (p->session && emx_connect_reachable(p->session)) {
                 p->session->quick_room = 0;
                 p->session->byes_due = p->session->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
                 emx_session_ready(p->session);

@@ -232,7 +232,7 @@ void emx_engine_am_retry(struct emx_engine *e);
 
 /* True when nothing is queued, unacknowledged or being pulled from us: safe to close. */
 bool emx_engine_drained(const struct emx_engine *e);
-/* Queues goodbyes to all connected peers; drain output afterwards. No further operations. */
+/* Queues goodbyes to all peers that are connected, or may be; drain output afterwards. No further operations. */
 void emx_engine_goodbye(struct emx_engine *e, emx_time now);
 
 /* Checks every internal invariant (counts, lists, windows, memory bounds); NULL, or what is wrong. For tests; slow. */

@@ -375,6 +375,58 @@ static void goodbye(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* ---- Leave at once ---- */
+
+/* Loses what the seed says, but no goodbye. */
+static enum sim_verdict lose_others(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    struct emx_rng *rng = arg;
+
+    (void)delay_ns_p;
+    return look->head->type != EMX_F_bye && !emx_rng_below(rng, 8) ? SIM_DROP : SIM_PASS;
+}
+
+static bool nothing_open(void *arg)
+{
+    const struct sim_program *p = arg;
+
+    return !p->open;
+}
+
+/* One sends, the other leaves as soon as it has received all: its own handshake may not be finished, and it has not
+ * acknowledged anything yet. Its goodbye does, so the sender is drained at once. */
+static void leave_at_once(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)}, losses = {.state = c->seed};
+    struct sim_faults x = {.delay_ns = 5000, .jitter_ns = emx_rng_below(&rng, 200000)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *from, *to;
+
+    begin(c, 2);
+    from = &w->nodes[0];
+    to = &w->nodes[1];
+    from->poll_ns = emx_rng_below(&rng, 100000);
+    to->poll_ns = emx_rng_below(&rng, 100000);
+    sim_world_faults(w, &x);
+    for (unsigned i = 0; !w->reliable && i < 4; i++) {
+        w->links[i].verdict = lose_others;
+        w->links[i].verdict_arg = &losses;
+    }
+    for (unsigned i = 1 + emx_rng_below(&rng, 10); i--;) {
+        sim_recv(p, to, from->party, i, SIM_FULL_MASK, 3000, SIM_CONTIGUOUS);
+        sim_send(p, from, to->party, i, emx_rng_below(&rng, 3000), ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(from);
+    sim_world_run(w, nothing_open, p, w->now_ns + w->cfg.p_connect_timeout, "all is received");
+    if (!sim_failed(w))
+        leave(to);
+    sim_program_bury(p, to->party);
+    sim_program_run(p, w->now_ns + SIM_MS);
+    expect_failed(c, from, 0);
+    sim_case_end(c);
+}
+
 /* All leave as soon as they are drained, in any order, with losses: nobody hangs, nobody fails. */
 static void all_leave(struct sim_case *c)
 {
@@ -408,6 +460,7 @@ const struct sim_scenario sim_deaths[] = {
     {"no-answer", "no wire reaches: an error in bounded time", no_answer, 9, 0},
     {"no-route", "there is no wire: an error at once", no_route, 2, 0},
     {"goodbye", "one leaves; goodbyes arrive or not, something is open or not", goodbye, 8, 0},
+    {"leave-at-once", "who has received all leaves before it has acknowledged it", leave_at_once, 0, 3},
     {"all-leave", "all leave after random programs", all_leave, 0, 3},
     {0},
 };
