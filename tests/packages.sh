@@ -19,6 +19,9 @@ packages_guest=(gcc make libc6-dev xz-utils iproute2)
 packages_guest_qemu=(qemu-system-x86)
 packages_guest_inside=(busybox-static kmod ibverbs-utils rdmacm-utils perftest qperf nftables)
 
+# Debian's own MPICH, whose programs are tried on ours; what hpcc is built with.
+packages_mpich_check=(mpich libmpich-dev libblas-dev)
+
 # packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
 packages_install() {
     local name missing=()

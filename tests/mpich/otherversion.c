@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * To be put before libethmx by LD_PRELOAD: lets it look like another version of itself.
+ *   OTHER=interface  the program asks for another version of the interface than the library's
+ *   OTHER=address    the addresses that this process tells are of another version
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <ethmx.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int other_is(const char *what)
+{
+    const char *other = getenv("OTHER");
+
+    return other && strcmp(other, what) == 0;
+}
+
+int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p)
+{
+    int (*next)(const struct ethmx_config *, const struct ethmx_ep_options *, struct ethmx_ep **) =
+        dlsym(RTLD_NEXT, "ethmx_ep_open");
+    struct ethmx_ep_options changed = *opt;
+
+    changed.api_version += other_is("interface") ? 1 : 0;
+    return next(cfg, &changed, ep_p);
+}
+
+/* Byte 2 of an address is its version, in every version. */
+int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p)
+{
+    int (*next)(const struct ethmx_ep *, void *, size_t *) = dlsym(RTLD_NEXT, "ethmx_ep_address");
+    int status = next(ep, addr, len_bytes_p);
+
+    if (status == ETHMX_OK && other_is("address"))
+        ((uint8_t *)addr)[2]++;
+    return status;
+}
