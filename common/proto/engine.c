@@ -6,6 +6,9 @@
  */
 #include "proto/impl.h"
 
+#define LONG_BYTES       32768 /* eager messages beyond this length are careful not to overflow a link */
+#define LONG_WINDOW_PART 2     /* of the congestion window that one of them may take */
+
 /* ---- Memory: counted, and the caller's ---- */
 
 #define OUTER_BYTES 16 /* what malloc keeps for itself, about */
@@ -190,14 +193,20 @@ uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
 
 /* ---- Sending ---- */
 
-/* The longest message that goes eagerly to this peer. What can be read is copied once instead of twice. */
-static uint64_t eager_limit(const struct emx_session *s, const struct ethmx_data *data)
+/* Whether a message goes eagerly to this peer. What can be read is copied once instead of twice. What is pulled waits
+ * for a round trip, but its receiver paces it, which keeps the messages of many senders from overflowing its link. So a
+ * long one goes eagerly only if it takes no more than half of the congestion window: that is wide where many frames
+ * have arrived and hardly any were lost. */
+static bool is_eager(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
     const struct emx_config *cfg = s->e->cfg;
 
-    if (s->reads && cfg->p_read_min <= cfg->p_eager_max && emx_data_contiguous(data))
-        return cfg->p_read_min - 1;
-    return cfg->p_eager_max;
+    if (data->len_bytes > cfg->p_eager_max)
+        return false;
+    if (s->reads && data->len_bytes >= cfg->p_read_min && emx_data_contiguous(data))
+        return false;
+    return data->len_bytes <= LONG_BYTES || s->reliable ||
+           emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / LONG_WINDOW_PART;
 }
 
 static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes, emx_time now)
@@ -231,7 +240,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
-    bool is_short = op->msg_bytes <= eager_limit(s, &op->data);
+    bool is_short = is_eager(s, &op->data, total_bytes);
 
     if (!emx_reltx_room(s))
         return false;
@@ -295,7 +304,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
     } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
-               a->data.len_bytes <= eager_limit(s, &a->data) &&
+               is_eager(s, &a->data, a->am_header_bytes + a->data.len_bytes) &&
                (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes, now)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {

@@ -179,7 +179,48 @@ static void soak(struct sim_case *c)
     finish(c, w->now_ns + SIM_S);
 }
 
+/* Streams messages of len_bytes from node 0 to node 1 to the end; returns how many of them were pulled. */
+static uint64_t pulled(struct sim_case *c, unsigned count, size_t len_bytes)
+{
+    struct sim_world *w = &c->world;
+    uint64_t before = w->nodes[0].stats.sent_large;
+
+    stream(c, count, len_bytes);
+    sim_program_run(&c->program, w->now_ns + 10 * SIM_S);
+    return w->nodes[0].stats.sent_large - before;
+}
+
+/* A long eager message goes as one when the congestion window has opened, and is pulled before that and when frames
+ * were lost. */
+static void long_eager(struct sim_case *c)
+{
+    const size_t len_bytes = 40000 + c->seed * 2048;
+    struct sim_world *w = &c->world;
+    struct sim_link *l;
+
+    begin(c, 2, 0);
+    w->cfg.p_unexpected_peer = 1 << 20;
+    sim_world_start(w);
+    l = sim_world_link(w, 0, 1, 0);
+    if (sim_connect(c, &w->nodes[0], &w->nodes[1]) && pulled(c, 1, len_bytes + 10000) != 1)
+        sim_fail(w, "a message of %zu bytes was not pulled at first", len_bytes + 10000);
+    if (!sim_failed(w) && pulled(c, 200, 100))
+        sim_fail(w, "short messages were pulled");
+    if (!sim_failed(w) && pulled(c, 1, len_bytes))
+        sim_fail(w, "a message of %zu bytes was pulled although nothing was lost", len_bytes);
+    for (unsigned i = 0; i < 4 && !sim_failed(w); i++) {
+        l->faults.drop_mask = 1 << 3;
+        l->faults.mask_first = l->number;
+        if (pulled(c, 1, 30000))
+            sim_fail(w, "a message of 30000 bytes was pulled");
+    }
+    if (!sim_failed(w) && pulled(c, 1, len_bytes) != 1)
+        sim_fail(w, "a message of %zu bytes was not pulled although frames were lost", len_bytes);
+    finish(c, w->now_ns + SIM_S);
+}
+
 const struct sim_scenario sim_limits[] = {
+    {"long-eager", "messages beyond 32 KiB are pulled while frames get lost", long_eager, 10, 0},
     {"never-posts", "more than the unexpected memory: senders are held, nothing is lost", never_posts, 60, 0},
     {"incast", "32 senders of 512 KiB to one receiver", incast, 4, 0},
     {"stopped", "a receiver stopped for 5 s in a stream", stopped, 40, 0},
