@@ -434,8 +434,8 @@ static struct sim_receive *taken(struct sim_program *p, struct sim_node *n, int 
     return r;
 }
 
-/* mrecv does not consume the message when it fails for want of memory; it is given back then, as lost to the program
- * as one that was released. */
+/* mrecv does not consume the message when it fails for want of memory; it is given back then and has had its turn, as
+ * one that was released unread. */
 static struct sim_receive *receive_taken(struct sim_receive *r, struct emx_arrival *msg, enum sim_shape shape)
 {
     struct sim_program *p = r->program;
@@ -451,9 +451,13 @@ static struct sim_receive *receive_taken(struct sim_receive *r, struct emx_arriv
     rc = emx_engine_mrecv(r->node->engine, msg, &a, &result, p->world->now_ns);
     sim_trace(p->world, "n%u receives the %s message it took, %zu bytes: %d", r->node->index,
               r->is_am ? "active" : "tagged", r->msg_bytes, rc);
-    if (rc == ETHMX_ERR_NO_MEMORY)
-        emx_engine_release(r->node->engine, msg, p->world->now_ns);
-    return begin_receive(r, rc, &result);
+    if (rc != ETHMX_ERR_NO_MEMORY)
+        return begin_receive(r, rc, &result);
+    emx_engine_release(r->node->engine, msg, p->world->now_ns);
+    begin_receive(r, rc, &result);
+    r->released = true;
+    r->state = SIM_DONE;
+    return NULL;
 }
 
 bool sim_take_recv(struct sim_program *p, struct sim_node *n, int from, uint64_t bits, uint64_t mask,
