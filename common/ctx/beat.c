@@ -41,6 +41,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/least.h"
 #include "base/log.h"
 #include "ctx/pump.h"
 #include "ctx/wait.h"
@@ -161,17 +162,12 @@ static uint64_t guard_round_ns(const struct ethmx_ep *ep)
     return atomic_load(&ep->beat->guarding) ? ep->cfg.p_batch_delay / 2 + 1 : UINT64_MAX;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* As sleep_until(), and guards. */
 static bool sleep_guarding(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
 {
     bool guarding = atomic_load(&ep->beat->guarding);
 
-    w->timeout_ns = least(w->timeout_ns, guard_round_ns(ep));
+    w->timeout_ns = emx_least(w->timeout_ns, guard_round_ns(ep));
     if (!sleep_until(ep, w, frames_p))
         return false;
     if (guarding)
@@ -220,14 +216,6 @@ static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
 
 /* ---- Looking in ---- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static bool is_rung(const struct ethmx_ep *ep)
 {
     return atomic_load(&ep->beat->bell) == BELL_RUNG;
@@ -236,10 +224,10 @@ static bool is_rung(const struct ethmx_ep *ep)
 /* Until the next look, or until the bell is rung. Returns false on the order to stop. */
 static bool rest(struct ethmx_ep *ep)
 {
-    uint64_t now = now_ns(), end_ns = now + ep->beat->look_ns;
+    uint64_t now = emx_clock_kernel_ns(), end_ns = now + ep->beat->look_ns;
     bool ready;
 
-    for (; now < end_ns && !is_rung(ep); now = now_ns()) {
+    for (; now < end_ns && !is_rung(ep); now = emx_clock_kernel_ns()) {
         struct emx_wait w = {.timeout_ns = end_ns - now};
 
         if (!sleep_guarding(ep, &w, &ready))
@@ -260,7 +248,7 @@ static void found_polling(struct emx_beat *b, bool rung)
 {
     if (rung)
         b->useless++;
-    b->look_ns = least(b->look_ns * 2, LOOK_MAX_NS);
+    b->look_ns = emx_least(b->look_ns * 2, LOOK_MAX_NS);
 }
 
 static void found_away(struct emx_beat *b)
@@ -350,9 +338,9 @@ int emx_beat_start(struct ethmx_ep *ep)
     b = calloc(1, sizeof(*b));
     if (!b)
         return ETHMX_ERR_NO_MEMORY;
-    b->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     b->look_ns = is_diligent(ep) ? LOOK_MIN_NS : ep->cfg.p_heartbeat;
     atomic_init(&b->bell, is_diligent(ep) ? BELL_UP : BELL_DOWN);
+    b->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     rc = errno;
     if (b->order_fd < 0)
         goto err_free;

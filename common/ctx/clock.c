@@ -16,7 +16,6 @@
  */
 #include "ctx/clock.h"
 
-#include <time.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -38,14 +37,6 @@ static bool counter_is_invariant(void)
 #endif
 }
 
-static uint64_t kernel_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Both clocks at one moment. A thread that loses its processor between the reads would pair moments that lie apart:
  * the closest of three pairs is taken. */
 static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
@@ -54,7 +45,7 @@ static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
 
     for (int i = 0; i < 3; i++) {
         uint64_t before = emx_clock_ticks();
-        uint64_t ns = kernel_ns();
+        uint64_t ns = emx_clock_kernel_ns();
         uint64_t apart = emx_clock_ticks() - before;
 
         if (apart >= best)
@@ -70,7 +61,7 @@ void emx_clock_init(struct emx_clock *c)
     *c = (struct emx_clock){.has_ticks = counter_is_invariant()};
     if (c->has_ticks)
         read_both(&c->anchor_ticks, &c->anchor_ns);
-    c->last_ns = kernel_ns();
+    c->last_ns = emx_clock_kernel_ns();
 }
 
 /* The rate between the anchor and this moment, 0: not to be trusted. */
@@ -106,7 +97,7 @@ uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns)
 
 uint64_t emx_clock_reread(struct emx_clock *c)
 {
-    uint64_t ticks = 0, ns = kernel_ns();
+    uint64_t ticks = 0, ns = emx_clock_kernel_ns();
 
     if (c->has_ticks && (c->span_ticks || ns - c->anchor_ns >= BASELINE_NS))
         read_both(&ticks, &ns);

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 struct emx_clock {
     uint64_t anchor_ticks, anchor_ns; /* a moment known in both measures */
@@ -18,6 +19,15 @@ struct emx_clock {
 };
 
 void emx_clock_init(struct emx_clock *c);
+
+/* The kernel's clock, for who has no endpoint's lock. */
+static inline uint64_t emx_clock_kernel_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 /* The slow half of emx_clock_now(): sets a new anchor by the kernel's clock. */
 uint64_t emx_clock_reread(struct emx_clock *c);

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "ctx/text.h"
 #include "proto/frame.h"
 #include "wire/packet.h"
@@ -68,21 +69,16 @@ struct search {
 
 #define SCORE_GATEWAY 1000u
 
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
 unsigned emx_route_mtu(const struct emx_netif *nif, unsigned mtu_limit_bytes)
 {
-    unsigned mtu = least(nif->mtu_bytes, EMX_FRAME_MAX);
+    unsigned mtu = emx_least_u(nif->mtu_bytes, EMX_FRAME_MAX);
 
-    return mtu_limit_bytes ? least(mtu, mtu_limit_bytes) : mtu;
+    return mtu_limit_bytes ? emx_least_u(mtu, mtu_limit_bytes) : mtu;
 }
 
 static bool same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits)
 {
-    uint32_t mask = prefix_bits ? htonl(UINT32_MAX << (32 - least(prefix_bits, 32))) : 0;
+    uint32_t mask = prefix_bits ? htonl(UINT32_MAX << (32 - emx_least_u(prefix_bits, 32))) : 0;
 
     return !((ip ^ other_ip) & mask);
 }
@@ -104,7 +100,7 @@ static bool is_ours(const struct emx_netifs *n, uint32_t ip)
 /* The longest frame over a path whose Ethernet payload is mtu_bytes. */
 static unsigned frame_limit(const struct search *s, unsigned mtu_bytes)
 {
-    return least(least(s->kind->limit(s, mtu_bytes), s->wire->frame_bytes), EMX_FRAME_MAX);
+    return emx_least_u(emx_least_u(s->kind->limit(s, mtu_bytes), s->wire->frame_bytes), EMX_FRAME_MAX);
 }
 
 /* Keeps the ways sorted: by score, then longer frames first. */
@@ -140,18 +136,18 @@ static void start_way(const struct search *s, struct way *w, const char *interfa
 
 static unsigned packet_limit(const struct search *s, unsigned mtu_bytes)
 {
-    return least(mtu_bytes, s->peer->packet_bytes);
+    return emx_least_u(mtu_bytes, s->peer->packet_bytes);
 }
 
 static unsigned udp_limit(const struct search *s, unsigned mtu_bytes)
 {
     (void)s;
-    return mtu_bytes < IP_UDP_HEADER_BYTES ? 0 : least(mtu_bytes - IP_UDP_HEADER_BYTES, UDP_PAYLOAD_MAX);
+    return mtu_bytes < IP_UDP_HEADER_BYTES ? 0 : emx_least_u(mtu_bytes - IP_UDP_HEADER_BYTES, UDP_PAYLOAD_MAX);
 }
 
 static unsigned xdp_limit(const struct search *s, unsigned mtu_bytes)
 {
-    return least(mtu_bytes, s->peer->xdp_bytes);
+    return emx_least_u(mtu_bytes, s->peer->xdp_bytes);
 }
 
 static const char *xdp_mismatch(const struct search *s)
@@ -172,7 +168,7 @@ static unsigned bulk_limit(const struct search *s, const struct emx_netif *nif, 
 
     if (!s->peer->packet_port || !s->v->self->packet_port || !ip || !nif->ip.s_addr || mtu_bytes < IP_UDP_HEADER_BYTES)
         return 0;
-    limit = least(mtu_bytes - IP_UDP_HEADER_BYTES, frame_limit(s, mtu_bytes));
+    limit = emx_least_u(mtu_bytes - IP_UDP_HEADER_BYTES, frame_limit(s, mtu_bytes));
     return limit < EMX_FRAME_MIN ? 0 : limit;
 }
 
@@ -317,7 +313,8 @@ static void search_ethernet_ip(struct search *s, const struct emx_address_if *th
         s->obstacle = "the interface towards it is not Ethernet";
         return;
     }
-    s->kind->add(s, nif, theirs, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes), nif->rank + rank);
+    s->kind->add(s, nif, theirs, emx_least_u(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+                 nif->rank + rank);
 }
 
 static void search_udp_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
@@ -326,7 +323,7 @@ static void search_udp_ip(struct search *s, const struct emx_address_if *theirs,
     const struct emx_netif *nif = towards(s, theirs->ip, &on_link);
 
     if (nif)
-        add_udp(s, nif, theirs->ip, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+        add_udp(s, nif, theirs->ip, emx_least_u(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
                 nif->rank + rank + (on_link ? 0 : SCORE_GATEWAY));
 }
 
@@ -368,7 +365,7 @@ static void search_ethernet_bare(struct search *s)
             continue;
         nif = bare_netif(s->v->netifs, nth++);
         if (nif && (alone || s->v->if_named))
-            s->kind->add(s, nif, theirs, least(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
+            s->kind->add(s, nif, theirs, emx_least_u(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
                          nif->rank + i);
         else
             s->obstacle = "interfaces without IP address must be named in ETHMX_IF at both ends";

@@ -4,15 +4,11 @@
 
 #include <time.h>
 
+#include "base/least.h"
 #include "ctx/pump.h"
 
 #define POLL_ONLY_NS    1000000 /* a wire without descriptor is looked at so often */
 #define OTHER_THREAD_NS 1000000 /* another thread's progress may complete what we wait for, and does not wake us */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w)
 {
@@ -21,13 +17,13 @@ void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait 
 
     w->fd_count = emx_links_fds(&ep->links, ep->full, w->fd, &all);
     if (!all)
-        timeout_ns = least(timeout_ns, POLL_ONLY_NS);
+        timeout_ns = emx_least(timeout_ns, POLL_ONLY_NS);
     if (ep->threads)
-        timeout_ns = least(timeout_ns, OTHER_THREAD_NS);
+        timeout_ns = emx_least(timeout_ns, OTHER_THREAD_NS);
     if (deadline != EMX_NEVER) {
         emx_time now = emx_clock_now(&ep->clock);
 
-        timeout_ns = deadline > now ? least(timeout_ns, deadline - now) : 0;
+        timeout_ns = deadline > now ? emx_least(timeout_ns, deadline - now) : 0;
     }
     if (timeout_ns && !emx_links_arm(&ep->links))
         timeout_ns = 0;
@@ -36,7 +32,7 @@ void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait 
 
 bool emx_wait_sleep(struct emx_wait *w)
 {
-    struct timespec ts = {.tv_sec = (time_t)(least(w->timeout_ns, INT32_MAX * 1000000000ull) / 1000000000u),
+    struct timespec ts = {.tv_sec = (time_t)(emx_least(w->timeout_ns, INT32_MAX * 1000000000ull) / 1000000000u),
                           .tv_nsec = (long)(w->timeout_ns % 1000000000u)};
 
     return ppoll(w->fd, w->fd_count, &ts, NULL) > 0;

@@ -17,6 +17,7 @@
  *
  * Data that the program wants in several pieces go through a small buffer, which stays in the processor's cache.
  */
+#include "base/least.h"
 #include "proto/impl.h"
 
 #define PIECE_BYTES     1048576 /* read at a time, at most: other peers are served in between */
@@ -76,23 +77,18 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
     return true;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whole chunks, so that what follows can be pulled and no byte is written twice. */
 static uint64_t piece_bytes(const struct emx_rndv *r, uint64_t most)
 {
     uint64_t chunks = most > r->chunk_bytes ? most / r->chunk_bytes : 1;
 
-    return least(r->want_bytes - r->read_bytes, chunks * r->chunk_bytes);
+    return emx_least(r->want_bytes - r->read_bytes, chunks * r->chunk_bytes);
 }
 
 /* Chooses a place for the next bytes: the program's memory if they lie in one piece there, else the buffer. */
 static bool place(struct emx_engine *e, const struct emx_rndv *r, struct emx_read *rd)
 {
-    rd->len_bytes = piece_bytes(r, least(PIECE_BYTES, e->cfg->p_pull_window));
+    rd->len_bytes = piece_bytes(r, emx_least(PIECE_BYTES, e->cfg->p_pull_window));
     rd->local = (void *)(uintptr_t)emx_data_piece(&r->op->data, r->read_bytes, rd->len_bytes);
     if (rd->local)
         return true;

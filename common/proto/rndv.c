@@ -22,6 +22,7 @@
  * Superframes (trust.c). Where the route has them, all frames of a block that is asked for the first time are marked as
  * bulk, or none. What has to be sent again goes in single frames always.
  */
+#include "base/least.h"
 #include "proto/impl.h"
 
 #define WINDOW_BLOCKS 4 /* the pull window holds at least so many blocks, if a chunk is not more than that */
@@ -414,19 +415,14 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
     emx_session_ready(s);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
 static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
-    uint64_t bytes = least(e->cfg->p_pull_window / WINDOW_BLOCKS, e->pace.limit_bytes / LIMIT_BLOCKS);
-    uint64_t most = least(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
+    uint64_t bytes = emx_least(e->cfg->p_pull_window / WINDOW_BLOCKS, e->pace.limit_bytes / LIMIT_BLOCKS);
+    uint64_t most = emx_least(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
-    return least(left, most ? most : 1);
+    return emx_least(left, most ? most : 1);
 }
 
 static void add_block(struct emx_engine *e, struct emx_rndv *r)

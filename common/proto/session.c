@@ -10,6 +10,7 @@
  * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
  * deadlines are looked at and it is set anew.
  */
+#include "base/least.h"
 #include "proto/impl.h"
 
 static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
@@ -131,19 +132,14 @@ static emx_time death_ns(const struct emx_session *s)
     return s->asked_ns && s->state == EMX_S_CONNECTED ? s->asked_ns + s->e->cfg->p_peer_timeout : EMX_NEVER;
 }
 
-static emx_time min_time(emx_time a, emx_time b)
-{
-    return a < b ? a : b;
-}
-
 static void arm_next(struct emx_session *s)
 {
-    emx_time at = min_time(emx_connect_deadline(s), min_time(emx_reltx_deadline(s), death_ns(s)));
+    emx_time at = emx_least(emx_connect_deadline(s), emx_least(emx_reltx_deadline(s), death_ns(s)));
 
     if (s->ack_at_ns)
-        at = min_time(at, s->ack_at_ns);
+        at = emx_least(at, s->ack_at_ns);
     if (emx_bundle_waits(s))
-        at = min_time(at, s->wait_until_ns);
+        at = emx_least(at, s->wait_until_ns);
     emx_session_arm(s, at);
 }
 

@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/least.h"
 #include "wire/backlog.h"
 #include "wire/netif.h"
 #include "wire/xdp_group.h"
@@ -101,11 +102,6 @@ static bool watch_sockets(struct xdp_wire *w, int op)
     return all;
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
 /* Adds interface i of the host. */
 static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, unsigned i, char *why,
                     size_t why_len_bytes)
@@ -120,13 +116,13 @@ static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, un
     int status;
 
     if (params->cfg->p_mtu)
-        want.mtu_bytes = least(want.mtu_bytes, (unsigned)params->cfg->p_mtu);
+        want.mtu_bytes = emx_least_u(want.mtu_bytes, (unsigned)params->cfg->p_mtu);
     status = emx_xdp_group_join(&p->group, &want, why, why_len_bytes);
     if (status)
         return status;
     p->ifindex = nif->index;
     p->netif = i;
-    p->frame_bytes = least(want.mtu_bytes, emx_xdp_group_frame_bytes(p->group));
+    p->frame_bytes = emx_least_u(want.mtu_bytes, emx_xdp_group_frame_bytes(p->group));
     memcpy(p->mac, nif->mac, ETH_ALEN);
     if (p->frame_bytes > w->frame_bytes)
         w->frame_bytes = p->frame_bytes;
@@ -301,7 +297,7 @@ static unsigned xdp_tx_room(struct emx_wire *base)
             if (!is_sent(&p->group->queue[0].tx))
                 return 0;
         }
-        room = least(room, free_chunks(p, EMX_WIRE_BATCH));
+        room = emx_least_u(room, free_chunks(p, EMX_WIRE_BATCH));
     }
     return room;
 }
@@ -347,7 +343,7 @@ static void write_bytes(struct writer *out, const void *from, unsigned n)
 
         if (!out->left)
             next_chunk(out);
-        part = least(n, out->left);
+        part = emx_least_u(n, out->left);
         memcpy(out->to, from, part);
         out->to += part;
         out->left -= part;

@@ -2,9 +2,11 @@
  *
  * One frame is looked at by one rank: what that costs when many ranks are on a node. Sends frames over a pair of
  * virtual interfaces between two network namespaces to N packet sockets with rings, of which one is to get the frame,
- * and prints nanoseconds per frame, by how the kernel finds it: filter        each socket has an exact filter of its
- * own and is asked for each frame fanout        the sockets are a fanout group, and a program picks the one foreign_ip
- * no socket wants it: an IPv4 packet of the host, seen by the sockets for superframes
+ * and prints nanoseconds per frame, the median of some runs, by how the kernel finds it:
+ *
+ *     filter      each socket has an exact filter of its own and is asked for each frame
+ *     fanout      the sockets are a fanout group, and a program picks the one
+ *     foreign_ip  no socket wants it: an IPv4 packet of the host, seen by the sockets for superframes
  *
  * Over a virtual interface the receiver's part runs in the sender's call, so that the figure holds both ends; what
  * grows with N is the receiver's.
@@ -27,6 +29,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 enum { ETHERTYPE = 0x88b5, RANKS_MAX = 32, RUNS = 15, FRAME_BYTES = 100, SLOT_BYTES = 2048, SLOTS = 256 };
 
@@ -229,13 +233,6 @@ static double burst(int fd, const struct sockaddr_ll *peer, const uint8_t *frame
     return (now_ns() - start) / frames;
 }
 
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void measure(const char *kind, int ranks)
 {
     struct rank r[RANKS_MAX];
@@ -256,8 +253,7 @@ static void measure(const char *kind, int ranks)
     make_frame(frame, kind, (uint32_t)ranks / 2);
     for (int i = 0; i < RUNS; i++)
         ns[i] = burst(fd, &peer, frame, strcmp(kind, "foreign_ip") && ranks ? &r[ranks / 2] : NULL);
-    qsort(ns, RUNS, sizeof(ns[0]), rising);
-    printf("%s %d %.0f\n", kind, ranks, ns[0]);
+    printf("%s %d %.0f\n", kind, ranks, bench_median(ns, RUNS));
     fflush(stdout);
     close(fd);
     for (int i = 0; i < ranks; i++) {

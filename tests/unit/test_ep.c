@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct ethmx_ep *open_with(const char *name, const char *value, int expect)
+static struct ethmx_ep *open_expecting(const char *name, const char *value, int expect)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
     struct ethmx_config *cfg;
@@ -55,17 +55,17 @@ static void other_versions_are_refused(void **state)
 static void wrong_settings_are_named(void **state)
 {
     (void)state;
-    assert_null(open_with("wires", "udp,carrier-pigeon", ETHMX_ERR_PARAM));
+    assert_null(open_expecting("wires", "udp,carrier-pigeon", ETHMX_ERR_PARAM));
     assert_non_null(strstr(ethmx_error_text(), "carrier-pigeon"));
     assert_non_null(strstr(ethmx_error_text(), "packet, udp"));
-    assert_null(open_with("wires", " ,", ETHMX_ERR_PARAM));
-    assert_null(open_with("if", "nosuchif0", ETHMX_ERR_PARAM));
+    assert_null(open_expecting("wires", " ,", ETHMX_ERR_PARAM));
+    assert_null(open_expecting("if", "nosuchif0", ETHMX_ERR_PARAM));
     assert_non_null(strstr(ethmx_error_text(), "nosuchif0"));
 }
 
 static void addresses_are_checked(void **state)
 {
-    struct ethmx_ep *ep = open_with(NULL, NULL, ETHMX_OK);
+    struct ethmx_ep *ep = open_expecting(NULL, NULL, ETHMX_OK);
     uint8_t addr[ETHMX_ADDRESS_MAX];
     size_t len = sizeof(addr), small = 4;
     struct ethmx_peer *peer = NULL, *again = NULL;
@@ -107,16 +107,10 @@ static void on_error(void *arg, struct ethmx_peer *peer, int status, const char 
 
 static struct ethmx_ep *open_impatient(struct told *told)
 {
-    static const char *const set[][2] = {{"connect_timeout", "100ms"}, {"peer_timeout", "300ms"}, {"linger", "0"}};
+    static const char *const settings[] = {"connect_timeout", "100ms", "peer_timeout", "300ms", "linger", "0", NULL};
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
-    struct ethmx_config *cfg;
-    struct ethmx_ep *ep;
+    struct ethmx_ep *ep = open_with(&opt, settings);
 
-    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
-    for (unsigned i = 0; i < ARRAY_LEN(set); i++)
-        assert_int_equal(ethmx_config_set(cfg, set[i][0], set[i][1], "test"), ETHMX_OK);
-    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
-    ethmx_config_destroy(cfg);
     ethmx_ep_on_error(ep, on_error, told);
     return ep;
 }
@@ -125,7 +119,7 @@ static struct ethmx_ep *open_impatient(struct told *told)
 static void unreachable_peer_fails(void **state)
 {
     struct told told = {.any = false};
-    struct ethmx_ep *gone = open_with(NULL, NULL, ETHMX_OK);
+    struct ethmx_ep *gone = open_expecting(NULL, NULL, ETHMX_OK);
     struct side s = {.ep = open_impatient(&told), .scenario = 1};
     uint8_t addr[ETHMX_ADDRESS_MAX];
     size_t len = sizeof(addr);
@@ -197,16 +191,11 @@ enum { BEFORE = 120, AFTER = 60 }; /* messages until they are gathered; then, fe
 static struct ethmx_ep *open_gathering(const char *heartbeat)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
-    struct ethmx_config *cfg;
-    struct ethmx_ep *ep = NULL;
+    const char *const settings[] = {"heartbeat",   heartbeat, "wires", "udp", /* not where frames cost nothing */
+                                    "batch_delay", "300ms",                   /* also says what is close */
+                                    NULL};
 
-    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
-    assert_int_equal(ethmx_config_set(cfg, "heartbeat", heartbeat, "test"), ETHMX_OK);
-    assert_int_equal(ethmx_config_set(cfg, "wires", "udp", "test"), ETHMX_OK); /* not where frames cost nothing */
-    assert_int_equal(ethmx_config_set(cfg, "batch_delay", "300ms", "test"), ETHMX_OK); /* also says what is close */
-    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
-    ethmx_config_destroy(cfg);
-    return ep;
+    return open_with(&opt, settings);
 }
 
 /* The receiver: all messages come although their sender never calls the library again. */

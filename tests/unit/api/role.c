@@ -9,6 +9,19 @@
 #define HANG_S     120 /* whatever waits longer will wait for ever */
 #define IDLE_POLLS 100 /* then the processor goes to the other role */
 
+struct ethmx_ep *open_with(const struct ethmx_ep_options *opt, const char *const *settings)
+{
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep;
+
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    for (; *settings; settings += 2)
+        assert_int_equal(ethmx_config_set(cfg, settings[0], settings[1], "test"), ETHMX_OK);
+    assert_int_equal(ethmx_ep_open(cfg, opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    return ep;
+}
+
 bool late(const struct timespec *since)
 {
     struct timespec now;

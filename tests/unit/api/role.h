@@ -40,6 +40,9 @@ struct pair_options {
     const char *wait;
 };
 
+/* An endpoint with these settings: names and values in turn, and a NULL. */
+struct ethmx_ep *open_with(const struct ethmx_ep_options *opt, const char *const *settings);
+
 /* Whether what has been awaited since then will never come. */
 bool late(const struct timespec *since);
 
