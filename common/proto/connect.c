@@ -320,6 +320,12 @@ static void route_failed(struct emx_session *s, emx_time now)
     use_route(s, c->current + 1, now);
 }
 
+void emx_connect_delayed(struct emx_session *s, emx_time late_ns)
+{
+    if (s->state == EMX_S_CONNECTING)
+        s->connect->give_up_ns += late_ns;
+}
+
 void emx_connect_expire(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;

@@ -4,6 +4,7 @@
  * handlers, output asks each session in turn for frames, expire fires timers, and a slow tick looks after peers that
  * somebody waits for.
  */
+#include "base/least.h"
 #include "proto/impl.h"
 
 #define LONG_BYTES       32768 /* eager messages beyond this length are careful not to overflow a link */
@@ -646,21 +647,32 @@ emx_time emx_engine_deadline(const struct emx_engine *e)
 }
 
 /* We come much too late: this process was stopped, or its host suspended, and so may have been those whom we asked
- * something before. Their silence in that time says nothing: they get the whole time again. */
-static void come_back(struct emx_engine *e, emx_time now)
+ * something before. Their silence in that time says nothing: they get the whole time again, and a handshake what it has
+ * lost. */
+static void come_back(struct emx_engine *e, emx_time late_ns, emx_time now)
 {
     for (unsigned i = 0; i <= e->peer_mask; i++)
-        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
-            if (p->session && p->session->asked_ns)
+        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash) {
+            if (!p->session)
+                continue;
+            if (p->session->asked_ns && late_ns > e->cfg->p_peer_timeout / 4)
                 p->session->asked_ns = now;
+            emx_connect_delayed(p->session, late_ns);
+        }
+}
+
+/* What is less says nothing of being stopped. */
+static bool is_much(const struct emx_engine *e, emx_time late_ns)
+{
+    return late_ns > emx_least(e->cfg->p_peer_timeout, e->cfg->p_connect_timeout) / 4;
 }
 
 void emx_engine_expire(struct emx_engine *e, emx_time now)
 {
     struct emx_timer *t = emx_heap_first(&e->timers);
 
-    if (t && now > t->at_ns && now - t->at_ns > e->cfg->p_peer_timeout / 4)
-        come_back(e, now);
+    if (t && now > t->at_ns && is_much(e, now - t->at_ns))
+        come_back(e, now - t->at_ns, now);
     while ((t = emx_heap_first(&e->timers)) && t->at_ns <= now) {
         switch (t->kind) {
         case EMX_TIMER_TICK:

@@ -422,6 +422,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
 enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data);
 emx_time emx_connect_deadline(const struct emx_session *s);
 void emx_connect_expire(struct emx_session *s, emx_time now);
+void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for so long */
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_connect_output_welcome(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                 struct emx_scratch *scratch);
