@@ -125,12 +125,11 @@ static void build(struct emx_session *s, const struct emx_route *r, enum emx_fra
     emx_engine_head(e, s->peer, h, type, frame_bytes - sizeof(*h));
     emx_engine_stamp(s, h);
     f->to = &r->to;
-    f->head = h;
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->body = e->hello_body;
     f->body_bytes = (uint16_t)(frame_bytes - f->head_bytes);
     f->bulk = false;
-    emx_frame_seal(h, f->head_bytes, f->body, f->body_bytes, e->cfg->p_checksum);
+    emx_engine_seal(h, f, (unsigned)e->cfg->p_checksum);
 }
 
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)

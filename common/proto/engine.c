@@ -436,8 +436,8 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
         *(struct emx_f_ack *)(h + 1) = (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx};
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
-    *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = (uint16_t)(sizeof(*h) + head)};
-    emx_frame_seal(h, f->head_bytes, NULL, 0, s->checksum);
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
+    emx_engine_seal(h, f, s->checksum);
 }
 
 static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
@@ -451,8 +451,8 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     emx_engine_stamp(s, h);
     if (h->type == EMX_F_eager)
         ((struct emx_f_eager *)(h + 1))->joined = s->joined_rx;
-    emx_frame_seal(b->frame, b->len_bytes, NULL, 0, s->checksum);
-    *f = (struct emx_txframe){.to = &s->to, .head = b->frame, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
+    emx_engine_seal(h, f, s->checksum);
     emx_reltx_sent(s, b, now);
     return true;
 }

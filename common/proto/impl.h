@@ -532,6 +532,13 @@ static inline void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
     h->credit = s->announced = emx_credit_limit(s);
 }
 
+/* The last step of every frame: h is complete but for what proves it whole, and *f tells its lengths and body. */
+static inline void emx_engine_seal(struct emx_frame *h, struct emx_txframe *f, unsigned level)
+{
+    f->head = h;
+    emx_frame_seal(h, f->head_bytes, f->body, f->body_bytes, level);
+}
+
 /* eager.c, rndv.c, self.c: message classes. input_* return EMX_ACCEPTED or the reason for dropping; DROP_MEMORY means
  * "not now, send it again". */
 struct emx_eager_source { /* what an eager message is made from */

@@ -62,8 +62,8 @@ static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, stru
     s->small_ns = now;
     emx_reltx_direct(s, b, now);
     emx_engine_stamp(s, emx_txbuf_frame(b));
-    emx_frame_seal(b->frame, len_bytes, NULL, 0, s->checksum);
-    *f = (struct emx_txframe){.to = &s->to, .head = b->frame, .head_bytes = (uint16_t)len_bytes};
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
+    emx_engine_seal(emx_txbuf_frame(b), f, s->checksum);
     return true;
 }
 

@@ -201,13 +201,12 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     }
     f->body_bytes = (uint16_t)n;
     f->to = &s->to;
-    f->head = h;
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->bulk = j->bulk;
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
-    emx_frame_seal(h, f->head_bytes, f->body, n, s->checksum);
+    emx_engine_seal(h, f, s->checksum);
     j->wanted &= j->wanted - 1;
     if (!j->wanted)
         drop_job(s, j);
@@ -505,8 +504,8 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
                              .joined = s->joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
-    *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = sizeof(*h) + sizeof(*t)};
-    emx_frame_seal(h, f->head_bytes, NULL, 0, s->checksum);
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
+    emx_engine_seal(h, f, s->checksum);
     emx_count(s->e, pulls_sent);
     if (t->round)
         emx_count(s->e, pulls_resent);
