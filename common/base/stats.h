@@ -60,6 +60,8 @@
     X(drop_not_mine, "frames", 0, "Dropped: for another endpoint, or a former one at this address.") \
     X(drop_cookie, "frames", 0, "Dropped: of another job.") \
     X(drop_check, "frames", 0, "Dropped: the checksum does not fit.") \
+    X(drop_forged, "frames", 0, "Dropped: altered, or not of this job: the tag does not fit or is missing (ETHMX_AUTH=on).") \
+    X(drop_replayed, "frames", 0, "Dropped: its number was seen before or is too old (ETHMX_AUTH=on).") \
     X(drop_type, "frames", 0, "Dropped: unknown frame type.") \
     X(drop_malformed, "frames", 0, "Dropped: fields contradict each other or a limit.") \
     X(drop_no_session, "frames", 0, "Dropped: from an endpoint that is not connected.") \

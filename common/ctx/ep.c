@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/keyed.h"
 #include "base/log.h"
 #include "ctx/beat.h"
 #include "ctx/event.h"
@@ -94,6 +95,9 @@ static void make_address(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
     a->id = id;
     a->cookie = job_cookie(opt->job_key);
     a->host_id = emx_host_id();
+    a->auth = a->has_secret = ep->cfg.p_auth;
+    for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
+        memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
     a->ethertype = (uint16_t)ep->cfg.p_ethertype;
     emx_links_tell(&ep->links, a);
     tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, xdp_netifs(&ep->links), a);
@@ -195,15 +199,38 @@ static int open_links(struct ethmx_ep *ep, uint32_t id)
     return emx_links_open(&ep->links, &params);
 }
 
+static unsigned guarded_links(const struct emx_links *l)
+{
+    unsigned mask = 0;
+
+    for (unsigned i = 0; i < l->count; i++)
+        mask |= (unsigned)l->link[i].attr.guarded << i;
+    return mask;
+}
+
 static int make_engine(struct ethmx_ep *ep)
 {
-    const struct emx_engine_params params = {
-        .cfg = &ep->cfg, .stats = &ep->stats, .alloc = &emx_alloc_libc, .self = &ep->self, .seed = random_bits()};
+    const struct emx_engine_params params = {.cfg = &ep->cfg,
+                                             .stats = &ep->stats,
+                                             .alloc = &emx_alloc_libc,
+                                             .self = &ep->self,
+                                             .seed = random_bits(),
+                                             .guarded_links = guarded_links(&ep->links)};
     int rc = emx_engine_create(&params, &ep->engine);
 
     if (rc)
         emx_error_set("out of memory");
     return rc;
+}
+
+static int check_auth(const struct emx_config *cfg)
+{
+    const char *why;
+
+    if (!cfg->p_auth || emx_keyed_usable(&why))
+        return ETHMX_OK;
+    emx_error_set("ETHMX_AUTH=on is not possible: %s", why);
+    return ETHMX_ERR_PARAM;
 }
 
 static int check_version(const struct ethmx_ep_options *opt)
@@ -235,6 +262,8 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     emx_list_init(&ep->failures);
     emx_clock_init(&ep->clock);
     rc = copy_config(ep, cfg);
+    if (!rc)
+        rc = check_auth(&ep->cfg);
     if (rc)
         goto err_free;
     emx_log_limit = (enum emx_log_level)ep->cfg.p_log;

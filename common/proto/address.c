@@ -12,9 +12,10 @@
  * 24  | ethertype       | udp_port         |
  * 28  | packet_bytes    | host_bytes| xdp_ifs |
  * 32  | packet_port     | xdp_bytes       |
- * 36  | xdp_ethertype   | 0               |
+ * 36  | xdp_ethertype   | auth   | secret_bytes |
  * 40  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
  *     | host name of host_bytes, no final 0
+ *     | secret, if any
  *
  * The first four bytes stay what they are in every version, so that each version can name the other.
  */
@@ -30,7 +31,8 @@
 #define ID_AT       8
 #define IF_BYTES    14
 
-static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 <= ETHMX_ADDRESS_MAX, "address fits");
+static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 + EMX_ADDRESS_SECRET <= ETHMX_ADDRESS_MAX,
+              "address fits");
 
 static uint8_t *put(uint8_t *p, uint64_t v, unsigned bytes)
 {
@@ -68,11 +70,16 @@ static void get_if(struct emx_address_if *i, const uint8_t **p)
     *p += 1;
 }
 
+static size_t secret_bytes(const struct emx_address *a)
+{
+    return a->has_secret ? sizeof(a->secret) : 0;
+}
+
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
 {
     size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
     unsigned if_count = a->if_count < EMX_ADDRESS_IFS ? a->if_count : EMX_ADDRESS_IFS;
-    size_t len_bytes = FIXED_BYTES + if_count * IF_BYTES + host_bytes;
+    size_t len_bytes = FIXED_BYTES + if_count * IF_BYTES + host_bytes + secret_bytes(a);
     uint8_t *p = buf;
 
     p = put(p, MAGIC_0, 1);
@@ -92,10 +99,12 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     p = put(p, a->packet_port, 2);
     p = put(p, a->xdp_bytes, 2);
     p = put(p, a->xdp_ethertype, 2);
-    p = put(p, 0, 2);
+    p = put(p, a->auth, 1);
+    p = put(p, secret_bytes(a), 1);
     for (unsigned i = 0; i < if_count; i++)
         p = put_if(p, &a->ifs[i]);
     memcpy(p, a->host, host_bytes);
+    memcpy(p + host_bytes, a->secret, secret_bytes(a));
     return len_bytes;
 }
 
@@ -104,8 +113,9 @@ size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes,
     struct emx_address cut = *a;
     size_t room_ifs, room_host;
 
-    if (room_bytes < FIXED_BYTES + (a->if_count > 0) * IF_BYTES)
+    if (room_bytes < FIXED_BYTES + (a->if_count > 0) * IF_BYTES + secret_bytes(a))
         return 0;
+    room_bytes -= secret_bytes(a);
     room_ifs = (room_bytes - FIXED_BYTES) / IF_BYTES;
     if (room_ifs < cut.if_count) {
         cut.if_count = (uint8_t)room_ifs;
@@ -135,7 +145,7 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     struct emx_address in = {0};
     const uint8_t *p = buf;
     const char *bad;
-    size_t want_bytes, host_bytes;
+    size_t want_bytes, host_bytes, tail_bytes;
     unsigned version;
 
     bad = "it is no ethmx address";
@@ -165,10 +175,15 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     in.packet_port = (uint16_t)get(&p, 2);
     in.xdp_bytes = (uint16_t)get(&p, 2);
     in.xdp_ethertype = (uint16_t)get(&p, 2);
-    p += 2;
+    in.auth = get(&p, 1) & 1;
+    tail_bytes = get(&p, 1);
     bad = "its length is wrong";
     if (want_bytes != len_bytes || in.if_count > EMX_ADDRESS_IFS || host_bytes >= EMX_ADDRESS_HOST ||
-        want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes)
+        want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes + tail_bytes)
+        goto err_say;
+    bad = "its secret is not of 16 bytes";
+    in.has_secret = tail_bytes != 0;
+    if (in.has_secret && (tail_bytes != sizeof(in.secret) || !in.auth))
         goto err_say;
     bad = "its endpoint number is 0";
     if (!in.id)
@@ -180,6 +195,7 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
             goto err_say;
     }
     get_host(in.host, p, host_bytes);
+    memcpy(in.secret, p + host_bytes, tail_bytes);
     *a = in;
     return true;
 

@@ -15,6 +15,7 @@
 #define EMX_ADDRESS_VERSION 3
 #define EMX_ADDRESS_IFS     6 /* interfaces told to peers */
 #define EMX_ADDRESS_HOST    48
+#define EMX_ADDRESS_SECRET  16
 
 /* Bits of emx_address.wires; the order is no preference. */
 enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2, EMX_AW_SHM = 4, EMX_AW_XDP = 8 };
@@ -41,6 +42,9 @@ struct emx_address {
     uint8_t if_count;
     struct emx_address_if ifs[EMX_ADDRESS_IFS];
     char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */
+    bool auth;                   /* its frames carry tags (ETHMX_AUTH=on) */
+    bool has_secret;             /* this address tells the secret: it comes from the launcher, not from the network */
+    uint8_t secret[EMX_ADDRESS_SECRET];
 };
 
 /* Writes a to buf (ETHMX_ADDRESS_MAX bytes suffice always) and returns the length. */

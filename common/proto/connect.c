@@ -41,6 +41,8 @@ static emx_time retry_ns(struct emx_session *s, emx_time now)
 static void use_route(struct emx_session *s, unsigned i, emx_time now)
 {
     struct emx_connect *c = s->connect;
+    const struct emx_route *r = &c->route[i];
+    unsigned tag_bytes = emx_tag_bytes(s->e, r->link);
 
     if (emx_connect_reachable(s))
         s->e->link_peers[s->link]--;
@@ -51,13 +53,14 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     c->wait_ns = FIRST_RETRY_NS;
     c->retry_ns = retry_ns(s, now);
     c->give_up_ns = now + s->e->cfg->p_connect_timeout;
-    s->link = c->route[i].link;
-    s->to = c->route[i].to;
-    s->frame_bytes = c->route[i].frame_bytes;
-    s->bulk_bytes = c->route[i].bulk_bytes;
-    s->reads = c->route[i].reads;
-    s->reliable = c->route[i].reliable;
-    s->checksum = s->reliable ? EMX_CHECKSUM_OFF : (uint8_t)s->e->cfg->p_checksum;
+    s->link = r->link;
+    s->to = r->to;
+    s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
+    s->bulk_bytes = r->bulk_bytes ? (uint16_t)(r->bulk_bytes - tag_bytes) : 0;
+    s->reads = r->reads;
+    s->reliable = r->reliable;
+    s->in_place = r->reliable && !tag_bytes;
+    s->seal = (uint8_t)emx_tag_level(s->e, r->link, r->reliable ? EMX_CHECKSUM_OFF : (unsigned)s->e->cfg->p_checksum);
     emx_trust_init(s);
     s->state = EMX_S_CONNECTING;
     s->e->link_peers[s->link]++;
@@ -129,7 +132,7 @@ static void build(struct emx_session *s, const struct emx_route *r, enum emx_fra
     f->body = e->hello_body;
     f->body_bytes = (uint16_t)(frame_bytes - f->head_bytes);
     f->bulk = false;
-    emx_engine_seal(h, f, (unsigned)e->cfg->p_checksum);
+    emx_engine_seal(s, h, f, emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum));
 }
 
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
@@ -168,8 +171,8 @@ bool emx_connect_output_welcome(struct emx_session *s, unsigned link, struct emx
         w->due = false;
         if (!r)
             continue;
-        if (bytes > r->frame_bytes)
-            bytes = r->frame_bytes;
+        if (bytes > r->frame_bytes - emx_tag_bytes(s->e, link))
+            bytes = r->frame_bytes - emx_tag_bytes(s->e, link);
         build(s, r, EMX_F_welcome, bytes, w->probe, f, scratch);
         return true;
     }
@@ -178,8 +181,8 @@ bool emx_connect_output_welcome(struct emx_session *s, unsigned link, struct emx
 
 /* ---- Hello and welcome, in ---- */
 
-/* The address in a hello or welcome, if it is well-formed and the sender's own. */
-static bool sender_address(const uint8_t *data, struct emx_address *a)
+/* The address in a hello or welcome, if it is well-formed and the sender's own, who has authentication if we have. */
+static bool sender_address(const struct emx_engine *e, const uint8_t *data, struct emx_address *a)
 {
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_hello *t = (const void *)(h + 1);
@@ -189,7 +192,8 @@ static bool sender_address(const uint8_t *data, struct emx_address *a)
         return false;
     if (t->frame_bytes != sizeof(*h) + h->body_bytes || t->window < 1 || t->max_bytes < EMX_FRAME_MIN)
         return false;
-    return emx_address_decode(a, t + 1, t->addr_bytes, err, sizeof(err)) && a->id == h->src_id;
+    return emx_address_decode(a, t + 1, t->addr_bytes, err, sizeof(err)) && a->id == h->src_id &&
+           a->auth == e->self.auth && !a->has_secret;
 }
 
 static void take_terms(struct emx_session *s, const struct emx_f_hello *t)
@@ -207,13 +211,12 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     struct emx_peer *p;
     struct emx_session *s;
     struct emx_welcome *w;
-    char err[128];
 
-    if (!sender_address(data, &a))
+    if (!sender_address(e, data, &a))
         return EMX_DROP_MALFORMED;
     if (e->closing)
         return EMX_DROP_NO_SESSION;
-    if (emx_engine_peer(e, t + 1, t->addr_bytes, &p, err, sizeof(err)))
+    if (emx_peer_make(e, &a, t + 1, t->addr_bytes, &p))
         return EMX_DROP_MEMORY;
     s = p->session;
     if (!s && !(s = emx_session_start(e, p, now)))
@@ -251,14 +254,14 @@ enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data)
     struct emx_address a;
     int full = t->probe & 1;
 
-    if (!sender_address(data, &a))
+    if (!sender_address(s->e, data, &a))
         return EMX_DROP_MALFORMED;
     if (s->state != EMX_S_CONNECTING || (t->probe & ~1u) != s->probe)
         return EMX_DROP_STALE;
     if (full && t->frame_bytes < s->frame_bytes)
         return EMX_DROP_STALE; /* the way back is narrower */
     take_terms(s, t);
-    if (!full && !s->connect->got[0] && s->frame_bytes > NARROW_BYTES)
+    if (!full && !s->connect->got[0] && current_route(s)->frame_bytes > NARROW_BYTES)
         s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
     s->connect->got[full] = true;
     if (s->connect->got[0] && s->connect->got[1])

@@ -79,7 +79,7 @@ static void init_pools(struct emx_engine *e)
 {
     emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
     emx_pool_init(&e->arrivals, &e->alloc, sizeof(struct emx_arrival), 64);
-    emx_pool_init(&e->small_txbufs, &e->alloc, 256, 64);
+    emx_pool_init(&e->small_txbufs, &e->alloc, 256 + sizeof(struct emx_tag), 64);
     emx_pool_init(&e->big_txbufs, &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
     emx_pool_init(&e->jobs, &e->alloc, sizeof(struct emx_job), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
@@ -88,6 +88,7 @@ static void init_pools(struct emx_engine *e)
 int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p)
 {
     struct emx_engine *e = params->alloc->get(params->alloc->arg, sizeof(*e));
+    struct emx_address told; /* in hellos */
 
     if (!e)
         return ETHMX_ERR_NO_MEMORY;
@@ -97,7 +98,10 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->outer = params->alloc;
     e->alloc = (struct emx_alloc){.get = counted_get, .put = counted_put, .arg = e};
     e->self = *params->self;
-    e->self_addr_bytes = emx_address_encode(&e->self, e->self_addr);
+    e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
+    told = e->self;
+    told.has_secret = false;
+    e->self_addr_bytes = emx_address_encode(&told, e->self_addr);
     e->rng.state = params->seed;
     e->seq_frame_bytes = longest_frame(&e->self);
     init_lists(e);
@@ -387,8 +391,9 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_data] = emx_rndv_input_data,
 };
 
-static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
-                              emx_time now)
+static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,
+                                                                    const uint8_t *data, uint32_t len_bytes,
+                                                                    emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     enum emx_drop why = emx_frame_check(data, len_bytes, e->self.id, e->self.cookie);
@@ -410,18 +415,37 @@ static enum emx_drop dispatch(struct emx_engine *e, unsigned link, const uint8_t
     return handler[h->type](s, data, now);
 }
 
-enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
-                               emx_time now)
+static inline enum emx_drop count(struct emx_engine *e, enum emx_drop why)
 {
-    enum emx_drop why;
-
-    e->input_link = link;
-    why = dispatch(e, link, data, len_bytes, now);
     if (why == EMX_ACCEPTED)
         emx_count(e, frames_received);
     else
         emx_stats_add(e->stats, (enum emx_counter)why, 1);
     return why;
+}
+
+/* Apart, so that it costs frames without tags nothing. */
+static __attribute__((noinline)) enum emx_drop input_tagged(struct emx_engine *e, unsigned link, const uint8_t *data,
+                                                            uint32_t len_bytes, emx_time now)
+{
+    const struct emx_tag *t = (const void *)data;
+    const struct emx_frame *h = (const void *)(t + 1);
+    enum emx_drop why = emx_tag_check(e, data, len_bytes);
+
+    if (why == EMX_ACCEPTED)
+        why = dispatch(e, link, (const uint8_t *)h, t->frame_bytes, now);
+    if (why == EMX_ACCEPTED && h->type == EMX_F_hello)
+        emx_tag_greeted(e, data);
+    return count(e, why);
+}
+
+enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                               emx_time now)
+{
+    e->input_link = link;
+    if (__builtin_expect(e->tagged_links >> link & 1, 0))
+        return input_tagged(e, link, data, len_bytes, now);
+    return count(e, dispatch(e, link, data, len_bytes, now));
 }
 
 /* ---- Output ---- */
@@ -437,7 +461,7 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
-    emx_engine_seal(h, f, s->checksum);
+    emx_engine_seal(s, h, f, s->seal);
 }
 
 static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
@@ -452,7 +476,7 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     if (h->type == EMX_F_eager)
         ((struct emx_f_eager *)(h + 1))->joined = s->joined_rx;
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
-    emx_engine_seal(h, f, s->checksum);
+    emx_engine_seal(s, h, f, s->seal);
     emx_reltx_sent(s, b, now);
     return true;
 }

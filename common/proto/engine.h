@@ -45,8 +45,9 @@ struct emx_engine_params {
     const struct emx_config *cfg;
     struct emx_stats *stats;
     const struct emx_alloc *alloc;
-    const struct emx_address *self; /* copied; id and cookie are what arriving frames must carry */
+    const struct emx_address *self; /* copied; id and cookie are what arriving frames must carry. auth: with a secret */
     uint64_t seed;                  /* for jitter; nothing else is random here */
+    unsigned guarded_links;         /* mask: frames there need no tag (emx_wire_attr.guarded) */
 };
 
 /* ETHMX_ERR_NO_MEMORY. cfg, stats and alloc must outlive the engine. */
@@ -56,7 +57,8 @@ void emx_engine_destroy(struct emx_engine *e);
 
 /* ---- Peers ---- */
 
-/* Finds or makes the peer of this encoded address. ETHMX_ERR_PARAM (err has a sentence), ETHMX_ERR_NO_MEMORY. */
+/* Finds or makes the peer of this encoded address, as the launcher told it. ETHMX_ERR_PARAM (err has a sentence: it is
+ * no address, or one of us has authentication and the other not), ETHMX_ERR_NO_MEMORY. */
 int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
                     size_t err_len_bytes);
 

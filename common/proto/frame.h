@@ -34,6 +34,9 @@
 #define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello, welcome and bundle */
 #define EMX_FRAME_V_FULL   0xB4 /* all */
 
+/* The first byte of a tag. It differs from the above in four bits, too. */
+#define EMX_FRAME_V_TAGGED 0x78
+
 #define EMX_FRAME_MIN 256 /* a usable wire carries at least so much */
 #define EMX_FRAME_MAX 65535
 
@@ -47,6 +50,28 @@ struct EMX_LAYOUT emx_frame {
     uint32_t seq, ack, credit, check;
 };
 static_assert(sizeof(struct emx_frame) == 32, "frame header");
+
+/* With ETHMX_AUTH=on this precedes the header. See tag.c.
+ *
+ *  0  | version| key    | frame_bytes     |  version: EMX_FRAME_V_TAGGED; key: enum emx_tag_key; of what follows,
+ * padding 4  | dst_id                             |  excluded 8  | tag                                |  over all that
+ * follows, and the keys say whose it is 12  |                                    | 16  | number |  of the frame, from
+ * its sender to this receiver; from 1, none twice 20  |                                    | 24  | the frame, of
+ * EMX_FRAME_V_OFF      |
+ */
+struct EMX_LAYOUT emx_tag {
+    uint8_t version, key;
+    uint16_t frame_bytes;
+    uint32_t dst_id;
+    uint64_t tag, number;
+};
+static_assert(sizeof(struct emx_tag) == 24, "tag");
+
+enum emx_tag_key {
+    EMX_TAG_OF_RECEIVER, /* made from the receiver's secret */
+    EMX_TAG_OF_SENDER,   /* made from the sender's secret, by who does not know the receiver's */
+    EMX_TAG_KEYS
+};
 
 /* X(name, number, sequenced, bytes of its own header, meaning). Sequenced frames arrive once and in order; the others
  * may be lost, and their senders repeat them. */
@@ -189,6 +214,8 @@ enum emx_drop {
     EMX_DROP_WINDOW = EMX_C_drop_window,
     EMX_DROP_STALE = EMX_C_drop_stale,
     EMX_DROP_MEMORY = EMX_C_drop_memory,
+    EMX_DROP_FORGED = EMX_C_drop_forged,
+    EMX_DROP_REPLAYED = EMX_C_drop_replayed,
 };
 
 /* Checks a received frame before anything else looks at it: length, version, destination, cookie, checksum, type,

@@ -22,6 +22,7 @@
 #include "proto/frame.h"
 #include "proto/match.h"
 #include "proto/pace.h"
+#include "proto/replay.h"
 
 #define EMX_EAGER_OVERHEAD  128  /* what an unexpected message costs beside its data */
 #define EMX_BUNDLE_PATIENCE 3    /* frames under way: as long as the peer is at work, nothing is lost by waiting */
@@ -128,13 +129,17 @@ struct emx_txbuf {
     uint32_t seq;
     uint16_t len_bytes;
     uint16_t tries;
-    bool early; /* acknowledged before its turn */
-    bool lost;  /* to be sent again */
-    bool big;   /* which pool */
-    bool bulk;  /* may travel in a superframe, the first time */
-    bool slot;  /* the first frame of a message that does */
+    bool early;                                                      /* acknowledged before its turn */
+    bool lost;                                                       /* to be sent again */
+    bool big;                                                        /* which pool */
+    bool bulk;                                                       /* may travel in a superframe, the first time */
+    bool slot;                                                       /* the first frame of a message that does */
+    uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */
     uint8_t frame[] __attribute__((aligned(8)));
 };
+
+static_assert(offsetof(struct emx_txbuf, frame) - offsetof(struct emx_txbuf, tag) == sizeof(struct emx_tag),
+              "the tag precedes the frame");
 
 /* A sequenced frame that arrived before its turn. */
 struct emx_rxbuf {
@@ -186,6 +191,20 @@ struct emx_rtt {
     emx_time rto_ns;
 };
 
+struct emx_tag_keys {
+    uint8_t first[16], rest[16];
+};
+
+/* With ETHMX_AUTH=on: see tag.c. */
+struct emx_tags {
+    uint8_t whose; /* enum emx_tag_key: the secret that our keys come from */
+    struct emx_tag_keys out;
+    uint64_t sent; /* number of the last frame */
+    struct emx_tag_keys in[EMX_TAG_KEYS];
+    bool have[EMX_TAG_KEYS]; /* of in */
+    struct emx_replay seen;
+};
+
 struct emx_session {
     struct emx_engine *e;
     struct emx_peer *peer;
@@ -202,7 +221,8 @@ struct emx_session {
     uint16_t peer_window;
     uint32_t quick_room; /* messages shorter than this may go the short way (quick.c); 0: none */
     bool reliable;       /* our frames arrive once and in order: none is kept or acknowledged */
-    uint8_t checksum;    /* enum emx_checksum of our frames */
+    bool in_place;       /* and need not be sealed: a wire may take data from where they are */
+    uint8_t seal;        /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
     bool reads;          /* large messages are read from the sender's memory */
     bool lapsed;         /* silent for so long that the peer may have given this side up */
 
@@ -262,6 +282,7 @@ struct emx_session {
 
     /* life */
     struct emx_timer timer;
+    struct emx_tags *tags; /* NULL: no frame carries one */
     emx_time heard_ns;
     emx_time spoke_ns;             /* with reads: when a frame last went out */
     emx_time asked_ns;             /* first frame since then that wants an answer; 0: none */
@@ -280,6 +301,7 @@ struct emx_peer {
     uint32_t id, cookie;
     unsigned posted; /* receives from it alone */
     uint16_t packed_bytes;
+    bool has_secret;  /* which follows packed; with ETHMX_AUTH=on there is always room for it */
     uint8_t packed[]; /* its address, see peer.c */
 };
 
@@ -301,8 +323,11 @@ struct emx_op_slot {
 
 /* Room for what precedes the data in a frame that is built at the last moment. */
 struct emx_scratch {
+    uint8_t pad[8], tag[sizeof(struct emx_tag)]; /* room for a tag right before */
     uint8_t b[sizeof(struct emx_frame) + 32] __attribute__((aligned(16)));
 };
+static_assert(offsetof(struct emx_scratch, b) - offsetof(struct emx_scratch, tag) == sizeof(struct emx_tag),
+              "the tag precedes the frame");
 
 struct emx_engine {
     struct emx_engine_hints hints; /* first */
@@ -341,6 +366,7 @@ struct emx_engine {
     struct emx_pace pace;   /* how much that may be */
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;     /* mask; of the frame being handled */
+    unsigned tagged_links;                   /* mask: frames carry tags there */
     struct emx_list spent;                   /* frames of reliable sessions that are in the wire's hands */
     struct emx_list reads[EMX_ENGINE_LINKS]; /* emx_rndv.wait of messages that are read */
 
@@ -383,6 +409,9 @@ static inline bool emx_seq_before(uint32_t a, uint32_t b)
 
 /* peer.c */
 struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id);
+/* Finds or makes the peer of an address that has been looked at: decoded and encoded. */
+int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
+                  struct emx_peer **peer_p);                              /* ETHMX_ERR_NO_MEMORY */
 void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* completes all its operations */
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));
@@ -532,9 +561,32 @@ static inline void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
     h->credit = s->announced = emx_credit_limit(s);
 }
 
-/* The last step of every frame: h is complete but for what proves it whole, and *f tells its lengths and body. */
-static inline void emx_engine_seal(struct emx_frame *h, struct emx_txframe *f, unsigned level)
+/* tag.c: keyed tags of frames (ETHMX_AUTH=on) */
+#define EMX_SEAL_TAG (EMX_CHECKSUM_FULL + 1)
+bool emx_tag_open(struct emx_session *s); /* false: no memory */
+void emx_tag_put(struct emx_session *s, struct emx_frame *h, struct emx_txframe *f);
+/* Of a frame from a link with tags. EMX_ACCEPTED: behind its tag is a frame of t->frame_bytes, to be checked as any. */
+enum emx_drop emx_tag_check(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes);
+void emx_tag_greeted(struct emx_engine *e,
+                     const uint8_t *data); /* a hello that was accepted, perhaps the first frame */
+/* How frames over a link are sealed, and what that takes from the length. */
+static inline unsigned emx_tag_level(const struct emx_engine *e, unsigned link, unsigned checksum)
 {
+    return e->tagged_links >> link & 1 ? EMX_SEAL_TAG : checksum;
+}
+static inline unsigned emx_tag_bytes(const struct emx_engine *e, unsigned link)
+{
+    return e->tagged_links >> link & 1 ? sizeof(struct emx_tag) : 0;
+}
+
+/* The last step of every frame: h is complete but for what proves it whole, and *f tells its lengths and body. Before h
+ * is room for a tag, and where there is a body, h is in a scratch. */
+static inline void emx_engine_seal(struct emx_session *s, struct emx_frame *h, struct emx_txframe *f, unsigned level)
+{
+    if (__builtin_expect(level == EMX_SEAL_TAG, 0)) {
+        emx_tag_put(s, h, f);
+        return;
+    }
     f->head = h;
     emx_frame_seal(h, f->head_bytes, f->body, f->body_bytes, level);
 }

@@ -74,12 +74,26 @@ const struct emx_address *emx_peer_address(struct emx_engine *e, const struct em
     char err[64];
 
     emx_address_decode(&e->decoded, addr, len_bytes, err, sizeof(err));
+    if (peer->has_secret) {
+        e->decoded.has_secret = true;
+        memcpy(e->decoded.secret, peer->packed + peer->packed_bytes, sizeof(e->decoded.secret));
+    }
     return &e->decoded;
 }
 
-/* A peer with its address; NULL: out of memory. */
+/* It may be told later than the rest. */
+static void keep_secret(struct emx_peer *p, const struct emx_address *a)
+{
+    if (p->has_secret || !a->has_secret)
+        return;
+    memcpy(p->packed + p->packed_bytes, a->secret, sizeof(a->secret));
+    p->has_secret = true;
+}
+
+/* A peer with its address, a and addr without a secret; NULL: out of memory. */
 static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
 {
+    size_t secret_bytes = e->self.auth ? sizeof(a->secret) : 0;
     struct emx_peer **of_host = &e->of_host[emx_mix64(a->host_id) % EMX_HOSTS_LATELY];
     struct emx_peer like = {.id = a->id, .like = *of_host}, *p;
     uint8_t base[ETHMX_ADDRESS_MAX], packed[EMX_PACK_MAX(ETHMX_ADDRESS_MAX)];
@@ -89,7 +103,7 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
         like.like = NULL;
     base_bytes = packed_against(e, &like, base);
     packed_bytes = emx_pack(base, base_bytes, addr, len_bytes, packed);
-    p = emx_arena_get(&e->peer_memory, sizeof(*p) + packed_bytes);
+    p = emx_arena_get(&e->peer_memory, sizeof(*p) + packed_bytes + secret_bytes);
     if (!p)
         return NULL;
     *p = like;
@@ -102,24 +116,28 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
     return p;
 }
 
-int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
-                    size_t err_len_bytes)
+int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
+                  struct emx_peer **peer_p)
 {
-    struct emx_address a;
+    struct emx_address told = *a;
+    uint8_t told_addr[ETHMX_ADDRESS_MAX];
     struct emx_peer *p, **bucket;
 
-    if (!emx_address_decode(&a, addr, len_bytes, err, err_len_bytes))
-        return ETHMX_ERR_PARAM;
-    if ((p = emx_peer_find(e, a.id))) {
+    if ((p = emx_peer_find(e, a->id))) {
+        keep_secret(p, a);
         *peer_p = p;
         return ETHMX_OK;
     }
     grow(e);
-    p = new_peer(e, &a, addr, len_bytes);
-    if (!p) {
-        snprintf(err, err_len_bytes, "out of memory");
-        return ETHMX_ERR_NO_MEMORY;
+    if (a->has_secret) {
+        told.has_secret = false;
+        len_bytes = emx_address_encode(&told, told_addr);
+        addr = told_addr;
     }
+    p = new_peer(e, a, addr, len_bytes);
+    if (!p)
+        return ETHMX_ERR_NO_MEMORY;
+    keep_secret(p, a);
     bucket = &e->peers[emx_mix64(p->id) & e->peer_mask];
     p->next_hash = *bucket;
     *bucket = p;
@@ -127,6 +145,33 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
     e->stats->peers_known++;
     *peer_p = p;
     return ETHMX_OK;
+}
+
+static bool agrees(const struct emx_engine *e, const struct emx_address *a, char *err, size_t err_len_bytes)
+{
+    const char *const is[] = {"off", "on"};
+
+    if (a->auth == e->self.auth)
+        return true;
+    snprintf(err, err_len_bytes,
+             "authentication is %s on host %s and %s on host %s: set ETHMX_AUTH alike for all processes of the job "
+             "(with Open MPI: mpirun -x ETHMX_AUTH=on)",
+             is[a->auth], a->host, is[e->self.auth], e->self.host);
+    return false;
+}
+
+int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
+                    size_t err_len_bytes)
+{
+    struct emx_address a;
+    int rc;
+
+    if (!emx_address_decode(&a, addr, len_bytes, err, err_len_bytes) || !agrees(e, &a, err, err_len_bytes))
+        return ETHMX_ERR_PARAM;
+    rc = emx_peer_make(e, &a, addr, len_bytes, peer_p);
+    if (rc)
+        snprintf(err, err_len_bytes, "out of memory");
+    return rc;
 }
 
 void *emx_peer_user(const struct emx_peer *peer)
@@ -161,11 +206,11 @@ static size_t list_length(const struct emx_list *head)
 static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
 {
     const struct emx_session *s = p->session;
-    size_t bytes = sizeof(*p) + p->packed_bytes;
+    size_t bytes = sizeof(*p) + p->packed_bytes + (e->self.auth ? EMX_ADDRESS_SECRET : 0);
 
     if (!s)
         return bytes;
-    bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0);
+    bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0) + (s->tags ? sizeof(*s->tags) : 0);
     bytes += (list_length(&s->unacked) + list_length(&s->control)) * e->big_txbufs.object_bytes;
     return bytes + s->held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }

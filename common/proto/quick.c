@@ -11,7 +11,7 @@
  */
 #include "proto/impl.h"
 
-#define TINY_BYTES (sizeof(struct emx_scratch) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager))
+#define TINY_BYTES (sizeof(((struct emx_scratch *)0)->b) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager))
 
 void emx_quick_open(struct emx_session *s)
 {
@@ -63,7 +63,7 @@ static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, stru
     emx_reltx_direct(s, b, now);
     emx_engine_stamp(s, emx_txbuf_frame(b));
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
-    emx_engine_seal(emx_txbuf_frame(b), f, s->checksum);
+    emx_engine_seal(s, emx_txbuf_frame(b), f, s->seal);
     return true;
 }
 
@@ -94,7 +94,7 @@ int emx_engine_send_quick(struct emx_engine *e, struct emx_peer *p, const struct
 {
     struct emx_session *s = p->session;
 
-    if (s->reliable && emx_data_contiguous(&a->data))
+    if (s->in_place && emx_data_contiguous(&a->data))
         in_place(s, a, f);
     else if (!from_buffer(s, a, f, now))
         return ETHMX_ERR_NO_MEMORY;

@@ -206,7 +206,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
-    emx_engine_seal(h, f, s->checksum);
+    emx_engine_seal(s, h, f, s->seal);
     j->wanted &= j->wanted - 1;
     if (!j->wanted)
         drop_job(s, j);
@@ -505,7 +505,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
-    emx_engine_seal(h, f, s->checksum);
+    emx_engine_seal(s, h, f, s->seal);
     emx_count(s->e, pulls_sent);
     if (t->round)
         emx_count(s->e, pulls_resent);

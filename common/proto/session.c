@@ -57,6 +57,11 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
     }
     memset(s->connect, 0, sizeof(*s->connect));
     init(s, e, p, now);
+    if (!emx_tag_open(s)) {
+        emx_alloc_put(&e->alloc, s->connect);
+        emx_alloc_put(&e->alloc, s);
+        return NULL;
+    }
     e->timer_reserve++;
     p->session = s;
     emx_list_append(&e->want_routes, &s->routing);
@@ -77,6 +82,8 @@ static void strip(struct emx_session *s)
     emx_list_del(&s->welcoming);
     emx_alloc_put(&e->alloc, s->connect);
     s->connect = NULL;
+    emx_alloc_put(&e->alloc, s->tags);
+    s->tags = NULL;
     s->ack_now = s->ping_due = s->pong_due = false;
 }
 

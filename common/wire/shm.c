@@ -912,7 +912,7 @@ static void shm_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
     const struct shm_wire *w = (const struct shm_wire *)base;
 
     *attr_p = (struct emx_wire_attr){
-        .frame_bytes = EMX_SHM_FRAME_BYTES, .cheap_poll = true, .reliable = true, .reads = w->reads};
+        .frame_bytes = EMX_SHM_FRAME_BYTES, .cheap_poll = true, .reliable = true, .reads = w->reads, .guarded = true};
 }
 
 static bool shm_unsent(const struct emx_wire *base)

@@ -58,6 +58,7 @@ struct emx_wire_attr {
     bool cheap_poll;      /* rx with nothing there costs no system call */
     bool reliable;        /* frames of one sender arrive once, whole and in order, while both ends live */
     bool reads;           /* read() works here; towards a given peer it may still fail */
+    bool guarded;         /* the kernel lets nobody but processes of this user put frames in: they need no tag */
     uint16_t xdp_ethertype;
     uint64_t xdp_netifs; /* xdp: bit i: it listens on netifs->nif[i] */
 };

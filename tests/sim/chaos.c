@@ -3,6 +3,7 @@
  * Random programs on random networks with random configurations: whatever a network does short of separating nodes for
  * longer than the peer timeout, every message arrives once, intact and in order.
  */
+#include "base/keyed.h"
 #include "scenario.h"
 
 static uint64_t below(struct emx_rng *r, uint64_t limit)
@@ -120,6 +121,7 @@ static void draw_superframes(struct sim_world *w, struct emx_rng *r)
 static uint64_t begin(struct sim_case *c, struct emx_rng *r)
 {
     struct sim_world *w = &c->world;
+    const char *why;
     uint64_t rate_bps;
 
     r->state = emx_mix64(c->seed ^ 0xc4a05);
@@ -130,6 +132,7 @@ static uint64_t begin(struct sim_case *c, struct emx_rng *r)
     draw_links(w, r);
     draw_nodes(w, r);
     w->check_every = 1 + below(r, 20);
+    w->auth = emx_mix64(c->seed ^ 0xa07) % 8 == 0 && emx_keyed_usable(&why);
     w->cfg.p_connect_timeout = 20 * SIM_S; /* losses may hit the handshake many times in a row */
     return rate_bps;
 }

@@ -49,9 +49,14 @@ static void pad(struct sim_frame *f)
     f->len_bytes = ETHERNET_MIN;
 }
 
+static const struct emx_frame *header(const struct sim_frame *f)
+{
+    return (const void *)(f->data + sim_tag_bytes(f->data, f->len_bytes));
+}
+
 static unsigned frame_type(const struct sim_frame *f)
 {
-    unsigned type = f->len_bytes >= sizeof(struct emx_frame) ? ((const struct emx_frame *)(void *)f->data)->type : 0;
+    unsigned type = f->len_bytes >= sizeof(struct emx_frame) ? header(f)->type : 0;
 
     return type < EMX_F_COUNT ? type : 0;
 }
@@ -59,7 +64,7 @@ static unsigned frame_type(const struct sim_frame *f)
 static void record(struct sim_link *l, const struct sim_frame *f, const char *fate)
 {
     struct sim_world *w = l->world;
-    const struct emx_frame *h = (const void *)f->data;
+    const struct emx_frame *h = header(f);
     const char *name;
 
     sim_hash(w, w->now_ns ^ (uint64_t)(l->src << 16 | l->dst << 8 | l->wire) << 32 ^ f->len_bytes);
@@ -199,7 +204,7 @@ void sim_link_send(struct sim_link *l, struct sim_frame *f, uint64_t at_ns)
     struct emx_rng *r = &l->world->rng;
     unsigned type = frame_type(f);
     struct sim_look look = {.link = l,
-                            .head = (const void *)f->data,
+                            .head = header(f),
                             .data = f->data,
                             .len_bytes = f->len_bytes,
                             .number = l->number,

@@ -30,7 +30,7 @@ enum sim_verdict { SIM_PASS, SIM_DROP, SIM_DUPLICATE, SIM_DELAY };
 /* What a verdict hook sees of a frame. */
 struct sim_look {
     struct sim_link *link;
-    const struct emx_frame *head;
+    const struct emx_frame *head; /* of data, behind the tag if there is one */
     const uint8_t *data;
     uint32_t len_bytes;
     uint64_t number; /* of the frame on this link, from 0 */
@@ -76,6 +76,15 @@ struct sim_frame {
     bool joined; /* came in a superframe */
     uint8_t *data;
 };
+
+/* What precedes the header in these bytes of a frame: a tag or nothing. */
+static inline size_t sim_tag_bytes(const void *data, size_t len_bytes)
+{
+    bool tagged =
+        len_bytes >= sizeof(struct emx_tag) + sizeof(struct emx_frame) && *(const uint8_t *)data == EMX_FRAME_V_TAGGED;
+
+    return tagged ? sizeof(struct emx_tag) : 0;
+}
 
 struct sim_frame *sim_frame_new(unsigned src, unsigned dst, unsigned wire, const void *head, size_t head_bytes,
                                 const void *body, size_t body_bytes);

@@ -2,6 +2,7 @@
 #include "node.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,13 @@ static void empty_ring(struct sim_node *n)
     n->ring_bytes = 0;
 }
 
+/* As random as the world allows. */
+static void secret_of(uint32_t id, struct emx_address *a)
+{
+    for (unsigned i = 0; a->has_secret && i < sizeof(a->secret); i++)
+        a->secret[i] = emx_mix64(id + i);
+}
+
 static void make_address(struct sim_node *n)
 {
     struct sim_world *w = n->world;
@@ -56,6 +64,8 @@ static void make_address(struct sim_node *n)
                             .if_count = 1};
 
     a.id = w->party[n->party].id;
+    a.auth = a.has_secret = w->auth;
+    secret_of(a.id, &a);
     a.ifs[0].mac[0] = 2;
     a.ifs[0].mac[5] = n->index;
     a.ifs[0].frame_bytes = w->frame_bytes[0];
@@ -96,6 +106,7 @@ void sim_node_start(struct sim_node *n)
     }
     p.self = &self;
     p.seed = emx_mix64(w->seed + n->party);
+    p.guarded_links = w->reliable ? UINT_MAX : 0;
     if (emx_engine_create(&p, &n->engine) != ETHMX_OK) {
         if (!n->memory.failures)
             sim_fail(w, "n%u: no engine", n->index);
@@ -147,6 +158,7 @@ static struct emx_peer *find_peer(struct sim_node *n, unsigned party)
     if (!emx_address_decode(&a, other->addr, other->addr_bytes, err, sizeof(err)))
         return NULL;
     a.id = w->party[party].id; /* perhaps of an engine that is gone */
+    secret_of(a.id, &a);
     rc = emx_engine_peer(n->engine, addr, emx_address_encode(&a, addr), &peer, err, sizeof(err));
     if (rc == ETHMX_OK)
         return peer;
@@ -317,19 +329,22 @@ static void input(struct sim_node *n)
 static void check_sent(struct sim_node *n, unsigned wire, const struct emx_txframe *f)
 {
     struct sim_world *w = n->world;
-    const struct emx_frame *h = f->head;
-    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
+    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes, tag_bytes = sim_tag_bytes(f->head, f->head_bytes);
+    const struct emx_frame *h = (const void *)((const uint8_t *)f->head + tag_bytes);
     struct place to;
     int party;
 
+    if (!tag_bytes != !(w->auth && !w->reliable))
+        sim_fail(w, "n%u: a frame with or without a tag, against what is set", n->index);
     memcpy(&to, f->to, sizeof(to));
     if (to.wire != wire || to.node >= w->node_count)
         sim_fail(w, "n%u: a frame to a place that no route named", n->index);
-    else if (len_bytes > w->frame_bytes[wire] || f->head_bytes < sizeof(*h))
+    else if (len_bytes > w->frame_bytes[wire] || f->head_bytes < tag_bytes + sizeof(*h))
         sim_fail(w, "n%u: a frame of %zu bytes, head %u; the route takes %u", n->index, len_bytes, f->head_bytes,
                  w->frame_bytes[wire]);
-    else if (h->body_bytes + sizeof(*h) != len_bytes)
-        sim_fail(w, "n%u: a frame of %zu bytes that says %zu", n->index, len_bytes, h->body_bytes + sizeof(*h));
+    else if (tag_bytes + h->body_bytes + sizeof(*h) != len_bytes)
+        sim_fail(w, "n%u: a frame of %zu bytes that says %zu", n->index, len_bytes,
+                 tag_bytes + h->body_bytes + sizeof(*h));
     else if ((party = sim_world_party(w, h->dst_id)) < 0 || w->party[party].node != to.node)
         sim_fail(w, "n%u: a frame for id %08x goes to n%u", n->index, h->dst_id, to.node);
 }
@@ -355,7 +370,7 @@ static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe
     if (sim_failed(w))
         return;
     memcpy(&to, f->to, sizeof(to));
-    w->data_frames += is_part(f->head);
+    w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
     w->bulk_frames += f->bulk;
     if (f->bulk && bytes > w->bulk_bytes)
         sim_fail(w, "n%u: a frame of %zu bytes for superframes, which take %u", n->index, bytes, w->bulk_bytes);

@@ -59,6 +59,7 @@ struct sim_world {
     void *read_arg;
     uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
     uint32_t cookie;
+    bool auth; /* frames carry tags, unless the wires are reliable */
     struct sim_party party[SIM_PARTIES_MAX];
     unsigned party_count;
 

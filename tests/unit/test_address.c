@@ -32,6 +32,10 @@ static struct emx_address sample(struct emx_rng *rng)
         for (unsigned j = 0; j < 6; j++)
             a.ifs[i].mac[j] = (uint8_t)emx_rng_next(rng);
     }
+    a.auth = emx_rng_below(rng, 2);
+    a.has_secret = a.auth && emx_rng_below(rng, 2);
+    for (unsigned i = 0; a.has_secret && i < sizeof(a.secret); i++)
+        a.secret[i] = (uint8_t)emx_rng_next(rng);
     for (unsigned i = 0; i < host_bytes; i++)
         a.host[i] = (char)('a' + emx_rng_below(rng, 26));
     return a;
@@ -51,6 +55,8 @@ static bool same(const struct emx_address *a, const struct emx_address *b)
         CHECK(!memcmp(a->ifs[i].mac, b->ifs[i].mac, 6));
     }
     CHECK(!strcmp(a->host, b->host));
+    CHECK(a->auth == b->auth && a->has_secret == b->has_secret);
+    CHECK(!memcmp(a->secret, b->secret, sizeof(a->secret)));
     return true;
 }
 
@@ -103,7 +109,8 @@ static bool fits_within(uint64_t seed)
         CHECK(!memcmp(b.ifs, a.ifs, b.if_count * sizeof(a.ifs[0])));
         CHECK(!strncmp(b.host, a.host, strlen(b.host)));
     }
-    CHECK(smallest > 0 && smallest <= 40 + 14);
+    CHECK(smallest > 0 && smallest <= 40 + 14 + (a.has_secret ? sizeof(a.secret) : 0));
+    CHECK(b.auth == a.auth && b.has_secret == a.has_secret);
     return true;
 }
 
