@@ -33,6 +33,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,10 @@ struct emx_beat {
     _Atomic bool stop;     /* the thread must end */
     _Atomic bool guarding; /* the engine may gather. Written under the lock */
     _Atomic int bell;      /* enum bell */
+    _Atomic int core;      /* where the program was when it last started a long message; -1: not yet */
     /* the thread's own */
+    cpu_set_t cores;  /* that it may use */
+    int left;         /* the one of them that it keeps off; -1: none */
     uint32_t seen;    /* ethmx_ep.gathered_at, in the last round */
     unsigned quiet;   /* rounds in which it was the same */
     uint64_t look_ns; /* time to the next look */
@@ -92,12 +96,28 @@ bool emx_beat_enter(struct ethmx_ep *ep)
     return false;
 }
 
+/* Off the program's core, if we are there and may use others. A thread that wakes up is often put where it slept last,
+ * be that core busy or not; messages that are moved there take the time in which the program computes. */
+static void step_aside(struct emx_beat *b)
+{
+    int core = atomic_load_explicit(&b->core, memory_order_relaxed);
+    cpu_set_t others = b->cores;
+
+    if (core == b->left || core < 0 || core >= CPU_SETSIZE || sched_getcpu() != core)
+        return;
+    b->left = core;
+    CPU_CLR((unsigned)core, &others);
+    if (CPU_COUNT(&others))
+        sched_setaffinity(0, sizeof(others), &others);
+}
+
 /* Pumps until nothing comes any more and prepares the sleep. False: the program is inside or sleeps, or frames came
  * without end. */
 static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p)
 {
     bool idle = false;
 
+    step_aside(ep->beat);
     if (!emx_beat_enter(ep))
         return false;
     *got_p = false;
@@ -305,6 +325,7 @@ static void *beat_main(void *arg)
     struct ethmx_ep *ep = arg;
 
     prctl(PR_SET_TIMERSLACK, SLACK_NS);
+    sched_getaffinity(0, sizeof(ep->beat->cores), &ep->beat->cores);
     while (look(ep))
         ;
     return NULL;
@@ -340,6 +361,8 @@ int emx_beat_start(struct ethmx_ep *ep)
         return ETHMX_ERR_NO_MEMORY;
     b->look_ns = is_diligent(ep) ? LOOK_MIN_NS : ep->cfg.p_heartbeat;
     atomic_init(&b->bell, is_diligent(ep) ? BELL_UP : BELL_DOWN);
+    atomic_init(&b->core, -1);
+    b->left = -1;
     b->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     rc = errno;
     if (b->order_fd < 0)
@@ -379,6 +402,7 @@ void emx_beat_ring(struct emx_beat *b)
 {
     int up = BELL_UP;
 
+    atomic_store_explicit(&b->core, sched_getcpu(), memory_order_relaxed);
     if (atomic_compare_exchange_strong(&b->bell, &up, BELL_RUNG))
         wake(b);
 }

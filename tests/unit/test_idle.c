@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "api/role.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -175,27 +176,87 @@ static void auto_observes_who_else_runs(void **state)
     ethmx_ep_close(ep);
 }
 
-/* The program is away: the progress thread stands in, and ends its sleep when the endpoint closes. */
-static void thread_stands_in(void **state)
+static struct ethmx_ep *open_threaded(void)
 {
-    static uint8_t buf[1 << 20];
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
     struct ethmx_config *cfg;
     struct ethmx_ep *ep;
-    struct pending p = {.done = false};
-    const struct ethmx_data data = flat(buf, sizeof(buf));
 
-    (void)state;
     assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
     assert_int_equal(ethmx_config_set(cfg, "progress", "thread", "test"), ETHMX_OK);
     assert_int_equal(ethmx_config_set(cfg, "heartbeat", "0", "test"), ETHMX_OK);
     assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
     ethmx_config_destroy(cfg);
+    return ep;
+}
+
+/* The program is away: the progress thread stands in, and ends its sleep when the endpoint closes. */
+static void thread_stands_in(void **state)
+{
+    static uint8_t buf[1 << 20];
+    struct ethmx_ep *ep = open_threaded();
+    struct pending p = {.done = false};
+    const struct ethmx_data data = flat(buf, sizeof(buf));
+
+    (void)state;
     assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &data, done, &p, NULL, &p.result), ETHMX_INPROGRESS);
     while (!counter(ep, "stand_ins"))
         sched_yield();
     ethmx_progress(ep);
     assert_false(p.done);
+    ethmx_ep_close(ep);
+}
+
+/* Of this process, by name. */
+static pid_t helper_thread(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    pid_t found = 0;
+
+    assert_non_null(tasks);
+    while ((task = readdir(tasks))) {
+        char path[300], name[32] = "";
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+        f = fopen(path, "r");
+        if (!f)
+            continue;
+        if (fgets(name, sizeof(name), f) && !strcmp(name, "ethmx-beat\n"))
+            found = atoi(task->d_name);
+        fclose(f);
+    }
+    closedir(tasks);
+    return found;
+}
+
+/* Messages that move while the program computes do not take its core, if there is another: the thread leaves it. */
+static void thread_leaves_the_programs_core(void **state)
+{
+    static uint8_t buf[1 << 20];
+    const struct ethmx_data data = flat(buf, sizeof(buf));
+    struct ethmx_ep *ep = open_threaded();
+    struct pending p = {.done = false};
+    cpu_set_t before, one, its;
+    int core = sched_getcpu();
+    pid_t helper;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (!(helper = helper_thread()) || !counter(ep, "stand_ins"))
+        sched_yield();
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(sched_setaffinity(helper, sizeof(one), &one), 0);
+    assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &data, done, &p, NULL, &p.result), ETHMX_INPROGRESS);
+    do {
+        sched_yield();
+        assert_int_equal(sched_getaffinity(helper, sizeof(its), &its), 0);
+    } while (CPU_COUNT(&before) > 1 && CPU_ISSET((unsigned)core, &its));
+    assert_true(CPU_COUNT(&its) > 0);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
     ethmx_ep_close(ep);
 }
 
@@ -237,6 +298,7 @@ int main(void)
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
         cmocka_unit_test(auto_observes_who_else_runs),
         cmocka_unit_test(thread_stands_in),
+        cmocka_unit_test(thread_leaves_the_programs_core),
         cmocka_unit_test(signals_do_no_harm),
     };
 
