@@ -12,7 +12,13 @@ static struct emx_stats stats;
 
 static void remember(const struct emx_address *a, const uint8_t *buf, size_t len_bytes)
 {
-    struct emx_address self = {.id = 77, .cookie = 5, .host_id = 3, .if_count = 1, .host = "node"};
+    struct emx_address self = {.id = 77,
+                               .cookie = 5,
+                               .host_id = 3,
+                               .if_count = 1,
+                               .host = "node",
+                               .auth = a->auth, /* who has it not is refused */
+                               .has_secret = a->auth};
     struct emx_engine_params p = {.cfg = &cfg, .stats = &stats, .alloc = &emx_alloc_libc, .self = &self};
     struct emx_engine *e;
     struct emx_peer *peer, *other;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Frames from the network, one after the other, to an engine that is connected and has operations open. Half of them
- * get the right id, cookie and checksum, to come to their handlers.
+ * get the right id, cookie and checksum (or tag, where there is authentication), to come to their handlers.
  *
  *     input: frames, each: 2 bytes of length, 1 byte of what is set right, the frame
  */
 #include "fuzz.h"
 #include "history.h"
 
-static void put_right(struct history *h, uint8_t *data, size_t len_bytes, unsigned what)
+/* Returns whether the frame is sealed. */
+static bool put_right(struct history *h, uint8_t **data_p, uint32_t *len_bytes_p, unsigned what)
 {
-    struct emx_frame *f = (void *)data;
+    struct emx_frame *f = (void *)*data_p;
+    uint32_t len_bytes = *len_bytes_p;
 
     if (len_bytes < sizeof(*f))
-        return;
+        return false;
     if (what & 1) {
         f->dst_id = history_id(h, 0);
         f->cookie = history_cookie();
@@ -25,8 +27,7 @@ static void put_right(struct history *h, uint8_t *data, size_t len_bytes, unsign
         f->type = (uint8_t)(1 + f->type % (EMX_F_COUNT - 1));
     if (what & 8 && f->type < EMX_F_COUNT && emx_frame_info[f->type].sequenced)
         f->seq = history_next_seq(h, 1, 0);
-    if (what & 16 && sizeof(*f) + f->body_bytes <= len_bytes)
-        emx_frame_seal(f, sizeof(*f) + f->body_bytes, NULL, 0, what >> 6 ? EMX_CHECKSUM_HEADER : EMX_CHECKSUM_FULL);
+    return what & 16 && history_seal(h, 1, 0, data_p, len_bytes_p, what >> 6 ? EMX_CHECKSUM_HEADER : EMX_CHECKSUM_FULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
@@ -37,17 +38,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
     history_connect(h, 0, 1);
     history_open_some(h);
     while (in.left_bytes) {
-        size_t bytes = (size_t)fuzz_number(&in, 2) % 1601;
+        uint32_t bytes = (uint32_t)fuzz_number(&in, 2) % 1601;
         unsigned what = (unsigned)fuzz_number(&in, 1);
         uint8_t *frame;
+        bool sealed;
 
         if (bytes > in.left_bytes)
-            bytes = in.left_bytes;
+            bytes = (uint32_t)in.left_bytes;
         frame = fuzz_copy(in.at, bytes);
         in.at += bytes;
         in.left_bytes -= bytes;
-        put_right(h, frame, bytes, what);
-        history_input(h, 0, frame, (uint32_t)bytes);
+        sealed = put_right(h, &frame, &bytes, what);
+        history_input(h, 0, frame, bytes, sealed);
         free(frame);
     }
     history_quiet(h);

@@ -3,6 +3,7 @@
 
 #include "base/config.h"
 #include "base/hash.h"
+#include "base/keyed.h"
 #include "fuzz.h"
 #include "proto/impl.h"
 
@@ -41,7 +42,7 @@ struct history {
     emx_time now;
     unsigned nodes;
     struct node node[NODES_MAX];
-    bool reliable, reads;
+    bool reliable, reads, auth;
     bool altered; /* contents may be anything */
     unsigned lives;
     struct packet packet[FRAMES_MAX];
@@ -59,10 +60,14 @@ static struct emx_address address(const struct history *h, unsigned n)
                             .host_id = 1 + n / 2,
                             .wires = EMX_AW_PACKET,
                             .udp_port = (uint16_t)n,
-                            .if_count = 1};
+                            .if_count = 1,
+                            .auth = h->auth,
+                            .has_secret = h->auth};
 
     a.ifs[0].frame_bytes = FRAME_BYTES;
     snprintf(a.host, sizeof(a.host), "n%u", n);
+    for (unsigned i = 0; h->auth && i < sizeof(a.secret); i++)
+        a.secret[i] = (uint8_t)emx_mix64(a.id + i);
     return a;
 }
 
@@ -83,6 +88,7 @@ struct history *history_begin(unsigned nodes, unsigned settings)
 {
     static const uint64_t eager_max[] = {4096, 0, 100, 32768};
     struct history *h = calloc(1, sizeof(*h));
+    const char *why;
 
     FUZZ_CHECK(h, "no memory");
     emx_config_defaults(&h->cfg);
@@ -93,6 +99,7 @@ struct history *history_begin(unsigned nodes, unsigned settings)
     h->cfg.p_pull_window = settings & 32 ? 4096 : 1 << 16;
     h->reliable = settings & 64;
     h->reads = settings & 128;
+    h->auth = h->reads && !h->reliable && emx_keyed_usable(&why);
     h->now = 1000000000;
     h->nodes = nodes;
     for (unsigned i = 0; i < nodes; i++)
@@ -372,9 +379,44 @@ static void pump(struct history *h, unsigned n)
     FUZZ_CHECK(!emx_engine_has_news(e), "all was taken, but there is news");
 }
 
-void history_input(struct history *h, unsigned n, const uint8_t *data, uint32_t len_bytes)
+/* The frame with a tag as `from` would put it; as it is, if they do not know each other. */
+static bool tag(struct history *h, unsigned from, unsigned to, uint8_t **data_p, uint32_t *len_bytes_p)
 {
-    h->altered = true;
+    const struct emx_peer *p = emx_peer_find(h->node[from].engine, h->node[to].id);
+    struct emx_txframe f = {0};
+    struct emx_frame *head;
+    uint8_t *tagged;
+
+    if (!p || !p->session || !p->session->tags)
+        return false;
+    tagged = malloc(sizeof(struct emx_tag) + *len_bytes_p);
+    FUZZ_CHECK(tagged, "no memory");
+    head = (void *)(tagged + sizeof(struct emx_tag));
+    memcpy(head, *data_p, *len_bytes_p);
+    f.head_bytes = (uint16_t)(sizeof(*head) + head->body_bytes);
+    emx_tag_put(p->session, head, &f);
+    free(*data_p);
+    *data_p = tagged;
+    *len_bytes_p += (uint32_t)sizeof(struct emx_tag);
+    return true;
+}
+
+bool history_seal(struct history *h, unsigned from, unsigned to, uint8_t **data_p, uint32_t *len_bytes_p,
+                  unsigned checksum)
+{
+    struct emx_frame *f = (void *)*data_p;
+
+    if (*len_bytes_p < sizeof(*f) || sizeof(*f) + f->body_bytes > *len_bytes_p)
+        return false;
+    if (h->auth)
+        return tag(h, from, to, data_p, len_bytes_p);
+    emx_frame_seal(f, sizeof(*f) + f->body_bytes, NULL, 0, checksum);
+    return true;
+}
+
+void history_input(struct history *h, unsigned n, const uint8_t *data, uint32_t len_bytes, bool sealed)
+{
+    h->altered |= sealed || !h->auth;
     emx_engine_input(h->node[n].engine, 0, data, len_bytes, h->now);
     pump(h, n);
 }
@@ -517,19 +559,28 @@ void history_double(struct history *h, unsigned choice)
         put_packet(h, p->from, p->to, fuzz_copy(p->data, p->len_bytes), p->len_bytes);
 }
 
+/* The frame of a packet, without its tag. */
+static void untag(struct packet *p)
+{
+    if (p->len_bytes < sizeof(struct emx_tag) || p->data[0] != EMX_FRAME_V_TAGGED)
+        return;
+    p->len_bytes -= (uint32_t)sizeof(struct emx_tag);
+    memmove(p->data, p->data + sizeof(struct emx_tag), p->len_bytes);
+}
+
 void history_alter(struct history *h, unsigned choice, unsigned at, uint8_t value, bool seal)
 {
     struct packet p;
-    struct emx_frame *f;
 
     if (!h->packets)
         return;
     p = take_packet(h, choose(h, choice));
-    f = (void *)p.data;
-    h->altered = true;
+    h->altered |= seal || !h->auth;
     p.data[at % p.len_bytes] = value;
-    if (seal && p.len_bytes >= sizeof(*f) && sizeof(*f) + f->body_bytes <= p.len_bytes)
-        emx_frame_seal(f, sizeof(*f) + f->body_bytes, NULL, 0, (unsigned)h->cfg.p_checksum);
+    if (seal) {
+        untag(&p);
+        history_seal(h, p.from, p.to, &p.data, &p.len_bytes, (unsigned)h->cfg.p_checksum);
+    }
     arrive(h, p);
 }
 

@@ -38,10 +38,13 @@ void history_deliver(struct history *h, unsigned choice);
 void history_deliver_all(struct history *h);
 void history_lose(struct history *h, unsigned choice);
 void history_double(struct history *h, unsigned choice);
-/* Changes a byte, with or without setting the checksum right, and delivers. */
+/* Changes a byte, with or without setting checksum or tag right, and delivers. */
 void history_alter(struct history *h, unsigned choice, unsigned at, uint8_t value, bool seal);
-/* A frame from outside. */
-void history_input(struct history *h, unsigned node, const uint8_t *data, uint32_t len_bytes);
+/* Sets the checksum right, or puts a tag before a frame, which may move it (it is in a block of its own). */
+bool history_seal(struct history *h, unsigned from, unsigned to, uint8_t **data_p, uint32_t *len_bytes_p,
+                  unsigned checksum);
+/* A frame from outside; sealed: it may be taken. */
+void history_input(struct history *h, unsigned node, const uint8_t *data, uint32_t len_bytes, bool sealed);
 
 /* Time. */
 void history_pass(struct history *h, uint64_t ns);
