@@ -248,13 +248,16 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
     job_key(opt.job_key);
     opt.reach = reach(address, sizeof(address)) ? address : NULL;
     MTL_ETHMX_VERBOSE(20, "libethmx %s, launcher reached at %s", ethmx_version(), opt.reach ? opt.reach : "(unknown)");
+    mtl_ethmx_memory_offer(true);
     if (ETHMX_OK != ethmx_ep_open(mtl_ethmx.cfg, &opt, &mtl_ethmx.ep)) {
         mtl_ethmx.ep = NULL;
+        mtl_ethmx_memory_offer(false);
         return decline(ethmx_error_text());
     }
     if (OMPI_SUCCESS != address_publish()) {
         ethmx_ep_close(mtl_ethmx.ep);
         mtl_ethmx.ep = NULL;
+        mtl_ethmx_memory_offer(false);
         return decline("its address could not be published through PMIx");
     }
     ethmx_ep_on_error(mtl_ethmx.ep, peer_failed, NULL);
@@ -271,6 +274,7 @@ static int module_finalize(struct mca_mtl_base_module_t *mtl)
         opal_progress_unregister(module_progress);
         ethmx_ep_close(mtl_ethmx.ep);
         mtl_ethmx.ep = NULL;
+        mtl_ethmx_memory_offer(false);
     }
     return OMPI_SUCCESS;
 }

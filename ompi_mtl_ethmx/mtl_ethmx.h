@@ -5,7 +5,8 @@
  * no wire; libethmx does.
  *
  * One file per verb: component (life), params (MCA parameters and MPI_T variables), help, peer (processes), comm
- * (communicators), send, recv, probe, cancel, layout (datatypes that are not contiguous), error.
+ * (communicators), send, recv, probe, cancel, layout (datatypes that are not contiguous), error, memory (Open MPI's
+ * memory hooks).
  */
 #ifndef MTL_ETHMX_H
 #define MTL_ETHMX_H
@@ -194,6 +195,11 @@ int mtl_ethmx_params_register(void);
 bool mtl_ethmx_params_apply(const char **error_p);
 
 void mtl_ethmx_params_release(void);
+
+/* ---- Memory ----------------------------------------------------------------------------------------------- */
+
+/* Offers Open MPI's memory hooks to ethmx, or takes the offer back. While no endpoint is open. */
+void mtl_ethmx_memory_offer(bool on);
 
 /* ---- The verbs (documented in ompi/mca/mtl/mtl.h) ---------------------------------------------------------- */
 

@@ -18,7 +18,8 @@ enum section {
     SECTION_WIRES = 4,
     SECTION_PARAMS = 8,
     SECTION_COUNTERS = 16,
-    SECTION_ALL = 31,
+    SECTION_MEMORY = 32,
+    SECTION_ALL = 63,
 };
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PARAMS_MD, FORM_COUNTERS_MD };
@@ -35,6 +36,7 @@ static const char usage_text[] =
     "  -r, --release       the version of the library\n"
     "  -i, --interfaces    network interfaces, and which are used and why\n"
     "  -w, --wires         wires, usable or not and why\n"
+    "  -m, --memory        whether memory stays registered with devices, and how that is kept right\n"
     "  -p, --params        parameters: value, who set it, default, legal values\n"
     "  -c, --counters      counters that every endpoint keeps\n"
     "  -a, --all           all of these\n"
@@ -104,6 +106,14 @@ static void text_wire(void *arg, const struct ethmx_wire_info *w)
         print_wrapped(w->reason, 4);
 }
 
+static void text_memory(void *arg, const struct ethmx_memory_info *m)
+{
+    (void)arg;
+    printf("  %s, up to %llu MiB\n", m->keeps ? "registrations are kept" : "registrations are not kept",
+           (unsigned long long)m->limit_bytes >> 20);
+    print_wrapped(m->reason, 4);
+}
+
 static void text_params(const struct ethmx_config *cfg)
 {
     const struct ethmx_param_info *p;
@@ -157,6 +167,15 @@ static int text_host(const struct ethmx_config *cfg, unsigned sections)
         }
         putchar('\n');
     }
+    if (sections & SECTION_MEMORY) {
+        puts("Memory registered with devices (verbs)");
+        err = ethmx_memory_query(cfg, text_memory, NULL);
+        if (err) {
+            fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
+            ret = err;
+        }
+        putchar('\n');
+    }
     return ret;
 }
 
@@ -205,6 +224,18 @@ static void json_wire(void *arg, const struct ethmx_wire_info *w)
     emx_json_string(j, "reason", w->reason);
     if (w->usable)
         emx_json_uint(j, "frame_bytes", w->frame_bytes);
+    emx_json_close(j, '}');
+}
+
+static void json_memory(void *arg, const struct ethmx_memory_info *m)
+{
+    struct emx_json *j = arg;
+
+    emx_json_open(j, NULL, '{');
+    emx_json_bool(j, "keeps", m->keeps);
+    emx_json_string(j, "watch", m->watch);
+    emx_json_string(j, "reason", m->reason);
+    emx_json_uint(j, "limit_bytes", m->limit_bytes);
     emx_json_close(j, '}');
 }
 
@@ -280,6 +311,11 @@ static int show_json(const struct ethmx_config *cfg, unsigned sections)
     if (sections & SECTION_WIRES) {
         emx_json_open(&j, "wires", '[');
         err = json_host(&j, "wires", ethmx_each_wire(cfg, json_wire, &j));
+        ret = err ? err : ret;
+    }
+    if (sections & SECTION_MEMORY) {
+        emx_json_open(&j, "memory", '[');
+        err = json_host(&j, "memory", ethmx_memory_query(cfg, json_memory, &j));
         ret = err ? err : ret;
     }
     if (sections & SECTION_PARAMS)
@@ -359,6 +395,7 @@ static const struct option long_options[] = {
     {"release", no_argument, NULL, 'r'},
     {"interfaces", no_argument, NULL, 'i'},
     {"wires", no_argument, NULL, 'w'},
+    {"memory", no_argument, NULL, 'm'},
     {"params", no_argument, NULL, 'p'},
     {"counters", no_argument, NULL, 'c'},
     {"all", no_argument, NULL, 'a'},
@@ -389,6 +426,9 @@ static void option(struct options *o, int c)
         break;
     case 'w':
         o->sections |= SECTION_WIRES;
+        break;
+    case 'm':
+        o->sections |= SECTION_MEMORY;
         break;
     case 'p':
         o->sections |= SECTION_PARAMS;
@@ -425,7 +465,7 @@ static void parse(struct options *o, int argc, char **argv)
 
     o->sections = 0;
     o->form = FORM_TEXT;
-    while ((c = getopt_long(argc, argv, "riwpcajhV", long_options, NULL)) != -1)
+    while ((c = getopt_long(argc, argv, "riwmpcajhV", long_options, NULL)) != -1)
         option(o, c);
     if (optind < argc)
         usage_error(argv[optind]);

@@ -96,6 +96,14 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Receive ring of the packet wire for superframes, the 64 KB packets in which large messages travel. 0: large messages travel frame by frame.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \
       "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it). Superframes never do.") \
+    X(CHOICE, reg_cache, "auto", 0, 0, "auto|uffd|host|off", \
+      "Whether memory that was registered with a device stays registered after its message, and who tells when it is unmapped: the kernel (uffd), the MPI library's hooks (host), or the first of these that works (auto). off: nothing is kept.") \
+    X(SIZE, reg_max, "1g", 65536, 1099511627776, "64k to 1t", \
+      "Most memory registered with a device at once; less where RLIMIT_MEMLOCK says so.") \
+    X(UINT, reg_entries, "1024", 1, 65536, "1 to 65536", \
+      "Most registrations that are kept.") \
+    X(SIZE, reg_piece, "4m", 4096, 1073741824, "4k to 1g", \
+      "Longer buffers are registered in pieces of so many bytes (a power of 2), while the pieces before travel.") \
     X(CHOICE, log, "warn", 0, 0, "error|warn|info|debug|trace", \
       "What goes to stderr. info tells which wire each peer got.")
 /* clang-format on */

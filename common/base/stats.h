@@ -48,6 +48,14 @@
     X(peers_dead, "peers", 0, "Peers declared dead.") \
     X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet wire).") \
     X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet wire).") \
+    X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
+    X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
+    X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped.") \
+    X(reg_evicted, "registrations", 0, "Registrations given up to make room for others.") \
+    X(reg_invalidated, "registrations", 0, "Registrations given up because the program unmapped, moved or discarded the memory.") \
+    X(reg_refused, "times", 0, "Memory could not be registered: too much of it was, or it was of the wrong kind.") \
+    X(reg_bytes, "bytes", 1, "Memory registered for messages.") \
+    X(reg_bytes_peak, "bytes", 1, "Most memory ever registered for messages at once.") \
     X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
     X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \
     X(xdp_passed, "frames", 0, "Frames for endpoints of this host's xdp wires that came in on a queue of the card without sockets, and were left to the kernel.") \

@@ -118,6 +118,34 @@ int ethmx_each_interface(const struct ethmx_config *cfg, void (*fn)(void *arg, c
                          void *arg);
 int ethmx_each_wire(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_wire_info *), void *arg);
 
+/* ---- Memory that stays registered with devices ----------------------------------------------------------------- */
+
+struct ethmx_memory_info {
+    bool keeps;           /* registrations are kept for further messages */
+    const char *watch;    /* who tells of memory that the program unmaps: "uffd", "host" or "off" */
+    const char *reason;   /* how that works here, or why not; what bounds it */
+    uint64_t limit_bytes; /* most that may be registered at once */
+};
+
+/* Finds out what works here, and calls fn once with it. The strings live for the call only. */
+int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_memory_info *),
+                       void *arg);
+
+/* A host of ethmx, such as an MPI library, that has hooks in the memory functions of the process. */
+struct ethmx_memory_host {
+    const char *name;
+    /* on: from now on the host calls ethmx_memory_gone() for every page that leaves. false: it cannot. Not on: it may
+     * stop. Called while the first endpoint that needs it is opened, and when the last one has been closed. */
+    bool (*tell)(bool on);
+};
+
+/* Makes a host known (NULL: none). Kept, not copied. While no endpoint is open. */
+void ethmx_memory_host(const struct ethmx_memory_host *host);
+
+/* These pages are about to be unmapped, moved or discarded. Called in the thread that does it, before it does.
+ * Allocates nothing and may be called inside of malloc() and free(). Thread-safe. */
+void ethmx_memory_gone(const void *base, size_t len_bytes);
+
 /* ---- Endpoint -------------------------------------------------------------------------------------------- */
 
 struct ethmx_ep_options {

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The process's own mappings, as the kernel lists them in /proc/self/maps.
+ */
+#ifndef EMX_MEM_MAPPING_H
+#define EMX_MEM_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct emx_mapping {
+    uintptr_t base, end;
+    bool anonymous; /* private and of no file: only this process changes which pages it has */
+};
+
+/* A descriptor for emx_mapping_find(), of this process (not of its children), or -1 and why not. */
+int emx_mapping_open(char *why, size_t why_len_bytes);
+
+/* The mapping that addr lies in. false: nothing is mapped there, or it cannot be told. Takes no memory and no lock of
+ * the program. */
+bool emx_mapping_find(int fd, uintptr_t addr, struct emx_mapping *m_p);
+
+/* The same without the query of Linux 6.11 (for tests). */
+bool emx_mapping_find_in_text(int fd, uintptr_t addr, struct emx_mapping *m_p);
+
+#endif

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The table. Kept regions lie in one array, ordered by base, and none contains another: a new one that contains kept
+ * ones takes their place. So they are ordered by end, too, and if any region covers a buffer, then the last one that
+ * begins at or before the buffer does. One binary search answers.
+ *
+ * Regions may overlap. A new buffer that a kept region covers by half or more is joined with it: one registration of
+ * both takes its place. With less in common they stand side by side: joined again and again, the rows of a matrix,
+ * which share their first and last pages, would be registered over and over.
+ *
+ * A region's life:
+ *
+ *     making    being registered, without the lock; not in the table, but pages that go are noticed
+ *     kept      in the table. With users, or idle and then in the list of idle ones, least recently used first
+ *     loose     not in the table (any more): its pages have gone, it was replaced, or nobody would tell of its pages.
+ *               The last put() deregisters it
+ *     dead      loose without users: waits to be deregistered by the next call that has time for it
+ *
+ * Registering and deregistering happen without the lock (see memwatch.h), so bytes are counted before the one and after
+ * the other: the sum never exceeds the bound.
+ */
+#include "mem/regcache.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "ethmx.h"
+#include "mem/memlock.h"
+#include "mem/memwatch.h"
+
+enum state { MAKING, KEPT, LOOSE, DEAD };
+
+struct region {
+    struct emx_region r;  /* first: what the caller has */
+    struct emx_list link; /* making, idle or dead */
+    enum state state;
+    bool watched; /* making: its pages are, and have not gone since */
+    unsigned users;
+};
+
+struct emx_regcache {
+    struct emx_watcher watcher;
+    struct emx_registrar registrar;
+    struct emx_stats own_stats, *stats;
+    uintptr_t page_bytes, piece_bytes;
+    uint64_t limit_bytes;
+    unsigned limit_entries;
+    enum emx_watch watch;
+    char reason[256];
+
+    /* with the lock */
+    uint64_t bytes;      /* registered, or about to be */
+    uint64_t idle_bytes; /* of these: idle */
+    uint64_t dead_bytes; /* of these: dead */
+    struct emx_list making, idle, dead;
+    unsigned count;
+    struct region **table;
+};
+
+static uintptr_t end_of(const struct region *e)
+{
+    return e->r.base + e->r.len_bytes;
+}
+
+static bool overlaps(const struct region *e, uintptr_t base, uintptr_t end)
+{
+    return e->r.base < end && base < end_of(e);
+}
+
+/* ---- The table, with the lock ---- */
+
+/* The first that begins after addr. */
+static unsigned first_after(const struct emx_regcache *c, uintptr_t addr)
+{
+    unsigned low = 0, high = c->count;
+
+    while (low < high) {
+        unsigned mid = (low + high) / 2;
+
+        if (c->table[mid]->r.base > addr)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+/* The first that ends after addr. */
+static unsigned first_beyond(const struct emx_regcache *c, uintptr_t addr)
+{
+    unsigned i = first_after(c, addr);
+
+    while (i && end_of(c->table[i - 1]) > addr)
+        i--;
+    return i;
+}
+
+static struct region *find(const struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access)
+{
+    unsigned i = first_after(c, base);
+    struct region *e = i ? c->table[i - 1] : NULL;
+
+    return e && end_of(e) >= end && (e->r.access & access) == access ? e : NULL;
+}
+
+static void count_bytes(struct emx_regcache *c)
+{
+    c->stats->reg_bytes = c->bytes;
+    if (c->bytes > c->stats->reg_bytes_peak)
+        c->stats->reg_bytes_peak = c->bytes;
+}
+
+static void to_dead(struct emx_regcache *c, struct region *e)
+{
+    e->state = DEAD;
+    c->dead_bytes += e->r.len_bytes;
+    emx_list_append(&c->dead, &e->link);
+}
+
+/* Out of the table: dead, or loose while it has users. */
+static void take_out(struct emx_regcache *c, unsigned i)
+{
+    struct region *e = c->table[i];
+
+    memmove(&c->table[i], &c->table[i + 1], (c->count - i - 1) * sizeof(c->table[0]));
+    c->count--;
+    if (e->users) {
+        e->state = LOOSE;
+        return;
+    }
+    emx_list_del(&e->link);
+    c->idle_bytes -= e->r.len_bytes;
+    to_dead(c, e);
+}
+
+static unsigned index_of(const struct emx_regcache *c, const struct region *e)
+{
+    return first_after(c, e->r.base) - 1; /* no two begin at the same place: one would contain the other */
+}
+
+static void hold(struct emx_regcache *c, struct region *e)
+{
+    if (e->users++)
+        return;
+    emx_list_del(&e->link);
+    c->idle_bytes -= e->r.len_bytes;
+}
+
+/* Pages have gone (memwatch). */
+static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
+{
+    struct emx_regcache *c = emx_container(w, struct emx_regcache, watcher);
+    unsigned i = first_beyond(c, base);
+
+    while (i < c->count && c->table[i]->r.base < end) {
+        take_out(c, i);
+        c->stats->reg_invalidated++;
+    }
+    emx_list_each(m, &c->making)
+    {
+        struct region *e = emx_list_entry(m, struct region, link);
+
+        if (overlaps(e, base, end))
+            e->watched = false;
+    }
+}
+
+/* ---- Making room ---- */
+
+/* Deregisters the dead. The lock is given back in between. Returns how many. */
+static unsigned bury(struct emx_regcache *c)
+{
+    struct emx_list *l;
+    unsigned n = 0;
+
+    while ((l = emx_list_pop(&c->dead))) {
+        struct region *e = emx_list_entry(l, struct region, link);
+        size_t len_bytes = e->r.len_bytes;
+
+        emx_memwatch_unlock();
+        c->registrar.dereg(c->registrar.arg, e->r.mr);
+        free(e);
+        emx_memwatch_lock();
+        c->bytes -= len_bytes;
+        c->dead_bytes -= len_bytes;
+        n++;
+    }
+    count_bytes(c);
+    return n;
+}
+
+static void evict_oldest(struct emx_regcache *c)
+{
+    take_out(c, index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
+    c->stats->reg_evicted++;
+}
+
+/* Makes room for so many bytes more and takes it. false: too much is out. */
+static bool reserve(struct emx_regcache *c, uint64_t len_bytes)
+{
+    for (;;) {
+        if (len_bytes > c->limit_bytes || c->bytes - c->idle_bytes - c->dead_bytes > c->limit_bytes - len_bytes)
+            return false;
+        while (c->bytes - c->dead_bytes > c->limit_bytes - len_bytes)
+            evict_oldest(c);
+        if (c->bytes <= c->limit_bytes - len_bytes)
+            break;
+        if (!bury(c)) { /* another thread is at it */
+            emx_memwatch_unlock();
+            sched_yield();
+            emx_memwatch_lock();
+        }
+    }
+    c->bytes += len_bytes;
+    count_bytes(c);
+    return true;
+}
+
+static void unreserve(struct emx_regcache *c, uint64_t len_bytes)
+{
+    c->bytes -= len_bytes;
+    count_bytes(c);
+}
+
+/* ---- Registering ---- */
+
+static uintptr_t min_of(uintptr_t a, uintptr_t b)
+{
+    return a < b ? a : b;
+}
+
+static uintptr_t max_of(uintptr_t a, uintptr_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether e should be joined with [base, end): what they have in common is half of the latter or more, and the whole is
+ * no more than twice as long. Or e covers it, but does not allow as much. */
+static bool is_joined(const struct emx_regcache *c, const struct region *e, uintptr_t base, uintptr_t end)
+{
+    uintptr_t whole = max_of(end, end_of(e)) - min_of(base, e->r.base);
+    uintptr_t common = min_of(end, end_of(e)) - max_of(base, e->r.base);
+
+    if (c->registrar.max_bytes && whole > c->registrar.max_bytes)
+        return false;
+    if (common == end - base)
+        return true;
+    return common >= (end - base) / 2 && whole <= 2 * (end - base) && whole <= c->limit_bytes / 4;
+}
+
+static bool is_within(const struct region *e, uintptr_t base, uintptr_t end)
+{
+    return base <= e->r.base && end_of(e) <= end;
+}
+
+/* Joins r with kept regions, and lets it do what those could that it replaces. */
+static void join(const struct emx_regcache *c, struct emx_region *r)
+{
+    uintptr_t base = r->base, end = r->base + r->len_bytes;
+
+    for (unsigned i = first_beyond(c, base); i < c->count && c->table[i]->r.base < end; i++) {
+        const struct region *e = c->table[i];
+
+        if (is_joined(c, e, base, end)) {
+            base = min_of(base, e->r.base);
+            end = max_of(end, end_of(e));
+            r->access |= e->r.access;
+        } else if (is_within(e, base, end)) {
+            r->access |= e->r.access;
+        }
+    }
+    r->base = base;
+    r->len_bytes = end - base;
+}
+
+/* Gives back everything that is idle, because the registrar has no more. The bound was too high: what is out of it now
+ * is all there is. Returns whether anything was given back. */
+static bool retreat(struct emx_regcache *c)
+{
+    unsigned buried;
+
+    emx_memwatch_lock();
+    while (!emx_list_empty(&c->idle))
+        evict_oldest(c);
+    buried = bury(c);
+    emx_memwatch_unlock();
+    return buried;
+}
+
+static int call_registrar(struct emx_regcache *c, struct region *e)
+{
+    const struct emx_registrar *r = &c->registrar;
+    int rc;
+
+    do
+        rc = r->reg(r->arg, (void *)e->r.base, e->r.len_bytes, e->r.access, &e->r.mr);
+    while (rc == ETHMX_ERR_NO_MEMORY && retreat(c));
+    return rc;
+}
+
+/* Into the table, in the place of those that it contains. With a user. */
+static void keep(struct emx_regcache *c, struct region *e)
+{
+    unsigned i = first_beyond(c, e->r.base);
+
+    while (i < c->count && c->table[i]->r.base < end_of(e)) {
+        if (c->table[i]->r.base >= e->r.base && end_of(c->table[i]) <= end_of(e))
+            take_out(c, i);
+        else
+            i++;
+    }
+    while (c->count >= c->limit_entries && !emx_list_empty(&c->idle))
+        evict_oldest(c);
+    if (c->count >= c->limit_entries)
+        return;
+    i = first_after(c, e->r.base);
+    memmove(&c->table[i + 1], &c->table[i], (c->count - i) * sizeof(c->table[0]));
+    c->table[i] = e;
+    c->count++;
+    e->state = KEPT;
+}
+
+/* Whether e is needless: another thread has made the like of it meanwhile. */
+static bool is_contained(const struct emx_regcache *c, const struct region *e)
+{
+    const struct region *other = find(c, e->r.base, end_of(e), 0);
+
+    return other && (other->r.len_bytes > e->r.len_bytes || (other->r.access & e->r.access) == e->r.access);
+}
+
+/* Makes room for e, joined with others or, where that is too much, as it is. */
+static bool reserve_joined(struct emx_regcache *c, struct region *e)
+{
+    const struct emx_region wanted = e->r;
+
+    join(c, &e->r);
+    if (reserve(c, e->r.len_bytes))
+        return true;
+    e->r = wanted;
+    return reserve(c, e->r.len_bytes);
+}
+
+/* On ETHMX_OK e is counted and among those being made. */
+static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bool alone)
+{
+    bool room;
+
+    emx_memwatch_lock();
+    bury(c);
+    room = quiet && !alone ? reserve_joined(c, e) : reserve(c, e->r.len_bytes);
+    if (room) {
+        e->state = MAKING;
+        emx_list_append(&c->making, &e->link);
+        e->watched = quiet && emx_memwatch_add(e->r.base, end_of(e));
+    } else {
+        c->stats->reg_refused++;
+    }
+    emx_memwatch_unlock();
+    return room ? ETHMX_OK : ETHMX_ERR_NO_MEMORY;
+}
+
+static void end_making(struct emx_regcache *c, struct region *e, int rc)
+{
+    emx_memwatch_lock();
+    emx_list_del(&e->link);
+    if (rc) {
+        unreserve(c, e->r.len_bytes);
+        c->stats->reg_refused++;
+        emx_memwatch_unlock();
+        return;
+    }
+    e->users = 1;
+    e->state = LOOSE;
+    c->stats->reg_made++;
+    if (e->watched && !is_contained(c, e))
+        keep(c, e);
+    if (e->state == LOOSE)
+        c->stats->reg_once++;
+    emx_memwatch_unlock();
+}
+
+/* alone: not joined with others. */
+static int make(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, bool alone,
+                struct emx_region **r_p)
+{
+    struct region *e = calloc(1, sizeof(*e));
+    int rc;
+
+    if (!e)
+        return ETHMX_ERR_NO_MEMORY;
+    e->r = *wanted;
+    rc = begin_making(c, e, quiet, alone);
+    if (!rc) {
+        rc = call_registrar(c, e);
+        end_making(c, e, rc);
+    }
+    if (rc) {
+        free(e);
+        return rc;
+    }
+    *r_p = &e->r;
+    return ETHMX_OK;
+}
+
+/* ---- Get and put ---- */
+
+/* The pages around buf. false: there are none. */
+static bool pages_of(const struct emx_regcache *c, const void *buf, size_t len_bytes, uintptr_t *base_p,
+                     uintptr_t *end_p)
+{
+    uintptr_t end;
+
+    if (!len_bytes || __builtin_add_overflow((uintptr_t)buf, len_bytes, &end) ||
+        __builtin_add_overflow(end, c->page_bytes - 1, &end))
+        return false;
+    *base_p = (uintptr_t)buf & ~(c->page_bytes - 1);
+    *end_p = end & ~(c->page_bytes - 1);
+    return true;
+}
+
+static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access, struct emx_region **r_p)
+{
+    struct region *e;
+
+    emx_memwatch_lock();
+    e = find(c, base, end, access);
+    if (e) {
+        hold(c, e);
+        c->stats->reg_hits++;
+    }
+    emx_memwatch_unlock();
+    if (e)
+        *r_p = &e->r;
+    return e;
+}
+
+/* What it would be joined with may be leaving, or not allow as much. */
+static int make_either(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, struct emx_region **r_p)
+{
+    int rc = make(c, wanted, quiet, false, r_p);
+
+    return rc == ETHMX_ERR_PARAM && quiet ? make(c, wanted, quiet, true, r_p) : rc;
+}
+
+int emx_regcache_get(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access,
+                     struct emx_region **r_p)
+{
+    bool quiet = false;
+    uintptr_t base, end;
+
+    if (!pages_of(c, buf, len_bytes, &base, &end) || (c->registrar.max_bytes && end - base > c->registrar.max_bytes))
+        return ETHMX_ERR_PARAM;
+    if (c->watch != EMX_WATCH_OFF) {
+        quiet = emx_memwatch_quiet() || emx_memwatch_settle();
+        if (quiet && look_up(c, base, end, access, r_p))
+            return ETHMX_OK;
+    }
+    return make_either(c, &(struct emx_region){.base = base, .len_bytes = end - base, .access = access}, quiet, r_p);
+}
+
+void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
+{
+    struct region *e = (struct region *)(void *)r;
+
+    emx_memwatch_lock();
+    if (!--e->users) {
+        if (e->state == KEPT) {
+            c->idle_bytes += e->r.len_bytes;
+            emx_list_append(&c->idle, &e->link);
+        } else {
+            to_dead(c, e);
+            if (c->watch == EMX_WATCH_OFF)
+                bury(c);
+        }
+    }
+    emx_memwatch_unlock();
+}
+
+bool emx_regcache_has(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access)
+{
+    uintptr_t base, end;
+    bool has;
+
+    if (!pages_of(c, buf, len_bytes, &base, &end))
+        return false;
+    emx_memwatch_lock();
+    has = find(c, base, end, access);
+    emx_memwatch_unlock();
+    return has;
+}
+
+size_t emx_regcache_piece(const struct emx_regcache *c, const void *buf, size_t len_bytes)
+{
+    uintptr_t to_boundary = c->piece_bytes - (uintptr_t)buf % c->piece_bytes;
+
+    return len_bytes < to_boundary ? len_bytes : to_boundary;
+}
+
+unsigned emx_regcache_sweep(struct emx_regcache *c)
+{
+    unsigned n;
+
+    emx_memwatch_lock();
+    n = bury(c);
+    emx_memwatch_unlock();
+    return n;
+}
+
+void emx_regcache_flush(struct emx_regcache *c)
+{
+    emx_memwatch_lock();
+    while (!emx_list_empty(&c->idle))
+        take_out(c, index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
+    bury(c);
+    emx_memwatch_unlock();
+}
+
+void emx_regcache_query(struct emx_regcache *c, struct emx_regcache_info *info_p)
+{
+    static const char *const names[] = {
+        [EMX_WATCH_AUTO] = "auto", [EMX_WATCH_UFFD] = "uffd", [EMX_WATCH_HOST] = "host", [EMX_WATCH_OFF] = "off"};
+
+    *info_p = (struct emx_regcache_info){
+        .keeps = c->watch != EMX_WATCH_OFF, .watch = names[c->watch], .limit_bytes = c->limit_bytes};
+    memcpy(info_p->reason, c->reason, sizeof(info_p->reason));
+    emx_memwatch_lock();
+    info_p->bytes = c->bytes;
+    info_p->entries = c->count;
+    emx_memwatch_unlock();
+}
+
+/* ---- Open and close ---- */
+
+/* The bound, and a word on it where the system's is the lower one. */
+static void set_limit(struct emx_regcache *c, uint64_t wanted_bytes)
+{
+    uint64_t left = emx_memlock_left();
+    size_t used;
+
+    c->limit_bytes = left < wanted_bytes ? left : wanted_bytes;
+    c->limit_bytes &= ~(uint64_t)(c->page_bytes - 1);
+    if (left >= wanted_bytes)
+        return;
+    used = strlen(c->reason);
+    snprintf(c->reason + used, sizeof(c->reason) - used,
+             "%sRLIMIT_MEMLOCK leaves %llu KiB to register (raise it: ulimit -l unlimited)", used ? "; " : "",
+             (unsigned long long)c->limit_bytes / 1024);
+}
+
+/* Whole pages, and several of them within the bound. */
+static void set_piece(struct emx_regcache *c, uint64_t wanted_bytes)
+{
+    uint64_t most = c->limit_bytes / 4;
+
+    if (c->registrar.max_bytes && c->registrar.max_bytes < most)
+        most = c->registrar.max_bytes;
+    c->piece_bytes = c->page_bytes;
+    while (c->piece_bytes * 2 <= wanted_bytes && c->piece_bytes * 2 <= most)
+        c->piece_bytes *= 2;
+}
+
+int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_params *params, char *why,
+                      size_t why_len_bytes)
+{
+    const struct emx_config *cfg = params->cfg;
+    struct emx_regcache *c = calloc(1, sizeof(*c));
+
+    if (c)
+        c->table = calloc(cfg->p_reg_entries, sizeof(c->table[0]));
+    if (!c || !c->table) {
+        free(c);
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    c->registrar = params->registrar;
+    c->stats = params->stats ? params->stats : &c->own_stats;
+    c->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    c->limit_entries = (unsigned)cfg->p_reg_entries;
+    emx_list_init(&c->making);
+    emx_list_init(&c->idle);
+    emx_list_init(&c->dead);
+    c->watcher.gone = gone;
+    c->watch = emx_memwatch_join(&c->watcher, (enum emx_watch)cfg->p_reg_cache, c->reason, sizeof(c->reason));
+    if (c->watch == EMX_WATCH_OFF && cfg->p_reg_cache != EMX_WATCH_AUTO && cfg->p_reg_cache != EMX_WATCH_OFF) {
+        snprintf(why, why_len_bytes, "ETHMX_REG_CACHE: registrations cannot be kept in this way: %s", c->reason);
+        free(c->table);
+        free(c);
+        return ETHMX_ERR_PARAM;
+    }
+    set_limit(c, cfg->p_reg_max);
+    set_piece(c, cfg->p_reg_piece);
+    *c_p = c;
+    return ETHMX_OK;
+}
+
+void emx_regcache_close(struct emx_regcache *c)
+{
+    emx_regcache_flush(c);
+    if (c->watch != EMX_WATCH_OFF)
+        emx_memwatch_leave(&c->watcher);
+    free(c->table);
+    free(c);
+}

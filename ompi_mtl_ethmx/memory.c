@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Open MPI's memory hooks, lent to ethmx: they tell of memory that leaves the process. They are asked for only where
+ * ethmx keeps memory registered with a device and the kernel does not tell it.
+ */
+#include "mtl_ethmx.h"
+
+#include "opal/memoryhooks/memory.h"
+
+static void released(void *base, size_t len_bytes, void *arg, bool from_alloc)
+{
+    (void)arg, (void)from_alloc;
+    ethmx_memory_gone(base, len_bytes);
+}
+
+static bool tell(bool on)
+{
+    if (!on) {
+        (void)opal_mem_hooks_unregister_release(released);
+        return false;
+    }
+    return 0 != (opal_mem_hooks_support_level() & (OPAL_MEMORY_MUNMAP_SUPPORT | OPAL_MEMORY_FREE_SUPPORT)) &&
+           OPAL_SUCCESS == opal_mem_hooks_register_release(released, NULL);
+}
+
+static const struct ethmx_memory_host host = {.name = "Open MPI", .tell = tell};
+
+void mtl_ethmx_memory_offer(bool on)
+{
+    ethmx_memory_host(on ? &host : NULL);
+}
