@@ -5,6 +5,7 @@
  */
 #include "mtl_ethmx.h"
 
+#include "opal/mca/memory/base/base.h"
 #include "opal/memoryhooks/memory.h"
 
 static void released(void *base, size_t len_bytes, void *arg, bool from_alloc)
@@ -13,14 +14,23 @@ static void released(void *base, size_t len_bytes, void *arg, bool from_alloc)
     ethmx_memory_gone(base, len_bytes);
 }
 
+/* Open MPI patches libc only when somebody opens the framework that does so, and only then knows whether it works. */
 static bool tell(bool on)
 {
     if (!on) {
         (void)opal_mem_hooks_unregister_release(released);
+        (void)mca_base_framework_close(&opal_memory_base_framework);
         return false;
     }
-    return 0 != (opal_mem_hooks_support_level() & (OPAL_MEMORY_MUNMAP_SUPPORT | OPAL_MEMORY_FREE_SUPPORT)) &&
-           OPAL_SUCCESS == opal_mem_hooks_register_release(released, NULL);
+    if (OPAL_SUCCESS != mca_base_framework_open(&opal_memory_base_framework, 0)) {
+        return false;
+    }
+    if (0 != (opal_mem_hooks_support_level() & OPAL_MEMORY_MUNMAP_SUPPORT) &&
+        OPAL_SUCCESS == opal_mem_hooks_register_release(released, NULL)) {
+        return true;
+    }
+    (void)mca_base_framework_close(&opal_memory_base_framework);
+    return false;
 }
 
 static const struct ethmx_memory_host host = {.name = "Open MPI", .tell = tell};

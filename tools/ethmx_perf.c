@@ -16,6 +16,7 @@
 #include "ethmx.h"
 #include "perf_control.h"
 #include "perf_plan.h"
+#include "perf_reg.h"
 #include "perf_report.h"
 #include "perf_run.h"
 
@@ -31,6 +32,7 @@ static const char usage_text[] =
     "Usage: ethmx_perf [--port PORT] [--keep]        the server, on one host\n"
     "       ethmx_perf [OPTION]... HOST              the client, on another; HOST is the server\n"
     "       ethmx_perf [OPTION]... --pair            both on this host\n"
+    "       ethmx_perf reg [OPTION]...               registering memory with a device: reg --help\n"
     "Measures latency, bandwidth and message rate over ethmx, without MPI.\n"
     "\n"
     "  -t, --test LIST     pingpong (default), stream, rate, several with commas between, or all\n"
@@ -335,6 +337,8 @@ int main(int argc, char **argv)
     struct options o;
     int ret;
 
+    if (argc > 1 && !strcmp(argv[1], "reg"))
+        return perf_reg_main(argc - 1, argv + 1);
     parse(&o, argc, argv);
     signal(SIGPIPE, SIG_IGN);
     if (getrandom(o.plan.job_key, sizeof(o.plan.job_key), 0) != sizeof(o.plan.job_key)) {

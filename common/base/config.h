@@ -100,6 +100,10 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Whether memory that was registered with a device stays registered after its message, and who tells when it is unmapped: the kernel (uffd), the MPI library's hooks (host), or the first of these that works (auto). off: nothing is kept.") \
     X(SIZE, reg_max, "1g", 65536, 1099511627776, "64k to 1t", \
       "Most memory registered with a device at once; less where RLIMIT_MEMLOCK says so.") \
+    X(SIZE, reg_min, "0", 0, 1099511627776, "0 (measured) to 1t", \
+      "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is registered once and for all. 0: from where registering is cheaper, as measured once on each host.") \
+    X(STRING, reg_file, "", 0, 0, "a path, none, or empty", \
+      "Where the measured reg_min is kept for later jobs. Empty: a file for each host under ~/.cache/ethmx. none: measured each time.") \
     X(UINT, reg_entries, "1024", 1, 65536, "1 to 65536", \
       "Most registrations that are kept.") \
     X(SIZE, reg_piece, "4m", 4096, 1073741824, "4k to 1g", \

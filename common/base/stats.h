@@ -51,6 +51,7 @@
     X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
     X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped.") \
+    X(reg_faulted, "registrations", 0, "Registrations whose pages were not there and were brought in first, which is cheaper.") \
     X(reg_evicted, "registrations", 0, "Registrations given up to make room for others.") \
     X(reg_invalidated, "registrations", 0, "Registrations given up because the program unmapped, moved or discarded the memory.") \
     X(reg_refused, "times", 0, "Memory could not be registered: too much of it was, or it was of the wrong kind.") \

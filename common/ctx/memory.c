@@ -5,8 +5,10 @@
 #include "ethmx.h"
 
 #include "base/log.h"
+#include "mem/measure.h"
 #include "mem/memwatch.h"
 #include "mem/regcache.h"
+#include "mem/standin.h"
 
 /* Never called: the cache is only looked at. */
 static int no_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
@@ -55,6 +57,51 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
     ethmx_config_destroy(own);
     return rc;
 }
+
+/* ---- Measuring ---- */
+
+static int measure(const struct emx_registrar *r, const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p)
+{
+    const struct emx_measure_case mc = {.len_bytes = c->len_bytes,
+                                        .threads = c->threads,
+                                        .rounds = c->rounds,
+                                        .resident = c->resident,
+                                        .huge = c->huge};
+    struct emx_measure m;
+    int rc = emx_measure(r, &mc, &m);
+
+    if (rc == ETHMX_ERR_NO_MEMORY)
+        emx_error_set("%zu bytes in %u threads cannot be registered (%s): raise RLIMIT_MEMLOCK (ulimit -l unlimited)",
+                      c->len_bytes, c->threads, r->name);
+    else if (rc)
+        emx_error_set("%zu bytes in %u threads cannot be measured (%s)%s", c->len_bytes, c->threads, r->name,
+                      c->huge ? ": there are no transparent huge pages here" : "");
+    else
+        *cost_p = (struct ethmx_memory_cost){.registrar = r->name,
+                                             .text = emx_standin_text(r),
+                                             .register_ns = m.reg_ns,
+                                             .fault_register_ns = m.fault_reg_ns,
+                                             .deregister_ns = m.dereg_ns,
+                                             .copy_ns = m.copy_ns};
+    return rc;
+}
+
+int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p)
+{
+    struct emx_registrar r;
+    char why[256];
+    int rc = emx_standin_open(c->registrar, &r, why, sizeof(why));
+
+    if (rc) {
+        emx_error_set("%s", why);
+        return rc;
+    }
+    rc = measure(&r, c, cost_p);
+    emx_standin_close(&r);
+    return rc;
+}
+
+/* ---- The host's part ---- */
 
 void ethmx_memory_host(const struct ethmx_memory_host *host)
 {

@@ -131,6 +131,28 @@ struct ethmx_memory_info {
 int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_memory_info *),
                        void *arg);
 
+/* What is measured by ethmx_memory_measure(). */
+struct ethmx_memory_case {
+    const char *registrar; /* "pin", "mlock"; NULL: the best there is */
+    size_t len_bytes;      /* whole pages */
+    unsigned threads;      /* up to 64 at the same time, each with memory of its own */
+    unsigned rounds;       /* up to 64, of which the median is taken */
+    bool resident;         /* the pages are there; otherwise the memory is fresh from the system */
+    bool huge;             /* (transparent) huge pages */
+};
+
+struct ethmx_memory_cost {
+    const char *registrar, *text; /* what was measured, in a word and in a sentence. Literals */
+    uint64_t register_ns;
+    uint64_t fault_register_ns; /* faulted in first, then registered */
+    uint64_t deregister_ns;
+    uint64_t copy_ns; /* memcpy() into the memory */
+};
+
+/* Measures what registering memory costs here, beside copying it. ETHMX_ERR_NO_MEMORY: so much cannot be registered
+ * (RLIMIT_MEMLOCK). ETHMX_ERR_PARAM: no such registrar, no huge pages, or the case is out of bounds. */
+int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p);
+
 /* A host of ethmx, such as an MPI library, that has hooks in the memory functions of the process. */
 struct ethmx_memory_host {
     const char *name;

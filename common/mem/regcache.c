@@ -29,6 +29,7 @@
 
 #include "base/list.h"
 #include "ethmx.h"
+#include "mem/measure.h"
 #include "mem/memlock.h"
 #include "mem/memwatch.h"
 
@@ -39,12 +40,14 @@ struct region {
     struct emx_list link; /* making, idle or dead */
     enum state state;
     bool watched; /* making: its pages are, and have not gone since */
+    bool faulted; /* its pages were brought in first */
     unsigned users;
 };
 
 struct emx_regcache {
     struct emx_watcher watcher;
     struct emx_registrar registrar;
+    bool fault_in;
     struct emx_stats own_stats, *stats;
     uintptr_t page_bytes, piece_bytes;
     uint64_t limit_bytes;
@@ -296,6 +299,8 @@ static int call_registrar(struct emx_regcache *c, struct region *e)
     const struct emx_registrar *r = &c->registrar;
     int rc;
 
+    if (c->fault_in && !emx_is_resident((void *)e->r.base, e->r.len_bytes))
+        e->faulted = emx_fault_in((void *)e->r.base, e->r.len_bytes);
     do
         rc = r->reg(r->arg, (void *)e->r.base, e->r.len_bytes, e->r.access, &e->r.mr);
     while (rc == ETHMX_ERR_NO_MEMORY && retreat(c));
@@ -376,6 +381,7 @@ static void end_making(struct emx_regcache *c, struct region *e, int rc)
     e->users = 1;
     e->state = LOOSE;
     c->stats->reg_made++;
+    c->stats->reg_faulted += e->faulted;
     if (e->watched && !is_contained(c, e))
         keep(c, e);
     if (e->state == LOOSE)
@@ -577,6 +583,7 @@ int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_param
         return ETHMX_ERR_NO_MEMORY;
     }
     c->registrar = params->registrar;
+    c->fault_in = params->fault_in;
     c->stats = params->stats ? params->stats : &c->own_stats;
     c->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     c->limit_entries = (unsigned)cfg->p_reg_entries;

@@ -428,6 +428,32 @@ static void test_gone_while_registered(void **state)
     end();
 }
 
+/* Pages that are not there are brought in, those that are are left alone, and so is what cannot be written. */
+static void test_fault_in(void **state)
+{
+    struct emx_regcache_params params = {
+        .cfg = &cfg, .registrar = regdevice_registrar(&device), .fault_in = true, .stats = &stats};
+    unsigned char there;
+    char why[256];
+
+    (void)state;
+    begin(PAGES, 16);
+    end();
+    assert_int_equal(madvise(memory, PAGES * page, MADV_DONTNEED), 0);
+    assert_int_equal(emx_regcache_open(&cache, &params, why, sizeof(why)), ETHMX_OK);
+    use(0, 4, WRITE);
+    assert_int_equal(mincore(memory + page, page, &there), 0);
+    assert_true(stats.reg_faulted == 1 ? there & 1 : !(there & 1)); /* Linux before 5.14 cannot */
+    memset(memory + 10 * page, 1, 4 * page);
+    use(10, 4, WRITE);
+    assert_true(stats.reg_faulted <= 1);
+    assert_int_equal(mprotect(memory + 20 * page, 4 * page, PROT_READ), 0);
+    use(20, 4, READ);
+    assert_true(stats.reg_faulted <= 1);
+    assert_int_equal(mprotect(memory + 20 * page, 4 * page, PROT_READ | PROT_WRITE), 0);
+    end();
+}
+
 /* ---- Random: seeds ---- */
 
 #define OUT 6
@@ -551,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_memlock),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_gone_while_registered),
+        cmocka_unit_test(test_fault_in),
         cmocka_unit_test(test_random),
     };
 

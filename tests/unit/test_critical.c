@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The critical size: found where the costs cross, kept in a file, believed only on the machine that it is of. The
+ * registrar takes as long as the test says.
+ */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mem/critical.h"
+#include "mem/measure.h"
+#include "mem/standin.h"
+
+static uint64_t fixed_ns; /* of registering, whatever the size */
+static unsigned calls;
+
+static int slow_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+{
+    struct timespec t;
+    uint64_t end, now;
+
+    (void)arg, (void)base, (void)len_bytes, (void)access;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    end = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec + fixed_ns;
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        now = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    } while (now < end);
+    calls++;
+    *mr_p = NULL;
+    return ETHMX_OK;
+}
+
+static int no_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+{
+    (void)arg, (void)base, (void)len_bytes, (void)access, (void)mr_p;
+    return ETHMX_ERR_NO_MEMORY;
+}
+
+static void dereg(void *arg, void *mr)
+{
+    (void)arg, (void)mr;
+}
+
+static const struct emx_registrar slow = {.name = "slow", .reg = slow_reg, .dereg = dereg};
+static struct emx_config cfg;
+static struct emx_critical c;
+static char how[600], folder[] = "/tmp/ethmx-critical-XXXXXX", path[128];
+
+static int setup(void **state)
+{
+    (void)state;
+    return !mkdtemp(folder);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static void get(const char *device)
+{
+    calls = 0;
+    c = (struct emx_critical){0};
+    emx_critical_get(&slow, device, &cfg, &c, how, sizeof(how));
+}
+
+static void begin(void)
+{
+    emx_config_defaults(&cfg);
+    snprintf(path, sizeof(path), "%s/a/b", folder);
+    snprintf(cfg.p_reg_file, sizeof(cfg.p_reg_file), "%s", path);
+    fixed_ns = 0;
+}
+
+static void end(void)
+{
+    char a[128];
+
+    unlink(path);
+    snprintf(a, sizeof(a), "%s/a", folder);
+    rmdir(a);
+}
+
+/* What takes milliseconds is never cheaper than a copy, and what takes nothing is at some size. */
+static void test_measure(void **state)
+{
+    (void)state;
+    fixed_ns = 3000000;
+    assert_int_equal(emx_critical_measure(&slow, &c), ETHMX_OK);
+    assert_true(c.resident_bytes == EMX_CRITICAL_NEVER && c.fresh_bytes == EMX_CRITICAL_NEVER);
+    fixed_ns = 0;
+    assert_int_equal(emx_critical_measure(&slow, &c), ETHMX_OK);
+    assert_true(c.resident_bytes <= 1 << 20 && c.fresh_bytes <= 1 << 20);
+    assert_int_equal(emx_critical_measure(&(struct emx_registrar){.name = "no", .reg = no_reg, .dereg = dereg}, &c),
+                     ETHMX_ERR_NO_MEMORY);
+}
+
+static void test_kept(void **state)
+{
+    struct emx_critical first;
+
+    (void)state;
+    begin();
+    get("dev0");
+    assert_true(calls > 0);
+    assert_non_null(strstr(how, "kept in"));
+    first = c;
+    get("dev0");
+    assert_int_equal(calls, 0);
+    assert_non_null(strstr(how, "before"));
+    assert_true(c.resident_bytes == first.resident_bytes && c.fresh_bytes == first.fresh_bytes &&
+                c.fault_in == first.fault_in);
+    get("dev1"); /* another device: not believed */
+    assert_true(calls > 0);
+    end();
+}
+
+static void test_told(void **state)
+{
+    (void)state;
+    begin();
+    cfg.p_reg_min = 12345;
+    get("dev0");
+    assert_int_equal(calls, 0);
+    assert_int_equal(c.resident_bytes, 12345);
+    assert_string_equal(how, "ETHMX_REG_MIN");
+    assert_int_equal(access(path, F_OK), -1);
+    end();
+}
+
+/* Rubbish in the file, a file that cannot be, none wanted: measured. */
+static void test_bad_file(void **state)
+{
+    static const char *const texts[] = {"", "ethmx", "ethmx-critical-size-1 0 0 0 0\n",
+                                        "ethmx-critical-size-1 zz 1 2 3\n"};
+    int fd;
+
+    (void)state;
+    begin();
+    get("dev0");
+    for (unsigned i = 0; i < ARRAY_LEN(texts); i++) {
+        fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+        assert_int_equal(write(fd, texts[i], strlen(texts[i])), strlen(texts[i]));
+        close(fd);
+        get("dev0");
+        assert_true(calls > 0);
+        get("dev0");
+        assert_int_equal(calls, 0);
+    }
+    end();
+    strcpy(cfg.p_reg_file, "/proc/nosuch/file");
+    get("dev0");
+    assert_true(calls > 0);
+    assert_string_equal(how, "measured now");
+    strcpy(cfg.p_reg_file, "none");
+    get("dev0");
+    assert_true(calls > 0);
+}
+
+/* While another process measures: no waiting. */
+static void test_busy(void **state)
+{
+    int fd;
+
+    (void)state;
+    begin();
+    get("dev0");
+    assert_int_equal(truncate(path, 0), 0);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    get("dev0");
+    assert_int_equal(calls, 0);
+    assert_non_null(strstr(how, "guess"));
+    assert_true(c.resident_bytes > 0);
+    close(fd);
+    get("dev0");
+    assert_true(calls > 0);
+    end();
+}
+
+/* ---- The measuring itself, and the registrars that stand in for devices ---- */
+
+static void test_bounds(void **state)
+{
+    struct emx_measure_case mc = {.len_bytes = 8192, .threads = 3, .rounds = 4};
+    struct emx_measure m;
+
+    (void)state;
+    fixed_ns = 200000;
+    assert_int_equal(emx_measure(&slow, &mc, &m), ETHMX_OK);
+    assert_true(m.reg_ns >= fixed_ns && m.fault_reg_ns >= fixed_ns && m.copy_ns > 0);
+    mc.threads = EMX_MEASURE_THREADS + 1;
+    assert_int_equal(emx_measure(&slow, &mc, &m), ETHMX_ERR_PARAM);
+    mc.threads = 1;
+    mc.rounds = 0;
+    assert_int_equal(emx_measure(&slow, &mc, &m), ETHMX_ERR_PARAM);
+    mc.rounds = 1;
+    assert_int_equal(emx_measure(&(struct emx_registrar){.name = "no", .reg = no_reg, .dereg = dereg}, &mc, &m),
+                     ETHMX_ERR_NO_MEMORY);
+}
+
+static void test_standins(void **state)
+{
+    static const char *const names[] = {"pin", "mlock", NULL};
+    struct emx_registrar r;
+    char why[256], *mem = aligned_alloc(4096, 65536);
+    void *a, *b;
+
+    (void)state;
+    assert_non_null(mem);
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        if (emx_standin_open(names[i], &r, why, sizeof(why))) {
+            print_message("left out: %s: %s\n", names[i], why);
+            assert_string_equal(names[i], "pin");
+            continue;
+        }
+        assert_true(!names[i] || !strcmp(r.name, names[i]));
+        assert_true(strlen(emx_standin_text(&r)) > 20);
+        for (unsigned round = 0; round < 3; round++) {
+            assert_int_equal(r.reg(r.arg, mem, 32768, EMX_MEM_READ, &a), ETHMX_OK);
+            assert_int_equal(r.reg(r.arg, mem + 32768, 4096, EMX_MEM_WRITE, &b), ETHMX_OK);
+            r.dereg(r.arg, a);
+            r.dereg(r.arg, b);
+        }
+        emx_standin_close(&r);
+    }
+    assert_int_equal(emx_standin_open("nosuch", &r, why, sizeof(why)), ETHMX_ERR_PARAM);
+    assert_non_null(strstr(why, "nosuch"));
+    free(mem);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measure), cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(test_told),    cmocka_unit_test(test_bad_file),
+                                       cmocka_unit_test(test_busy),    cmocka_unit_test(test_bounds),
+                                       cmocka_unit_test(test_standins)};
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
