@@ -6,7 +6,11 @@
  * leaves two thirds of the unit idle. So long buffers are cut into three runs of equal length whose chains go side by
  * side. Joining them needs "what would this crc be after n more zero bytes": a multiplication by x^(8n) modulo the
  * polynomial. In the bit order of this crc the carry-less product of two 32-bit numbers, put through the instruction
- * as 8 bytes, comes out multiplied by x^33; so each factor below is x^(8n - 33) modulo the polynomial.
+ * as 8 bytes, comes out multiplied by x^33; so each factor below is x^(8n - 33) modulo the polynomial. For 8 bytes that
+ * is x^31, which is 1 in this order; 8 zero bytes through the instruction make each next one.
+ *
+ * Runs are as long as a third of the buffer, whatever that is: the data of a frame of 1500 bytes take a third less time
+ * so than in pieces of a fixed length.
  *
  * The table way takes 8 bytes a step with 8 tables: table[k][b] is what byte b does when k more bytes follow it. They
  * are made when the library is loaded.
@@ -67,14 +71,17 @@ uint32_t emx_crc32c_table(uint32_t crc, const void *buf, size_t len_bytes)
 
 static bool has_instruction;
 
-/* A length of run, and the factors that move a crc over one and over two of them. */
-struct runs {
-    unsigned bytes;
-    uint32_t over1, over2;
-};
+#define RUN_MOST  1024 /* bytes */
+#define RUN_LEAST 64   /* of shorter ones joining them costs more than it saves */
 
-static const struct runs long_runs = {1024, 0x170076fa, 0xa51b6135};
-static const struct runs short_runs = {128, 0x0d3b6092, 0xb9e02b86};
+static uint32_t over[2 * RUN_MOST / 8 + 1]; /* by n / 8: the factor that moves a crc over n zero bytes */
+
+TARGET static void make_factors(void)
+{
+    over[1] = 1;
+    for (unsigned i = 1; i < 2 * RUN_MOST / 8; i++)
+        over[i + 1] = (uint32_t)_mm_crc32_u64(over[i], 0);
+}
 
 TARGET static inline uint32_t move(uint32_t c, uint32_t factor)
 {
@@ -83,17 +90,18 @@ TARGET static inline uint32_t move(uint32_t c, uint32_t factor)
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-/* Three runs at p, side by side. */
-TARGET static inline uint32_t three_runs(uint32_t c, const uint8_t *p, const struct runs *r)
+/* Three runs of so many bytes (a multiple of 8, up to RUN_MOST) at p, side by side. */
+TARGET static inline uint32_t three_runs(uint32_t c, const uint8_t *p, size_t bytes)
 {
+    const uint8_t *p1 = p + bytes, *p2 = p1 + bytes;
     uint64_t c0 = c, c1 = 0, c2 = 0;
 
-    for (unsigned i = 0; i < r->bytes; i += 8) {
+    for (size_t i = 0; i < bytes; i += 8) {
         c0 = _mm_crc32_u64(c0, load64(p + i));
-        c1 = _mm_crc32_u64(c1, load64(p + r->bytes + i));
-        c2 = _mm_crc32_u64(c2, load64(p + 2 * r->bytes + i));
+        c1 = _mm_crc32_u64(c1, load64(p1 + i));
+        c2 = _mm_crc32_u64(c2, load64(p2 + i));
     }
-    return move((uint32_t)c0, r->over2) ^ move((uint32_t)c1, r->over1) ^ (uint32_t)c2;
+    return move((uint32_t)c0, over[bytes / 4]) ^ move((uint32_t)c1, over[bytes / 8]) ^ (uint32_t)c2;
 }
 
 TARGET static inline uint32_t one_run(uint32_t from, const uint8_t *p, size_t len_bytes)
@@ -109,15 +117,16 @@ TARGET static inline uint32_t one_run(uint32_t from, const uint8_t *p, size_t le
 
 TARGET static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t len_bytes)
 {
-    uint64_t c = ~crc;
+    uint32_t c = ~crc;
 
-    if (len_bytes < 3 * short_runs.bytes)
-        return ~one_run((uint32_t)c, p, len_bytes);
-    for (; len_bytes >= 3 * long_runs.bytes; p += 3 * long_runs.bytes, len_bytes -= 3 * long_runs.bytes)
-        c = three_runs((uint32_t)c, p, &long_runs);
-    for (; len_bytes >= 3 * short_runs.bytes; p += 3 * short_runs.bytes, len_bytes -= 3 * short_runs.bytes)
-        c = three_runs((uint32_t)c, p, &short_runs);
-    return ~one_run((uint32_t)c, p, len_bytes);
+    while (len_bytes >= 3 * RUN_LEAST) {
+        size_t bytes = len_bytes >= 3 * RUN_MOST ? RUN_MOST : len_bytes / 24 * 8;
+
+        c = three_runs(c, p, bytes);
+        p += 3 * bytes;
+        len_bytes -= 3 * bytes;
+    }
+    return ~one_run(c, p, len_bytes);
 }
 
 __attribute__((constructor)) static void prepare(void)
@@ -125,6 +134,8 @@ __attribute__((constructor)) static void prepare(void)
     make_table();
     __builtin_cpu_init();
     has_instruction = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+    if (has_instruction)
+        make_factors();
 }
 
 uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes)

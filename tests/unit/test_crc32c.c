@@ -53,10 +53,10 @@ static void fill(uint8_t *p, size_t len_bytes, uint64_t seed)
         p[i] = (uint8_t)emx_rng_next(&rng);
 }
 
-/* Around the lengths where the fast way changes its method: 384 and 3072. */
+/* Around the lengths where the fast way changes its method: 192 and 3072. */
 static void both_ways_agree_at_every_length(void **state)
 {
-    static const size_t from[] = {0, 760, 3060, 3440, 6130};
+    static const size_t from[] = {0, 180, 760, 1400, 3060, 3440, 6130};
     uint8_t buf[6144 + 64];
 
     (void)state;
