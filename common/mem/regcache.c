@@ -59,6 +59,7 @@ struct emx_regcache {
     uint64_t bytes;      /* registered, or about to be */
     uint64_t idle_bytes; /* of these: idle */
     uint64_t dead_bytes; /* of these: dead */
+    uint64_t news;       /* invalidated, by whatever thread, and not yet in stats */
     struct emx_list making, idle, dead;
     unsigned count;
     struct region **table;
@@ -161,7 +162,7 @@ static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
 
     while (i < c->count && c->table[i]->r.base < end) {
         take_out(c, i);
-        c->stats->reg_invalidated++;
+        c->news++;
     }
     emx_list_each(m, &c->making)
     {
@@ -170,6 +171,14 @@ static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
         if (overlaps(e, base, end))
             e->watched = false;
     }
+}
+
+/* The lock for calls of the cache, which alone may write the caller's counters. */
+static void enter(struct emx_regcache *c)
+{
+    emx_memwatch_lock();
+    c->stats->reg_invalidated += c->news;
+    c->news = 0;
 }
 
 /* ---- Making room ---- */
@@ -354,7 +363,7 @@ static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bo
 {
     bool room;
 
-    emx_memwatch_lock();
+    enter(c);
     bury(c);
     room = quiet && !alone ? reserve_joined(c, e) : reserve(c, e->r.len_bytes);
     if (room) {
@@ -432,7 +441,7 @@ static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsig
 {
     struct region *e;
 
-    emx_memwatch_lock();
+    enter(c);
     e = find(c, base, end, access);
     if (e) {
         hold(c, e);
@@ -472,7 +481,7 @@ void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
 {
     struct region *e = (struct region *)(void *)r;
 
-    emx_memwatch_lock();
+    enter(c);
     if (!--e->users) {
         if (e->state == KEPT) {
             c->idle_bytes += e->r.len_bytes;
@@ -493,7 +502,7 @@ bool emx_regcache_has(struct emx_regcache *c, const void *buf, size_t len_bytes,
 
     if (!pages_of(c, buf, len_bytes, &base, &end))
         return false;
-    emx_memwatch_lock();
+    enter(c);
     has = find(c, base, end, access);
     emx_memwatch_unlock();
     return has;
@@ -510,7 +519,7 @@ unsigned emx_regcache_sweep(struct emx_regcache *c)
 {
     unsigned n;
 
-    emx_memwatch_lock();
+    enter(c);
     n = bury(c);
     emx_memwatch_unlock();
     return n;
@@ -518,7 +527,7 @@ unsigned emx_regcache_sweep(struct emx_regcache *c)
 
 void emx_regcache_flush(struct emx_regcache *c)
 {
-    emx_memwatch_lock();
+    enter(c);
     while (!emx_list_empty(&c->idle))
         take_out(c, index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
     bury(c);
@@ -533,7 +542,7 @@ void emx_regcache_query(struct emx_regcache *c, struct emx_regcache_info *info_p
     *info_p = (struct emx_regcache_info){
         .keeps = c->watch != EMX_WATCH_OFF, .watch = names[c->watch], .limit_bytes = c->limit_bytes};
     memcpy(info_p->reason, c->reason, sizeof(info_p->reason));
-    emx_memwatch_lock();
+    enter(c);
     info_p->bytes = c->bytes;
     info_p->entries = c->count;
     emx_memwatch_unlock();

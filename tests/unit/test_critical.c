@@ -18,7 +18,7 @@
 #include "mem/standin.h"
 
 static uint64_t fixed_ns; /* of registering, whatever the size */
-static unsigned calls;
+static _Atomic unsigned calls;
 
 static int slow_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
 {
