@@ -3,7 +3,8 @@
 #
 # Sourced by scripts that install what they need: Debian packages, by purpose.
 
-packages_build=(gcc make autoconf automake libtool pkg-config libc6-dev libmnl-dev libxdp-dev libbpf-dev libsodium-dev libopenmpi-dev openmpi-bin)
+packages_build=(gcc make autoconf automake libtool pkg-config libc6-dev libmnl-dev libxdp-dev libbpf-dev libibverbs-dev librdmacm-dev libsodium-dev
+    libopenmpi-dev openmpi-bin)
 packages_cluster=(iproute2 iputils-ping ethtool procps util-linux bc clang libbpf-dev linux-libc-dev bpftool)
 packages_bench=(python3 gnuplot-nox)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump

@@ -32,7 +32,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 /* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
 /* clang-format off */
 #define EMX_PARAMS(X) \
-    X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, xdp, packet, udp", \
+    X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, verbs, xdp, packet, udp", \
       "Wires to use, best first. A pair of processes uses the first that both have and that reaches.") \
     X(STRING, if, "", 0, 0, "names or subnets, comma list; empty: automatic", \
       "Interfaces to use, such as eth2 or 10.1.0.0/16. Automatic: the interface of the route to each peer, never a container or virtual-machine bridge.") \
@@ -46,6 +46,12 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "How the xdp wire takes an interface: in the driver (native), with zero copy where it can or without (copy); or by the kernel's slow, generic hook. auto: the first of these that works.") \
     X(UINT, xdp_busy_poll, "0", 0, 1024, "0 (off) to 1024", \
       "Packets that the xdp wire lets the driver process at each look (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
+    X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \
+      "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
+    X(UINT, verbs_peers, "64", 1, 65536, "1 to 65536", \
+      "Peers that may be connected through the verbs wire at once; further ones are reached otherwise.") \
+    X(BOOL, verbs_srq, "yes", 0, 0, "yes or no", \
+      "Whether the verbs wire's connections share a receive queue where the device has such.") \
     X(STRING, udp_ports, "0", 0, 0, "0, a port, or a range such as 20000-20999", \
       "Local ports of the udp wire. 0: any free one. A range suits firewalls.") \
     X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \

@@ -67,9 +67,24 @@ static uint64_t xdp_netifs(const struct emx_links *l)
     return on;
 }
 
-/* Told in order of preference: the chosen interfaces by rank. */
-static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, uint64_t xdp, struct emx_address *a)
+/* What the RDMA device of interface i speaks, as an address tells it. */
+static uint8_t verbs_of(const struct emx_links *l, unsigned i)
 {
+    for (unsigned k = 0; k < l->count; k++) {
+        for (unsigned fabric = 0; fabric < EMX_VERBS_FABRICS; fabric++) {
+            if (l->link[k].attr.verbs_netifs[fabric] >> i & 1)
+                return (uint8_t)(fabric + 1);
+        }
+    }
+    return 0;
+}
+
+/* Told in order of preference: the chosen interfaces by rank. */
+static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, const struct emx_links *l,
+                            struct emx_address *a)
+{
+    uint64_t xdp = xdp_netifs(l);
+
     for (unsigned rank = 0; rank < n->count && a->if_count < EMX_ADDRESS_IFS; rank++) {
         for (unsigned i = 0; i < n->count && a->if_count < EMX_ADDRESS_IFS; i++) {
             const struct emx_netif *nif = &n->nif[i];
@@ -83,6 +98,7 @@ static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes
             memcpy(told->mac, nif->mac, sizeof(told->mac));
             if (xdp & UINT64_C(1) << i)
                 a->xdp_ifs |= (uint8_t)(1u << a->if_count);
+            told->verbs = verbs_of(l, i);
             a->if_count++;
         }
     }
@@ -100,7 +116,7 @@ static void make_address(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
         memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
     a->ethertype = (uint16_t)ep->cfg.p_ethertype;
     emx_links_tell(&ep->links, a);
-    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, xdp_netifs(&ep->links), a);
+    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, &ep->links, a);
     if (gethostname(a->host, sizeof(a->host) - 1))
         strcpy(a->host, "?");
 }
@@ -141,6 +157,7 @@ static void make_view(struct ethmx_ep *ep)
                                              .xdp_netifs = k->attr.xdp_netifs,
                                              .reliable = k->attr.reliable,
                                              .reads = k->attr.reads};
+        memcpy(v->link[i].verbs_netifs, k->attr.verbs_netifs, sizeof(v->link[i].verbs_netifs));
     }
 }
 

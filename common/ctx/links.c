@@ -140,6 +140,8 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
             a->xdp_bytes = (uint16_t)frame_bytes;
             a->xdp_ethertype = k->attr.xdp_ethertype;
         }
+        if (k->kind == EMX_AW_VERBS)
+            a->verbs_port = k->attr.verbs_port;
     }
 }
 

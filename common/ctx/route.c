@@ -11,8 +11,10 @@
  *     packet  Ethernet frames pass no router: both interfaces must be in one subnet, without a gateway between.
  *     xdp     the same, between interfaces that the wire is on at both ends. It does not reach the same host.
  *     udp     goes through routers too; direct ways come first.
- * Interfaces without an IP address cannot be looked up. They are paired in order when the user named them in ETHMX_IF,
- * or when each end has that one interface only; the handshake then shows whether they are connected.
+ *     verbs   the same, between interfaces whose RDMA devices speak the same (RoCE, iWARP, InfiniBand). On one host,
+ * where no other wire does it, it goes through the device: between interfaces in one subnet. Interfaces without an IP
+ * address cannot be looked up. They are paired in order when the user named them in ETHMX_IF, or when each end has that
+ * one interface only; the handshake then shows whether they are connected.
  *
  * Several pairs in one wire: the best by the sum of both ends' preference, so that both ends choose the same pair.
  */
@@ -28,6 +30,7 @@
 #include "wire/packet.h"
 #include "wire/shm.h"
 #include "wire/udp.h"
+#include "wire/verbs.h"
 #include "wire/xdp.h"
 
 #define IP_UDP_HEADER_BYTES 28
@@ -396,10 +399,76 @@ static void udp_there(struct search *s)
     search_ips(s, search_udp_ip);
 }
 
+/* ---- RDMA devices ---- */
+
+static unsigned verbs_limit(const struct search *s, unsigned mtu_bytes)
+{
+    (void)s;
+    return mtu_bytes;
+}
+
+static void add_verbs(struct search *s, const struct emx_netif *nif, const struct emx_address_if *theirs,
+                      unsigned score)
+{
+    const struct emx_verbs_way way = {
+        .id = s->peer->id, .from = nif->ip, .to.s_addr = theirs->ip, .port = s->peer->verbs_port};
+    struct way w;
+
+    start_way(s, &w, nif->name, EMX_VERBS_FRAME_BYTES, score);
+    emx_verbs_addr(&w.route.to, &way);
+    add_way(s, &w);
+}
+
+/* Whether both have a device that speaks the same. */
+static bool same_fabric(struct search *s, const struct emx_netif *nif, const struct emx_address_if *theirs)
+{
+    uint64_t bit = UINT64_C(1) << (nif - s->v->netifs->nif);
+    uint64_t ours = 0;
+
+    for (unsigned fabric = 0; fabric < EMX_VERBS_FABRICS; fabric++)
+        ours |= s->wire->verbs_netifs[fabric];
+    if (theirs->verbs && theirs->verbs <= EMX_VERBS_FABRICS && s->wire->verbs_netifs[theirs->verbs - 1] & bit)
+        return true;
+    s->obstacle = theirs->verbs && ours & bit ? "the RDMA devices are of different kinds (RoCE, iWARP, InfiniBand)"
+                                              : "the interfaces that lead to it are without RDMA device at one end";
+    return false;
+}
+
+static void search_verbs_ip(struct search *s, const struct emx_address_if *theirs, unsigned rank)
+{
+    bool on_link;
+    const struct emx_netif *nif = towards(s, theirs->ip, &on_link);
+
+    if (nif && same_fabric(s, nif, theirs))
+        add_verbs(s, nif, theirs, nif->rank + rank + (on_link ? 0 : SCORE_GATEWAY));
+}
+
+static void verbs_there(struct search *s)
+{
+    search_ips(s, search_verbs_ip);
+}
+
+static void search_verbs_here(struct search *s, const struct emx_address_if *theirs, unsigned rank)
+{
+    for (unsigned i = 0; i < s->v->netifs->count; i++) {
+        const struct emx_netif *nif = &s->v->netifs->nif[i];
+
+        if (nif->chosen && nif->ip.s_addr && same_subnet(nif->ip.s_addr, theirs->ip, nif->prefix_bits) &&
+            same_fabric(s, nif, theirs))
+            add_verbs(s, nif, theirs, nif->rank + rank);
+    }
+}
+
+static void verbs_here(struct search *s)
+{
+    search_ips(s, search_verbs_here);
+}
+
 /* ---- All wires ---- */
 
 static const struct kind kinds[] = {
     {EMX_AW_SHM, "shm", shm_limit, NULL, shm_here, shm_there, NULL},
+    {EMX_AW_VERBS, "verbs", verbs_limit, NULL, verbs_here, verbs_there, NULL},
     {EMX_AW_XDP, "xdp", xdp_limit, xdp_mismatch, xdp_here, ethernet_there, add_xdp_to},
     {EMX_AW_PACKET, "packet", packet_limit, packet_mismatch, packet_here, ethernet_there, add_packet_to},
     {EMX_AW_UDP, "udp", udp_limit, NULL, udp_here, udp_there, NULL},

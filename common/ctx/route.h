@@ -17,9 +17,10 @@
 /* A wire that we have open; its place in emx_route_view.link is the link's number. Best first. */
 struct emx_route_link {
     enum emx_address_wire kind;
-    unsigned frame_bytes; /* the longest that the wire itself takes */
-    uint64_t xdp_netifs;  /* xdp: bit i: it is on netifs->nif[i] */
-    bool reliable, reads; /* as in struct emx_wire_attr */
+    unsigned frame_bytes;                     /* the longest that the wire itself takes */
+    uint64_t xdp_netifs;                      /* xdp: bit i: it is on netifs->nif[i] */
+    uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: the same, by what the devices speak */
+    bool reliable, reads;                     /* as in struct emx_wire_attr */
 };
 
 /* What we have. */

@@ -13,9 +13,10 @@
  * 28  | packet_bytes    | host_bytes| xdp_ifs |
  * 32  | packet_port     | xdp_bytes       |
  * 36  | xdp_ethertype   | auth   | secret_bytes |
- * 40  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), 0 (1)
+ * 40  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), verbs (1)
  *     | host name of host_bytes, no final 0
  *     | secret, if any
+ *     | verbs_port (2), if the verbs wire is open
  *
  * The first four bytes stay what they are in every version, so that each version can name the other.
  */
@@ -30,8 +31,10 @@
 #define FIXED_BYTES 40
 #define ID_AT       8
 #define IF_BYTES    14
+#define PORT_BYTES  2
 
-static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 + EMX_ADDRESS_SECRET <= ETHMX_ADDRESS_MAX,
+static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 + EMX_ADDRESS_SECRET + PORT_BYTES <=
+                  ETHMX_ADDRESS_MAX,
               "address fits");
 
 static uint8_t *put(uint8_t *p, uint64_t v, unsigned bytes)
@@ -57,7 +60,7 @@ static uint8_t *put_if(uint8_t *p, const struct emx_address_if *i)
     memcpy(p + 4, i->mac, 6);
     p = put(p + 10, i->frame_bytes, 2);
     p = put(p, i->prefix_bits, 1);
-    return put(p, 0, 1);
+    return put(p, i->verbs, 1);
 }
 
 static void get_if(struct emx_address_if *i, const uint8_t **p)
@@ -67,7 +70,7 @@ static void get_if(struct emx_address_if *i, const uint8_t **p)
     *p += 10;
     i->frame_bytes = (uint16_t)get(p, 2);
     i->prefix_bits = (uint8_t)get(p, 1);
-    *p += 1;
+    i->verbs = (uint8_t)get(p, 1);
 }
 
 static size_t secret_bytes(const struct emx_address *a)
@@ -75,11 +78,17 @@ static size_t secret_bytes(const struct emx_address *a)
     return a->has_secret ? sizeof(a->secret) : 0;
 }
 
+/* What follows the host's name. */
+static size_t tail_bytes(const struct emx_address *a)
+{
+    return secret_bytes(a) + (a->wires & EMX_AW_VERBS ? PORT_BYTES : 0);
+}
+
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
 {
     size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
     unsigned if_count = a->if_count < EMX_ADDRESS_IFS ? a->if_count : EMX_ADDRESS_IFS;
-    size_t len_bytes = FIXED_BYTES + if_count * IF_BYTES + host_bytes + secret_bytes(a);
+    size_t len_bytes = FIXED_BYTES + if_count * IF_BYTES + host_bytes + tail_bytes(a);
     uint8_t *p = buf;
 
     p = put(p, MAGIC_0, 1);
@@ -104,7 +113,10 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     for (unsigned i = 0; i < if_count; i++)
         p = put_if(p, &a->ifs[i]);
     memcpy(p, a->host, host_bytes);
-    memcpy(p + host_bytes, a->secret, secret_bytes(a));
+    p += host_bytes;
+    memcpy(p, a->secret, secret_bytes(a));
+    if (a->wires & EMX_AW_VERBS)
+        put(p + secret_bytes(a), a->verbs_port, PORT_BYTES);
     return len_bytes;
 }
 
@@ -113,9 +125,9 @@ size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes,
     struct emx_address cut = *a;
     size_t room_ifs, room_host;
 
-    if (room_bytes < FIXED_BYTES + (a->if_count > 0) * IF_BYTES + secret_bytes(a))
+    if (room_bytes < FIXED_BYTES + (a->if_count > 0) * IF_BYTES + tail_bytes(a))
         return 0;
-    room_bytes -= secret_bytes(a);
+    room_bytes -= tail_bytes(a);
     room_ifs = (room_bytes - FIXED_BYTES) / IF_BYTES;
     if (room_ifs < cut.if_count) {
         cut.if_count = (uint8_t)room_ifs;
@@ -145,7 +157,7 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     struct emx_address in = {0};
     const uint8_t *p = buf;
     const char *bad;
-    size_t want_bytes, host_bytes, tail_bytes;
+    size_t want_bytes, host_bytes, told_secret_bytes;
     unsigned version;
 
     bad = "it is no ethmx address";
@@ -176,14 +188,14 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     in.xdp_bytes = (uint16_t)get(&p, 2);
     in.xdp_ethertype = (uint16_t)get(&p, 2);
     in.auth = get(&p, 1) & 1;
-    tail_bytes = get(&p, 1);
+    told_secret_bytes = get(&p, 1);
+    in.has_secret = told_secret_bytes != 0;
+    bad = "its secret is not of 16 bytes";
+    if (in.has_secret && (told_secret_bytes != sizeof(in.secret) || !in.auth))
+        goto err_say;
     bad = "its length is wrong";
     if (want_bytes != len_bytes || in.if_count > EMX_ADDRESS_IFS || host_bytes >= EMX_ADDRESS_HOST ||
-        want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes + tail_bytes)
-        goto err_say;
-    bad = "its secret is not of 16 bytes";
-    in.has_secret = tail_bytes != 0;
-    if (in.has_secret && (tail_bytes != sizeof(in.secret) || !in.auth))
+        want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes + tail_bytes(&in))
         goto err_say;
     bad = "its endpoint number is 0";
     if (!in.id)
@@ -195,7 +207,11 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
             goto err_say;
     }
     get_host(in.host, p, host_bytes);
-    memcpy(in.secret, p + host_bytes, tail_bytes);
+    p += host_bytes;
+    memcpy(in.secret, p, secret_bytes(&in));
+    p += secret_bytes(&in);
+    if (in.wires & EMX_AW_VERBS)
+        in.verbs_port = (uint16_t)get(&p, PORT_BYTES);
     *a = in;
     return true;
 

@@ -18,13 +18,14 @@
 #define EMX_ADDRESS_SECRET  16
 
 /* Bits of emx_address.wires; the order is no preference. */
-enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2, EMX_AW_SHM = 4, EMX_AW_XDP = 8 };
+enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2, EMX_AW_SHM = 4, EMX_AW_XDP = 8, EMX_AW_VERBS = 16 };
 
 struct emx_address_if {
     uint32_t ip; /* network order; 0: none */
     uint8_t prefix_bits;
     uint8_t mac[6];
     uint16_t frame_bytes; /* longest Ethernet payload */
+    uint8_t verbs;        /* its RDMA device speaks this: enum emx_verbs_fabric + 1; 0: it has none in use */
 };
 
 struct emx_address {
@@ -37,8 +38,9 @@ struct emx_address {
     uint16_t packet_bytes; /* longest frame its packet ring can hold */
     uint16_t packet_port;  /* UDP port of superframes to its packet wire; 0: it takes none */
     uint16_t xdp_ethertype;
-    uint16_t xdp_bytes; /* longest frame its xdp wire takes */
-    uint8_t xdp_ifs;    /* bit i: the xdp wire listens on ifs[i] */
+    uint16_t xdp_bytes;  /* longest frame its xdp wire takes */
+    uint8_t xdp_ifs;     /* bit i: the xdp wire listens on ifs[i] */
+    uint16_t verbs_port; /* where its verbs wire is called */
     uint8_t if_count;
     struct emx_address_if ifs[EMX_ADDRESS_IFS];
     char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */

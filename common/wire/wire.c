@@ -7,10 +7,12 @@
 #include "wire/packet.h"
 #include "wire/shm.h"
 #include "wire/udp.h"
+#include "wire/verbs.h"
 #include "wire/xdp.h"
 #include "wire/wire.h"
 
-const struct emx_wire_ops *const emx_wires[] = {&emx_wire_shm, &emx_wire_xdp, &emx_wire_packet, &emx_wire_udp, NULL};
+const struct emx_wire_ops *const emx_wires[] = {&emx_wire_shm,    &emx_wire_verbs, &emx_wire_xdp,
+                                                &emx_wire_packet, &emx_wire_udp,   NULL};
 
 const struct emx_wire_ops *emx_wire_find(const char *name)
 {

@@ -19,6 +19,9 @@
 #define EMX_WIRE_BATCH      64 /* frames in one tx or rx call */
 #define EMX_WIRE_FDS        2  /* descriptors of a wire */
 
+/* Networks that RDMA devices speak; both ends must be on the same. */
+enum emx_verbs_fabric { EMX_VERBS_ROCE, EMX_VERBS_IWARP, EMX_VERBS_IB, EMX_VERBS_FABRICS };
+
 struct emx_wire_addr {
     uint8_t b[EMX_WIRE_ADDR_BYTES];
 };
@@ -60,7 +63,9 @@ struct emx_wire_attr {
     bool reads;           /* read() works here; towards a given peer it may still fail */
     bool guarded;         /* the kernel lets nobody but processes of this user put frames in: they need no tag */
     uint16_t xdp_ethertype;
-    uint64_t xdp_netifs; /* xdp: bit i: it listens on netifs->nif[i] */
+    uint64_t xdp_netifs;                      /* xdp: bit i: it listens on netifs->nif[i] */
+    uint16_t verbs_port;                      /* verbs: where peers call it, host order */
+    uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: bit i: netifs->nif[i] has a device that speaks this */
 };
 
 struct emx_wire {

@@ -10,6 +10,7 @@
 #include "wire/packet.h"
 #include "wire/shm.h"
 #include "wire/udp.h"
+#include "wire/verbs.h"
 #include "wire/wire.h"
 #include "wire/xdp.h"
 

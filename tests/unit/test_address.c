@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/address.h"
+#include "wire/wire.h"
 
 #define GUARD 0xa5
 
@@ -29,9 +30,11 @@ static struct emx_address sample(struct emx_rng *rng)
         a.ifs[i].ip = (uint32_t)emx_rng_next(rng);
         a.ifs[i].prefix_bits = (uint8_t)emx_rng_below(rng, 33);
         a.ifs[i].frame_bytes = (uint16_t)emx_rng_next(rng);
+        a.ifs[i].verbs = (uint8_t)emx_rng_next(rng);
         for (unsigned j = 0; j < 6; j++)
             a.ifs[i].mac[j] = (uint8_t)emx_rng_next(rng);
     }
+    a.verbs_port = a.wires & EMX_AW_VERBS ? (uint16_t)emx_rng_next(rng) : 0;
     a.auth = emx_rng_below(rng, 2);
     a.has_secret = a.auth && emx_rng_below(rng, 2);
     for (unsigned i = 0; a.has_secret && i < sizeof(a.secret); i++)
@@ -48,10 +51,11 @@ static bool same(const struct emx_address *a, const struct emx_address *b)
     CHECK(a->udp_port == b->udp_port && a->packet_bytes == b->packet_bytes);
     CHECK(a->packet_port == b->packet_port);
     CHECK(a->xdp_ethertype == b->xdp_ethertype && a->xdp_bytes == b->xdp_bytes && a->xdp_ifs == b->xdp_ifs);
+    CHECK(a->verbs_port == b->verbs_port);
     CHECK(a->if_count == b->if_count);
     for (unsigned i = 0; i < a->if_count; i++) {
         CHECK(a->ifs[i].ip == b->ifs[i].ip && a->ifs[i].prefix_bits == b->ifs[i].prefix_bits);
-        CHECK(a->ifs[i].frame_bytes == b->ifs[i].frame_bytes);
+        CHECK(a->ifs[i].frame_bytes == b->ifs[i].frame_bytes && a->ifs[i].verbs == b->ifs[i].verbs);
         CHECK(!memcmp(a->ifs[i].mac, b->ifs[i].mac, 6));
     }
     CHECK(!strcmp(a->host, b->host));
@@ -109,7 +113,7 @@ static bool fits_within(uint64_t seed)
         CHECK(!memcmp(b.ifs, a.ifs, b.if_count * sizeof(a.ifs[0])));
         CHECK(!strncmp(b.host, a.host, strlen(b.host)));
     }
-    CHECK(smallest > 0 && smallest <= 40 + 14 + (a.has_secret ? sizeof(a.secret) : 0));
+    CHECK(smallest > 0 && smallest <= 40 + 14 + (a.has_secret ? sizeof(a.secret) : 0) + 2);
     CHECK(b.auth == a.auth && b.has_secret == a.has_secret);
     return true;
 }
@@ -238,7 +242,7 @@ static void the_encoding_is_fixed(void **state)
         .id = 0x04030201,
         .cookie = 0x14131211,
         .host_id = 0x2827262524232221,
-        .wires = EMX_AW_PACKET | EMX_AW_UDP | EMX_AW_SHM | EMX_AW_XDP,
+        .wires = EMX_AW_PACKET | EMX_AW_UDP | EMX_AW_SHM | EMX_AW_XDP | EMX_AW_VERBS,
         .ethertype = 0x88b5,
         .udp_port = 0x5152,
         .packet_bytes = 0x2328,
@@ -246,14 +250,15 @@ static void the_encoding_is_fixed(void **state)
         .xdp_ethertype = 0x88b6,
         .xdp_bytes = 0x7172,
         .xdp_ifs = 0x81,
+        .verbs_port = 0x8182,
         .if_count = 1,
         .host = "n1",
     };
     static const uint8_t want[] = {
-        'x',  'M',  3,    1,    56,   0,    15,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12,
-        0x13, 0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51,
-        0x28, 0x23, 2,    0x81, 0x62, 0x61, 0x72, 0x71, 0xb6, 0x88, 0,    0,    10,   0,
-        0,    1,    2,    3,    4,    5,    6,    7,    0xdc, 0x05, 24,   0,    'n',  '1',
+        'x',  'M',  3,    1,    58,   0,    31,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13,
+        0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51, 0x28, 0x23,
+        2,    0x81, 0x62, 0x61, 0x72, 0x71, 0xb6, 0x88, 0,    0,    10,   0,    0,    1,    2,
+        3,    4,    5,    6,    7,    0xdc, 0x05, 24,   2,    'n',  '1',  0x82, 0x81,
     };
     uint8_t buf[ETHMX_ADDRESS_MAX];
 
@@ -262,6 +267,7 @@ static void the_encoding_is_fixed(void **state)
     memcpy(a.ifs[0].mac, "\x02\x03\x04\x05\x06\x07", 6);
     a.ifs[0].frame_bytes = 1500;
     a.ifs[0].prefix_bits = 24;
+    a.ifs[0].verbs = EMX_VERBS_IWARP + 1;
     assert_int_equal(emx_address_encode(&a, buf), sizeof(want));
     assert_memory_equal(buf, want, sizeof(want));
 }

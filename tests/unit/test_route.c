@@ -11,12 +11,14 @@
 #include "wire/packet.h"
 #include "wire/shm.h"
 #include "wire/udp.h"
+#include "wire/verbs.h"
 #include "wire/xdp.h"
 
 #define LO   1 /* ifindex */
 #define BOTH (EMX_AW_PACKET | EMX_AW_UDP)
 
 #define THEIR_PORT 3131 /* of superframes */
+#define CALL_PORT  5151 /* of their verbs wire */
 
 /* One interface of a host. name NULL ends the list; rank: its place among the chosen, -1: not chosen. */
 struct nic {
@@ -45,8 +47,9 @@ struct scenario {
     unsigned mtu;                    /* ETHMX_MTU */
     unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
     bool same_host, no_lo, if_named, other_ethertype;
-    bool our_bulk, their_bulk;   /* superframes */
-    unsigned our_xdp, their_xdp; /* bit i: the xdp wire is on interface i */
+    bool our_bulk, their_bulk;           /* superframes */
+    unsigned our_xdp, their_xdp;         /* bit i: the xdp wire is on interface i */
+    const char *our_verbs, *their_verbs; /* of each interface, its RDMA device: r RoCE, i iWARP, b InfiniBand, - none */
 };
 
 /* clang-format off */
@@ -206,6 +209,51 @@ static const struct scenario scenarios[] = {
         .other_ethertype = true,
         .expect = {NULL},
         .why = "ETHMX_XDP_ETHERTYPE differs",
+    }, {
+        .what = "RDMA devices of one kind at both ends: the longest frame whatever the MTU",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "r",
+        .expect = {"verbs eth0 10.0.0.2 8256"},
+    }, {
+        .what = "RDMA passes routers; the direct way comes first",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
+        .theirs = {{"eth9", "10.7.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
+        .table = {{"10.1.0.0", 24, 3, false}, {"0.0.0.0", 0, 2, true}},
+        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "ii", .their_verbs = "ii",
+        .expect = {"verbs eth1 10.1.0.2 8256", "verbs eth0 10.7.0.2 8256"},
+    }, {
+        .what = "RoCE and iWARP do not speak to each other",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "i",
+        .expect = {NULL},
+        .why = "different kinds (RoCE, iWARP, InfiniBand)",
+    }, {
+        .what = "the RDMA devices are on networks that do not meet",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
+        .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
+        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r-", .their_verbs = "-r",
+        .expect = {NULL},
+        .why = "verbs: the interfaces that lead to it are without RDMA device at one end",
+    }, {
+        .what = "a kind of RDMA that we do not know",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "?",
+        .expect = {NULL},
+        .why = "different kinds",
+    }, {
+        .what = "RDMA on one host: through the device, and between two in one subnet",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.0.0.5", 24, 1500, 1}, {"eth2", "10.1.0.5", 24, 1500, 2}},
+        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "rrr",
+        .same_host = true,
+        .expect = {"verbs eth0 10.0.0.1 8256", "verbs eth0 10.0.0.5 8256"},
     }, {
         .what = "we have no packet wire",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
@@ -369,6 +417,14 @@ static void build_netifs(const struct scenario *s, struct emx_netifs *n)
     }
 }
 
+/* As an address tells it. */
+static unsigned fabric_of(const char *devices, unsigned i)
+{
+    static const char letters[] = "-rib?";
+
+    return devices ? (unsigned)(strchr(letters, devices[i]) - letters) : 0;
+}
+
 /* Interfaces are told by rank; the mac keeps the place in the description. */
 static void build_peer(const struct scenario *s, struct emx_address *a)
 {
@@ -378,6 +434,7 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
     a->udp_port = 4242;
     a->packet_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000);
     a->packet_port = s->their_bulk ? THEIR_PORT : 0;
+    a->verbs_port = CALL_PORT;
     a->xdp_bytes = 3000;
     a->xdp_ethertype = s->other_ethertype ? 0x88b8 : 0x88b6;
     a->xdp_ifs = (uint8_t)s->their_xdp;
@@ -392,6 +449,7 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
             told->ip = ip_of(nic->ip);
             told->prefix_bits = (uint8_t)nic->prefix_bits;
             told->frame_bytes = (uint16_t)nic->mtu_bytes;
+            told->verbs = (uint8_t)fabric_of(s->their_verbs, i);
             mac_of(i, told->mac);
             a->if_count++;
         }
@@ -424,6 +482,14 @@ static uint64_t xdp_netifs(const struct scenario *s)
     return (uint64_t)s->our_xdp << 1;
 }
 
+static void verbs_netifs(const struct scenario *s, uint64_t netifs[EMX_VERBS_FABRICS])
+{
+    for (unsigned i = 0; s->our_verbs && s->our_verbs[i]; i++) {
+        if (fabric_of(s->our_verbs, i))
+            netifs[fabric_of(s->our_verbs, i) - 1] |= UINT64_C(2) << i;
+    }
+}
+
 static void build_view(const struct scenario *s, const struct emx_netifs *n, const struct emx_address *self,
                        struct emx_route_view *v)
 {
@@ -437,6 +503,10 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
     if (wires & EMX_AW_XDP)
         v->link[v->link_count++] =
             (struct emx_route_link){.kind = EMX_AW_XDP, .frame_bytes = 9000, .xdp_netifs = xdp_netifs(s)};
+    if (wires & EMX_AW_VERBS) {
+        v->link[v->link_count] = (struct emx_route_link){.kind = EMX_AW_VERBS, .frame_bytes = EMX_VERBS_FRAME_BYTES};
+        verbs_netifs(s, v->link[v->link_count++].verbs_netifs);
+    }
     if (wires & EMX_AW_UDP)
         v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_UDP, .frame_bytes = 9000};
 }
@@ -448,6 +518,7 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
 {
     char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
     struct emx_packet_bulk bulk = {.port = THEIR_PORT};
+    struct emx_verbs_way way = {.id = 7, .port = CALL_PORT};
     unsigned frame_bytes, bulk_bytes = 0, index = 0;
     struct emx_wire_addr to;
     uint8_t mac[6] = {0};
@@ -468,6 +539,10 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
         if (!strncmp(where, "mac", 3))
             mac_of((unsigned)atoi(where + 3), mac);
         emx_packet_addr(&to, index, mac, bulk_bytes ? &bulk : NULL);
+    } else if (!strcmp(wire, "verbs")) {
+        way.from = bulk.from;
+        way.to.s_addr = inet_addr(where);
+        emx_verbs_addr(&to, &way);
     } else if (!strcmp(wire, "xdp")) {
         mac_of((unsigned)atoi(where + 3), mac);
         emx_xdp_addr(&to, index, mac);

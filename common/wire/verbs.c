@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The verbs wire: frames over RDMA devices.
+ *
+ * A frame is a message on a reliable connection (verbs_conn.c), which the first frame to a peer brings about
+ * (verbs_call.c). Short frames are handed to the device inline, longer ones copied into registered buffers; received
+ * ones are lent from the buffer that the device wrote. What finds no connection, no credit or no room in the send queue
+ * waits in the peer's *backlog*, copied, and goes in its order; other peers are not held up.
+ *
+ * The wire does not say that it is reliable, although its connections are: when one breaks, what was under way is lost.
+ * The engine keeps frames until they are acknowledged and sends them again, over a new connection; so nothing is lost
+ * or delivered twice. What that costs (an acknowledgement for many frames) is little beside the device's work.
+ *
+ * A poll looks at the completion queues, in memory. What rdma_cm tells waits for sweep(). Before a sleep arm() asks the
+ * completion queues for an event and looks once more; one epoll descriptor holds them and the rest.
+ */
+#define _GNU_SOURCE
+#include "wire/verbs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "wire/verbs_peer.h"
+
+#define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
+#define POLLED      32  /* completions taken at once */
+#define EVENTS      16
+
+static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs address");
+
+void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
+{
+    memset(a, 0, sizeof(*a));
+    memcpy(a, way, sizeof(*way));
+}
+
+/* ---- Peers ---- */
+
+struct emx_verbs_peer *emx_verbs_peer_get(struct emx_verbs_wire *w, uint32_t id)
+{
+    struct emx_verbs_peer **bucket = &w->peer[id % EMX_VERBS_PEER_BUCKETS], *p = *bucket;
+
+    while (p && p->way.id != id)
+        p = p->next;
+    if (p)
+        return p;
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->way.id = id;
+    p->last_p = &p->first;
+    emx_list_init(&p->busy);
+    p->next = *bucket;
+    *bucket = p;
+    return p;
+}
+
+/* The peer that an address leads to; it is called this way from now on. NULL: out of memory. */
+static struct emx_verbs_peer *peer_at(struct emx_verbs_wire *w, const struct emx_wire_addr *to)
+{
+    struct emx_verbs_way way;
+
+    memcpy(&way, to, sizeof(way));
+    if (!w->last || w->last->way.id != way.id)
+        w->last = emx_verbs_peer_get(w, way.id);
+    if (w->last)
+        w->last->way = way;
+    return w->last;
+}
+
+static void free_peers(struct emx_verbs_wire *w)
+{
+    for (unsigned i = 0; i < EMX_VERBS_PEER_BUCKETS; i++) {
+        struct emx_verbs_peer *p;
+
+        while ((p = w->peer[i])) {
+            w->peer[i] = p->next;
+            emx_verbs_peer_lose(w, p);
+            free(p);
+        }
+    }
+}
+
+/* ---- The backlog ---- */
+
+static void drop_first(struct emx_verbs_peer *p)
+{
+    struct emx_verbs_kept *k = p->first;
+
+    p->first = k->next;
+    p->kept--;
+    free(k);
+    if (p->first)
+        return;
+    p->last_p = &p->first;
+    emx_list_del(&p->busy);
+}
+
+void emx_verbs_peer_lose(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    while (p->first) {
+        drop_first(p);
+        w->stats->wire_tx_errors++;
+    }
+}
+
+void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    (void)w;
+    while (p->first && p->conn) {
+        struct emx_verbs_kept *k = p->first;
+        const struct emx_txframe f = {.head = k->data, .head_bytes = (uint16_t)k->len_bytes};
+
+        if (!emx_verbs_conn_put(p->conn, &f))
+            return;
+        drop_first(p);
+    }
+}
+
+static bool keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struct emx_txframe *f)
+{
+    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct emx_verbs_kept *k = p->kept < BACKLOG_MAX ? malloc(sizeof(*k) + len_bytes) : NULL;
+
+    if (!k)
+        return false;
+    *k = (struct emx_verbs_kept){.len_bytes = (uint32_t)len_bytes};
+    memcpy(k->data, f->head, f->head_bytes);
+    if (f->body_bytes)
+        memcpy(k->data + f->head_bytes, f->body, f->body_bytes);
+    *p->last_p = k;
+    p->last_p = &k->next;
+    p->kept++;
+    if (!emx_list_linked(&p->busy))
+        emx_list_append(&w->busy, &p->busy);
+    return true;
+}
+
+/* ---- Sending ---- */
+
+/* false: the frame is lost. */
+static bool send_one(struct emx_verbs_wire *w, const struct emx_txframe *f)
+{
+    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct emx_verbs_peer *p = peer_at(w, f->to);
+
+    if (!p || !len_bytes || len_bytes > EMX_VERBS_FRAME_BYTES)
+        return false;
+    if (!p->first && p->conn && emx_verbs_conn_put(p->conn, f))
+        return true;
+    if (!keep(w, p, f))
+        return false;
+    emx_verbs_call(w, p);
+    return true;
+}
+
+static unsigned verbs_tx_room(struct emx_wire *base)
+{
+    (void)base;
+    return EMX_WIRE_BATCH;
+}
+
+static void verbs_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (!send_one(w, &f[i]))
+            w->stats->wire_tx_errors++;
+    }
+}
+
+static bool verbs_unsent(const struct emx_wire *base)
+{
+    const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
+    bool unsent = !emx_list_empty(&w->busy);
+
+    emx_list_each(l, &w->conns) unsent |= emx_verbs_conn_unsent(emx_list_entry(l, struct emx_verbs_conn, link));
+    return unsent;
+}
+
+/* ---- Receiving ---- */
+
+static void arrived(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b, uint32_t len_bytes)
+{
+    b->next = NULL;
+    b->conn = c;
+    b->len_bytes = len_bytes;
+    c->lent++;
+    *w->arrived_p = b;
+    w->arrived_p = &b->next;
+}
+
+static void take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b,
+                         uint32_t len_bytes)
+{
+    struct emx_verbs_head h;
+
+    if (len_bytes < sizeof(h)) {
+        c->broken = EPROTO;
+        emx_verbs_conn_recycle(c, b, false);
+        return;
+    }
+    memcpy(&h, b->data, sizeof(h));
+    c->credits += h.credits;
+    c->may_send = true;
+    if (c->state == EMX_VERBS_ASKED)
+        emx_verbs_up(w, c);
+    if (h.kind == EMX_VERBS_FRAME && len_bytes > sizeof(h)) {
+        arrived(w, c, b, len_bytes - (uint32_t)sizeof(h));
+        return;
+    }
+    if (h.kind != EMX_VERBS_CREDIT)
+        c->broken = EPROTO;
+    emx_verbs_conn_recycle(c, b, false);
+}
+
+/* A buffer that came back without a message, or from a connection that is no more. */
+static void stray_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+{
+    if (c) {
+        emx_verbs_conn_recycle(c, b, false);
+        return;
+    }
+    if (d->srq && d->posted <= d->wanted && !emx_verbs_dev_post(d, NULL, b))
+        return;
+    if (d->srq)
+        d->posted--;
+    emx_verbs_buf_put(d, b);
+}
+
+static void take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct ibv_wc *wc)
+{
+    if (c && c->state != EMX_VERBS_ENDING)
+        emx_verbs_broke(w, c, ibv_wc_status_str(wc->status));
+}
+
+static void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)
+{
+    struct emx_verbs_conn *c = emx_verbs_conn_find(d, wc->qp_num);
+
+    if (wc->status != IBV_WC_SUCCESS)
+        take_failure(w, c, wc);
+    if (emx_verbs_is_send(wc->wr_id)) {
+        if (c)
+            emx_verbs_conn_reap(c, wc->wr_id);
+    } else if (c && wc->status == IBV_WC_SUCCESS) {
+        take_message(w, c, (struct emx_verbs_buf *)(uintptr_t)wc->wr_id, wc->byte_len);
+    } else {
+        stray_receive(d, c, (struct emx_verbs_buf *)(uintptr_t)wc->wr_id);
+    }
+}
+
+/* Takes what the devices have finished. Returns how much that was. */
+static unsigned poll_devices(struct emx_verbs_wire *w)
+{
+    struct ibv_wc wc[POLLED];
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        int n = ibv_poll_cq(w->dev[i]->cq, POLLED, wc);
+
+        for (int j = 0; j < n; j++)
+            take_completion(w, w->dev[i], &wc[j]);
+        total += n > 0 ? (unsigned)n : 0;
+    }
+    return total;
+}
+
+static void flush_backlogs(struct emx_verbs_wire *w)
+{
+    emx_list_each_safe(l, next, &w->busy) emx_verbs_peer_flush(w, emx_list_entry(l, struct emx_verbs_peer, busy));
+}
+
+static unsigned lend(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
+
+    for (; n < max && w->arrived; n++) {
+        struct emx_verbs_buf *b = w->arrived;
+
+        w->arrived = b->next;
+        f[n] = (struct emx_rxframe){.data = b->data + sizeof(struct emx_verbs_head), .len_bytes = b->len_bytes};
+    }
+    if (!w->arrived)
+        w->arrived_p = &w->arrived;
+    return n;
+}
+
+/* Takes the events out of the descriptors. */
+static void look_at_fds(struct emx_verbs_wire *w)
+{
+    struct epoll_event ev[EVENTS];
+    int n = epoll_wait(w->epoll, ev, EVENTS, 0);
+    bool news = false;
+
+    for (int i = 0; i < n; i++) {
+        if (ev[i].data.ptr)
+            emx_verbs_dev_hush(ev[i].data.ptr);
+        else
+            news = true;
+    }
+    emx_verbs_calls(w, news);
+}
+
+static unsigned verbs_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    if (w->armed) {
+        w->armed = false;
+        look_at_fds(w);
+    }
+    if (poll_devices(w) && !emx_list_empty(&w->busy))
+        flush_backlogs(w);
+    return lend(w, f, max);
+}
+
+static void verbs_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    (void)base;
+    for (unsigned i = 0; i < n; i++) {
+        struct emx_verbs_buf *b =
+            emx_container(f[i].data - sizeof(struct emx_verbs_head), struct emx_verbs_buf, data[0]);
+
+        emx_verbs_conn_recycle(b->conn, b, true);
+    }
+}
+
+static bool verbs_arm(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+    unsigned found;
+
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (ibv_req_notify_cq(w->dev[i]->cq, 0))
+            return false;
+    }
+    found = poll_devices(w);
+    if (found)
+        flush_backlogs(w);
+    w->armed = !found && !w->arrived;
+    return w->armed;
+}
+
+static int verbs_fd(struct emx_wire *base, unsigned i)
+{
+    return i ? -1 : ((struct emx_verbs_wire *)base)->epoll;
+}
+
+static void verbs_sweep(struct emx_wire *base)
+{
+    look_at_fds((struct emx_verbs_wire *)base);
+}
+
+/* ---- Opening and closing ---- */
+
+static void verbs_close(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    emx_verbs_hang_up(w);
+    free_peers(w);
+    if (w->channel)
+        rdma_destroy_event_channel(w->channel);
+    if (w->epoll >= 0)
+        close(w->epoll);
+    free(w);
+}
+
+static int watch(const struct emx_verbs_wire *w, int fd, void *what)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &ev))
+        return errno;
+    return 0;
+}
+
+static int open_channel(struct emx_verbs_wire *w, char *why, size_t why_len_bytes)
+{
+    int err;
+
+    w->channel = rdma_create_event_channel();
+    if (!w->channel) {
+        snprintf(why, why_len_bytes,
+                 "this host has no RDMA device, or its kernel module rdma_ucm is not loaded (modprobe rdma_ucm; "
+                 "`rdma link` lists devices): %s",
+                 strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    w->epoll = epoll_create1(EPOLL_CLOEXEC);
+    err = w->epoll < 0 ? errno : watch(w, w->channel->fd, NULL);
+    if (!err)
+        return ETHMX_OK;
+    snprintf(why, why_len_bytes, "epoll: %s", strerror(err));
+    return ETHMX_ERR_NO_WIRE;
+}
+
+static int open_devices(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
+{
+    int ret = emx_verbs_listen(w, netifs, why, why_len_bytes), err;
+
+    for (unsigned i = 0; !ret && i < w->dev_count; i++) {
+        err = watch(w, w->dev[i]->channel->fd, w->dev[i]);
+        if (!err)
+            continue;
+        snprintf(why, why_len_bytes, "epoll: %s", strerror(err));
+        ret = ETHMX_ERR_NO_WIRE;
+    }
+    return ret;
+}
+
+static int verbs_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct emx_verbs_wire *w = calloc(1, sizeof(*w));
+    int ret;
+
+    if (!w) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->base.ops = &emx_wire_verbs;
+    w->stats = params->stats;
+    w->cfg = params->cfg;
+    w->id = params->endpoint_id;
+    w->epoll = -1;
+    w->arrived_p = &w->arrived;
+    emx_list_init(&w->conns);
+    emx_list_init(&w->ending);
+    emx_list_init(&w->busy);
+    ret = open_channel(w, why, why_len_bytes);
+    if (!ret)
+        ret = open_devices(w, params->netifs, why, why_len_bytes);
+    if (ret)
+        verbs_close(&w->base);
+    else
+        *w_p = &w->base;
+    return ret;
+}
+
+static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
+{
+    const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
+
+    *attr_p =
+        (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES, .cheap_poll = true, .verbs_port = w->listen_port};
+    for (unsigned i = 0; i < w->port_count; i++) {
+        if (w->port[i].dev)
+            attr_p->verbs_netifs[w->port[i].dev->fabric] |= UINT64_C(1) << w->port[i].nif;
+    }
+}
+
+const struct emx_wire_ops emx_wire_verbs = {
+    .name = "verbs",
+    .help = "RDMA devices: RoCE, iWARP, InfiniBand",
+    .open = verbs_open,
+    .close = verbs_close,
+    .query = verbs_query,
+    .tx_room = verbs_tx_room,
+    .tx = verbs_tx,
+    .unsent = verbs_unsent,
+    .rx = verbs_rx,
+    .rx_return = verbs_rx_return,
+    .fd = verbs_fd,
+    .arm = verbs_arm,
+    .sweep = verbs_sweep,
+};

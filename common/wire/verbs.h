@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The verbs wire: RDMA devices (RoCE, iWARP, InfiniBand) by libibverbs and librdmacm. See verbs.c for the mechanism. In
+ * a build without them it declines, and says so.
+ */
+#ifndef EMX_WIRE_VERBS_H
+#define EMX_WIRE_VERBS_H
+
+#include <netinet/in.h>
+
+#include "wire/wire.h"
+
+/* Longest frame, the same for all: who calls need not ask. Eight kilobytes of data and the headers before them. */
+#define EMX_VERBS_FRAME_BYTES 8256
+
+extern const struct emx_wire_ops emx_wire_verbs;
+
+/* Where an endpoint is called: its number and port, from our address to its. */
+struct emx_verbs_way {
+    uint32_t id;
+    struct in_addr from, to;
+    uint16_t port; /* host order */
+};
+
+/* Prepares a destination. */
+void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way);
+
+#endif

@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How connections come about and end, with rdma_cm.
+ *
+ * Finding devices. An address of each chosen interface is bound; rdma_cm knows which device the address belongs to, and
+ * which GID: of RoCE that of version 2, unless the administrator has said otherwise
+ * (/sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_mode). All interfaces listen at one port, which peers are
+ * told.
+ *
+ * Calling. The first frame to a peer calls it. Both sides tell each other by a *card* in the private data of the call:
+ * who they are, how many frames the other may have on the way. Who called speaks first (iWARP wants it so): a message
+ * without a frame. The other side sends nothing before.
+ *
+ * Both call at once, as they do: both ends of a pair start with a hello. Of two calls that cross, that of the smaller
+ * endpoint number counts. Its caller declines the other, as *crossing*, and the other gives up its own when it sees the
+ * first.
+ *
+ * An own call that counts no more is *left* alone until its answer comes: with iWARP the kernel would wait for that,
+ * and we with it.
+ *
+ * Calling again. A side whose connection is up may be called by a peer that has lost it already: the new call counts.
+ * But with iWARP a call that crossed may come so late that the other is up already. So each counts the connections that
+ * have come up with the peer (epoch) and tells it in the call: one that knows of fewer is *stale*. Its caller is told
+ * the count and may call again.
+ *
+ * A connection that breaks is put in error, which brings back all that was under way; then it is freed. Frames that
+ * were under way are lost; the engine sends them again, and the first of them calls.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "wire/verbs_peer.h"
+
+#define MAGIC           0x4d785631u /* "1VxM": version 1 of what follows */
+#define LOOK_UP_MS      2000
+#define AGAIN_NS        200000000ull  /* after a call that failed */
+#define AGAIN_BROKEN_NS 10000000ull   /* after a connection that broke */
+#define CROSSING_NS     1000000000ull /* the other one's call is to come in this time */
+#define ENDING_NS       1000000000ull /* a device that does not give back what is under way is not waited for longer */
+#define LISTEN_TRIES    16
+#define LISTEN_BACKLOG  1024
+
+enum card_kind { CARD_CALL = 1, CARD_ACCEPT, CARD_CROSSING, CARD_STALE, CARD_STRANGER, CARD_FULL };
+
+/* Private data of calls and answers. */
+struct card {
+    uint32_t magic;
+    uint32_t kind;
+    uint32_t from, to; /* endpoints */
+    uint32_t epoch;
+    uint32_t credits;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct sockaddr_in address(struct in_addr ip, uint16_t port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = ip, .sin_port = htons(port)};
+}
+
+static struct card card_to(const struct emx_verbs_wire *w, const struct emx_verbs_peer *p, enum card_kind kind,
+                           unsigned credits)
+{
+    return (struct card){MAGIC, kind, w->id, p->way.id, p->epoch, credits};
+}
+
+static struct emx_verbs_dev *find_dev(const struct emx_verbs_wire *w, const struct ibv_context *context)
+{
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (w->dev[i]->context == context)
+            return w->dev[i];
+    }
+    return NULL;
+}
+
+/* ---- Connections ---- */
+
+static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verbs_peer *p, enum emx_verbs_state state)
+{
+    struct emx_verbs_conn *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    c->peer = p;
+    c->state = state;
+    c->since_ns = now_ns();
+    emx_list_init(&c->link);
+    emx_list_append(&w->conns, &c->link);
+    p->conn = c;
+    return c;
+}
+
+/* Its end begins. The peer has none then. */
+static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    if (c->state == EMX_VERBS_ENDING)
+        return;
+    if (c->peer->conn == c)
+        c->peer->conn = NULL;
+    if (c->id && c->dev)
+        rdma_disconnect(c->id); /* puts the queue pair in error */
+    c->state = EMX_VERBS_ENDING;
+    c->since_ns = now_ns();
+    emx_list_del(&c->link);
+    emx_list_append(&w->ending, &c->link);
+}
+
+/* Our call counts no more. */
+static void leave_call(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    if (c->state != EMX_VERBS_CALLING || !c->asked) {
+        end_conn(w, c);
+        return;
+    }
+    c->peer->conn = NULL;
+    c->state = EMX_VERBS_LEFT;
+}
+
+static void free_conn(struct emx_verbs_conn *c)
+{
+    emx_list_del(&c->link);
+    emx_verbs_conn_fini(c);
+    free(c);
+}
+
+static const char *ip_text(struct in_addr ip, char buf[INET_ADDRSTRLEN])
+{
+    return inet_ntop(AF_INET, &ip, buf, INET_ADDRSTRLEN);
+}
+
+static void call_ended(struct emx_verbs_wire *w, struct emx_verbs_conn *c, bool answered, const char *why)
+{
+    struct emx_verbs_peer *p = c->peer;
+    char from[INET_ADDRSTRLEN], to[INET_ADDRSTRLEN];
+
+    emx_log(EMX_LOG_INFO, "verbs: no connection from %s to %s: %s", ip_text(p->way.from, from), ip_text(p->way.to, to),
+            why);
+    if (answered)
+        end_conn(w, c);
+    else
+        leave_call(w, c);
+    p->not_before_ns = now_ns() + AGAIN_NS;
+    emx_verbs_peer_lose(w, p);
+}
+
+static void call_failed(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why)
+{
+    call_ended(w, c, true, why);
+}
+
+/* The other side's call is to come, or ours is to be repeated. What waits goes on waiting. */
+static void call_later(struct emx_verbs_wire *w, struct emx_verbs_conn *c, uint64_t wait_ns)
+{
+    struct emx_verbs_peer *p = c->peer;
+
+    end_conn(w, c);
+    p->not_before_ns = now_ns() + wait_ns;
+}
+
+void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why)
+{
+    struct emx_verbs_peer *p = c->peer;
+    char from[INET_ADDRSTRLEN], to[INET_ADDRSTRLEN];
+
+    if (c->state == EMX_VERBS_LEFT)
+        end_conn(w, c);
+    else if (c->state == EMX_VERBS_CALLING || c->state == EMX_VERBS_ASKED)
+        call_failed(w, c, why);
+    if (c->state != EMX_VERBS_UP)
+        return;
+    emx_log(EMX_LOG_INFO, "verbs: the connection from %s to %s has ended: %s", ip_text(p->way.from, from),
+            ip_text(p->way.to, to), why);
+    end_conn(w, c);
+    p->not_before_ns = now_ns() + AGAIN_BROKEN_NS;
+}
+
+void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    if (c->state != EMX_VERBS_CALLING && c->state != EMX_VERBS_ASKED)
+        return;
+    c->state = EMX_VERBS_UP;
+    c->since_ns = now_ns();
+    c->peer->epoch++;
+    c->may_send |= c->active;
+    if (c->active)
+        emx_verbs_conn_tell(c, true);
+    emx_verbs_peer_flush(w, c->peer);
+}
+
+static void finish_endings(struct emx_verbs_wire *w, uint64_t now)
+{
+    emx_list_each_safe(l, next, &w->ending)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (emx_verbs_conn_idle(c) || (!c->lent && now - c->since_ns > ENDING_NS))
+            free_conn(c);
+    }
+}
+
+static void give_up_calls(struct emx_verbs_wire *w, uint64_t now)
+{
+    emx_list_each_safe(l, next, &w->conns)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (c->broken)
+            emx_verbs_broke(w, c, strerror(c->broken));
+        else if (c->state < EMX_VERBS_LEFT && now - c->since_ns > w->cfg->p_connect_timeout)
+            call_ended(w, c, false, "no answer in ETHMX_CONNECT_TIMEOUT");
+    }
+}
+
+/* ---- Calling ---- */
+
+void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    struct sockaddr_in from = address(p->way.from, 0), to = address(p->way.to, p->way.port);
+    struct emx_verbs_conn *c;
+
+    if (p->conn || now_ns() < p->not_before_ns)
+        return;
+    c = new_conn(w, p, EMX_VERBS_CALLING);
+    if (!c) {
+        emx_verbs_peer_lose(w, p);
+        return;
+    }
+    c->active = true;
+    if (rdma_create_id(w->channel, &c->id, c, RDMA_PS_TCP) ||
+        rdma_resolve_addr(c->id, (struct sockaddr *)&from, (struct sockaddr *)&to, LOOK_UP_MS))
+        call_failed(w, c, strerror(errno));
+}
+
+static const char *no_queues(int err)
+{
+    if (err == ENOSPC)
+        return "as many peers are connected as ETHMX_VERBS_PEERS or the device allows";
+    if (err == ENOMEM)
+        return "no memory can be registered for it: is the limit of locked memory too small (ulimit -l)?";
+    return strerror(err);
+}
+
+static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    struct emx_verbs_dev *d = find_dev(w, c->id->verbs);
+    const struct card card = card_to(w, c->peer, CARD_CALL, d ? d->credits : 0);
+    struct rdma_conn_param param = {.private_data = &card,
+                                    .private_data_len = sizeof(card),
+                                    .responder_resources = RDMA_MAX_RESP_RES,
+                                    .initiator_depth = RDMA_MAX_INIT_DEPTH,
+                                    .retry_count = 7,
+                                    .rnr_retry_count = 7};
+    int err;
+
+    if (!d) {
+        call_failed(w, c, "the way leads over a device that is not among ours");
+        return;
+    }
+    err = emx_verbs_conn_ready(c, d);
+    if (err)
+        call_failed(w, c, no_queues(err));
+    else if (rdma_connect(c->id, &param))
+        call_failed(w, c, strerror(errno));
+    else
+        c->asked = true;
+}
+
+/* ---- Being called ---- */
+
+static void decline(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct card *call, enum card_kind kind,
+                    uint32_t epoch)
+{
+    const struct card card = {MAGIC, kind, w->id, call->from, epoch, 0};
+
+    rdma_reject(id, &card, sizeof(card));
+    rdma_destroy_id(id);
+}
+
+/* Whether a call is to be answered although there is a connection, or our own call. */
+static bool takes_over(struct emx_verbs_wire *w, struct emx_verbs_peer *p, struct rdma_cm_id *id,
+                       const struct card *call)
+{
+    struct emx_verbs_conn *c = p->conn;
+
+    if (c && c->state == EMX_VERBS_CALLING && w->id < call->from) {
+        decline(w, id, call, CARD_CROSSING, p->epoch);
+        return false;
+    }
+    if (c && c->state == EMX_VERBS_UP && call->epoch < p->epoch) {
+        decline(w, id, call, CARD_STALE, p->epoch);
+        return false;
+    }
+    if (c)
+        leave_call(w, c);
+    return true;
+}
+
+static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct card *call)
+{
+    struct emx_verbs_dev *d = find_dev(w, id->verbs);
+    struct emx_verbs_peer *p = call->to == w->id && call->from != w->id ? emx_verbs_peer_get(w, call->from) : NULL;
+    struct rdma_conn_param param = {
+        .responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = RDMA_MAX_INIT_DEPTH, .rnr_retry_count = 7};
+    struct emx_verbs_conn *c;
+    struct card card;
+    int err;
+
+    if (!p || !d) {
+        decline(w, id, call, CARD_STRANGER, 0);
+        return;
+    }
+    if (!takes_over(w, p, id, call))
+        return;
+    c = new_conn(w, p, EMX_VERBS_ASKED);
+    if (!c) {
+        decline(w, id, call, CARD_FULL, 0);
+        return;
+    }
+    c->id = id;
+    id->context = c;
+    c->credits = call->credits;
+    card = card_to(w, p, CARD_ACCEPT, d->credits);
+    param.private_data = &card;
+    param.private_data_len = sizeof(card);
+    err = emx_verbs_conn_ready(c, d);
+    if (!err && rdma_accept(id, &param))
+        err = errno;
+    if (!err)
+        return;
+    card.kind = CARD_FULL;
+    rdma_reject(id, &card, sizeof(card));
+    call_failed(w, c, no_queues(err));
+}
+
+/* ---- What rdma_cm tells ---- */
+
+/* An event, copied, for it is given back before it is handled: an id cannot be destroyed with one outstanding. */
+struct news {
+    enum rdma_cm_event_type type;
+    struct rdma_cm_id *id;
+    int status;
+    bool has_card;
+    struct card card;
+};
+
+static bool next_news(struct emx_verbs_wire *w, struct news *n)
+{
+    struct rdma_cm_event *ev;
+
+    if (rdma_get_cm_event(w->channel, &ev))
+        return false;
+    *n = (struct news){.type = ev->event, .id = ev->id, .status = ev->status};
+    switch (ev->event) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+    case RDMA_CM_EVENT_ESTABLISHED:
+    case RDMA_CM_EVENT_REJECTED:
+        if (ev->param.conn.private_data && ev->param.conn.private_data_len >= sizeof(n->card)) {
+            memcpy(&n->card, ev->param.conn.private_data, sizeof(n->card));
+            n->has_card = n->card.magic == MAGIC;
+        }
+        break;
+    default:
+        break;
+    }
+    rdma_ack_cm_event(ev);
+    return true;
+}
+
+static void called(struct emx_verbs_wire *w, const struct news *n)
+{
+    if (n->has_card && n->card.kind == CARD_CALL) {
+        answer(w, n->id, &n->card);
+        return;
+    }
+    rdma_reject(n->id, NULL, 0);
+    rdma_destroy_id(n->id);
+}
+
+static void established(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+{
+    if (c->state == EMX_VERBS_CALLING) {
+        if (!n->has_card || n->card.kind != CARD_ACCEPT || n->card.from != c->peer->way.id) {
+            call_failed(w, c, "somebody else answered");
+            return;
+        }
+        c->credits = n->card.credits;
+    }
+    emx_verbs_up(w, c);
+}
+
+static void rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+{
+    char why[80];
+
+    switch (n->has_card ? n->card.kind : 0) {
+    case CARD_CROSSING:
+        call_later(w, c, CROSSING_NS);
+        return;
+    case CARD_STALE:
+        c->peer->epoch = n->card.epoch;
+        call_later(w, c, 0);
+        return;
+    case CARD_STRANGER:
+        call_failed(w, c, "another process has taken its place");
+        return;
+    case CARD_FULL:
+        call_failed(w, c, "it has no room for another connection (ETHMX_VERBS_PEERS, ulimit -l)");
+        return;
+    default:
+        snprintf(why, sizeof(why), "nobody listens there any more, or a fault on the way (%d)", n->status);
+        call_failed(w, c, why);
+    }
+}
+
+/* An answer to a call that was left. */
+static void late_answer(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+{
+    if (n->type != RDMA_CM_EVENT_ADDR_RESOLVED && n->type != RDMA_CM_EVENT_ROUTE_RESOLVED)
+        end_conn(w, c);
+}
+
+static void to_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+{
+    char why[80];
+
+    if (c->state == EMX_VERBS_ENDING)
+        return;
+    if (c->state == EMX_VERBS_LEFT) {
+        late_answer(w, c, n);
+        return;
+    }
+    switch (n->type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        if (rdma_resolve_route(c->id, LOOK_UP_MS))
+            call_failed(w, c, strerror(errno));
+        break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        way_known(w, c);
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        established(w, c, n);
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+        rejected(w, c, n);
+        break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+        emx_verbs_broke(w, c, "the other side has closed it, or was lost");
+        break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+        snprintf(why, sizeof(why), "%s (%d)", rdma_event_str(n->type), n->status);
+        emx_verbs_broke(w, c, why);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- A device is removed ---- */
+
+static void device_lost(struct emx_verbs_wire *w, const struct ibv_context *context)
+{
+    struct emx_verbs_dev *d = find_dev(w, context);
+
+    if (!d || d->gone)
+        return;
+    d->gone = true;
+    emx_log(EMX_LOG_WARN, "verbs: the device %s is being removed", ibv_get_device_name(d->context->device));
+    emx_list_each_safe(l, next, &w->conns)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (c->id && c->id->verbs == context)
+            emx_verbs_broke(w, c, "its device is being removed");
+    }
+}
+
+static void forget_device(struct emx_verbs_wire *w, unsigned i)
+{
+    struct emx_verbs_dev *d = w->dev[i];
+
+    w->dev[i] = w->dev[--w->dev_count];
+    emx_verbs_dev_close(d);
+    for (unsigned j = 0; j < w->port_count; j++) {
+        if (w->port[j].dev != d)
+            continue;
+        w->port[j].dev = NULL;
+        rdma_destroy_id(w->port[j].listener);
+        w->port[j].listener = NULL;
+    }
+}
+
+/* All that holds it has to be given back, or its removal waits for us. */
+static void forget_devices(struct emx_verbs_wire *w)
+{
+    for (unsigned i = w->dev_count; i-- > 0;) {
+        if (w->dev[i]->gone && !w->dev[i]->conn_count)
+            forget_device(w, i);
+    }
+}
+
+/* ---- All that rdma_cm tells ---- */
+
+void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
+{
+    struct news n;
+    uint64_t now;
+
+    while (news && next_news(w, &n)) {
+        if (n.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+            called(w, &n);
+        else if (n.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+            device_lost(w, n.id->verbs);
+        else if (n.id->context)
+            to_conn(w, n.id->context, &n);
+    }
+    now = now_ns();
+    give_up_calls(w, now);
+    finish_endings(w, now);
+    forget_devices(w);
+    emx_list_each_safe(l, next, &w->busy) emx_verbs_call(w, emx_list_entry(l, struct emx_verbs_peer, busy));
+}
+
+/* ---- Listening ---- */
+
+/* The device of an interface, opened if no other interface has it. NULL: why has a sentence. */
+static struct emx_verbs_dev *open_dev(struct emx_verbs_wire *w, const struct rdma_cm_id *id, char *why,
+                                      size_t why_len_bytes)
+{
+    struct emx_verbs_dev *d = find_dev(w, id->verbs);
+
+    if (d || emx_verbs_dev_open(&d, id->verbs, id->port_num, w->cfg, why, why_len_bytes))
+        return d;
+    w->dev[w->dev_count++] = d;
+    return d;
+}
+
+/* Listens at one interface. false: why has a sentence; *again_p: the port is taken, another may do. */
+static bool listen_at(struct emx_verbs_wire *w, const struct emx_netif *nif, unsigned i, bool *again_p, char *why,
+                      size_t why_len_bytes)
+{
+    struct emx_verbs_port *p = &w->port[w->port_count];
+    struct sockaddr_in a = address(nif->ip, w->listen_port);
+
+    *p = (struct emx_verbs_port){.nif = i};
+    if (rdma_create_id(w->channel, &p->listener, NULL, RDMA_PS_TCP)) {
+        snprintf(why, why_len_bytes, "%s", strerror(errno));
+        return false;
+    }
+    if (rdma_bind_addr(p->listener, (struct sockaddr *)&a)) {
+        *again_p = errno == EADDRINUSE;
+        snprintf(why, why_len_bytes, "%s", errno == ENODEV ? "no RDMA device" : strerror(errno));
+        goto err_destroy;
+    }
+    if (!p->listener->verbs) {
+        snprintf(why, why_len_bytes, "no RDMA device");
+        goto err_destroy;
+    }
+    p->dev = open_dev(w, p->listener, why, why_len_bytes);
+    if (!p->dev)
+        goto err_destroy;
+    if (rdma_listen(p->listener, LISTEN_BACKLOG)) {
+        *again_p = errno == EADDRINUSE;
+        snprintf(why, why_len_bytes, "%s", strerror(errno));
+        goto err_destroy;
+    }
+    w->listen_port = ntohs(rdma_get_src_port(p->listener));
+    w->port_count++;
+    return true;
+
+err_destroy:
+    rdma_destroy_id(p->listener);
+    return false;
+}
+
+static void stop_listening(struct emx_verbs_wire *w)
+{
+    while (w->port_count) {
+        struct emx_verbs_port *p = &w->port[--w->port_count];
+
+        if (p->listener)
+            rdma_destroy_id(p->listener);
+    }
+    w->listen_port = 0;
+}
+
+static void add(char *why, size_t why_len_bytes, const char *nif, const char *text)
+{
+    size_t n = strlen(why);
+
+    snprintf(why + n, why_len_bytes - n, "%s%s: %s", n ? "; " : "", nif, text);
+}
+
+static void describe(const struct emx_verbs_dev *d, char *text, size_t text_len_bytes)
+{
+    static const char *const fabric[] = {"RoCE", "iWARP", "InfiniBand"};
+
+    snprintf(text, text_len_bytes, "%s (%s), up to %u peers, %u frames on the way from each, %s",
+             ibv_get_device_name(d->context->device), fabric[d->fabric], d->conn_limit, d->credits,
+             d->srq ? "one receive queue for all" : "a receive queue for each");
+}
+
+/* One try at all interfaces, with one port. false: the port was free at some and taken at others. */
+static bool listen_once(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
+{
+    bool again = false;
+    char text[256];
+
+    why[0] = 0;
+    for (unsigned i = 0; i < netifs->count && w->port_count < EMX_VERBS_PORTS; i++) {
+        const struct emx_netif *nif = &netifs->nif[i];
+
+        if (!nif->chosen || nif->loopback)
+            continue;
+        if (!nif->ip.s_addr)
+            snprintf(text, sizeof(text), "no IP address, by which RDMA devices are found");
+        else if (listen_at(w, nif, i, &again, text, sizeof(text)))
+            describe(w->port[w->port_count - 1].dev, text, sizeof(text));
+        else if (again && w->port_count)
+            return false;
+        add(why, why_len_bytes, nif->name, text);
+    }
+    return true;
+}
+
+int emx_verbs_listen(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
+{
+    for (unsigned i = 0; i < LISTEN_TRIES && !listen_once(w, netifs, why, why_len_bytes); i++)
+        stop_listening(w);
+    if (w->port_count)
+        return ETHMX_OK;
+    if (!why[0])
+        snprintf(why, why_len_bytes, "no interface is chosen that could have an RDMA device (ETHMX_IF)");
+    return ETHMX_ERR_NO_WIRE;
+}
+
+static void free_conns(struct emx_list *list)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(list)))
+        free_conn(emx_list_entry(l, struct emx_verbs_conn, link));
+}
+
+void emx_verbs_hang_up(struct emx_verbs_wire *w)
+{
+    emx_list_each_safe(l, next, &w->conns) end_conn(w, emx_list_entry(l, struct emx_verbs_conn, link));
+    free_conns(&w->ending);
+    while (w->dev_count)
+        forget_device(w, w->dev_count - 1);
+    stop_listening(w);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Credits. A message that finds no receive posted costs a round trip and more, and many of them a storm. So none is
+ * sent without one: each side tells how many frames the other may have on the way, and posts so many receives. When
+ * frames have been handed up and their buffers posted again, the next frame back tells so; with none to ride on, a
+ * message of its own does when half of the credits are owed. Such messages need no credit, or both sides could wait for
+ * each other for ever: three further receives are there for them. Proof that these suffice: a message tells of half of
+ * the credits (T) at least, so the peer cannot bring about more than credits / T <= 2 of them without reading one; and
+ * the first message of all is the third.
+ *
+ * Selective signalling. The device tells the end of each quarter of the send queue only; that of one message is that of
+ * all before it. Failed ones are told each.
+ */
+#include "wire/verbs_conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define WRITES_SGES 3
+
+/* ---- Which connection a queue pair is ---- */
+
+static struct emx_verbs_conn **bucket(const struct emx_verbs_dev *d, uint32_t qp_num)
+{
+    return (struct emx_verbs_conn **)&d->by_qp[qp_num % EMX_VERBS_BUCKETS];
+}
+
+struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_dev *d, uint32_t qp_num)
+{
+    struct emx_verbs_conn *c = *bucket(d, qp_num);
+
+    while (c && c->qp_num != qp_num)
+        c = c->next_qp;
+    return c;
+}
+
+static void remember(struct emx_verbs_conn *c)
+{
+    struct emx_verbs_conn **at = bucket(c->dev, c->qp_num);
+
+    c->next_qp = *at;
+    *at = c;
+}
+
+static void forget(struct emx_verbs_conn *c)
+{
+    struct emx_verbs_conn **at = bucket(c->dev, c->qp_num);
+
+    while (*at && *at != c)
+        at = &(*at)->next_qp;
+    if (*at)
+        *at = c->next_qp;
+}
+
+/* ---- Receives ---- */
+
+static unsigned receives(const struct emx_verbs_dev *d)
+{
+    return EMX_VERBS_RECEIVES(d->credits);
+}
+
+static unsigned promise(const struct emx_verbs_dev *d)
+{
+    return receives(d) + EMX_VERBS_SENDS(d->credits);
+}
+
+/* Posts what is wanted and is not there. 0, or an errno. */
+static int fill(struct emx_verbs_conn *c)
+{
+    struct emx_verbs_dev *d = c->dev;
+    unsigned *have = d->srq ? &d->posted : &c->own, want = d->srq ? d->wanted : receives(d);
+    int err = 0;
+
+    while (*have < want && !err) {
+        struct emx_verbs_buf *b = emx_verbs_buf_get(d);
+
+        err = b ? emx_verbs_dev_post(d, c->id->qp, b) : ENOMEM;
+        if (!err)
+            ++*have;
+        else if (b)
+            emx_verbs_buf_put(d, b);
+    }
+    return err;
+}
+
+/* Whether a buffer is to be posted again. The shared queue may have more than it needs, left by a connection that
+ * ended. */
+static bool is_wanted(const struct emx_verbs_conn *c)
+{
+    const struct emx_verbs_dev *d = c->dev;
+
+    return d->srq ? d->posted <= d->wanted : c->state != EMX_VERBS_ENDING;
+}
+
+static bool post_again(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+{
+    int err = emx_verbs_dev_post(c->dev, c->id->qp, b);
+
+    if (err)
+        c->broken = err;
+    return !err;
+}
+
+void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame)
+{
+    struct emx_verbs_dev *d = c->dev;
+
+    c->lent -= frame;
+    if (!is_wanted(c) || !post_again(c, b)) {
+        --*(d->srq ? &d->posted : &c->own);
+        emx_verbs_buf_put(d, b);
+    }
+    c->owed += frame;
+    if (frame && c->state == EMX_VERBS_UP)
+        emx_verbs_conn_tell(c, false);
+}
+
+/* ---- Sends ---- */
+
+static bool has_room(const struct emx_verbs_conn *c)
+{
+    return c->state == EMX_VERBS_UP && c->may_send && !c->broken && c->sent - c->reaped < c->depth;
+}
+
+/* Gives wr to the device. b: its buffer, or NULL. */
+static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
+{
+    struct ibv_send_wr *bad;
+
+    wr->wr_id = (uint64_t)c->sent << 1 | 1;
+    if (++c->unsignalled >= c->depth / 4)
+        wr->send_flags |= IBV_SEND_SIGNALED;
+    if (wr->send_flags & IBV_SEND_SIGNALED)
+        c->unsignalled = 0;
+    c->broken = ibv_post_send(c->id->qp, wr, &bad);
+    if (c->broken) {
+        if (b)
+            emx_verbs_buf_put(c->dev, b);
+        return false;
+    }
+    c->flying[c->sent++ % c->depth] = b;
+    return true;
+}
+
+static struct ibv_sge piece(const void *p, size_t n)
+{
+    return (struct ibv_sge){.addr = (uintptr_t)p, .length = (uint32_t)n};
+}
+
+/* f NULL: credits only. */
+static bool send_inline(struct emx_verbs_conn *c, const struct emx_verbs_head *h, const struct emx_txframe *f)
+{
+    struct ibv_sge sge[WRITES_SGES] = {piece(h, sizeof(*h))};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 1};
+
+    if (f)
+        sge[wr.num_sge++] = piece(f->head, f->head_bytes);
+    if (f && f->body_bytes)
+        sge[wr.num_sge++] = piece(f->body, f->body_bytes);
+    return post(c, &wr, NULL);
+}
+
+static bool send_copied(struct emx_verbs_conn *c, const struct emx_verbs_head *h, const struct emx_txframe *f)
+{
+    struct emx_verbs_buf *b = emx_verbs_buf_get(c->dev);
+    struct ibv_sge sge;
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+    uint8_t *p;
+
+    if (!b)
+        return false;
+    memcpy(b->data, h, sizeof(*h));
+    p = b->data + sizeof(*h);
+    if (f) {
+        memcpy(p, f->head, f->head_bytes);
+        p += f->head_bytes;
+    }
+    if (f && f->body_bytes) {
+        memcpy(p, f->body, f->body_bytes);
+        p += f->body_bytes;
+    }
+    sge = piece(b->data, (size_t)(p - b->data));
+    sge.lkey = b->lkey;
+    return post(c, &wr, b);
+}
+
+static bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind, const struct emx_txframe *f)
+{
+    const struct emx_verbs_head h = {.kind = (uint8_t)kind, .credits = c->owed};
+    size_t n = sizeof(h) + (f ? (size_t)f->head_bytes + f->body_bytes : 0);
+    bool sent = n <= c->inline_bytes ? send_inline(c, &h, f) : send_copied(c, &h, f);
+
+    if (sent)
+        c->owed = 0;
+    return sent;
+}
+
+bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
+{
+    if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
+        return false;
+    c->credits--;
+    return true;
+}
+
+void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always)
+{
+    if ((always || c->owed >= (c->dev->credits + 1) / 2) && has_room(c))
+        send_message(c, EMX_VERBS_CREDIT, NULL);
+}
+
+/* A write of nothing tells by its end that all before it has arrived. It takes no receive. */
+bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+
+    if (c->state != EMX_VERBS_UP || c->sent == c->reaped)
+        return false;
+    if (c->unsignalled && has_room(c))
+        post(c, &wr, NULL);
+    return true;
+}
+
+void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id)
+{
+    uint32_t until = (uint32_t)(wr_id >> 1) + 1;
+
+    if (until - c->reaped > c->sent - c->reaped)
+        return; /* told before */
+    for (; c->reaped != until; c->reaped++) {
+        struct emx_verbs_buf *b = c->flying[c->reaped % c->depth];
+
+        if (b)
+            emx_verbs_buf_put(c->dev, b);
+        c->flying[c->reaped % c->depth] = NULL;
+    }
+    if (c->state == EMX_VERBS_UP)
+        emx_verbs_conn_tell(c, false);
+}
+
+/* ---- Beginning and end ---- */
+
+/* Some devices have fewer inline bytes than were asked for, and fail instead of saying so. */
+static int make_qp(struct emx_verbs_conn *c)
+{
+    struct emx_verbs_dev *d = c->dev;
+    unsigned sges = d->sge_limit < WRITES_SGES ? d->sge_limit : WRITES_SGES;
+    unsigned inline_bytes = sges < WRITES_SGES ? 0 : d->inline_bytes;
+
+    for (;; inline_bytes = 0) {
+        struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .send_cq = d->cq, .recv_cq = d->cq, .srq = d->srq};
+
+        attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_SENDS(d->credits),
+                                       .max_recv_wr = d->srq ? 0 : receives(d),
+                                       .max_send_sge = sges,
+                                       .max_recv_sge = d->srq ? 0 : 1,
+                                       .max_inline_data = inline_bytes};
+        if (!rdma_create_qp(c->id, d->pd, &attr)) {
+            c->inline_bytes = inline_bytes ? attr.cap.max_inline_data : 0;
+            c->qp_num = c->id->qp->qp_num;
+            return 0;
+        }
+        if (!inline_bytes)
+            return errno;
+    }
+}
+
+int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
+{
+    int err = emx_verbs_dev_promise(d, promise(d));
+
+    if (err)
+        return err;
+    c->dev = d;
+    c->depth = EMX_VERBS_SENDS(d->credits);
+    c->flying = calloc(c->depth, sizeof(c->flying[0]));
+    err = c->flying ? make_qp(c) : ENOMEM;
+    if (err) {
+        free(c->flying);
+        c->flying = NULL;
+        c->dev = NULL;
+        emx_verbs_dev_release(d, promise(d));
+        return err;
+    }
+    remember(c);
+    d->wanted += d->srq ? receives(d) : 0;
+    return fill(c); /* what was made is taken down by emx_verbs_conn_fini() */
+}
+
+bool emx_verbs_conn_idle(const struct emx_verbs_conn *c)
+{
+    return !c->lent && (!c->dev || (c->sent == c->reaped && !c->own));
+}
+
+void emx_verbs_conn_fini(struct emx_verbs_conn *c)
+{
+    struct emx_verbs_dev *d = c->dev;
+
+    if (c->id && c->id->qp)
+        rdma_destroy_qp(c->id);
+    if (d) {
+        forget(c);
+        if (c->sent != c->reaped)
+            emx_verbs_conn_reap(c, (uint64_t)(c->sent - 1) << 1 | 1);
+        d->wanted -= d->srq ? receives(d) : 0;
+        emx_verbs_dev_release(d, promise(d));
+        free(c->flying);
+        c->flying = NULL;
+        c->dev = NULL;
+    }
+    if (c->id)
+        rdma_destroy_id(c->id);
+    c->id = NULL;
+}

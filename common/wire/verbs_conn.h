@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A connection of the verbs wire: a reliable queue pair and who may have how many messages on the way. See
+ * verbs_conn.c. How it comes about is told in verbs_call.c. No thread safety: the endpoint's lock.
+ */
+#ifndef EMX_WIRE_VERBS_CONN_H
+#define EMX_WIRE_VERBS_CONN_H
+
+#include <assert.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "wire/verbs_dev.h"
+#include "wire/wire.h"
+
+#define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
+#define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* and what the send queue holds */
+
+/* What stands before each frame. */
+struct emx_verbs_head {
+    uint8_t kind; /* enum emx_verbs_kind */
+    uint8_t zero[3];
+    uint32_t credits; /* frames that the receiver of this may send besides those that it knew of */
+};
+static_assert(sizeof(struct emx_verbs_head) + EMX_VERBS_FRAME_BYTES == EMX_VERBS_BUF_BYTES, "buffer");
+
+enum emx_verbs_kind {
+    EMX_VERBS_FRAME = 0xa1,
+    EMX_VERBS_CREDIT, /* no frame: credits only */
+};
+
+/* In this order, or straight to the end. */
+enum emx_verbs_state {
+    EMX_VERBS_CALLING, /* we call: the way is looked up, then the other asked */
+    EMX_VERBS_ASKED,   /* the other calls, and we have accepted */
+    EMX_VERBS_LEFT,    /* our call counts no more; its answer is still to come, see verbs_call.c */
+    EMX_VERBS_UP,
+    EMX_VERBS_ENDING, /* in error: its sends come back, then it is freed */
+};
+
+struct emx_verbs_conn {
+    struct emx_list link; /* of the wire's connections, or of those that end */
+    struct emx_verbs_peer *peer;
+    struct rdma_cm_id *id;
+    struct emx_verbs_dev *dev;      /* NULL: not known yet, nothing below is there */
+    struct emx_verbs_conn *next_qp; /* in the device's table */
+    uint32_t qp_num;
+    enum emx_verbs_state state;
+    bool active;       /* we called */
+    bool asked;        /* and the other side has been asked */
+    bool may_send;     /* the other side has said something, or is to be told something first */
+    int broken;        /* an errno: it is to be ended */
+    uint64_t since_ns; /* when this state began */
+
+    unsigned credits;              /* frames that the peer has buffers for */
+    unsigned owed;                 /* buffers that are free again and were not told */
+    unsigned lent;                 /* frames received from it and not given back */
+    unsigned own;                  /* without a shared queue: receives posted or lent */
+    unsigned depth;                /* of the send queue */
+    uint32_t sent, reaped;         /* messages sent, and known to be over */
+    unsigned unsignalled;          /* sent since one whose end is told */
+    unsigned inline_bytes;         /* messages up to this need no buffer */
+    struct emx_verbs_buf **flying; /* by number, mod depth; NULL: inline */
+};
+
+/* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
+int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d);
+
+/* Sends a frame. false: there is no credit or no room now, or the connection is broken; the frame is the caller's. */
+bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f);
+
+/* Tells the peer of free buffers, when they are enough to be worth a message, or always. */
+void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
+
+/* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
+bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);
+
+/* A send is over, and all before it. */
+void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id);
+
+/* Takes a buffer back from above, or one whose message was none for above. */
+void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame);
+
+/* Whether nothing of it is with the device or above any more. */
+bool emx_verbs_conn_idle(const struct emx_verbs_conn *c);
+
+/* Destroys the queue pair and the id, and gives the buffers back. c is the caller's to free. */
+void emx_verbs_conn_fini(struct emx_verbs_conn *c);
+
+/* The connection of a queue pair, or NULL. */
+struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_dev *d, uint32_t qp_num);
+
+/* Numbers of work: of a receive the buffer's address, of a send odd. */
+static inline bool emx_verbs_is_send(uint64_t wr_id)
+{
+    return wr_id & 1;
+}
+
+#endif

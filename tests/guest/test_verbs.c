@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The verbs wire on real kernel RDMA devices, both ends in this process. Arguments: the names of two interfaces that
+ * have devices and reach each other. Runs inside the guest; see README.md.
+ */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "wire/verbs_peer.h"
+
+#define ID_LOW  0x12345678u
+#define ID_HIGH 0x9abcdef0u
+#define WAIT_S  60         /* longer than anything takes that works, emulated and on a busy machine */
+#define LEAST   8          /* bytes of a frame */
+#define PERHAPS UINT32_MAX /* number of frames that may be lost */
+
+struct end {
+    const char *interface;
+    struct ethmx_config cfg;
+    struct emx_netifs netifs;
+    struct emx_stats stats;
+    struct emx_wire *w;
+    struct emx_wire_attr attr;
+    uint32_t id;
+    uint32_t next; /* frame that is to come */
+};
+
+struct pair {
+    struct end a, b;
+    bool shared; /* with a shared receive queue */
+};
+
+static const char *interface_a, *interface_b;
+
+/* ---- Ends ---- */
+
+static const struct emx_netif *netif_of(const struct end *e)
+{
+    for (unsigned i = 0; i < e->netifs.count; i++) {
+        if (!strcmp(e->netifs.nif[i].name, e->interface))
+            return &e->netifs.nif[i];
+    }
+    fail_msg("no interface %s", e->interface);
+    return NULL;
+}
+
+static void open_end(struct end *e)
+{
+    const struct emx_wire_params params = {
+        .cfg = &e->cfg, .netifs = &e->netifs, .endpoint_id = e->id, .stats = &e->stats};
+    char why[512];
+
+    if (emx_netifs_read(&e->netifs, &e->cfg, NULL, why, sizeof(why)))
+        fail_msg("%s", why);
+    if (emx_wire_verbs.open(&e->w, &params, why, sizeof(why)))
+        fail_msg("%s", why);
+    emx_wire_verbs.query(e->w, &e->attr);
+}
+
+static void close_end(struct end *e)
+{
+    emx_wire_verbs.close(e->w);
+    e->w = NULL;
+}
+
+static void init_end(struct end *e, const char *interface, uint32_t id, bool shared)
+{
+    memset(e, 0, sizeof(*e));
+    e->interface = interface;
+    e->id = id;
+    emx_config_defaults(&e->cfg);
+    snprintf(e->cfg.p_if, sizeof(e->cfg.p_if), "%s", interface);
+    e->cfg.p_verbs_srq = shared;
+    e->cfg.p_connect_timeout = WAIT_S * 900000000ull; /* on a slow machine a call may take its second try */
+    open_end(e);
+}
+
+static int setup(void **state)
+{
+    struct pair *p = *state;
+
+    init_end(&p->a, interface_a, ID_LOW, p->shared);
+    init_end(&p->b, interface_b, ID_HIGH, p->shared);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct pair *p = *state;
+
+    if (p->a.w)
+        close_end(&p->a);
+    if (p->b.w)
+        close_end(&p->b);
+    return 0;
+}
+
+/* ---- Frames: number and length, then bytes that follow from the number ---- */
+
+static uint8_t byte_at(uint32_t number, unsigned i)
+{
+    return (uint8_t)(emx_mix64(((uint64_t)number << 16) + i / 8) >> 8 * (i % 8));
+}
+
+static void send_frame(struct end *from, const struct end *to, uint32_t number, unsigned len_bytes)
+{
+    static uint8_t bytes[EMX_VERBS_FRAME_BYTES];
+    const struct emx_verbs_way way = {
+        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = to->attr.verbs_port};
+    const uint32_t fields[2] = {number, len_bytes};
+    unsigned head_bytes = number % 2 ? LEAST : len_bytes < 60 ? len_bytes : 60;
+    struct emx_wire_addr addr;
+    const struct emx_txframe f = {.to = &addr,
+                                  .head = bytes,
+                                  .head_bytes = (uint16_t)head_bytes,
+                                  .body = len_bytes > head_bytes ? bytes + head_bytes : NULL,
+                                  .body_bytes = (uint16_t)(len_bytes - head_bytes)};
+
+    emx_verbs_addr(&addr, &way);
+    memcpy(bytes, fields, LEAST);
+    for (unsigned i = LEAST; i < len_bytes; i++)
+        bytes[i] = byte_at(number, i);
+    assert_true(emx_wire_verbs.tx_room(from->w) > 0);
+    emx_wire_verbs.tx(from->w, &f, 1);
+    memset(bytes, 0xee, len_bytes); /* nothing is referenced after return */
+}
+
+/* It is the next, or one that may be lost. */
+static void check_frame(struct end *e, const struct emx_rxframe *f)
+{
+    uint32_t fields[2];
+
+    assert_true(f->len_bytes >= LEAST);
+    memcpy(fields, f->data, LEAST);
+    if (fields[0] != PERHAPS)
+        assert_int_equal(fields[0], e->next++);
+    assert_int_equal(fields[1], f->len_bytes);
+    for (unsigned i = LEAST; i < f->len_bytes; i++) {
+        if (f->data[i] != byte_at(fields[0], i))
+            fail_msg("frame %u of %u bytes differs at %u", fields[0], f->len_bytes, i);
+    }
+}
+
+/* A round of an end: takes what has come, in order. */
+static void take(struct end *e)
+{
+    struct emx_rxframe f[7];
+    unsigned n;
+
+    emx_wire_verbs.sweep(e->w);
+    n = emx_wire_verbs.rx(e->w, f, 7);
+    for (unsigned i = 0; i < n; i++)
+        check_frame(e, &f[i]);
+    emx_wire_verbs.rx_return(e->w, f, n);
+}
+
+static void await_frames(struct pair *p, uint32_t next_a, uint32_t next_b)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    while (p->a.next != next_a || p->b.next != next_b) {
+        take(&p->a);
+        take(&p->b);
+        if (time(NULL) > end)
+            fail_msg("frames %u of %u and %u of %u came", p->a.next, next_a, p->b.next, next_b);
+    }
+}
+
+/* ---- Tests ---- */
+
+static void all_lengths_arrive(void **state)
+{
+    struct pair *p = *state;
+    uint32_t n = 0;
+
+    for (unsigned len = LEAST; len <= EMX_VERBS_FRAME_BYTES; len += len < 300 ? 1 : 331, n++) {
+        send_frame(&p->a, &p->b, n, len);
+        if (n % 50 == 0)
+            await_frames(p, 0, n + 1);
+    }
+    send_frame(&p->a, &p->b, n++, EMX_VERBS_FRAME_BYTES);
+    await_frames(p, 0, n);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
+/* Many more than there are credits, while nobody receives; then both ways at once. */
+static void floods_wait_for_credits(void **state)
+{
+    struct pair *p = *state;
+
+    for (uint32_t i = 0; i < 400; i++)
+        send_frame(&p->a, &p->b, i, 100 + i % 300);
+    await_frames(p, 0, 400);
+    for (uint32_t i = 0; i < 400; i++) {
+        send_frame(&p->a, &p->b, 400 + i, 2000);
+        send_frame(&p->b, &p->a, i, 30);
+        if (i % 100 == 0)
+            take(&p->b);
+    }
+    await_frames(p, 400, 800);
+    assert_int_equal(p->a.stats.wire_tx_errors + p->b.stats.wire_tx_errors, 0);
+}
+
+/* Both speak first at once. */
+static void crossing_calls_are_settled(void **state)
+{
+    struct pair *p = *state;
+
+    for (unsigned round = 0; round < 10; round++) {
+        send_frame(&p->a, &p->b, 0, 100);
+        send_frame(&p->b, &p->a, 0, 100);
+        await_frames(p, 1, 1);
+        for (uint32_t i = 1; i < 30; i++) {
+            send_frame(&p->a, &p->b, i, 500);
+            send_frame(&p->b, &p->a, i, 500);
+        }
+        await_frames(p, 30, 30);
+        assert_int_equal(p->a.stats.wire_tx_errors + p->b.stats.wire_tx_errors, 0);
+        p->a.next = p->b.next = 0;
+        close_end(&p->a);
+        close_end(&p->b);
+        open_end(&p->a);
+        open_end(&p->b);
+    }
+}
+
+static struct emx_verbs_conn *connection(const struct end *e, const struct end *to)
+{
+    struct emx_verbs_peer *peer = emx_verbs_peer_get((struct emx_verbs_wire *)e->w, to->id);
+
+    return peer->conn;
+}
+
+static void break_connection(const struct end *e, const struct end *to)
+{
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+
+    assert_int_equal(ibv_modify_qp(connection(e, to)->id->qp, &error, IBV_QP_STATE), 0);
+}
+
+/* A queue pair in error, at either end, while frames go either way: what was under way is lost, perhaps; what is sent
+ * afterwards comes, over a new connection. */
+static void broken_connection_is_made_again(void **state)
+{
+    struct pair *p = *state;
+    struct end *ends[2] = {&p->a, &p->b};
+
+    send_frame(&p->a, &p->b, 0, 100);
+    await_frames(p, 0, 1);
+    for (unsigned round = 0; round < 4; round++) {
+        struct end *from = ends[round % 2], *to = ends[1 - round % 2];
+        time_t end = time(NULL) + WAIT_S;
+
+        break_connection(ends[round / 2], ends[1 - round / 2]);
+        while (connection(from, to)) {
+            assert_true(time(NULL) <= end);
+            send_frame(from, to, PERHAPS, 100);
+            send_frame(to, from, PERHAPS, 100);
+            take(from);
+            take(to);
+        }
+        for (uint32_t i = 0; i < 40; i++)
+            send_frame(from, to, to->next + i, 100);
+        await_frames(p, p->a.next + (to == &p->a ? 40 : 0), p->b.next + (to == &p->b ? 40 : 0));
+    }
+}
+
+/* The other end closes and comes back. */
+static void peer_that_went_is_called_again(void **state)
+{
+    struct pair *p = *state;
+
+    send_frame(&p->a, &p->b, 0, 100);
+    await_frames(p, 0, 1);
+    close_end(&p->b);
+    while (connection(&p->a, &p->b))
+        take(&p->a);
+    open_end(&p->b);
+    p->b.next = 0;
+    for (uint32_t i = 0; i < 10; i++)
+        send_frame(&p->a, &p->b, i, 100);
+    await_frames(p, 0, 10);
+}
+
+/* Nobody listens at the port: the frames are lost and counted, and the end goes on. */
+static void nobody_there_is_counted(void **state)
+{
+    struct pair *p = *state;
+    time_t end = time(NULL) + WAIT_S;
+
+    close_end(&p->b);
+    send_frame(&p->a, &p->b, 0, 100);
+    while (!p->a.stats.wire_tx_errors) {
+        take(&p->a);
+        assert_true(time(NULL) <= end);
+    }
+    assert_null(connection(&p->a, &p->b));
+}
+
+/* A sleeper is woken by each frame. */
+static void descriptor_tells(void **state)
+{
+    struct pair *p = *state;
+
+    for (uint32_t i = 0; i < 10; i++) {
+        struct pollfd fd = {.fd = emx_wire_verbs.fd(p->b.w, 0), .events = POLLIN};
+        time_t end = time(NULL) + WAIT_S;
+
+        if (i)
+            assert_true(emx_wire_verbs.arm(p->b.w));
+        send_frame(&p->a, &p->b, i, 100);
+        while (p->b.next == i) {
+            assert_true(time(NULL) <= end);
+            take(&p->a);
+            if (poll(&fd, 1, 10) > 0) {
+                take(&p->b);
+                emx_wire_verbs.arm(p->b.w);
+            }
+        }
+        while (!emx_wire_verbs.arm(p->b.w))
+            take(&p->b);
+        take(&p->b);
+    }
+}
+
+/* unsent() comes to an end, and then all has arrived. */
+static void unsent_ends(void **state)
+{
+    struct pair *p = *state;
+    time_t end = time(NULL) + WAIT_S;
+
+    for (uint32_t i = 0; i < 5; i++)
+        send_frame(&p->a, &p->b, i, 100);
+    assert_true(emx_wire_verbs.unsent(p->a.w));
+    while (emx_wire_verbs.unsent(p->a.w)) {
+        assert_true(time(NULL) <= end);
+        take(&p->a);
+        emx_wire_verbs.sweep(p->b.w);
+        emx_wire_verbs.rx(p->b.w, NULL, 0);
+    }
+    close_end(&p->a);
+    while (p->b.next < 5) {
+        assert_true(time(NULL) <= end);
+        take(&p->b);
+    }
+}
+
+#define TEST(f, p) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, p)
+
+int main(int argc, char **argv)
+{
+    struct pair shared = {.shared = true}, own = {.shared = false};
+    const struct CMUnitTest with_srq[] = {
+        TEST(all_lengths_arrive, &shared),
+        TEST(floods_wait_for_credits, &shared),
+        TEST(crossing_calls_are_settled, &shared),
+        TEST(broken_connection_is_made_again, &shared),
+        TEST(peer_that_went_is_called_again, &shared),
+        TEST(nobody_there_is_counted, &shared),
+        TEST(descriptor_tells, &shared),
+        TEST(unsent_ends, &shared),
+    };
+    const struct CMUnitTest without_srq[] = {
+        TEST(all_lengths_arrive, &own),
+        TEST(floods_wait_for_credits, &own),
+        TEST(broken_connection_is_made_again, &own),
+    };
+    int failed;
+
+    if (argc < 3 || argc > 4) {
+        fprintf(stderr, "usage: test_verbs INTERFACE INTERFACE [TEST]\n");
+        return 2;
+    }
+    if (argc > 3) {
+        cmocka_set_test_filter(argv[3]);
+        emx_log_limit = EMX_LOG_DEBUG;
+    }
+    interface_a = argv[1];
+    interface_b = argv[2];
+    failed = cmocka_run_group_tests_name("shared receive queue", with_srq, NULL, NULL);
+    return cmocka_run_group_tests_name("receive queues of their own", without_srq, NULL, NULL) || failed;
+}
