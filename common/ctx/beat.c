@@ -155,8 +155,10 @@ static bool let_go(struct ethmx_ep *ep, bool end)
         atomic_store(&ep->beat->guarding, false);
         ep->gathered = emx_engine_gatherable(ep->engine);
     }
-    if (emx_engine_let_go(ep->engine, true))
+    if (emx_engine_hints(ep->engine)->waits) {
+        emx_engine_let_go(ep->engine, true);
         emx_pump_flush(ep, emx_clock_now(&ep->clock));
+    }
     emx_lock_return(&ep->lock);
     return true;
 }

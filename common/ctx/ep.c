@@ -225,6 +225,15 @@ static unsigned guarded_links(const struct emx_links *l)
     return mask;
 }
 
+static unsigned reliable_links(const struct emx_links *l)
+{
+    unsigned mask = 0;
+
+    for (unsigned i = 0; i < l->count; i++)
+        mask |= (unsigned)l->link[i].attr.reliable << i;
+    return mask;
+}
+
 static int make_engine(struct ethmx_ep *ep)
 {
     const struct emx_engine_params params = {.cfg = &ep->cfg,
@@ -232,7 +241,8 @@ static int make_engine(struct ethmx_ep *ep)
                                              .alloc = &emx_alloc_libc,
                                              .self = &ep->self,
                                              .seed = random_bits(),
-                                             .guarded_links = guarded_links(&ep->links)};
+                                             .guarded_links = guarded_links(&ep->links),
+                                             .reliable_links = reliable_links(&ep->links)};
     int rc = emx_engine_create(&params, &ep->engine);
 
     if (rc)

@@ -42,11 +42,12 @@ struct ethmx_ep {
 
     struct emx_lock lock;
     struct emx_clock clock;
-    emx_time sweep_ns;   /* when every wire must be polled again, the dear ones too */
-    unsigned idle_polls; /* since the clock was read */
-    unsigned held_back;  /* rounds that timers have waited for frames to be looked at */
-    unsigned stuck;      /* mask of links whose frames could not be taken for want of memory */
-    unsigned full;       /* mask of links whose wire had no room for what the engine wanted to send */
+    emx_time sweep_ns;                     /* when every wire must be polled again, the dear ones too */
+    emx_time read_ns;                      /* when a round last read the clock */
+    unsigned rounds_dark, rounds_dark_max; /* rounds since then, and how many there may be */
+    unsigned held_back;                    /* rounds that timers have waited for frames to be looked at */
+    unsigned stuck;                        /* mask of links whose frames could not be taken for want of memory */
+    unsigned full;                         /* mask of links whose wire had no room for what the engine wanted to send */
     struct emx_idle idle;
     uint64_t open_ops; /* operations under way whose callback has not run */
     bool delivering;   /* callbacks are being run, by one thread at a time */

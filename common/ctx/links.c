@@ -79,6 +79,7 @@ static bool open_one(struct emx_links *l, const struct emx_wire_ops *ops, const 
     if (*rc_p)
         return false;
     ops->query(k->wire, &k->attr);
+    *(k->attr.cheap_poll ? &l->cheap : &l->dear) |= 1u << l->count;
     l->count++;
     emx_log(EMX_LOG_DEBUG, "wire %s is open%s%s", ops->name, why[0] ? ": " : "", why);
     return true;
@@ -89,12 +90,12 @@ int emx_links_open(struct emx_links *l, const struct emx_wire_params *params)
     const struct emx_wire_ops *ops[EMX_ENGINE_LINKS];
     char host[64] = "?", why[WHY_BYTES], reasons[900];
     struct emx_text t;
-    unsigned count;
+    unsigned count = 0;
     int rc = emx_links_parse(params->cfg, ops, &count);
 
     if (rc)
         return rc;
-    l->count = 0;
+    l->count = l->cheap = l->dear = 0;
     emx_text_init(&t, reasons, sizeof(reasons));
     for (unsigned i = 0; i < count; i++) {
         int failure;

@@ -27,6 +27,7 @@ struct emx_link {
 struct emx_links {
     struct emx_link link[EMX_ENGINE_LINKS];
     unsigned count;
+    unsigned cheap, dear; /* masks: polled without a system call, or with one */
 };
 
 /* The wires of ETHMX_WIRES in its order, each once. ETHMX_ERR_PARAM: an unknown name, or none at all; the thread's

@@ -7,6 +7,7 @@
 #include "ctx/beat.h"
 #include "ctx/ep.h"
 #include "ctx/pump.h"
+#include "proto/data.h"
 
 #define LONG_BYTES 16384 /* worth waking the progress thread for */
 
@@ -22,13 +23,13 @@ static inline void note_started(struct ethmx_ep *ep, const struct emx_op_args *a
 
 static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_op_args *a)
 {
-    emx_time now;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    now = emx_clock_now(&ep->clock);
-    if (!emx_pump_quick(ep, emx_peer_in(peer), a, now, &rc)) {
+    if (!emx_pump_quick(ep, emx_peer_in(peer), a, &rc)) {
+        emx_time now = emx_clock_now(&ep->clock);
+
         rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
         emx_pump_flush(ep, now);
         emx_beat_sent(ep);
@@ -41,7 +42,7 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
 int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, const struct ethmx_data *data,
                 enum ethmx_send_mode mode, ethmx_done_fn done, void *arg)
 {
-    const struct emx_op_args a = {.bits = bits, .data = *data, .mode = mode, .done = done, .arg = arg};
+    const struct emx_op_args a = {.bits = bits, .data = emx_data_same(data), .mode = mode, .done = done, .arg = arg};
 
     return start_send(ep, peer, &a);
 }
@@ -71,18 +72,19 @@ int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uin
                 const struct ethmx_data *data, ethmx_done_fn done, void *arg, struct ethmx_req **req_p,
                 struct ethmx_result *result_p)
 {
-    const struct emx_op_args a = {.bits = bits, .mask = mask, .data = *data, .done = done, .arg = arg};
+    const struct emx_op_args a = {.bits = bits, .mask = mask, .data = emx_data_same(data), .done = done, .arg = arg};
     struct emx_op *op = NULL;
     emx_time now;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    now = emx_clock_now(&ep->clock);
+    now = emx_engine_posts_timeless(ep->engine) ? ep->clock.last_ns : emx_clock_now(&ep->clock);
     rc = emx_engine_recv(ep->engine, emx_peer_in(peer), &a, &op, result_p, now);
     if (rc == ETHMX_INPROGRESS && req_p)
         *req_p = (struct ethmx_req *)op;
-    emx_pump_flush(ep, now);
+    if (emx_pump_wants_flush(ep))
+        emx_pump_flush_now(ep, emx_clock_now(&ep->clock));
     note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;

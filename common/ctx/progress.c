@@ -114,7 +114,7 @@ static inline unsigned one_round(struct ethmx_ep *ep)
 {
     unsigned n = emx_pump(ep, false);
 
-    if (!ep->delivering && has_news(ep))
+    if (has_news(ep) && !ep->delivering)
         n += deliver(ep);
     if (n)
         emx_idle_reset(&ep->idle);

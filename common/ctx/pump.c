@@ -6,20 +6,23 @@
  * - A wire that is polled by looking at memory is looked at each time. One that needs a system call is asked when
  *   peers are connected over it and the others were silent, or when it is the only one. Otherwise it waits for the
  *   next *sweep*, which comes every 50 us and finds the first words of new peers.
- * - The clock is read once in a round at most, and where reading it is dear, in every eighth idle round only.
+ * - The clock is read once in a round at most, and not at all in most: even the processor's counter takes 10 ns, the
+ *   time of some thirty instructions. While rounds follow each other closely only every eighth needs it; and frames
+ * that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
+ * apart each reads the clock, or timers would be late, unless reading it is dear.
  * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
  *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
- * - The engine is asked for frames to send only if something has happened: a frame came, a timer fired, a wire was
- *   full before.
+ * - The engine tells by one word whether it has something to send.
  */
 #include "ctx/pump.h"
 
 #include "ctx/event.h"
 
-#define RX_BATCHES     4     /* of one link in one round; then the others have their turn */
-#define SWEEP_NS       50000 /* longest time that a wire is left alone */
-#define PATIENCE       8     /* rounds that timers wait for frames to be looked at */
-#define DEAR_CLOCK_GAP 8     /* idle rounds for one reading of a dear clock */
+#define RX_BATCHES 4     /* of one link in one round; then the others have their turn */
+#define SWEEP_NS   50000 /* longest time that a wire is left alone */
+#define PATIENCE   8     /* rounds that timers wait for frames to be looked at */
+#define CLOCK_GAP  8     /* rounds for one reading of the clock, */
+#define CLOSE_NS   8000  /* if they took no longer than this */
 
 /* Reads the clock unless this round has done so. */
 static inline emx_time round_time(struct ethmx_ep *ep, emx_time *now_p)
@@ -91,12 +94,13 @@ static inline bool unfinished(const struct ethmx_ep *ep)
 }
 
 /* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
-static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time now)
+static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
 {
     struct emx_link *k = &ep->links.link[i];
 
     for (; k->rx_next < k->rx_count; k->rx_next++) {
         const struct emx_rxframe *f = &k->rx[k->rx_next];
+        emx_time now = emx_engine_timeless(f->data, f->len_bytes) ? ep->clock.last_ns : round_time(ep, now_p);
         enum emx_drop why = emx_engine_input(ep->engine, i, f->data, f->len_bytes, now);
 
         if (why == EMX_DROP_MEMORY && k->attr.reliable)
@@ -107,37 +111,48 @@ static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time now)
     return true;
 }
 
-static unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
+/* The wire has lent frames. Returns how many there were; more: there may be further ones. Not inline: a poll that finds
+ * nothing should have little to save and restore. */
+__attribute__((noinline)) static unsigned take(struct ethmx_ep *ep, unsigned i, bool *more_p, emx_time *now_p)
 {
     struct emx_link *k = &ep->links.link[i];
-    unsigned total = 0, n;
+    unsigned n = k->rx_count;
 
-    do {
-        if (!k->rx_count)
-            k->rx_count = k->ops->rx(k->wire, k->rx, EMX_WIRE_BATCH);
-        n = k->rx_count;
-        if (!n)
-            break;
-        if (!take_lent(ep, i, round_time(ep, now_p))) {
-            ep->stuck |= 1u << i;
-            return total + 1; /* again in the next round */
-        }
-        ep->stuck &= ~(1u << i);
-        k->ops->rx_return(k->wire, k->rx, n);
-        k->rx_next = k->rx_count = 0;
-        total += n;
-    } while (n == EMX_WIRE_BATCH && total < RX_BATCHES * EMX_WIRE_BATCH);
+    *more_p = false;
+    if (!take_lent(ep, i, now_p)) {
+        ep->stuck |= 1u << i;
+        return 1; /* again in the next round */
+    }
+    ep->stuck &= ~(1u << i);
+    k->ops->rx_return(k->wire, k->rx, n);
+    k->rx_next = k->rx_count = 0;
+    *more_p = n == EMX_WIRE_BATCH;
+    return n;
+}
+
+static inline bool look(struct emx_link *k)
+{
+    if (!k->rx_count)
+        k->rx_count = k->ops->rx(k->wire, k->rx, EMX_WIRE_BATCH);
+    return k->rx_count;
+}
+
+static inline unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
+{
+    unsigned total = 0;
+    bool more = true;
+
+    while (more && total < RX_BATCHES * EMX_WIRE_BATCH && look(&ep->links.link[i]))
+        total += take(ep, i, &more, now_p);
     return total;
 }
 
-static unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p)
+static inline unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p)
 {
     unsigned total = 0;
 
-    for (unsigned i = 0; i < ep->links.count; i++) {
-        if (ep->links.link[i].attr.cheap_poll)
-            total += input(ep, i, now_p);
-    }
+    for (unsigned left = ep->links.cheap; left; left &= left - 1)
+        total += input(ep, (unsigned)__builtin_ctz(left), now_p);
     return total;
 }
 
@@ -147,7 +162,7 @@ static unsigned input_dear(struct ethmx_ep *ep, bool quiet, bool all, emx_time *
     unsigned total = 0;
 
     for (unsigned i = 0; i < ep->links.count; i++) {
-        if (ep->links.link[i].attr.cheap_poll)
+        if (ep->links.cheap >> i & 1)
             continue;
         if (all || ep->links.count == 1 || (quiet && emx_engine_link_peers(ep->engine, i)))
             total += input(ep, i, now_p);
@@ -155,12 +170,20 @@ static unsigned input_dear(struct ethmx_ep *ep, bool quiet, bool all, emx_time *
     return total;
 }
 
-static bool clock_is_due(struct ethmx_ep *ep)
+/* Whether this round is to read the clock. */
+static inline bool clock_is_due(struct ethmx_ep *ep)
 {
-    if (!emx_clock_is_cheap(&ep->clock) && ++ep->idle_polls < DEAR_CLOCK_GAP)
-        return false;
-    ep->idle_polls = 0;
-    return true;
+    return ++ep->rounds_dark >= ep->rounds_dark_max;
+}
+
+/* The clock has been read. */
+static void clock_was_read(struct ethmx_ep *ep, emx_time now)
+{
+    bool close = now - ep->read_ns <= CLOSE_NS || !emx_clock_is_cheap(&ep->clock);
+
+    ep->rounds_dark = 0;
+    ep->rounds_dark_max = close ? CLOCK_GAP : 1;
+    ep->read_ns = now;
 }
 
 static bool timers_may_fire(struct ethmx_ep *ep, unsigned frames)
@@ -171,29 +194,37 @@ static bool timers_may_fire(struct ethmx_ep *ep, unsigned frames)
     return true;
 }
 
-unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
+/* What depends on time. every_wire: even if it is not due. Returns how many frames came. */
+static unsigned look_around(struct ethmx_ep *ep, unsigned frames, bool every_wire, emx_time *now_p)
 {
-    emx_time now = 0; /* not read */
-    bool let_go = emx_engine_let_go(ep->engine, false);
-    unsigned total = input_cheap(ep, &now);
-    bool busy = total || ep->full || let_go || unfinished(ep);
+    emx_time now = round_time(ep, now_p);
 
-    if (busy || every_wire || clock_is_due(ep))
-        round_time(ep, &now);
-    if (now && now >= ep->sweep_ns) {
+    clock_was_read(ep, now);
+    if (now >= ep->sweep_ns) {
         ep->sweep_ns = now + SWEEP_NS;
         every_wire = true;
     }
     if (every_wire)
         emx_links_sweep(&ep->links);
-    total += input_dear(ep, !total, every_wire, &now);
-    busy |= total != 0 || every_wire;
-    if (now && now >= emx_engine_deadline(ep->engine) && timers_may_fire(ep, total)) {
+    frames += input_dear(ep, !frames, every_wire, now_p);
+    if (now >= emx_engine_deadline(ep->engine) && timers_may_fire(ep, frames))
         emx_engine_expire(ep->engine, now);
-        busy = true;
-    }
-    if (busy)
-        emx_pump_flush(ep, round_time(ep, &now));
+    return frames;
+}
+
+unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
+{
+    emx_time now = 0; /* not read */
+    unsigned total;
+
+    emx_engine_let_go(ep->engine, false);
+    total = input_cheap(ep, &now);
+    if (every_wire || now || clock_is_due(ep))
+        total = look_around(ep, total, every_wire, &now);
+    else if (ep->links.dear)
+        total += input_dear(ep, !total, false, &now);
+    if (emx_pump_wants_flush(ep))
+        emx_pump_flush_now(ep, round_time(ep, &now));
     return total;
 }
 

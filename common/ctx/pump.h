@@ -11,9 +11,23 @@
  * frames came. */
 unsigned emx_pump(struct ethmx_ep *ep, bool every_wire);
 
+/* Written where the wire wants it, without a look at the clock. */
+static inline bool emx_pump_place(struct ethmx_ep *ep, struct emx_link *k, struct emx_peer *peer,
+                                  const struct emx_op_args *a)
+{
+    const struct emx_wire_addr *to;
+    uint32_t len_bytes = k->ops->place ? emx_engine_place(peer, a, &to) : 0;
+    void *frame = len_bytes ? k->ops->place(k->wire, to, len_bytes) : NULL;
+
+    if (!frame)
+        return false;
+    emx_engine_send_placed(ep->engine, peer, a, frame, ep->clock.last_ns);
+    k->ops->placed(k->wire);
+    return true;
+}
+
 /* Sends a message the short way, if that is possible in this moment. */
-static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, const struct emx_op_args *a, emx_time now,
-                                  int *rc_p)
+static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, const struct emx_op_args *a, int *rc_p)
 {
     struct emx_txframe f;
     struct emx_link *k;
@@ -22,9 +36,12 @@ static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, co
     if (!emx_engine_quick(peer, a, &link))
         return false;
     k = &ep->links.link[link];
+    *rc_p = ETHMX_OK;
+    if (emx_pump_place(ep, k, peer, a))
+        return true;
     if (!k->ops->tx_room(k->wire))
         return false;
-    *rc_p = emx_engine_send_quick(ep->engine, peer, a, &f, now);
+    *rc_p = emx_engine_send_quick(ep->engine, peer, a, &f, emx_clock_now(&ep->clock));
     if (*rc_p == ETHMX_OK)
         k->ops->tx(k->wire, &f, 1);
     return true;
@@ -32,11 +49,15 @@ static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, co
 
 /* Acts on the engine's events, then sends what it wants to send. After each operation. */
 void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now);
-static inline void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
+static inline bool emx_pump_wants_flush(const struct ethmx_ep *ep)
 {
     const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
 
-    if (hints->output || hints->reads || hints->news & EMX_NEWS_EVENT)
+    return hints->output || hints->reads || hints->news & EMX_NEWS_EVENT;
+}
+static inline void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
+{
+    if (emx_pump_wants_flush(ep))
         emx_pump_flush_now(ep, now);
 }
 

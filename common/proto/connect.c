@@ -19,11 +19,6 @@
 #define LAST_RETRY_NS  500000000
 #define NARROW_BYTES   1472 /* an MTU of 1500, over Ethernet or UDP */
 
-bool emx_connect_reachable(const struct emx_session *s)
-{
-    return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;
-}
-
 static const struct emx_route *current_route(const struct emx_session *s)
 {
     return &s->connect->route[s->connect->current];

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "ethmx.h"
 
 /* The shapes other than contiguous. */
@@ -17,6 +18,18 @@ void emx_data_write_scattered(const struct ethmx_data *d, size_t offset, const v
 static inline int emx_data_contiguous(const struct ethmx_data *d)
 {
     return !d->copy && !d->iov;
+}
+
+/* The same data, field by field. What a program has just written as fields and is then read two fields at a time makes
+ * the processor wait until the stores are done, some 5 ns. */
+static inline struct ethmx_data emx_data_same(const struct ethmx_data *d)
+{
+    return (struct ethmx_data){.len_bytes = d->len_bytes,
+                               .base = d->base,
+                               .iov = d->iov,
+                               .iov_count = d->iov_count,
+                               .copy = d->copy,
+                               .copy_arg = d->copy_arg};
 }
 
 /* Copies len_bytes at offset out of the data. */
@@ -40,7 +53,7 @@ static inline void emx_data_write(const struct ethmx_data *d, size_t offset, con
     if (!len_bytes)
         return;
     if (emx_data_contiguous(d))
-        memcpy((char *)d->base + offset, buf, len_bytes);
+        emx_copy((char *)d->base + offset, buf, len_bytes);
     else
         emx_data_write_scattered(d, offset, buf, len_bytes);
 }

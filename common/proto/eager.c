@@ -291,6 +291,37 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     return EMX_ACCEPTED;
 }
 
+/* A short frame: a whole message. Nothing of its header has been checked. */
+enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now)
+{
+    const struct emx_short *h = (const void *)data;
+    struct emx_f_eager f;
+    struct emx_peer *p;
+    struct emx_session *s;
+    enum emx_drop why;
+
+    if (len_bytes < sizeof(*h) || len_bytes - sizeof(*h) < h->body_bytes)
+        return EMX_DROP_SHORT;
+    if (h->dst_id != e->self.id)
+        return EMX_DROP_NOT_MINE;
+    if (h->cookie != e->self.cookie)
+        return EMX_DROP_COOKIE;
+    p = emx_peer_find(e, h->src_id);
+    s = p ? p->session : NULL;
+    if (!s || !emx_connect_reachable(s))
+        return EMX_DROP_NO_SESSION;
+    emx_session_heard(s, now);
+    emx_credit_heard(s, h->credit);
+    if (h->seq != s->rx_next)
+        return emx_relrx_out_of_turn(s, h->seq, now);
+    f = (struct emx_f_eager){.bits = h->bits, .total_bytes = h->body_bytes};
+    if (!plausible(s, &f, h->body_bytes))
+        return EMX_DROP_MALFORMED;
+    why = emx_eager_accept(s, &f, data + sizeof(*h), h->body_bytes);
+    s->rx_next += why == EMX_ACCEPTED;
+    return why;
+}
+
 static void finish(struct emx_session *s)
 {
     struct emx_engine *e = s->e;

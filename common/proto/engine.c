@@ -98,6 +98,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->outer = params->alloc;
     e->alloc = (struct emx_alloc){.get = counted_get, .put = counted_put, .arg = e};
     e->self = *params->self;
+    e->reliable_links = params->reliable_links;
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
     told = e->self;
     told.has_secret = false;
@@ -396,10 +397,13 @@ static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_e
                                                                     emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
-    enum emx_drop why = emx_frame_check(data, len_bytes, e->self.id, e->self.cookie);
+    enum emx_drop why;
     struct emx_peer *p;
     struct emx_session *s;
 
+    if (emx_engine_timeless(data, len_bytes) && e->reliable_links >> link & 1)
+        return emx_eager_input_short(e, data, len_bytes, now);
+    why = emx_frame_check(data, len_bytes, e->self.id, e->self.cookie);
     if (why != EMX_ACCEPTED)
         return why;
     if (h->type == EMX_F_hello)
@@ -607,15 +611,13 @@ unsigned emx_engine_gatherable(const struct emx_engine *e)
     return e->gatherable;
 }
 
-bool emx_engine_let_go(struct emx_engine *e, bool late)
+void emx_engine_let_go_now(struct emx_engine *e, bool late)
 {
-    struct emx_list *l = emx_list_first(&e->waiting);
+    struct emx_list *l;
 
-    if (!l)
-        return false;
+    e->hints.waits = 0;
     while ((l = emx_list_first(&e->waiting)))
         emx_bundle_let_go(emx_list_entry(l, struct emx_session, waiting), late);
-    return true;
 }
 
 /* ---- Time ---- */

@@ -48,6 +48,7 @@ struct emx_engine_params {
     const struct emx_address *self; /* copied; id and cookie are what arriving frames must carry. auth: with a secret */
     uint64_t seed;                  /* for jitter; nothing else is random here */
     unsigned guarded_links;         /* mask: frames there need no tag (emx_wire_attr.guarded) */
+    unsigned reliable_links; /* mask: frames there are never lost or damaged; those of reliable routes are known */
 };
 
 /* ETHMX_ERR_NO_MEMORY. cfg, stats and alloc must outlive the engine. */
@@ -104,8 +105,15 @@ bool emx_engine_quick(const struct emx_peer *peer, const struct emx_op_args *a, 
  * before anything else is done with the engine or the message's data. ETHMX_OK, ETHMX_ERR_NO_MEMORY. */
 int emx_engine_send_quick(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a,
                           struct emx_txframe *f, emx_time now);
+/* The same without a copy, for a wire that gives memory to write the frame to. emx_engine_place() tells how long it is,
+ * and to whom it goes; 0: send_quick must do it. lately: as with emx_engine_input(). */
+uint32_t emx_engine_place(const struct emx_peer *peer, const struct emx_op_args *a, const struct emx_wire_addr **to_p);
+void emx_engine_send_placed(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, void *frame,
+                            emx_time lately);
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, struct emx_op **op_p,
                     struct ethmx_result *result_p, emx_time now);
+/* Whether the next emx_engine_recv() starts no timer, so that now may be a time told before. */
+bool emx_engine_posts_timeless(const struct emx_engine *e);
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op);
 int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
                      struct emx_arrival **msg_p /* NULL: leave it */, struct ethmx_result *result_p);
@@ -124,6 +132,13 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 
+/* Whether a frame needs no look at the clock: now may then be a time told before. Such a frame starts no timer, and
+ * what it proves, a sign of life, it proves for the earlier time too. */
+static inline bool emx_engine_timeless(const uint8_t *data, uint32_t len_bytes)
+{
+    return len_bytes && data[0] == EMX_FRAME_V_SHORT;
+}
+
 /* The frame just accepted was the first of so many that came together. */
 void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts);
 
@@ -136,6 +151,7 @@ struct emx_engine_hints {
     uint32_t output; /* mask of links that may have frames to send */
     uint32_t reads;  /* mask of links over which something is to be read */
     uint32_t news;   /* mask of enum emx_news */
+    uint32_t waits;  /* 1: a frame waits for more small messages */
 };
 
 enum emx_news {
@@ -185,8 +201,13 @@ void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int st
 void emx_engine_gather(struct emx_engine *e, bool allow);
 /* Counts messages that were gathered, or would have been. */
 unsigned emx_engine_gatherable(const struct emx_engine *e);
-/* Lets frames that wait go with the next output; late: because the program seems to compute. false: none waited. */
-bool emx_engine_let_go(struct emx_engine *e, bool late);
+/* Lets frames that wait go with the next output; late: because the program seems to compute. */
+void emx_engine_let_go_now(struct emx_engine *e, bool late);
+static inline void emx_engine_let_go(struct emx_engine *e, bool late)
+{
+    if (emx_engine_hints(e)->waits)
+        emx_engine_let_go_now(e, late);
+}
 
 /* When emx_engine_expire() must be called; EMX_NEVER: nothing pending. */
 emx_time emx_engine_deadline(const struct emx_engine *e);

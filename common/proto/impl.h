@@ -455,7 +455,10 @@ void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this proce
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_connect_output_welcome(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                 struct emx_scratch *scratch);
-bool emx_connect_reachable(const struct emx_session *s); /* frames may be sent: a route is being tried or proven */
+static inline bool emx_connect_reachable(const struct emx_session *s) /* a route is being tried or proven */
+{
+    return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;
+}
 
 /* rtt.c */
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg);
@@ -511,6 +514,13 @@ static inline void emx_relrx_acked(struct emx_session *s) /* a frame with our ac
     s->ack_at_ns = 0;
     s->ack_now = false;
 }
+/* Whether a frame that is sent should tell what has arrived. */
+static inline bool emx_relrx_owes(const struct emx_session *s)
+{
+    return s->ack_now || s->ack_at_ns;
+}
+/* A frame from a reliable link that is not the next one: why it is dropped; the session may be over. */
+enum emx_drop emx_relrx_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now);
 void emx_relrx_fini(struct emx_session *s);
 
 /* credit.c: bounded unexpected memory */
@@ -607,6 +617,7 @@ size_t emx_eager_room(const struct emx_session *s); /* data in a message of one 
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
 /* A message of which n bytes have come. The fields of f have been checked. */
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n);
 enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, emx_time now);

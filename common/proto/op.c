@@ -19,7 +19,7 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     emx_list_init(&op->match.link);
     emx_list_init(&op->link);
     emx_list_init(&op->peer_link);
-    op->data = a->data;
+    op->data = emx_data_same(&a->data);
     op->done = a->done;
     op->arg = a->arg;
     op->peer = NULL;
@@ -285,6 +285,11 @@ static int receive_taken(struct emx_engine *e, struct emx_arrival *a, const stru
         return rc;
     }
     return ETHMX_INPROGRESS;
+}
+
+bool emx_engine_posts_timeless(const struct emx_engine *e)
+{
+    return !e->match.arrived.count && emx_timer_is_set(&e->tick);
 }
 
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args, struct emx_op **op_p,

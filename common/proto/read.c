@@ -49,6 +49,7 @@ void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now)
     s->spoke_ns = asked_ns;
 }
 
+/* now may be a time told before: then the silence that is seen later is longer, never shorter. */
 void emx_read_spoke(struct emx_session *s, emx_time now)
 {
     if (too_long(s, s->spoke_ns, now))

@@ -117,17 +117,21 @@ static void lost_promise(struct emx_session *s, emx_time now)
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }
 
+enum emx_drop emx_relrx_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now)
+{
+    if (emx_seq_before(seq, s->rx_next))
+        return EMX_DROP_DUPLICATE;
+    lost_promise(s, now);
+    return EMX_DROP_WINDOW;
+}
+
 static enum emx_drop input_reliable(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     enum emx_drop why;
 
-    if (h->seq != s->rx_next) {
-        if (emx_seq_before(h->seq, s->rx_next))
-            return EMX_DROP_DUPLICATE;
-        lost_promise(s, now);
-        return EMX_DROP_WINDOW;
-    }
+    if (h->seq != s->rx_next)
+        return emx_relrx_out_of_turn(s, h->seq, now);
     why = sequenced[h->type](s, data, now);
     s->rx_next += why == EMX_ACCEPTED;
     return why;

@@ -33,6 +33,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/list.h"
@@ -68,6 +69,7 @@ struct shm_in {
     bool lent;      /* frames of it are lent */
     pid_t pid;      /* 0: not visible in our PID namespace */
     bool readable;  /* its memory */
+    uint64_t proof; /* coarse time when its token was last found there */
     struct emx_shm_token token;
     struct emx_list link; /* shm_wire.callers */
 };
@@ -125,7 +127,8 @@ struct shm_wire {
 
     struct shm_peer *peer; /* hashed by id */
     unsigned peer_count, peer_room;
-    struct shm_peer *last; /* the one that was sent to last; NULL when the table has moved */
+    struct shm_out *placing; /* between place() and placed() */
+    struct shm_peer *last;   /* the one that was sent to last; NULL when the table has moved */
 };
 
 void emx_shm_addr(struct emx_wire_addr *a, uint32_t endpoint_id)
@@ -413,6 +416,25 @@ static void shm_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
     }
 }
 
+static void *shm_place(struct emx_wire *base, const struct emx_wire_addr *to, uint32_t len_bytes)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    struct shm_out *o = out_to(w, id_of(to));
+
+    if (!o || o->gone || o->first)
+        return NULL;
+    w->placing = o;
+    return emx_shm_tx_place(&o->tx, len_bytes);
+}
+
+static void shm_placed(struct emx_wire *base)
+{
+    struct shm_out *o = ((struct shm_wire *)base)->placing;
+
+    emx_shm_tx_placed(&o->tx);
+    put_done(o);
+}
+
 /* ---- Rings that we read ---- */
 
 static enum emx_shm_reader reader_state(const struct shm_wire *w)
@@ -635,8 +657,9 @@ static void shm_sweep(struct emx_wire *base)
 
 /* ---- Receiving ---- */
 
-/* Lends frames of one ring. */
-static unsigned take(struct shm_wire *w, struct shm_in *in, struct emx_rxframe *f, unsigned max)
+/* Lends frames of one ring. Not inline: a poll that finds nothing should have little to save and restore. */
+__attribute__((noinline)) static unsigned take(struct shm_wire *w, struct shm_in *in, struct emx_rxframe *f,
+                                               unsigned max)
 {
     int n = emx_shm_rx_take(&in->rx, f, max);
 
@@ -657,21 +680,27 @@ static unsigned take(struct shm_wire *w, struct shm_in *in, struct emx_rxframe *
     return (unsigned)n;
 }
 
-static unsigned rx_near(struct shm_wire *w, struct emx_rxframe *f, unsigned max)
+/* The busiest of the near ones has filled all room: the others come first next time. */
+static void put_last(struct shm_wire *w, unsigned busiest)
 {
-    unsigned n = 0, busiest = NEAR;
+    struct shm_in *in = w->near[busiest];
+
+    memmove(&w->near[busiest], &w->near[busiest + 1], (w->near_count - busiest - 1) * sizeof(w->near[0]));
+    w->near[w->near_count - 1] = in;
+}
+
+static inline unsigned rx_near(struct shm_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
 
     for (unsigned i = 0; i < w->near_count && n < max; i++) {
         if (!emx_shm_rx_ready(&w->near[i]->rx))
             continue;
         n += take(w, w->near[i], f + n, max - n);
-        busiest = i;
-    }
-    if (n == max && busiest + 1 < w->near_count) { /* the others come first next time */
-        struct shm_in *in = w->near[busiest];
-
-        memmove(&w->near[busiest], &w->near[busiest + 1], (w->near_count - busiest - 1) * sizeof(w->near[0]));
-        w->near[w->near_count - 1] = in;
+        if (n == max) {
+            put_last(w, i);
+            break;
+        }
     }
     return n;
 }
@@ -706,9 +735,9 @@ static unsigned shm_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
     struct shm_wire *w = (struct shm_wire *)base;
     unsigned n;
 
-    if (w->armed)
+    if (__builtin_expect(w->armed, 0))
         disarm(w);
-    if (!emx_list_empty(&w->busy))
+    if (__builtin_expect(!emx_list_empty(&w->busy), 0))
         flush_backlogs(w);
     n = rx_near(w, f, max);
     if (w->in_count > w->near_count)
@@ -803,18 +832,30 @@ static bool shm_reach(struct emx_wire *base, const struct emx_wire_addr *to, cha
     return false;
 }
 
+/* Of the kernel's tick; a few nanoseconds to read. */
+static uint64_t coarse_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static int shm_read(struct emx_wire *base, const struct emx_wire_addr *from, uint64_t remote, void *local,
                     size_t len_bytes)
 {
     struct shm_wire *w = (struct shm_wire *)base;
     struct shm_peer *p = find_peer(w, id_of(from));
+    uint64_t tick = coarse_ns();
     int err;
 
     if (!p || !p->in || !p->in->readable)
         return ETHMX_ERR_UNREACHABLE;
-    err = emx_shm_mem_read(p->in->pid, &p->in->token, remote, local, len_bytes);
-    if (!err)
+    err = emx_shm_mem_read(p->in->pid, p->in->proof == tick ? NULL : &p->in->token, remote, local, len_bytes);
+    if (!err) {
+        p->in->proof = tick;
         return ETHMX_OK;
+    }
     p->in->readable = false;
     emx_log(EMX_LOG_DEBUG, "shm: the memory of process %d cannot be read any more: %s", (int)p->in->pid, strerror(err));
     return ETHMX_ERR_UNREACHABLE;
@@ -929,6 +970,8 @@ const struct emx_wire_ops emx_wire_shm = {
     .reach = shm_reach,
     .tx_room = shm_tx_room,
     .tx = shm_tx,
+    .place = shm_place,
+    .placed = shm_placed,
     .unsent = shm_unsent,
     .rx = shm_rx,
     .rx_return = shm_rx_return,

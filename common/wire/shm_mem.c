@@ -7,7 +7,9 @@
  *
  * A process number may have been given to another process meanwhile. So each read also reads a token, a random number
  * at an address that its owner told when it joined: one call works on one address space, and if the token is right, so
- * is the rest.
+ * is the rest. The token costs 0.3 to 0.5 us, a twentieth of 32 KiB, so within the same tick of the kernel's coarse
+ * clock (4 ms or so) a process is read without it: numbers are given in turn, and all others come before this one does
+ * again.
  */
 #define _GNU_SOURCE
 #include "wire/shm_mem.h"
@@ -66,6 +68,18 @@ bool emx_shm_mem_probe(char *why, size_t why_len_bytes)
     return true;
 }
 
+/* One call without the token. 0, or an errno. */
+static int read_bare(pid_t pid, uint64_t remote, void *local, size_t len_bytes)
+{
+    struct iovec to = {.iov_base = local, .iov_len = len_bytes};
+    struct iovec from = {.iov_base = (void *)(uintptr_t)remote, .iov_len = len_bytes};
+    ssize_t n = process_vm_readv(pid, &to, 1, &from, 1, 0);
+
+    if (n < 0)
+        return errno;
+    return (size_t)n == len_bytes ? 0 : EFAULT;
+}
+
 /* One call. 0, or an errno. */
 static int read_some(pid_t pid, const struct emx_shm_token *token, uint64_t remote, void *local, size_t len_bytes)
 {
@@ -90,7 +104,7 @@ int emx_shm_mem_read(pid_t pid, const struct emx_shm_token *token, uint64_t remo
     while (len_bytes && !err) {
         size_t some = len_bytes < CALL_BYTES ? len_bytes : CALL_BYTES;
 
-        err = read_some(pid, token, remote, at, some);
+        err = token ? read_some(pid, token, remote, at, some) : read_bare(pid, remote, at, some);
         remote += some;
         at += some;
         len_bytes -= some;

@@ -21,7 +21,7 @@ struct emx_shm_token {
 bool emx_shm_mem_probe(char *why, size_t why_len_bytes);
 
 /* Copies len_bytes at remote in process pid to local. 0, or an errno: nothing may be relied upon. ESRCH: pid is not the
- * process of the token. */
+ * process of the token. token NULL: it was found to be so a moment ago. */
 int emx_shm_mem_read(pid_t pid, const struct emx_shm_token *token, uint64_t remote, void *local, size_t len_bytes);
 
 #endif

@@ -129,31 +129,43 @@ static void own_next(const struct emx_shm_tx *t, uint32_t len_bytes)
         __builtin_prefetch(at + i, 1);
 }
 
-bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
+void *emx_shm_tx_place(struct emx_shm_tx *t, uint32_t len_bytes)
 {
-    uint32_t len_bytes = (uint32_t)f->head_bytes + f->body_bytes;
-    uint32_t i = t->next % EMX_SHM_SLOTS, word = len_bytes | emx_shm_lap(t->next);
-    struct emx_shm_slot *slot = &t->m->slot[i];
     int64_t place;
 
     if (t->next - t->taken == EMX_SHM_SLOTS) {
         refresh(t);
         if (t->next - t->taken == EMX_SHM_SLOTS)
-            return false;
+            return NULL;
     }
-    if (len_bytes <= EMX_SHM_INLINE_BYTES) {
-        copy_frame(slot->data, f);
-    } else {
-        place = find_place(t, len_bytes);
-        if (place < 0)
-            return false;
-        copy_frame(t->m->area + place, f);
-        word |= (uint32_t)place / PIECE << 16;
-    }
+    t->word = len_bytes | emx_shm_lap(t->next);
+    if (len_bytes <= EMX_SHM_INLINE_BYTES)
+        return t->m->slot[t->next % EMX_SHM_SLOTS].data;
+    place = find_place(t, len_bytes);
+    if (place < 0)
+        return NULL;
+    t->word |= (uint32_t)place / PIECE << 16;
+    return t->m->area + place;
+}
+
+void emx_shm_tx_placed(struct emx_shm_tx *t)
+{
+    uint32_t i = t->next % EMX_SHM_SLOTS;
+
     t->area_end[i] = t->area_next;
     t->next++;
-    atomic_store_explicit(&slot->word, word, memory_order_release);
-    own_next(t, len_bytes);
+    atomic_store_explicit(&t->m->slot[i].word, t->word, memory_order_release);
+    own_next(t, t->word & WORD_LEN);
+}
+
+bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
+{
+    uint8_t *to = emx_shm_tx_place(t, (uint32_t)f->head_bytes + f->body_bytes);
+
+    if (!to)
+        return false;
+    copy_frame(to, f);
+    emx_shm_tx_placed(t);
     return true;
 }
 

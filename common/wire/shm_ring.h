@@ -13,7 +13,7 @@
 
 #include "wire/wire.h"
 
-#define EMX_SHM_LAYOUT 2 /* counts the changes of what is in shared memory */
+#define EMX_SHM_LAYOUT 3 /* counts the changes of what is in shared memory */
 
 #define EMX_SHM_SLOTS        64   /* a power of 2 */
 #define EMX_SHM_SLOT_BYTES   1152 /* a multiple of 128; not a power of 2: slots would share places in caches */
@@ -52,11 +52,17 @@ struct emx_shm_tx {
     uint32_t area_next;               /* bytes of the area given out, gaps at its end included */
     uint32_t area_taken;              /* of these, free again */
     uint32_t area_end[EMX_SHM_SLOTS]; /* area_next after each slot's frame */
+    uint32_t word;                    /* of the frame that is being placed */
     bool careful;                     /* the reader's barrier does not reach this process: always look twice */
 };
 
 /* m is zeroed and shared, or will be. */
 void emx_shm_tx_init(struct emx_shm_tx *t, struct emx_shm_memory *m, bool careful);
+
+/* Where a frame of 1 to EMX_SHM_FRAME_BYTES is to be written; NULL: no room. It is sent by emx_shm_tx_placed(), before
+ * any other call. Its reader has an eye on the memory: write each byte once. */
+void *emx_shm_tx_place(struct emx_shm_tx *t, uint32_t len_bytes);
+void emx_shm_tx_placed(struct emx_shm_tx *t);
 
 /* Writes a frame of 1 to EMX_SHM_FRAME_BYTES. false: no room. Nothing of f is referenced after return. */
 bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f);

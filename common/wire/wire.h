@@ -96,6 +96,11 @@ struct emx_wire_ops {
      * Ethernet, and counted (wire_tx_errors). Nothing of f is referenced after return. */
     void (*tx)(struct emx_wire *w, const struct emx_txframe *f, unsigned n);
 
+    /* One frame without a copy of it: where its len_bytes may be written, each byte once; NULL: tx() must do it.
+     * placed() sends it, before any other call. NULL: this wire sends what lies elsewhere. */
+    void *(*place)(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes);
+    void (*placed)(struct emx_wire *w);
+
     /* Whether frames that tx() took have not left yet and would be lost by close(). NULL: nobody relies on them. */
     bool (*unsent)(const struct emx_wire *w);
 

@@ -432,6 +432,25 @@ static bool output(struct sim_node *n)
     return all;
 }
 
+/* As over a wire that gives memory for the frame. false: it must be sent otherwise. */
+static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a, unsigned link)
+{
+    struct sim_world *w = n->world;
+    struct emx_txframe f = {.head = NULL};
+    uint32_t len_bytes = emx_engine_place(peer, a, &f.to);
+    uint8_t *frame;
+
+    if (!len_bytes || emx_rng_chance(&w->rng, 300000))
+        return false;
+    frame = malloc(len_bytes);
+    emx_engine_send_placed(n->engine, peer, a, frame, w->now_ns);
+    f.head = frame;
+    f.head_bytes = (uint16_t)len_bytes;
+    send_one(n, link, &f);
+    free(frame);
+    return true;
+}
+
 int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a)
 {
     struct sim_world *w = n->world;
@@ -441,6 +460,8 @@ int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op
 
     if (emx_rng_chance(&w->rng, 300000) || !emx_engine_quick(peer, a, &link) || !tx_room(n, link))
         return emx_engine_send(n->engine, peer, a, w->now_ns);
+    if (send_placed(n, peer, a, link))
+        return ETHMX_OK;
     rc = emx_engine_send_quick(n->engine, peer, a, &f, w->now_ns);
     if (rc == ETHMX_OK)
         send_one(n, link, &f);

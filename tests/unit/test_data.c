@@ -142,11 +142,29 @@ static void copies(void **state)
     assert_memory_equal(big, copy, sizeof(big));
 }
 
+/* Each length that has a way of its own, at each end of its range; nothing beside it is touched. */
+static void short_copies(void **state)
+{
+    uint8_t from[64], to[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(from); i++)
+        from[i] = (uint8_t)(i + 1);
+    for (size_t n = 0; n <= 40; n++) {
+        memset(to, 0, sizeof(to));
+        emx_copy(to + 3, from + 5, n);
+        assert_memory_equal(to + 3, from + 5, n);
+        for (size_t i = 0; i < sizeof(to); i++)
+            assert_true((i >= 3 && i < 3 + n) || !to[i]);
+    }
+    emx_copy(NULL, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part), cmocka_unit_test(write_in_parts), cmocka_unit_test(beyond_the_end_is_left_out),
-        cmocka_unit_test(pieces),     cmocka_unit_test(copies),
+        cmocka_unit_test(pieces),     cmocka_unit_test(copies),         cmocka_unit_test(short_copies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
