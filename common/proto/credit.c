@@ -10,7 +10,9 @@
  * neither.
  *
  * A share begins small, since most of many peers are silent. A sender that had to use rendezvous for want of credit
- * alone says so (STARVED), and its share doubles while there is room.
+ * alone says so (STARVED), and its share doubles while there is room: once, until it has used half of what it was given
+ * then. For a burst says so many times before it hears of the first, and would have taken all that there is from those
+ * who come later.
  */
 #include "proto/impl.h"
 
@@ -43,15 +45,24 @@ void emx_credit_close(struct emx_session *s)
     s->share = held;
 }
 
+/* A share too small for a message is never used: more is needed whatever was. */
+static bool is_used(const struct emx_session *s)
+{
+    return s->share < 2 * (s->e->cfg->p_eager_max + EMX_EAGER_OVERHEAD) || s->rx_charged - s->rx_grown >= s->share / 2;
+}
+
 void emx_credit_starved(struct emx_session *s)
 {
     uint64_t more = s->share ? s->share : s->e->cfg->p_unexpected_peer;
     uint64_t room = unpromised(s->e) / 2;
 
+    if (!is_used(s))
+        return;
     if (more > room)
         more = room;
     if (s->share + more > INT32_MAX)
         return;
+    s->rx_grown = s->rx_charged;
     promise(s, more);
 }
 

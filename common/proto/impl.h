@@ -265,6 +265,7 @@ struct emx_session {
     uint32_t credit_used, credit_limit; /* ours to spend, mod 2^32 */
     uint32_t rx_charged;                /* eager bytes received in all, mod 2^32 */
     uint32_t rx_released;               /* of these, no longer held */
+    uint32_t rx_grown;                  /* rx_charged when the share last grew */
     uint32_t share;                     /* the peer may have this much unreleased */
     uint32_t announced;                 /* limit last told */
 
@@ -273,6 +274,7 @@ struct emx_session {
     unsigned job_count;
     struct emx_list pulls;    /* rndv.due: pull frames to send */
     struct emx_rtt block_rtt; /* from asking for a block until it is whole */
+    emx_time way_ns;          /* the shortest from asking until the first of it came (pace.h) */
     unsigned slots_taken;     /* eager messages in superframes, not acknowledged */
     uint32_t joined_rx;       /* superframes that arrived well joined */
     uint32_t joined_told;     /* of ours, as the peer last told */

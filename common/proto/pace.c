@@ -8,9 +8,17 @@
 #define FIRST_PART  4     /* of the most */
 #define LEAST_BYTES 65536 /* a long way with loss by chance needs so much to be of any use; switches keep it easily */
 
+#define ANSWERS     8 /* so many say whether there is a queue */
+#define WAYS_DIFFER 4 /* so many times at most */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
 {
-    uint64_t least_bytes = most_bytes < LEAST_BYTES ? most_bytes : LEAST_BYTES;
+    uint64_t least_bytes = smaller(most_bytes, LEAST_BYTES);
     uint64_t first_bytes = most_bytes / FIRST_PART;
 
     *p = (struct emx_pace){.limit_bytes = first_bytes > least_bytes ? first_bytes : least_bytes,
@@ -21,31 +29,84 @@ void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
 
 static void rise(struct emx_pace *p, uint64_t bytes)
 {
-    uint64_t room = p->most_bytes - p->limit_bytes;
-
-    p->limit_bytes += bytes < room ? bytes : room;
+    p->limit_bytes += smaller(bytes, p->most_bytes - p->limit_bytes);
 }
 
-void emx_pace_arrived(struct emx_pace *p, uint64_t bytes)
+static void fall(struct emx_pace *p, uint64_t bytes)
 {
-    p->arrived_bytes += bytes;
-    if (p->arrived_bytes < p->limit_bytes)
+    p->limit_bytes -= smaller(bytes, p->limit_bytes - p->least_bytes);
+}
+
+void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
+{
+    uint64_t believed_ns;
+
+    if (!*way_ns || rtt_ns < *way_ns)
+        *way_ns = rtt_ns;
+    if (!p->least_way_ns || rtt_ns < p->least_way_ns)
+        p->least_way_ns = rtt_ns;
+    believed_ns = smaller(smaller(*way_ns, WAYS_DIFFER * p->least_way_ns), EMX_PACE_WAY_NS);
+    if (p->answers++ && rtt_ns - believed_ns >= p->wait_ns)
         return;
-    p->arrived_bytes = 0;
-    rise(p, p->step_bytes);
+    p->wait_ns = rtt_ns - believed_ns;
+    p->way_ns = believed_ns;
+}
+
+/* By how much the limit moves up at the end of a window. With an old verdict carefully. */
+static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict)
+{
+    uint64_t step_bytes = p->step_bytes;
+
+    if (p->queue || p->lost)
+        p->step_bytes = step_bytes = STEP_BYTES;
+    p->lost = false;
+    if (p->queue)
+        return p->cut_bytes ? 0 : chunk_bytes;
+    if (!verdict)
+        return p->judged ? STEP_BYTES : 0;
     if (p->step_bytes < p->most_bytes)
         p->step_bytes *= 2;
+    return step_bytes;
+}
+
+/* A window's worth has arrived. */
+static void next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
+{
+    bool verdict = p->answers >= ANSWERS;
+    uint64_t step_bytes;
+
+    p->arrived_bytes = 0;
+    if (verdict) {
+        p->queue = p->wait_ns > p->way_ns;
+        p->judged = true;
+        p->answers = 0;
+    }
+    step_bytes = next_step(p, chunk_bytes, verdict);
+    if (limited)
+        rise(p, step_bytes);
+}
+
+void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
+{
+    p->arrived_bytes += bytes;
+    p->cut_bytes -= smaller(bytes, p->cut_bytes);
+    if (p->arrived_bytes >= p->limit_bytes)
+        next_window(p, bytes, limited);
 }
 
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
 {
-    uint64_t room = p->limit_bytes - p->least_bytes;
-
-    p->limit_bytes -= bytes < room ? bytes : room;
-    p->step_bytes = STEP_BYTES;
+    p->lost = true;
+    if (!p->queue) {
+        fall(p, bytes);
+    } else if (!p->cut_bytes) {
+        fall(p, p->limit_bytes * 3 / 10);
+        p->cut_bytes = p->limit_bytes;
+    }
 }
 
 void emx_pace_twice(struct emx_pace *p, uint64_t bytes)
 {
-    rise(p, bytes);
+    if (!p->queue)
+        rise(p, bytes);
 }

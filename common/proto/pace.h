@@ -1,33 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pace: how much an endpoint asks for at once, over all senders of large messages. Pure arithmetic.
+ * Pace: how much an endpoint asks for at once, over all senders of large messages. Pure arithmetic, and a replaceable
+ * part: rndv.c tells what happens and reads limit_bytes, nothing else.
  *
  * What was asked for and has not arrived meets in one queue: that of the switch's port to us. If it is longer than the
- * queue, frames are lost, and the queue's length is not known. So the limit is found out. It begins at a quarter of the
- * most. Each window's worth of data moves it up by a step, which doubles when nothing was lost meanwhile and begins
- * small again when something was; each byte lost takes one byte off. So what was overdone is undone at once, a queue
- * that is too short costs one small step per window, and after a disturbance the limit is soon where it was. A few
- * frames lost by chance, which no queue is to blame for, cost little. (Decrease in proportion to loss as DCTCP does to
- * marks, SIGCOMM 2010.)
+ * queue, frames are lost, and neither the queue's length is known nor who else has frames in it. So the limit is found
+ * out, and one question decides how: is there a queue?
+ *
+ *  - No queue: the link has room. The limit moves up by a step for each window's worth of data, and the step doubles
+ *    while nothing is lost. What is lost was lost by chance and takes off no more than itself, as Veno tells loss by
+ *    chance from congestion (Fu and Liew, IEEE JSAC 2003) and DCTCP decreases in proportion (SIGCOMM 2010).
+ *  - A queue: others may want their part of the link. The limit moves up by one chunk for each window's worth, and a
+ *    loss takes off three tenths, once for all that was asked for in that window: additive increase, multiplicative
+ *    decrease as RFC 5681 and RFC 9438 (CUBIC) have it. It makes streams equal among themselves (Chiu and Jain,
+ *    Computer Networks and ISDN Systems, 1989) and leaves TCP its part.
+ *
+ * An answer comes after the time of the way alone (the shortest that was seen of this sender), or it has waited. One
+ * answer says little: programs are busy, processors are shared. So the quickest of some decides; if even that waited,
+ * the queue is there to stay (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012). It has waited if it
+ * took twice the time of the way. But a way of more than EMX_PACE_WAY_NS is not believed, nor one of more than four
+ * times that of the nearest peer, for no cluster is so wide: who comes late to a queue that others keep full has never
+ * seen it empty.
+ *
+ * In both cases the limit stays above what a long way with loss by chance needs, for hosts that are slow look like a
+ * queue.
  *
  * Silence is no loss: the sender may be busy. And what comes twice was not lost.
+ *
+ * tests/sim/sharing plays streams against each other and against TCP, tests/cluster/test-sharing does with real ones.
  */
 #ifndef EMX_PROTO_PACE_H
 #define EMX_PROTO_PACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#define EMX_PACE_WAY_NS 200000
 
 struct emx_pace {
     uint64_t limit_bytes; /* may be asked for at once */
     uint64_t most_bytes, least_bytes;
-    uint64_t arrived_bytes; /* since the last step up */
-    uint64_t step_bytes;    /* the next */
+    uint64_t arrived_bytes; /* since this window began */
+    uint64_t step_bytes;    /* the next, without a queue */
+    uint64_t cut_bytes;     /* to arrive before another loss with a queue counts */
+    unsigned answers;       /* since the last verdict, */
+    uint64_t wait_ns;       /* how long the quickest of them has waited, */
+    uint64_t way_ns;        /* and its way */
+    uint64_t least_way_ns;  /* of all senders */
+    bool judged, queue;     /* there was a verdict; the last */
+    bool lost;              /* something was, in this window */
 };
 
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes);
 
-/* Data has arrived while the limit kept more from being asked for. */
-void emx_pace_arrived(struct emx_pace *p, uint64_t bytes);
+/* The first of what was asked for came after rtt_ns (> 0). *way_ns: the shortest such time of that sender; 0 at first.
+ */
+void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns);
+
+/* Data has arrived, a chunk; limited: the limit keeps more from being asked for. */
+void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited);
 
 /* Data did not arrive and is asked for again. */
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes);

@@ -638,6 +638,8 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_MEMORY;
     emx_data_write(&op->data, offset, f + 1, n);
     bit = (unsigned)(f->chunk - b->first);
+    if (!b->round && !f->round && b->missing == b->asked)
+        emx_pace_answered(&e->pace, now - b->asked_ns, &s->way_ns);
     b->missing &= ~(UINT64_C(1) << bit);
     e->pulling_bytes -= r->chunk_bytes;
     r->got_chunks++;
@@ -650,6 +652,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
         emx_rndv_finish(s, op);
+    emx_pace_arrived(&e->pace, n, !emx_list_empty(&e->pull_wait));
     if (!emx_list_empty(&e->pull_wait))
         emx_rndv_more(e, now);
     return EMX_ACCEPTED;

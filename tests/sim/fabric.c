@@ -78,6 +78,7 @@ void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t se
     memset(f, 0, sizeof(*f));
     sim_queue_init(&f->queue);
     f->now_ns = 1000000000;
+    f->rng.state = seed;
     emx_config_defaults(&f->cfg);
     f->endpoints = shape->endpoints;
     f->per_node = shape->per_node;
@@ -135,6 +136,24 @@ static void deliver(void *arg, uint64_t value)
     fabric_pump(ep);
 }
 
+static bool is_lost(struct fabric *f, const struct sim_port *p, size_t bytes)
+{
+    return !sim_port_has_room(p, f->now_ns, bytes) || emx_rng_chance(&f->rng, f->lost_ppm);
+}
+
+/* When a frame that leaves at at_ns is at the other end of half the way: what is in between is not quite regular.
+ * Frames keep their order. */
+static uint64_t half_way(struct fabric *f, uint64_t at_ns, uint64_t *last_ns)
+{
+    at_ns += f->delay_ns / 2;
+    if (f->jitter_ns)
+        at_ns += emx_rng_below(&f->rng, f->jitter_ns);
+    if (at_ns < *last_ns)
+        at_ns = *last_ns;
+    *last_ns = at_ns;
+    return at_ns;
+}
+
 static void enter_switch(void *arg, uint64_t value)
 {
     struct fabric *f = arg;
@@ -143,12 +162,13 @@ static void enter_switch(void *arg, uint64_t value)
     size_t bytes = sim_wire_bytes(frame->len_bytes);
 
     f->frames++;
-    if (!sim_port_has_room(p, f->now_ns, bytes)) {
+    if (is_lost(f, p, bytes)) {
         p->lost++;
         free(frame);
         return;
     }
-    sim_queue_put(&f->queue, sim_port_pass(p, f->now_ns, bytes) + f->delay_ns / 2, deliver, f, value);
+    sim_queue_put(&f->queue, half_way(f, sim_port_pass(p, f->now_ns, bytes), &f->endpoint[frame->dst].last_ns), deliver,
+                  f, value);
 }
 
 static void send_frame(struct fabric_endpoint *ep, const struct emx_txframe *tx)
@@ -169,8 +189,48 @@ static void send_frame(struct fabric_endpoint *ep, const struct emx_txframe *tx)
     if (node_of(f, frame->dst) == node)
         sim_queue_put(&f->queue, f->now_ns, deliver, f, value);
     else
-        sim_queue_put(&f->queue, sim_port_pass(&node->card, f->now_ns, sim_wire_bytes(len_bytes)) + f->delay_ns / 2,
+        sim_queue_put(&f->queue,
+                      half_way(f, sim_port_pass(&node->card, f->now_ns, sim_wire_bytes(len_bytes)), &node->last_ns),
                       enter_switch, f, value);
+}
+
+struct foreign {
+    struct fabric *fabric;
+    unsigned to;
+    size_t bytes;
+    void (*passed)(void *arg, bool lost, uint64_t arrives_ns);
+    void *arg;
+};
+
+static void foreign_enters(void *arg, uint64_t unused)
+{
+    struct foreign *x = arg;
+    struct fabric *f = x->fabric;
+    struct sim_port *p = &node_of(f, x->to)->port;
+    bool lost = is_lost(f, p, x->bytes);
+    uint64_t through_ns = lost && p->busy_until_ns > f->now_ns ? p->busy_until_ns : f->now_ns;
+
+    (void)unused;
+    f->frames++;
+    if (lost)
+        p->lost++;
+    else
+        through_ns = sim_port_pass(p, f->now_ns, x->bytes);
+    x->passed(x->arg, lost, through_ns + f->delay_ns / 2);
+    free(x);
+}
+
+void fabric_foreign(struct fabric *f, unsigned from, unsigned to, uint32_t len_bytes,
+                    void (*passed)(void *arg, bool lost, uint64_t arrives_ns), void *arg)
+{
+    struct foreign *x = malloc(sizeof(*x));
+    struct fabric_node *node = node_of(f, from);
+
+    if (!x)
+        abort();
+    *x = (struct foreign){f, to, sim_wire_bytes(len_bytes), passed, arg};
+    sim_queue_put(&f->queue, half_way(f, sim_port_pass(&node->card, f->now_ns, x->bytes), &node->last_ns),
+                  foreign_enters, x, 0);
 }
 
 /* ---- Pump ---- */

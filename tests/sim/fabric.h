@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/hash.h"
 #include "port.h"
 #include "proto/engine.h"
 #include "queue.h"
@@ -31,11 +32,13 @@ struct fabric_endpoint {
     struct emx_stats stats;
     struct fabric_frame *ring, **ring_tail;
     uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
+    uint64_t last_ns; /* when the last frame arrives */
     bool pumping;
 };
 
 struct fabric_node {
     struct sim_port card, port;
+    uint64_t last_ns; /* when the last frame enters the switch */
 };
 
 struct fabric {
@@ -47,7 +50,10 @@ struct fabric {
     uint16_t frame_bytes;
     struct fabric_endpoint *endpoint;
     struct fabric_node *node;
-    uint64_t frames; /* that entered the switch or were lost there */
+    uint64_t frames;    /* that entered the switch or were lost there */
+    unsigned lost_ppm;  /* by chance, besides; 0 unless set */
+    uint64_t jitter_ns; /* half the way takes so much longer, at most; 0 unless set */
+    struct emx_rng rng;
     char failure[512];
 };
 
@@ -72,6 +78,11 @@ bool fabric_run(struct fabric *f, const uint64_t *left, uint64_t limit_ns);
 
 /* Lets so much time pass, and what is due in it happen. */
 void fabric_rest(struct fabric *f, uint64_t ns);
+
+/* A frame of somebody else's from the node of one endpoint to that of another. passed() is called when it enters the
+ * queue of the switch's port, with the time at which it arrives (or would have, if it is lost). */
+void fabric_foreign(struct fabric *f, unsigned from, unsigned to, uint32_t len_bytes,
+                    void (*passed)(void *arg, bool lost, uint64_t arrives_ns), void *arg);
 
 /* Frames lost because a port of the switch was full. */
 uint64_t fabric_lost(const struct fabric *f);

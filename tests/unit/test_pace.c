@@ -6,14 +6,23 @@
 #define MOST  (1 << 20)
 #define CHUNK 1448
 
+/* A way of WAY_NS, and a port of 10 Gbit/s before which all that was asked for waits in a queue, with what others have
+ * in it. */
+#define WAY_NS   20000
+#define NS_OF(b) ((b)*8 / 10)
+
 /* One round: all that may be asked for is, and what exceeds the queue is lost, as is a share of the rest. */
-static uint64_t round_trip(struct emx_pace *p, uint64_t queue_bytes, struct emx_rng *rng, unsigned lost_ppm)
+static uint64_t round_trip(struct emx_pace *p, uint64_t queue_bytes, uint64_t others_bytes, struct emx_rng *rng,
+                           unsigned lost_ppm)
 {
-    uint64_t asked_bytes = p->limit_bytes, lost_bytes = 0;
+    static uint64_t way_ns;
+    uint64_t asked_bytes = p->limit_bytes, lost_bytes = 0, first_ns = way_ns ? WAY_NS + NS_OF(others_bytes) : WAY_NS;
 
     for (uint64_t at = 0; at < asked_bytes; at += CHUNK) {
-        if (at + CHUNK <= queue_bytes && !emx_rng_chance(rng, lost_ppm)) {
-            emx_pace_arrived(p, CHUNK);
+        if (at % (8 * CHUNK) == 0)
+            emx_pace_answered(p, first_ns + (at > NS_OF(WAY_NS) ? NS_OF(at) - WAY_NS / 2 : 0), &way_ns);
+        if (others_bytes + at + CHUNK <= queue_bytes && !emx_rng_chance(rng, lost_ppm)) {
+            emx_pace_arrived(p, CHUNK, true);
         } else {
             emx_pace_lost(p, CHUNK);
             lost_bytes += CHUNK;
@@ -22,7 +31,7 @@ static uint64_t round_trip(struct emx_pace *p, uint64_t queue_bytes, struct emx_
     return lost_bytes;
 }
 
-static void without_loss_it_grows_to_the_most(void **state)
+static void without_a_queue_it_grows_to_the_most(void **state)
 {
     struct emx_rng rng = {1};
     struct emx_pace p;
@@ -30,11 +39,23 @@ static void without_loss_it_grows_to_the_most(void **state)
     (void)state;
     emx_pace_init(&p, MOST);
     assert_int_equal(p.limit_bytes, MOST / 4);
-    for (unsigned i = 0; i < 3; i++)
-        round_trip(&p, UINT64_MAX, &rng, 0);
+    for (unsigned i = 0; i < 4; i++)
+        round_trip(&p, UINT64_MAX, 0, &rng, 0);
     assert_int_equal(p.limit_bytes, MOST);
 }
 
+static void what_nobody_wants_makes_it_not_grow(void **state)
+{
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    for (unsigned i = 0; i < 10000; i++)
+        emx_pace_arrived(&p, CHUNK, false);
+    assert_int_equal(p.limit_bytes, MOST / 4);
+}
+
+/* The first of each window finds no queue. */
 static void a_queue_is_found(void **state)
 {
     static const uint64_t queues[] = {128 << 10, 300000, 512 << 10};
@@ -48,11 +69,36 @@ static void a_queue_is_found(void **state)
         emx_pace_init(&p, MOST);
         for (unsigned i = 0; i < 1000; i++) {
             asked_bytes += p.limit_bytes;
-            lost_bytes += round_trip(&p, queues[q], &rng, 0);
+            lost_bytes += round_trip(&p, queues[q], 0, &rng, 0);
         }
         assert_in_range(p.limit_bytes, queues[q] - 4 * CHUNK, queues[q] + 4 * CHUNK);
         assert_true(lost_bytes * 100 < 2 * asked_bytes);
     }
+}
+
+/* Others fill the queue, so each loss takes three tenths, once a window; between two it grows by a chunk a window. */
+static void others_get_their_part(void **state)
+{
+    struct emx_rng rng = {1};
+    struct emx_pace p;
+    uint64_t before_bytes, cuts = 0;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    round_trip(&p, UINT64_MAX, 0, &rng, 0);
+    for (unsigned i = 0; i < 100; i++)
+        round_trip(&p, 400000, 200000, &rng, 0);
+    for (unsigned i = 0; i < 300; i++) {
+        before_bytes = p.limit_bytes;
+        round_trip(&p, 400000, 200000, &rng, 0);
+        if (p.limit_bytes < before_bytes) {
+            cuts++;
+            assert_in_range(p.limit_bytes, before_bytes * 7 / 10 - CHUNK, before_bytes * 7 / 10 + 2 * CHUNK);
+        } else {
+            assert_in_range(p.limit_bytes, before_bytes, before_bytes + CHUNK);
+        }
+    }
+    assert_in_range(cuts, 4, 20);
 }
 
 static void loss_by_chance_leaves_enough(void **state)
@@ -63,7 +109,7 @@ static void loss_by_chance_leaves_enough(void **state)
     (void)state;
     emx_pace_init(&p, MOST);
     for (unsigned i = 0; i < 1000; i++)
-        round_trip(&p, UINT64_MAX, &rng, 10000);
+        round_trip(&p, UINT64_MAX, 0, &rng, 10000);
     assert_in_range(p.limit_bytes, 100000, MOST);
 }
 
@@ -75,8 +121,8 @@ static void a_disturbance_is_soon_over(void **state)
     (void)state;
     emx_pace_init(&p, MOST);
     emx_pace_lost(&p, MOST);
-    for (unsigned i = 0; i < 10; i++)
-        round_trip(&p, UINT64_MAX, &rng, 0);
+    for (unsigned i = 0; i < 12; i++)
+        round_trip(&p, UINT64_MAX, 0, &rng, 0);
     assert_int_equal(p.limit_bytes, MOST);
 }
 
@@ -103,7 +149,7 @@ static void limits_are_kept(void **state)
         emx_pace_lost(&p, UINT64_MAX);
         assert_int_equal(p.limit_bytes, mosts[i] < 65536 ? mosts[i] : 65536);
         for (unsigned k = 0; k < 100000; k++)
-            emx_pace_arrived(&p, 10000);
+            emx_pace_arrived(&p, 10000, true);
         emx_pace_twice(&p, UINT64_MAX);
         assert_int_equal(p.limit_bytes, mosts[i]);
     }
@@ -112,9 +158,14 @@ static void limits_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_loss_it_grows_to_the_most), cmocka_unit_test(a_queue_is_found),
-        cmocka_unit_test(loss_by_chance_leaves_enough),      cmocka_unit_test(a_disturbance_is_soon_over),
-        cmocka_unit_test(what_comes_twice_was_not_lost),     cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(without_a_queue_it_grows_to_the_most),
+        cmocka_unit_test(what_nobody_wants_makes_it_not_grow),
+        cmocka_unit_test(a_queue_is_found),
+        cmocka_unit_test(others_get_their_part),
+        cmocka_unit_test(loss_by_chance_leaves_enough),
+        cmocka_unit_test(a_disturbance_is_soon_over),
+        cmocka_unit_test(what_comes_twice_was_not_lost),
+        cmocka_unit_test(limits_are_kept),
     };
 
     return cmocka_run_group_tests_name("pace", tests, NULL, NULL);

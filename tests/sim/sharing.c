@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sharing: streams that meet in one port of a switch, in virtual time. Prints what each gets of the link, and fails
+ * where that is not its share. (tests/cluster/test-sharing does the same with real programs and a real TCP.)
+ *
+ * Streams of ethmx never end: so many messages are always under way. Those of large messages are paced by their
+ * receivers (pace.h), those of small ones by their senders (cc.h). Each has a receiver of its own on the common node,
+ * as of different jobs; an incast has one for all.
+ *
+ * The rival is a stream of TCP as most systems have it: CUBIC (RFC 9438), which knows of each loss a round trip later
+ * and sends what was lost again. It never waits for its time-out.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "fabric.h"
+
+#define S_NS        1000000000ull
+#define FRAME_BYTES 1500
+#define CARD_BYTES  65536
+#define STREAMS_MAX 8
+#define UNDER_WAY   32 /* messages, at most */
+
+enum kind { NONE, LARGE, SMALL, TCP };
+
+static const char *const kind_name[] = {"", "large", "small", "tcp"};
+static const size_t kind_bytes[] = {0, 256 << 10, 8192, 0};
+static const unsigned kind_count[] = {0, 8, 32, 0};
+
+struct row {
+    enum kind kind[2]; /* the second NONE: so many of the first, to one receiver */
+    unsigned streams;
+    uint64_t rate_bps;
+    size_t port_bytes;
+    uint64_t delay_ns;
+    unsigned lost_ppm;   /* by chance */
+    double least_share;  /* of the other's, for each */
+    double least_filled; /* part of the link that all fill together */
+};
+
+#define M 1000000ull
+#define K 1024
+
+/* The second begins later. Of two streams each gets at least a third; two of ethmx alike differ less. */
+static const struct row rows[] = {
+    {{LARGE}, 1, 200 * M, 256 * K, 100000, 0, 0, 0.9},
+    {{SMALL}, 1, 200 * M, 256 * K, 100000, 0, 0, 0.9},
+    {{LARGE, LARGE}, 2, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
+    {{SMALL, SMALL}, 2, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
+    {{LARGE, SMALL}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE, TCP}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{SMALL, TCP}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE}, 8, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{SMALL}, 8, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE, LARGE}, 2, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
+    {{SMALL, SMALL}, 2, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
+    {{LARGE, TCP}, 2, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
+    {{SMALL, TCP}, 2, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
+    {{SMALL, SMALL}, 2, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9},
+    {{SMALL, TCP}, 2, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9},
+    {{TCP, LARGE}, 2, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
+    {{TCP, LARGE}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE}, 1, 10000 * M, 512 * K, 10000, 10000, 0, 0.6},
+    {{LARGE}, 1, 10000 * M, 512 * K, 50000, 10000, 0, 0.16},
+    {{TCP}, 1, 10000 * M, 512 * K, 50000, 10000, 0, 0.08}, /* for comparison */
+};
+
+struct stream {
+    struct scene *scene;
+    enum kind kind;
+    unsigned from, to; /* endpoints */
+    uint64_t arrived_bytes;
+    uint64_t before_bytes; /* when measuring began */
+    uint8_t *in[UNDER_WAY];
+    bool pumping;
+    /* TCP */
+    double cwnd, threshold, most, since_s;
+    uint64_t sent, known; /* frames */
+    uint64_t recover;
+    uint64_t flying;
+};
+
+struct scene {
+    struct fabric fabric;
+    const struct row *row;
+    struct stream stream[STREAMS_MAX];
+    uint8_t *content;
+};
+
+struct slot {
+    struct stream *stream;
+    unsigned i;
+};
+
+static struct slot slots[STREAMS_MAX][UNDER_WAY];
+
+/* ---- Streams of ethmx ---- */
+
+static void sent(void *arg, const struct ethmx_result *result);
+
+static void fail(struct scene *s, const char *what)
+{
+    if (!s->fabric.failure[0])
+        snprintf(s->fabric.failure, sizeof(s->fabric.failure), "%s", what);
+}
+
+static void send_one(struct stream *st)
+{
+    struct scene *s = st->scene;
+    struct emx_op_args a = {.bits = st->from,
+                            .data = {.len_bytes = kind_bytes[st->kind], .base = s->content},
+                            .mode = ETHMX_SEND_SYNC,
+                            .done = sent,
+                            .arg = st};
+
+    if (emx_engine_send(s->fabric.endpoint[st->from].engine, fabric_peer(&s->fabric, st->from, st->to), &a,
+                        s->fabric.now_ns) != ETHMX_INPROGRESS)
+        fail(s, "a send was refused, or ended at once");
+}
+
+static void sent(void *arg, const struct ethmx_result *result)
+{
+    struct stream *st = arg;
+
+    if (result->status != ETHMX_OK)
+        fail(st->scene, "a send failed");
+    send_one(st);
+}
+
+static void receive_one(struct slot *slot);
+
+static void received(void *arg, const struct ethmx_result *result)
+{
+    struct slot *slot = arg;
+
+    if (result->status != ETHMX_OK || result->len_bytes != kind_bytes[slot->stream->kind])
+        fail(slot->stream->scene, "a receive failed");
+    slot->stream->arrived_bytes += result->len_bytes;
+    receive_one(slot);
+}
+
+static void receive_one(struct slot *slot)
+{
+    struct stream *st = slot->stream;
+    struct fabric *f = &st->scene->fabric;
+    struct emx_op_args a = {.bits = st->from,
+                            .mask = UINT64_MAX,
+                            .data = {.len_bytes = kind_bytes[st->kind], .base = st->in[slot->i]},
+                            .done = received,
+                            .arg = slot};
+    struct ethmx_result result;
+    struct emx_op *op;
+    int rc = emx_engine_recv(f->endpoint[st->to].engine, fabric_peer(f, st->to, st->from), &a, &op, &result, f->now_ns);
+
+    if (rc == ETHMX_OK)
+        received(slot, &result);
+    else if (rc != ETHMX_INPROGRESS)
+        fail(st->scene, "a receive was refused");
+}
+
+static void begin(struct stream *st, unsigned index)
+{
+    struct fabric *f = &st->scene->fabric;
+
+    for (unsigned i = 0; i < kind_count[st->kind]; i++) {
+        st->in[i] = malloc(kind_bytes[st->kind]);
+        if (!st->in[i])
+            abort();
+        slots[index][i] = (struct slot){st, i};
+        receive_one(&slots[index][i]);
+        send_one(st);
+    }
+    fabric_pump(&f->endpoint[st->to]);
+    fabric_pump(&f->endpoint[st->from]);
+}
+
+/* ---- The rival ---- */
+
+static void tcp_send(struct stream *st);
+
+static double now_s(const struct stream *st)
+{
+    return (double)st->scene->fabric.now_ns * 1e-9;
+}
+
+#define CUBIC_C    0.4
+#define CUBIC_BETA 0.7
+
+static void tcp_acked(struct stream *st)
+{
+    double k, target, rtt;
+
+    if (st->cwnd < st->threshold) {
+        st->cwnd += 1;
+        return;
+    }
+    k = cbrt(st->most * (1 - CUBIC_BETA) / CUBIC_C);
+    rtt = st->cwnd * (FRAME_BYTES + 38) * 8 / (double)st->scene->row->rate_bps;
+    target = st->most + CUBIC_C * pow(now_s(st) - st->since_s + rtt - k, 3);
+    if (target > st->cwnd * 1.5)
+        target = st->cwnd * 1.5;
+    /* As Reno would, where that is more. */
+    st->cwnd += target > st->cwnd && (target - st->cwnd) > 0.53 ? (target - st->cwnd) / st->cwnd : 0.53 / st->cwnd;
+}
+
+static void tcp_lost(struct stream *st, uint64_t number)
+{
+    if (number < st->recover)
+        return;
+    st->recover = st->sent;
+    st->most = st->cwnd < st->most ? st->cwnd * (1 + CUBIC_BETA) / 2 : st->cwnd;
+    st->cwnd = st->cwnd * CUBIC_BETA > 2 ? st->cwnd * CUBIC_BETA : 2;
+    st->threshold = st->cwnd;
+    st->since_s = now_s(st);
+}
+
+struct tcp_frame {
+    struct stream *stream;
+    uint64_t number;
+    bool lost;
+};
+
+/* The acknowledgement of a frame, or of the one after a lost one. */
+static void tcp_answered(void *arg, uint64_t unused)
+{
+    struct tcp_frame *frame = arg;
+    struct stream *st = frame->stream;
+
+    (void)unused;
+    st->flying--;
+    if (frame->lost)
+        tcp_lost(st, frame->number);
+    else
+        tcp_acked(st);
+    free(frame);
+    tcp_send(st);
+}
+
+static void tcp_passed(void *arg, bool lost, uint64_t arrives_ns)
+{
+    struct tcp_frame *frame = arg;
+    struct stream *st = frame->stream;
+    struct fabric *f = &st->scene->fabric;
+
+    frame->lost = lost;
+    if (!lost)
+        st->arrived_bytes += FRAME_BYTES - 52;
+    sim_queue_put(&f->queue, arrives_ns + f->delay_ns, tcp_answered, frame, 0);
+}
+
+static void tcp_send(struct stream *st)
+{
+    struct fabric *f = &st->scene->fabric;
+
+    while (st->flying < (uint64_t)st->cwnd) {
+        struct tcp_frame *frame = malloc(sizeof(*frame));
+
+        if (!frame)
+            abort();
+        *frame = (struct tcp_frame){st, st->sent++, false};
+        st->flying++;
+        fabric_foreign(f, st->from, st->to, FRAME_BYTES, tcp_passed, frame);
+    }
+}
+
+static void tcp_begin(struct stream *st)
+{
+    st->cwnd = 10;
+    st->threshold = 1e9;
+    tcp_send(st);
+}
+
+/* ---- A scene ---- */
+
+static void scene_init(struct scene *s, const struct row *row)
+{
+    struct fabric_shape shape = {.endpoints = 2 * (STREAMS_MAX + 1),
+                                 .per_node = 2,
+                                 .rate_bps = row->rate_bps,
+                                 .delay_ns = row->delay_ns,
+                                 .card_bytes = CARD_BYTES,
+                                 .port_bytes = row->port_bytes,
+                                 .frame_bytes = FRAME_BYTES};
+
+    memset(s, 0, sizeof(*s));
+    s->row = row;
+    fabric_init(&s->fabric, &shape, 1);
+    s->fabric.lost_ppm = row->lost_ppm;
+    s->fabric.jitter_ns = row->delay_ns;
+    s->content = calloc(1, kind_bytes[LARGE]);
+    if (!s->content)
+        abort();
+    for (unsigned i = 0; i < row->streams; i++)
+        s->stream[i] = (struct stream){.scene = s,
+                                       .kind = row->kind[1] ? row->kind[i] : row->kind[0],
+                                       .from = 2 * (i + 1),
+                                       .to = row->kind[1] ? i : 0};
+}
+
+static void scene_fini(struct scene *s)
+{
+    fabric_fini(&s->fabric);
+    for (unsigned i = 0; i < s->row->streams; i++)
+        for (unsigned k = 0; k < UNDER_WAY; k++)
+            free(s->stream[i].in[k]);
+    free(s->content);
+}
+
+static double mbit(const struct stream *st, double seconds)
+{
+    return (double)(st->arrived_bytes - st->before_bytes) * 8e-6 / seconds;
+}
+
+static bool play(const struct row *row)
+{
+    struct scene s;
+    /* Some hundred times what the queue takes to fill, or a tenth of a second. */
+    const char *wrong;
+    double least = 1e12, most = 0, sum = 0, seconds = 2e9 / (double)row->rate_bps;
+
+    if (seconds < 1)
+        seconds = 1;
+    scene_init(&s, row);
+    for (unsigned i = 0; i < row->streams; i++) {
+        if (s.stream[i].kind == TCP)
+            tcp_begin(&s.stream[i]);
+        else
+            begin(&s.stream[i], i);
+        fabric_rest(&s.fabric, (uint64_t)(seconds * 1e8)); /* they do not begin together */
+    }
+    fabric_rest(&s.fabric, (uint64_t)(seconds * 3e8));
+    for (unsigned i = 0; i < row->streams; i++)
+        s.stream[i].before_bytes = s.stream[i].arrived_bytes;
+    fabric_rest(&s.fabric, (uint64_t)(seconds * 1e9));
+    printf("%6.0f Mbit/s, %4zu KiB, %4.0f us, %.1f%%:", (double)row->rate_bps * 1e-6, row->port_bytes / K,
+           (double)row->delay_ns * 1e-3, row->lost_ppm * 1e-4);
+    for (unsigned i = 0; i < row->streams; i++) {
+        double m = mbit(&s.stream[i], seconds);
+
+        printf(" %s %.0f", kind_name[s.stream[i].kind], m);
+        least = m < least ? m : least;
+        most = m > most ? m : most;
+        sum += m;
+    }
+    wrong = s.fabric.failure[0]                                      ? s.fabric.failure
+            : least < row->least_share * most                        ? "  UNFAIR"
+            : sum < row->least_filled * 1e-6 * (double)row->rate_bps ? "  NOT FULL"
+                                                                     : "";
+    printf("; lost %.2f%% %s\n", 100.0 * (double)fabric_lost(&s.fabric) / (double)s.fabric.frames, wrong);
+    scene_fini(&s);
+    return !*wrong;
+}
+
+int main(void)
+{
+    bool ok = true;
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ok &= play(&rows[i]);
+    return !ok;
+}
