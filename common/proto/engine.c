@@ -566,10 +566,20 @@ static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_
     return n;
 }
 
+/* The frames of large messages go together, as many as the wire joins. Whether the last of so many was just made, and
+ * room is left for fewer: what begins there would be cut in two by the end of the batch, and each part costs as much as
+ * the whole. run: frames of large messages in a row up to f. */
+static bool ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
+{
+    unsigned joined = EMX_WIRE_JOIN_BYTES / ((unsigned)f->head_bytes + f->body_bytes);
+
+    return run && joined > room && joined && run % joined == 0;
+}
+
 unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now)
 {
     struct emx_list *l;
-    unsigned n;
+    unsigned n, run = 0;
 
     emx_reltx_spend(e);
     n = output_welcomes(e, link, f, max);
@@ -582,7 +592,10 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         while (n < max && (more = output_next(s, &f[n], n, now))) {
             if (s->reads)
                 emx_read_spoke(s, now);
+            run = f[n].body_bytes ? run + 1 : 0;
             n++;
+            if (ends_run(&f[n - 1], run, max - n))
+                max = n;
         }
         emx_list_del(&s->ready);
         if (more)

@@ -12,10 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMX_SUPERFRAME_HEAD_BYTES 42    /* Ethernet, IPv4 and UDP headers */
-#define EMX_SUPERFRAME_IP_BYTES   28    /* IPv4 and UDP headers */
-#define EMX_SUPERFRAME_MAX        65408 /* bytes of all frames: with the kernel's own data it fills 64 KB */
-#define EMX_SUPERFRAME_PARTS      64    /* frames: the limit of older kernels */
+#include "wire/wire.h"
+
+#define EMX_SUPERFRAME_HEAD_BYTES 42                  /* Ethernet, IPv4 and UDP headers */
+#define EMX_SUPERFRAME_IP_BYTES   28                  /* IPv4 and UDP headers */
+#define EMX_SUPERFRAME_MAX        EMX_WIRE_JOIN_BYTES /* bytes of all frames: with the kernel's own data it fills 64 KB */
+#define EMX_SUPERFRAME_PARTS      64                  /* frames: the limit of older kernels */
 
 /* Where a superframe comes from and goes to. */
 struct emx_superframe_way {

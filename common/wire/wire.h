@@ -15,9 +15,10 @@
 #include "base/config.h"
 #include "base/stats.h"
 
-#define EMX_WIRE_ADDR_BYTES 24 /* a wire's own form of a destination, prepared once per peer */
-#define EMX_WIRE_BATCH      64 /* frames in one tx or rx call */
-#define EMX_WIRE_FDS        2  /* descriptors of a wire */
+#define EMX_WIRE_ADDR_BYTES 24    /* a wire's own form of a destination, prepared once per peer */
+#define EMX_WIRE_BATCH      64    /* frames in one tx or rx call */
+#define EMX_WIRE_JOIN_BYTES 65408 /* frames that travel together, where the wire can do that */
+#define EMX_WIRE_FDS        2     /* descriptors of a wire */
 
 /* Networks that RDMA devices speak; both ends must be on the same. */
 enum emx_verbs_fabric { EMX_VERBS_ROCE, EMX_VERBS_IWARP, EMX_VERBS_IB, EMX_VERBS_FABRICS };

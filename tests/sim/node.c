@@ -393,6 +393,18 @@ static unsigned tx_room(const struct sim_node *n, unsigned wire)
     return room;
 }
 
+/* Frames of large messages that go together are not cut in two by the end of a batch when more follow. */
+static void check_whole(struct sim_node *n, unsigned wire, const struct emx_txframe *f, unsigned got, unsigned room)
+{
+    unsigned len_bytes = f->head_bytes + f->body_bytes, joined = EMX_WIRE_JOIN_BYTES / len_bytes;
+
+    for (unsigned i = 0; i < got; i++)
+        if (!f[i].body_bytes || f[i].head_bytes + f[i].body_bytes != (int)len_bytes)
+            return;
+    if (joined <= room && got % joined && got + joined > room && emx_engine_wants_output(n->engine, wire))
+        sim_fail(n->world, "n%u: %u frames of %u that %u go together of", n->index, got, room, joined);
+}
+
 /* Returns true when the engine has no more for this wire. */
 static bool output_wire(struct sim_node *n, unsigned wire)
 {
@@ -417,6 +429,7 @@ static bool output_wire(struct sim_node *n, unsigned wire)
             sim_fail(w, "n%u: the engine had frames for wire %u without wanting output", n->index, wire);
         if (got > room)
             sim_fail(w, "n%u: %u frames where %u were asked for", n->index, got, room);
+        check_whole(n, wire, f, got, room);
         for (unsigned i = 0; i < got && !sim_failed(w); i++)
             send_one(n, wire, &f[i]);
     }
