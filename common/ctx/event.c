@@ -63,6 +63,9 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now)
             emx_log(EMX_LOG_WARN, "host %s is not reached by %s; trying the next way",
                     emx_peer_address(ep->engine, ev.peer)->host, ev.text);
             break;
+        case EMX_EVENT_NARROWER:
+            emx_log(EMX_LOG_WARN, "%s", ev.text);
+            break;
         case EMX_EVENT_NOTE:
             emx_log(EMX_LOG_INFO, "%s", ev.text);
             break;

@@ -7,16 +7,19 @@
  * address, so the receiver need not know it beforehand.
  *
  * When small frames get through and full ones do not, some switch between carries a smaller MTU than both ends believe:
- * the route is tried once more with the frames of an MTU of 1500 before it is given up.
+ * the route is tried once more with the frames of an MTU of 1500 before it is given up; and the last route with shorter
+ * and shorter ones.
  *
  * The probe number tells which route a welcome answers.
  */
 #include <stdio.h>
 
+#include "base/least.h"
 #include "proto/impl.h"
 
 #define FIRST_RETRY_NS 5000000
 #define LAST_RETRY_NS  500000000
+#define RUNG_PART      16   /* of the time-out, for each length below that */
 #define NARROW_BYTES   1472 /* an MTU of 1500, over Ethernet or UDP */
 
 static const struct emx_route *current_route(const struct emx_session *s)
@@ -135,11 +138,15 @@ bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, stru
     struct emx_connect *c = s->connect;
     int full;
 
-    if (s->state != EMX_S_CONNECTING || (!c->due[0] && !c->due[1]))
+    if ((s->state != EMX_S_CONNECTING && !c->doubted) || (!c->due[0] && !c->due[1]))
         return false;
     full = !c->due[0];
     c->due[full] = false;
-    build(s, current_route(s), EMX_F_hello, full ? s->frame_bytes : 0, s->probe | (uint32_t)full, f, scratch);
+    build(s, current_route(s), EMX_F_hello,
+          !full        ? 0
+          : c->doubted ? c->tried_bytes
+                       : s->frame_bytes,
+          s->probe | (uint32_t)full, f, scratch);
     emx_session_asked(s, now);
     return true;
 }
@@ -243,7 +250,122 @@ static void connected(struct emx_session *s)
     emx_session_ready(s);
 }
 
-enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data)
+/* ---- Doubt ---- */
+
+/* Long frames seem to get lost on a route that carried them, as they do when somebody lowers an MTU. So pairs of hellos
+ * go out, a small one and one as long as the longest frame, until the long one is answered: then it was a false alarm.
+ * Where only small ones are answered, STRIKES times, a shorter length is tried. */
+
+#define STRIKES         6
+#define DOUBT_PAUSE_NS  25000000 /* first pause at most, */
+#define DOUBT_RETRY_MAX 2        /* and the longest, times the first */
+
+static uint16_t next_shorter(unsigned bytes)
+{
+    static const uint16_t rung[] = {8000, 6000, 4000, 2000, NARROW_BYTES, 1400,
+                                    1252, 1100, 972,  800,  600,          EMX_NARROWEST};
+
+    for (unsigned i = 0; i < sizeof(rung) / sizeof(*rung); i++)
+        if (rung[i] < bytes)
+            return rung[i];
+    return 0;
+}
+
+static emx_time doubt_pause_ns(const struct emx_session *s)
+{
+    emx_time rto_ns = emx_least(emx_rtt_backed_off(&s->rtt, 0, s->e->cfg), DOUBT_PAUSE_NS);
+
+    return rto_ns > FIRST_RETRY_NS ? rto_ns : FIRST_RETRY_NS;
+}
+
+static void try_length(struct emx_session *s, uint16_t bytes, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    c->doubted = true;
+    c->tried_bytes = bytes;
+    c->strikes = 0;
+    c->got[0] = c->got[1] = false;
+    c->due[0] = c->due[1] = true;
+    c->wait_ns = doubt_pause_ns(s);
+    c->retry_ns = now + c->wait_ns;
+    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u;
+    emx_session_ready(s);
+    emx_session_arm(s, c->retry_ns);
+}
+
+void emx_connect_doubt(struct emx_session *s, emx_time now)
+{
+    if (s->state == EMX_S_CONNECTED && !s->reliable && !s->connect->doubted && s->frame_bytes > EMX_NARROWEST)
+        try_length(s, s->frame_bytes, now);
+}
+
+static void too_narrow(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    emx_count(e, peers_dead);
+    emx_event_post(e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE,
+                   "%s to host %s: even frames of %u bytes are lost now, shorter ones are not: an MTU was lowered, on "
+                   "%s, on %s or on a switch between, too far for ethmx",
+                   current_route(s)->name, emx_peer_address(e, s->peer)->host, EMX_NARROWEST, e->self.host,
+                   emx_peer_address(e, s->peer)->host);
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
+}
+
+/* Without memory for it the doubt comes again. */
+static void go_on_shorter(struct emx_session *s, uint16_t bytes, emx_time now)
+{
+    uint16_t before = s->frame_bytes;
+
+    if (!emx_piece_narrow(s, bytes))
+        return;
+    emx_event_post(s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
+                   "%s to host %s: frames of %u bytes are lost now, those of %u are not, so it goes on with these; was "
+                   "the MTU lowered, on %s, there or on a switch between?",
+                   current_route(s)->name, emx_peer_address(s->e, s->peer)->host, before, bytes, s->e->self.host);
+    emx_reltx_hurry(s, now);
+    emx_session_ready(s);
+}
+
+static enum emx_drop doubt_answered(struct emx_session *s, const struct emx_f_hello *t, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    if (!(t->probe & 1)) {
+        c->got[0] = true;
+        return EMX_ACCEPTED;
+    }
+    if (t->frame_bytes < c->tried_bytes)
+        return EMX_DROP_STALE;
+    c->doubted = false;
+    if (c->tried_bytes < s->frame_bytes)
+        go_on_shorter(s, c->tried_bytes, now);
+    return EMX_ACCEPTED;
+}
+
+static void doubt_expire(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    if (now < c->retry_ns)
+        return;
+    c->strikes += c->got[0];
+    if (c->strikes < STRIKES) {
+        c->got[0] = false;
+        c->due[0] = c->due[1] = true;
+        if (c->wait_ns < DOUBT_RETRY_MAX * doubt_pause_ns(s))
+            c->wait_ns *= 2;
+        c->retry_ns = now + c->wait_ns;
+        emx_session_ready(s);
+    } else if (next_shorter(c->tried_bytes)) {
+        try_length(s, next_shorter(c->tried_bytes), now);
+    } else {
+        too_narrow(s, now);
+    }
+}
+
+enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_hello *t = (const void *)(data + sizeof(struct emx_frame));
     struct emx_address a;
@@ -251,8 +373,10 @@ enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data)
 
     if (!sender_address(s->e, data, &a))
         return EMX_DROP_MALFORMED;
-    if (s->state != EMX_S_CONNECTING || (t->probe & ~1u) != s->probe)
+    if ((s->state != EMX_S_CONNECTING && !s->connect->doubted) || (t->probe & ~1u) != s->probe)
         return EMX_DROP_STALE;
+    if (s->connect->doubted)
+        return doubt_answered(s, t, now);
     if (full && t->frame_bytes < s->frame_bytes)
         return EMX_DROP_STALE; /* the way back is narrower */
     take_terms(s, t);
@@ -270,27 +394,43 @@ emx_time emx_connect_deadline(const struct emx_session *s)
 {
     const struct emx_connect *c = s->connect;
 
+    if (s->state == EMX_S_CONNECTED && c->doubted)
+        return c->retry_ns;
     if (s->state != EMX_S_CONNECTING)
         return EMX_NEVER;
     return c->retry_ns < c->give_up_ns ? c->retry_ns : c->give_up_ns;
+}
+
+/* The length to try next on this route; 0: none. Before frames get shorter than an MTU of 1500 allows, the other routes
+ * have their turn. */
+static uint16_t narrower(const struct emx_connect *c)
+{
+    unsigned bytes = c->route[c->current].frame_bytes;
+
+    if (bytes > NARROW_BYTES)
+        return NARROW_BYTES;
+    return c->current + 1 == c->count ? next_shorter(bytes) : 0;
 }
 
 static bool narrow(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
     struct emx_route *r = &c->route[c->current];
+    uint16_t shorter = narrower(c);
 
-    if (!c->got[0] || r->frame_bytes <= NARROW_BYTES)
+    if (!c->got[0] || !shorter)
         return false;
-    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE,
-                   "%s: frames of %u bytes are lost, small ones are not, so it goes on with %u; is the MTU the same on "
-                   "all switches between?",
-                   r->name, r->frame_bytes, NARROW_BYTES);
-    r->frame_bytes = NARROW_BYTES;
-    if (r->bulk_bytes > NARROW_BYTES)
-        r->bulk_bytes = NARROW_BYTES;
+    emx_event_post(
+        s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
+        "%s to host %s: frames of %u bytes are lost, small ones are not, so it goes on with %u; is the MTU the same on "
+        "all switches between?",
+        r->name, emx_peer_address(s->e, s->peer)->host, r->frame_bytes, shorter);
+    r->frame_bytes = shorter;
+    if (r->bulk_bytes > shorter)
+        r->bulk_bytes = shorter;
     use_route(s, c->current, now);
-    c->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* the other half is spent */
+    /* the other half is spent */
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == NARROW_BYTES ? 2 : RUNG_PART);
     return true;
 }
 
@@ -327,6 +467,8 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
 
+    if (s->state == EMX_S_CONNECTED && c->doubted)
+        doubt_expire(s, now);
     if (s->state != EMX_S_CONNECTING)
         return;
     if (now >= c->give_up_ns) {

@@ -348,8 +348,7 @@ typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, em
 
 static enum emx_drop input_welcome(struct emx_session *s, const uint8_t *data, emx_time now)
 {
-    (void)now;
-    return emx_connect_welcome(s, data);
+    return emx_connect_welcome(s, data, now);
 }
 
 static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -389,7 +388,7 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_pong] = input_pong,          [EMX_F_bye] = input_goodbye,      [EMX_F_eager] = emx_relrx_input,
     [EMX_F_more] = emx_relrx_input,     [EMX_F_rts] = emx_relrx_input,    [EMX_F_fin] = emx_relrx_input,
     [EMX_F_matched] = emx_relrx_input,  [EMX_F_bundle] = emx_relrx_input, [EMX_F_pull] = emx_rndv_input_pull,
-    [EMX_F_data] = emx_rndv_input_data,
+    [EMX_F_data] = emx_rndv_input_data, [EMX_F_piece] = emx_piece_input,
 };
 
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,
@@ -417,6 +416,11 @@ static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_e
         emx_reltx_ack(s, h->ack, 0, now);
     emx_credit_heard(s, h->credit);
     return handler[h->type](s, data, now);
+}
+
+enum emx_drop emx_engine_dispatch(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now)
+{
+    return dispatch(e, e->input_link, data, len_bytes, now);
 }
 
 static inline enum emx_drop count(struct emx_engine *e, enum emx_drop why)
@@ -532,6 +536,10 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
                output_ping(s, f, scratch, now);
     if (s->held_count && output_ack(s, f, scratch))
         return true;
+    if (s->connect->doubted && emx_connect_output_hello(s, f, scratch, now))
+        return true;
+    if (s->cut && emx_piece_output(s, f, scratch, i))
+        return true;
     carried = output_sequenced(s, f, now) || emx_rndv_output_pull(s, f, scratch, now) ||
               emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now);
     if (carried && !s->held_count)
@@ -543,7 +551,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
 static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
     if (output_one(s, f, i, now))
-        return true;
+        return !s->cut || emx_piece_fit(s, f, &s->e->scratch[i], i);
     if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->control)))
         return false;
     fill(s);

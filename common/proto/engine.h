@@ -220,6 +220,7 @@ enum emx_event_type {
     EMX_EVENT_NOTE,       /* text: something is slower than it could be, and why */
     EMX_EVENT_FAILED,     /* status, text: unreachable, dead; all its requests complete with status */
     EMX_EVENT_CLOSED,     /* said goodbye with nothing open: no error */
+    EMX_EVENT_NARROWER,   /* text: a route takes shorter frames only than both ends believe */
 };
 
 struct emx_event {

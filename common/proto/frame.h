@@ -93,11 +93,12 @@ enum emx_tag_key {
     X(data,   11, 0, 16, "one frame of a pulled block") \
     X(fin,    12, 1, 16, "the message has been pulled as far as it is wanted") \
     X(matched,13, 1,  8, "a synchronous eager message has been matched") \
-    X(bundle, 14, 1,  8, "several small messages")
+    X(bundle, 14, 1,  8, "several small messages") \
+    X(piece,  15, 0,  8, "a piece of a frame that has become too long for its route")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 15 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 16 };
 
 struct emx_frame_info {
     const char *name;
@@ -214,6 +215,14 @@ struct EMX_LAYOUT emx_short {
 };
 static_assert(sizeof(struct emx_short) == 32, "short frame");
 static_assert(offsetof(struct emx_short, seq) == offsetof(struct emx_frame, seq), "short frames begin as others do");
+
+/* The piece follows, to the end of the body. */
+struct EMX_LAYOUT emx_f_piece {
+    uint32_t number;      /* of the frame; another for each that is cut */
+    uint16_t offset;      /* of the piece in it */
+    uint16_t total_bytes; /* of the frame, its header included */
+};
+static_assert(sizeof(struct emx_f_piece) == 8, "piece");
 
 /* Why a frame was not used; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
 enum emx_drop {

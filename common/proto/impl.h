@@ -29,6 +29,7 @@
 #define EMX_BLOCKS          16   /* blocks of one message under way */
 #define EMX_JOBS_MAX        4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
 #define EMX_HOSTS_LATELY    64   /* hosts that are remembered while peers are added */
+#define EMX_NARROWEST       400  /* no shorter frames are tried where long ones get lost */
 #define EMX_SEQ_FRAME_MAX   9216 /* longest sequenced frame; data frames may be longer */
 
 /* ---- Operations -------------------------------------------------------------------------------------------- */
@@ -176,6 +177,11 @@ struct emx_connect {
     bool got[2];      /* welcomes: small, full */
     bool due[2];      /* hellos to send */
     char why[320];    /* of the routes that failed */
+
+    /* when connected: whether long frames still arrive is being tried out */
+    bool doubted;
+    uint16_t tried_bytes;
+    unsigned strikes; /* tries of which the short frame was answered and the long one was not */
 };
 
 struct emx_welcome {
@@ -291,6 +297,8 @@ struct emx_session {
     unsigned awaits;               /* sends that wait for the peer's program */
     struct emx_welcome welcome[2]; /* small, full */
     uint32_t probe;                /* number of the current route's hellos */
+    struct emx_cut *cut;           /* the route has become narrower: longer frames leave in pieces; else NULL */
+    struct emx_join *join;         /* pieces that came; NULL: none ever did */
 };
 
 /* A job has many peers that are never talked to, so all that only others need is in the session. */
@@ -450,7 +458,7 @@ static inline void emx_session_heard(struct emx_session *s, emx_time now)
 
 /* connect.c: the handshake */
 enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8_t *data, emx_time now);
-enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data);
+enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data, emx_time now);
 emx_time emx_connect_deadline(const struct emx_session *s);
 void emx_connect_expire(struct emx_session *s, emx_time now);
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for so long */
@@ -461,6 +469,16 @@ static inline bool emx_connect_reachable(const struct emx_session *s) /* a route
 {
     return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;
 }
+
+void emx_connect_doubt(struct emx_session *s, emx_time now); /* long frames seem to get lost: find out */
+
+/* piece.c: frames that are too long for the route now */
+bool emx_piece_narrow(struct emx_session *s, uint16_t frame_bytes); /* longest from now on; false: no memory */
+bool emx_piece_output(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
+/* Makes of a frame that is too long its first piece; after emx_piece_narrow(). False: no memory, the frame is lost. */
+bool emx_piece_fit(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
+enum emx_drop emx_piece_input(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_piece_fini(struct emx_session *s);
 
 /* rtt.c */
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg);
@@ -491,6 +509,7 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NU
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 emx_time emx_reltx_deadline(const struct emx_session *s);
 void emx_reltx_expire(struct emx_session *s, emx_time now);
+void emx_reltx_hurry(struct emx_session *s, emx_time now); /* what kept it from arriving is over: send again soon */
 void emx_reltx_fini(struct emx_session *s);
 void emx_reltx_spend(struct emx_engine *e); /* the wire has copied what it was given */
 
@@ -683,6 +702,8 @@ void emx_arrival_am(struct emx_engine *e, struct emx_arrival *a);     /* ready f
 int emx_arrival_release(struct emx_engine *e, struct emx_arrival *a); /* unread; NO_MEMORY: still there */
 
 /* engine.c */
+/* A frame that was put together, of the link of the frame being handled, to its handler. Not counted. */
+enum emx_drop emx_engine_dispatch(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
 uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i);  /* EMX_FRAME_MAX bytes for scattered data; NULL: memory */
 void emx_engine_tick_arm(struct emx_engine *e, emx_time now); /* somebody waits */
 

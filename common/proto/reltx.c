@@ -15,6 +15,7 @@
 #include "proto/impl.h"
 
 #define OVERTAKEN 2
+#define DOUBT     3 /* time-outs in a row after which the route may have become narrower */
 
 struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
 {
@@ -296,6 +297,16 @@ void emx_reltx_expire(struct emx_session *s, emx_time now)
     s->backoff++;
     s->rto_from_ns = now;
     emx_session_ready(s);
+    if (s->backoff >= DOUBT && emx_list_entry(s->unacked.next, struct emx_txbuf, link)->len_bytes > EMX_NARROWEST)
+        emx_connect_doubt(s, now);
+}
+
+void emx_reltx_hurry(struct emx_session *s, emx_time now)
+{
+    s->backoff = 0;
+    if (s->rto_from_ns)
+        s->rto_from_ns = now;
+    emx_session_arm(s, emx_reltx_deadline(s));
 }
 
 static void put_all(struct emx_engine *e, struct emx_list *list)

@@ -26,6 +26,7 @@
 #include "proto/impl.h"
 
 #define WINDOW_BLOCKS 4 /* the pull window holds at least so many blocks, if a chunk is not more than that */
+#define DOUBT         4 /* rounds after which the route may have become narrower */
 #define LIMIT_BLOCKS  2 /* and what of it may be used now, so many */
 
 /* ---- Sender: announcing, and the end ---- */
@@ -141,13 +142,14 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     struct emx_job *j;
     uint64_t chunks;
 
-    (void)now;
     if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
         return EMX_DROP_STALE;
     chunks = chunk_count(op->msg_bytes, op->chunk_bytes);
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
     emx_trust_told(s, f->joined);
+    if (f->round >= DOUBT && op->chunk_bytes > EMX_NARROWEST)
+        emx_connect_doubt(s, now);
     j = f->round ? find_job(s, op, f->first) : NULL;
     if (j) {
         j->wanted |= f->wanted;

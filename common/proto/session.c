@@ -76,6 +76,7 @@ static void strip(struct emx_session *s)
 
     emx_reltx_fini(s);
     emx_relrx_fini(s);
+    emx_piece_fini(s);
     emx_rndv_forget_jobs(s, NULL);
     emx_heap_clear(&e->timers, &s->timer);
     emx_list_del(&s->ready);

@@ -304,7 +304,7 @@ static void no_answer(struct sim_case *c)
         x = &w->links[i].faults;
         /* nothing at all; or nothing from n0 to n1; or no long frames */
         x->drop_ppm = c->seed / 3 == 0 || (c->seed / 3 == 1 && w->links[i].src == 0) ? 1000000 : 0;
-        x->max_bytes = c->seed / 3 == 2 ? 1000 : 0;
+        x->max_bytes = c->seed / 3 == 2 ? 300 : 0;
     }
     play_unreachable(c, (w->wire_count + 1) * w->cfg.p_connect_timeout + TIMEOUT_NS);
 }

@@ -591,7 +591,8 @@ static void resolve(struct sim_node *n, struct emx_peer *peer)
 
 static void hear(struct sim_node *n, const struct emx_event *ev)
 {
-    static const char *const name[] = {"wants routes", "is connected", "lost a route", "notes", "failed", "is closed"};
+    static const char *const name[] = {
+        "wants routes", "is connected", "lost a route", "notes", "failed", "is closed", "takes shorter frames only"};
     struct sim_world *w = n->world;
     unsigned party = sim_node_party(n, ev->peer);
 

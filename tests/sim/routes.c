@@ -2,7 +2,11 @@
  *
  * Routes: a wire that does not carry frames, or only short ones, or only one way, is passed over.
  */
+#include <string.h>
+
 #include "scenario.h"
+
+#define NARROWEST_BYTES 420 /* ethmx tries no frames of less than 400 bytes */
 
 static void spoil(struct sim_world *w, unsigned wire, uint32_t max_bytes, bool one_way)
 {
@@ -78,11 +82,101 @@ static void crossed(struct sim_case *c)
     play(c);
 }
 
+/* ---- A route becomes narrower ---- */
+
+struct narrowing {
+    struct sim_world *w;
+    bool one_way;
+};
+
+static void narrow_links(void *arg, uint64_t max_bytes)
+{
+    const struct narrowing *x = arg;
+    struct sim_world *w = x->w;
+
+    sim_trace(w, "frames of more than %u bytes are lost from now on", (unsigned)max_bytes);
+    for (unsigned src = 0; src < w->node_count; src++)
+        for (unsigned dst = 0; dst < w->node_count; dst++)
+            if (!x->one_way || src < dst)
+                sim_world_link(w, src, dst, 0)->faults.max_bytes = (uint32_t)max_bytes;
+}
+
+static void draw_narrow_world(struct sim_world *w, struct emx_rng *rng)
+{
+    const struct sim_faults x = {.delay_ns = 5000,
+                                 .drop_ppm = emx_rng_below(rng, 2) ? 0 : emx_rng_below(rng, 30000),
+                                 .reorder_ppm = emx_rng_below(rng, 2) ? 0 : emx_rng_below(rng, 50000),
+                                 .reorder_ns = 100000};
+
+    w->frame_bytes[0] = emx_rng_below(rng, 3) ? 1500 : 9000;
+    w->bulk_bytes = emx_rng_below(rng, 2) ? 0 : w->frame_bytes[0] - 28;
+    w->bulk = SIM_BULK_JOINED;
+    sim_world_faults(w, &x);
+    sim_world_rate(w, 10000000000ull, 65536, 0);
+}
+
+/* While messages of all kinds are under way, an MTU is lowered, in both directions or in one: nobody is told, frames of
+ * the old length vanish. The job goes on with shorter ones, and what was made before arrives as well. Some seeds lower
+ * it a second time. */
+static void narrower(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct narrowing x = {.w = &c->world, .one_way = c->seed % 3 == 0};
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct sim_mix mix;
+
+    sim_case_begin(c, 2 + c->seed % 2, 1);
+    draw_narrow_world(w, &rng);
+    sim_world_start(w);
+    sim_mix_draw(&mix, &rng);
+    t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_queue_put(&w->queue, w->now_ns + SIM_MS + emx_rng_below(&rng, 5 * SIM_MS), narrow_links, &x,
+                  1000 + emx_rng_below(&rng, 499));
+    if (c->seed % 4 == 0)
+        sim_queue_put(&w->queue, w->now_ns + emx_rng_below(&rng, SIM_S), narrow_links, &x,
+                      NARROWEST_BYTES + emx_rng_below(&rng, 500));
+    sim_traffic_run(t, w->now_ns + 30 * SIM_S);
+    for (unsigned i = 0; i < w->node_count; i++)
+        if (w->nodes[i].failed_peers)
+            sim_fail(w, "n%u: %s", i, w->nodes[i].failed_text);
+    sim_traffic_free(t);
+    sim_case_end(c);
+}
+
+/* So far that ethmx gives up: it says so, and nobody hangs. */
+static void too_narrow(struct sim_case *c)
+{
+    struct narrowing x = {.w = &c->world, .one_way = c->seed & 1};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->cfg.p_peer_timeout = 2 * SIM_S;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    narrow_links(&x, 300);
+    p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 300000, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, c->seed & 2 ? 5000 : 300000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_program_run(p, w->now_ns + 30 * SIM_S);
+    if (!sim_failed(w) && !strstr(a->failed_text, "MTU"))
+        sim_fail(w, "n0 was told '%s'", a->failed_text);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_routes[] = {
     {"black-hole", "the first wire carries nothing: the second is used", black_hole, 20, 0},
     {"black-hole-one-way", "the first wire carries nothing one way", black_hole_one_way, 20, 0},
     {"short-only", "the first wire carries short frames only", short_only, 40, 0},
     {"last-of-three", "only the third wire works", last_of_three, 10, 0},
+    {"narrower", "an MTU is lowered under way: it goes on with shorter frames", narrower, 0, 5},
+    {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
     {"crossed", "two nodes prefer different wires", crossed, 20, 0},
     {0},
 };
