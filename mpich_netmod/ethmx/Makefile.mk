@@ -8,6 +8,7 @@ noinst_HEADERS += \
     src/mpid/ch4/netmod/ethmx/ethmx_am.h \
     src/mpid/ch4/netmod/ethmx/ethmx_data.h \
     src/mpid/ch4/netmod/ethmx/ethmx_impl.h \
+    src/mpid/ch4/netmod/ethmx/ethmx_lib.h \
     src/mpid/ch4/netmod/ethmx/ethmx_noinline.h \
     src/mpid/ch4/netmod/ethmx/ethmx_pre.h \
     src/mpid/ch4/netmod/ethmx/ethmx_probe.h \
@@ -21,6 +22,7 @@ mpi_core_sources += \
     src/mpid/ch4/netmod/ethmx/ethmx_comm.c \
     src/mpid/ch4/netmod/ethmx/ethmx_data.c \
     src/mpid/ch4/netmod/ethmx/ethmx_init.c \
+    src/mpid/ch4/netmod/ethmx/ethmx_lib.c \
     src/mpid/ch4/netmod/ethmx/ethmx_spawn.c \
     src/mpid/ch4/netmod/ethmx/ethmx_win.c \
     src/mpid/ch4/netmod/ethmx/func_table.c

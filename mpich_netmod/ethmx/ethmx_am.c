@@ -47,7 +47,7 @@ static void receive_data(MPIR_Request *rreq, const struct ethmx_am *am)
         data.iov_count = n;
         data.len_bytes = am->data_bytes;
     }
-    status = ethmx_imrecv(MPIDI_ETHMX_global.ep, am->msg, &data, data_received, rreq, &result);
+    status = MPIDI_ETHMX_lib.imrecv(MPIDI_ETHMX_global.ep, am->msg, &data, data_received, rreq, &result);
     if (status < 0)
         result = (struct ethmx_result){.status = status};
     if (status != ETHMX_INPROGRESS)
@@ -82,5 +82,5 @@ static bool am_arrived(void *arg, const struct ethmx_am *am)
 
 int MPIDI_ETHMX_am_init(void)
 {
-    return MPIDI_ETHMX_ERROR(ethmx_am_handler(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_AM_ID, am_arrived, NULL));
+    return MPIDI_ETHMX_ERROR(MPIDI_ETHMX_lib.am_handler(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_AM_ID, am_arrived, NULL));
 }

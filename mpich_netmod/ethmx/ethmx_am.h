@@ -36,8 +36,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_am_send(int rank, MPIR_Comm *comm, int 
     MPIR_Assert(am_hdr_sz <= MPIDI_ETHMX_AM_HEADER_MAX);
     header.own = (struct MPIDI_ETHMX_am_header){.handler_id = handler_id, .src_vci = src_vci, .dst_vci = dst_vci};
     memcpy(header.ch4, am_hdr, am_hdr_sz);
-    return ethmx_am_send(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, rank)), MPIDI_ETHMX_AM_ID,
-                         &header, sizeof(header.own) + am_hdr_sz, data, sreq ? MPIDI_ETHMX_am_sent : NULL, sreq);
+    return MPIDI_ETHMX_lib.am_send(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, rank)),
+                                   MPIDI_ETHMX_AM_ID, &header, sizeof(header.own) + am_hdr_sz, data,
+                                   sreq ? MPIDI_ETHMX_am_sent : NULL, sreq);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,

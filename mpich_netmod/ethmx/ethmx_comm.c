@@ -38,15 +38,26 @@ void MPIDI_ETHMX_recv_failed(MPIR_Request *rreq, const struct ethmx_result *resu
     MPIR_STATUS_SET_COUNT(*status, result->len_bytes);
 }
 
+void MPIDI_ETHMX_recv_strided(MPIR_Request *rreq, const struct ethmx_result *result)
+{
+    MPIDI_ETHMX_strided_t *s = &MPIDI_ETHMX_REQ(rreq).strided;
+
+    if (result->status == ETHMX_OK && MPIDI_ETHMX_strided_splits(s, result->len_bytes))
+        rreq->status.MPI_ERROR = MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
+                                                      MPI_ERR_TYPE, "**dtypemismatch", 0);
+    MPIDI_ETHMX_strided_end(s);
+}
+
 /* A cancelled receive has its status, and its partner is looked after by who cancelled it. */
 void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result)
 {
     MPIR_Request *rreq = arg;
 
-    MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(rreq).strided);
     MPIDI_ETHMX_REQ(rreq).posted = NULL;
-    if (likely(result->status != ETHMX_ERR_CANCELED)) {
-        MPIDI_ETHMX_recv_status(rreq, result);
+    if (unlikely(result->status == ETHMX_ERR_CANCELED)) {
+        MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(rreq).strided);
+    } else {
+        MPIDI_ETHMX_recv_over(rreq, result);
 #ifndef MPIDI_CH4_DIRECT_NETMOD
         int is_cancelled;
 
@@ -92,8 +103,8 @@ int MPIDI_ETHMX_mpi_comm_commit_post_hook(MPIR_Comm *comm)
 int MPIDI_ETHMX_mpi_comm_free_hook(MPIR_Comm *comm)
 {
     if (MPIDI_ETHMX_global.ep)
-        ethmx_flush_unexpected(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_bits(comm->recvcontext_id, 0, 0),
-                               MPIDI_ETHMX_CONTEXT_MASK & ~(1ull << MPIDI_ETHMX_CONTEXT_SHIFT));
+        MPIDI_ETHMX_lib.flush_unexpected(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_bits(comm->recvcontext_id, 0, 0),
+                                         MPIDI_ETHMX_CONTEXT_MASK & ~(1ull << MPIDI_ETHMX_CONTEXT_SHIFT));
     return MPI_SUCCESS;
 }
 

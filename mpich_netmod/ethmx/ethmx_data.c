@@ -22,6 +22,7 @@ struct piece {
 
 struct MPIDI_ETHMX_layout {
     size_t element_bytes; /* packed */
+    size_t basic_bytes;   /* of the only basic type in it; 1: there are several */
     MPI_Aint extent;
     size_t count;
     struct piece piece[]; /* count, and one more at the end */
@@ -56,7 +57,9 @@ static struct MPIDI_ETHMX_layout *layout_create(MPI_Datatype datatype, const MPI
     iov = MPL_malloc(room * sizeof(*iov), MPL_MEM_DATATYPE);
     if (!l || !iov)
         goto err;
-    *l = (struct MPIDI_ETHMX_layout){.element_bytes = dt->size, .extent = dt->extent};
+    *l = (struct MPIDI_ETHMX_layout){.element_bytes = dt->size,
+                                     .basic_bytes = dt->builtin_element_size > 0 ? dt->builtin_element_size : 1,
+                                     .extent = dt->extent};
     if (MPIR_Typerep_to_iov(NULL, 1, datatype, 0, iov, room, dt->size, &n, &bytes) != MPI_SUCCESS || bytes != dt->size)
         goto err;
     layout_append(l, iov, n, &offset);
@@ -168,6 +171,11 @@ void MPIDI_ETHMX_strided_end(MPIDI_ETHMX_strided_t *s)
         MPIR_Datatype_ptr_release(dt);
     }
     s->layout = NULL;
+}
+
+bool MPIDI_ETHMX_strided_splits(const MPIDI_ETHMX_strided_t *s, size_t len_bytes)
+{
+    return len_bytes % s->layout->basic_bytes != 0;
 }
 
 int MPIDI_ETHMX_mpi_type_commit_hook(MPIR_Datatype *datatype_p)

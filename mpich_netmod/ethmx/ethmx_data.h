@@ -16,6 +16,10 @@ void MPIDI_ETHMX_unpack(void *arg, size_t offset, void *buf, size_t len_bytes);
 bool MPIDI_ETHMX_strided_begin(MPIDI_ETHMX_strided_t *s, void *buf, MPI_Datatype datatype, MPIR_Datatype *dt);
 void MPIDI_ETHMX_strided_end(MPIDI_ETHMX_strided_t *s);
 
+/* Whether so many bytes end inside a basic element: then what was sent is of another type. Told only for datatypes of
+ * one basic type. */
+bool MPIDI_ETHMX_strided_splits(const MPIDI_ETHMX_strided_t *s, size_t len_bytes);
+
 /* Fills *data; s must stay, and MPIDI_ETHMX_undescribe(s) be called, when the operation is over. ETHMX_OK or
  * ETHMX_ERR_NO_MEMORY. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_describe(const void *buf, MPI_Aint count, MPI_Datatype datatype,

@@ -5,8 +5,8 @@
  * nothing, resends nothing and chooses no wire; libethmx does. One-sided operations and collectives are ch4's own, over
  * active messages and point-to-point.
  *
- * One file per subject: send, recv, probe, am (active messages), data (datatypes that are not contiguous), init (life,
- * addresses), spawn (dynamic processes), comm, win, proc.
+ * One file per subject: lib (libethmx's functions), send, recv, probe, am (active messages), data (datatypes that are
+ * not contiguous), init (life, addresses), spawn (dynamic processes), comm, win, proc.
  *
  * Threads: MPICH calls a netmod with its global lock, or that of the only VCI, held. So the endpoint is used by one
  * thread at a time, whatever the level of threads. Callbacks run inside MPIDI_NM_progress(), so with that lock, too.
@@ -17,6 +17,7 @@
 #include <mpidimpl.h>
 
 #include "ch4_impl.h"
+#include "ethmx_lib.h"
 #include "mpidch4r.h"
 
 #ifdef MPIDI_CH4_USE_WORK_QUEUES
@@ -24,7 +25,8 @@
 #endif
 
 struct MPIDI_ETHMX_global {
-    struct ethmx_ep *ep; /* from init_local to finalize */
+    struct ethmx_ep *ep;     /* from init_local to finalize */
+    MPIR_Request *next_send; /* made already for the next send (ethmx_send.h), or NULL */
 };
 extern struct MPIDI_ETHMX_global MPIDI_ETHMX_global;
 

@@ -22,7 +22,7 @@ int MPIDI_ETHMX_error(int status, const char *function, int line)
 
     return status >= 0 ? MPI_SUCCESS
                        : MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, errclass, "**ethmx_op",
-                                              "**ethmx_op %s", ethmx_strerror(status));
+                                              "**ethmx_op %s", MPIDI_ETHMX_lib.strerror(status));
 }
 
 /* ---- Start ---- */
@@ -37,56 +37,77 @@ static void print_summary(void)
     const struct ethmx_param_info *info;
     struct ethmx_config *cfg;
 
-    printf("==== ethmx netmod ====\nlibethmx %s\n", ethmx_version());
-    if (ethmx_config_create(&cfg) != ETHMX_OK)
+    printf("==== ethmx netmod ====\nlibethmx %s\n", MPIDI_ETHMX_lib.version());
+    if (MPIDI_ETHMX_lib.config_create(&cfg) != ETHMX_OK)
         return;
-    for (unsigned i = 0; (info = ethmx_param(i)); i++) {
+    for (unsigned i = 0; (info = MPIDI_ETHMX_lib.param(i)); i++) {
         char text[256];
         const char *source;
 
-        if (ethmx_config_get(cfg, i, text, sizeof(text), &source) == ETHMX_OK && strcmp(source, "default"))
+        if (MPIDI_ETHMX_lib.config_get(cfg, i, text, sizeof(text), &source) == ETHMX_OK && strcmp(source, "default"))
             printf("%s: %s (%s)\n", info->name, text, source);
     }
-    ethmx_config_destroy(cfg);
+    MPIDI_ETHMX_lib.config_destroy(cfg);
     printf("======================\n");
 }
 
-/* No key of the job: each endpoint makes its own secret, which its address tells to those who get it from the launcher,
- * or from a port's name. So programs that were started apart can connect. */
-static int open_endpoint(void)
+/* MPICH 4.0 ends a process whose MPI_Init fails without a word to the launcher, and those on other hosts wait for it
+ * for ever. So the launcher is told here, which ends the job. */
+static void end_job(const char *text)
+{
+    MPL_internal_error_printf("%s\n", text);
+    if (MPIR_Process.size > 1) {
+        fflush(stderr);
+        usleep(500000);
+        MPIR_pmi_abort(1, text);
+    }
+}
+
+/* NULL, or why not. No key of the job: each endpoint makes its own secret, which its address tells to those who get it
+ * from the launcher, or from a port's name. So programs that were started apart can connect. */
+static const char *open_endpoint(void)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .local_ranks = (unsigned)MPIR_Process.local_size};
+    const char *why = MPIDI_ETHMX_lib_load();
     uint64_t flags = 0;
-    char host[256] = "?";
-    int mpi_errno = MPI_SUCCESS;
 
+    if (why)
+        return why;
 #ifndef MPIDI_CH4_DIRECT_NETMOD
     opt.polls_others = MPIR_Process.local_size > 1; /* ch4's shared memory */
 #endif
-    if (ethmx_ep_open(NULL, &opt, &MPIDI_ETHMX_global.ep) == ETHMX_OK) {
-        ethmx_ep_on_error(MPIDI_ETHMX_global.ep, peer_failed, NULL);
-#ifdef HAVE_TAG_ERROR_BITS
-        flags = (uint64_t)(MPIR_TAG_ERROR_BIT | MPIR_TAG_PROC_FAILURE_BIT);
-#endif
-        ethmx_match_ignore(MPIDI_ETHMX_global.ep, flags);
-        return MPIDI_ETHMX_am_init();
+    if (MPIDI_ETHMX_lib.ep_open(NULL, &opt, &MPIDI_ETHMX_global.ep) != ETHMX_OK) {
+        MPIDI_ETHMX_global.ep = NULL;
+        return MPIDI_ETHMX_lib.error_text();
     }
-    MPIDI_ETHMX_global.ep = NULL;
-    gethostname(host, sizeof(host) - 1);
-    MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**ethmx_init", "**ethmx_init %s %s", host, ethmx_error_text());
-    return mpi_errno;
+    MPIDI_ETHMX_lib.ep_on_error(MPIDI_ETHMX_global.ep, peer_failed, NULL);
+#ifdef HAVE_TAG_ERROR_BITS
+    flags = (uint64_t)(MPIR_TAG_ERROR_BIT | MPIR_TAG_PROC_FAILURE_BIT);
+#endif
+    MPIDI_ETHMX_lib.match_ignore(MPIDI_ETHMX_global.ep, flags);
+    return NULL;
 }
 
 int MPIDI_ETHMX_init_local(int *tag_bits)
 {
     int mpi_errno = MPI_SUCCESS;
+    const char *why;
 
     MPL_COMPILE_TIME_ASSERT(MPIR_CONTEXT_ID_BITS <= 16);
     MPIR_ERR_CHKANDJUMP(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ethmx_vcis");
     MPIR_ERR_CHKANDJUMP(MPIR_Process.size > MPIDI_ETHMX_RANKS_MAX, mpi_errno, MPI_ERR_OTHER, "**ethmx_ranks");
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
     MPIR_Process.tag_bits = *tag_bits; /* ch4 sets it after this, to the same */
-    mpi_errno = open_endpoint();
+    why = open_endpoint();
+    if (why) {
+        char host[256] = "?", text[1024];
+
+        gethostname(host, sizeof(host) - 1);
+        MPL_snprintf(text, sizeof(text), "ethmx cannot be used on host %s: %s", host, why);
+        end_job(text);
+        MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**ethmx_init", "**ethmx_init %s %s", host, why);
+    }
+    mpi_errno = MPIDI_ETHMX_am_init();
     MPIR_ERR_CHECK(mpi_errno);
     if (MPIR_CVAR_DEBUG_SUMMARY && MPIR_Process.rank == 0)
         print_summary();
@@ -111,9 +132,10 @@ int MPIDI_ETHMX_peer_add(int avtid, int lpid, const void *addr, size_t len_bytes
     void *user = (void *)(uintptr_t)(MPIDIU_GPID_CREATE(avtid, lpid) + 1);
     int mpi_errno = MPI_SUCCESS;
 
-    if (ethmx_peer_add(MPIDI_ETHMX_global.ep, addr, len_bytes, user, &MPIDI_ETHMX_PEER(&MPIDIU_get_av(avtid, lpid))) !=
-        ETHMX_OK)
-        MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**ethmx_peer", "**ethmx_peer %d %s", lpid, ethmx_error_text());
+    if (MPIDI_ETHMX_lib.peer_add(MPIDI_ETHMX_global.ep, addr, len_bytes, user,
+                                 &MPIDI_ETHMX_PEER(&MPIDIU_get_av(avtid, lpid))) != ETHMX_OK)
+        MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**ethmx_peer", "**ethmx_peer %d %s", lpid,
+                      MPIDI_ETHMX_lib.error_text());
     return mpi_errno;
 }
 
@@ -125,8 +147,8 @@ int MPIDI_ETHMX_init_world(void)
     void *table;
     int unused, mpi_errno = MPI_SUCCESS;
 
-    MPIR_ERR_CHKANDJUMP1(ethmx_ep_address(MPIDI_ETHMX_global.ep, own.addr, &len_bytes) != ETHMX_OK, mpi_errno,
-                         MPI_ERR_OTHER, "**ethmx_address", "**ethmx_address %s", ethmx_error_text());
+    MPIR_ERR_CHKANDJUMP1(MPIDI_ETHMX_lib.ep_address(MPIDI_ETHMX_global.ep, own.addr, &len_bytes) != ETHMX_OK, mpi_errno,
+                         MPI_ERR_OTHER, "**ethmx_address", "**ethmx_address %s", MPIDI_ETHMX_lib.error_text());
     own.len_bytes = (uint16_t)len_bytes;
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map, &own, sizeof(own),
                                       TRUE, FALSE, &table, &unused);
@@ -134,6 +156,13 @@ int MPIDI_ETHMX_init_world(void)
     for (int i = 0; i < MPIR_Process.size && mpi_errno == MPI_SUCCESS; i++) {
         card = (const struct card *)table + i;
         mpi_errno = MPIDI_ETHMX_peer_add(0, i, card->addr, card->len_bytes);
+        if (mpi_errno != MPI_SUCCESS) {
+            char text[1024];
+
+            MPL_snprintf(text, sizeof(text), "ethmx: the address of rank %d is not usable: %s", i,
+                         MPIDI_ETHMX_lib.error_text());
+            end_job(text);
+        }
     }
     MPIDU_bc_table_destroy();
     MPIR_ERR_CHECK(mpi_errno);
@@ -153,8 +182,13 @@ int MPIDI_ETHMX_post_init(void)
 
 int MPIDI_ETHMX_mpi_finalize_hook(void)
 {
+    if (MPIDI_ETHMX_global.next_send) {
+        MPIDIU_request_complete(MPIDI_ETHMX_global.next_send);
+        MPIR_Request_free_unsafe(MPIDI_ETHMX_global.next_send);
+    }
+    MPIDI_ETHMX_global.next_send = NULL;
     if (MPIDI_ETHMX_global.ep)
-        ethmx_ep_close(MPIDI_ETHMX_global.ep);
+        MPIDI_ETHMX_lib.ep_close(MPIDI_ETHMX_global.ep);
     MPIDI_ETHMX_global.ep = NULL;
     return MPI_SUCCESS;
 }

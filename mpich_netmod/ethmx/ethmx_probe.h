@@ -29,7 +29,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm 
     int rc;
 
     MPIDI_ETHMX_LOCK();
-    rc = ethmx_iprobe(MPIDI_ETHMX_global.ep, w.peer, w.bits, w.mask, &result);
+    rc = MPIDI_ETHMX_lib.iprobe(MPIDI_ETHMX_global.ep, w.peer, w.bits, w.mask, &result);
     MPIDI_ETHMX_UNLOCK();
     return MPIDI_ETHMX_probed(rc, &result, flag, status);
 }
@@ -45,7 +45,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm
 
     *message_p = NULL;
     MPIDI_ETHMX_LOCK();
-    rc = ethmx_improbe(MPIDI_ETHMX_global.ep, w.peer, w.bits, w.mask, &msg, &result);
+    rc = MPIDI_ETHMX_lib.improbe(MPIDI_ETHMX_global.ep, w.peer, w.bits, w.mask, &msg, &result);
     if (rc == ETHMX_OK) {
         MPIR_Request *req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__MPROBE, 0, 2);
 

@@ -10,7 +10,7 @@
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
 {
     if (likely(vci == 0 && MPIDI_ETHMX_global.ep))
-        ethmx_progress(MPIDI_ETHMX_global.ep);
+        MPIDI_ETHMX_lib.progress(MPIDI_ETHMX_global.ep);
     return MPI_SUCCESS;
 }
 

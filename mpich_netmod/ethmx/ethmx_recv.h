@@ -19,6 +19,9 @@ void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result);
 /* Of a receive that has matched, and whose data is still coming, when somebody cancels it. */
 void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq);
 
+/* The end of a receive of data that is not contiguous. */
+void MPIDI_ETHMX_recv_strided(MPIR_Request *rreq, const struct ethmx_result *result);
+
 /* The status of a receive that was not done. */
 void MPIDI_ETHMX_recv_failed(MPIR_Request *rreq, const struct ethmx_result *result);
 
@@ -34,6 +37,14 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_status(MPIR_Request *rreq, const 
     MPIR_STATUS_SET_COUNT(rreq->status, result->len_bytes);
 }
 
+/* All but the completion. */
+MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_over(MPIR_Request *rreq, const struct ethmx_result *result)
+{
+    MPIDI_ETHMX_recv_status(rreq, result);
+    if (unlikely(MPIDI_ETHMX_REQ(rreq).strided.layout))
+        MPIDI_ETHMX_recv_strided(rreq, result);
+}
+
 /* What ethmx_irecv() or ethmx_imrecv() returned. The partner of a receive that is complete at once is ch4's matter. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_started(MPIR_Request *rreq, int status, struct ethmx_result *result)
 {
@@ -41,8 +52,7 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_started(MPIR_Request *rreq, int s
         return;
     if (unlikely(status < 0))
         *result = (struct ethmx_result){.status = status};
-    MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(rreq).strided);
-    MPIDI_ETHMX_recv_status(rreq, result);
+    MPIDI_ETHMX_recv_over(rreq, result);
     MPIDIU_request_complete(rreq);
 }
 
@@ -64,8 +74,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void *buf, MPI_Aint count, MPI_D
     MPIDI_ETHMX_REQ(rreq).posted = NULL;
     status = MPIDI_ETHMX_describe(buf, count, datatype, MPIDI_ETHMX_unpack, &MPIDI_ETHMX_REQ(rreq).strided, &data);
     if (likely(status == ETHMX_OK))
-        status = ethmx_irecv(MPIDI_ETHMX_global.ep, w.peer, w.bits, w.mask, &data, MPIDI_ETHMX_recv_done, rreq,
-                             &MPIDI_ETHMX_REQ(rreq).posted, &result);
+        status = MPIDI_ETHMX_lib.irecv(MPIDI_ETHMX_global.ep, w.peer, w.bits, w.mask, &data, MPIDI_ETHMX_recv_done,
+                                       rreq, &MPIDI_ETHMX_REQ(rreq).posted, &result);
     MPIDI_ETHMX_recv_started(rreq, status, &result);
     *req_p = rreq;
     MPIDI_ETHMX_UNLOCK();
@@ -84,7 +94,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void *buf, MPI_Aint count, MPI_
     MPIDI_ETHMX_REQ(message).posted = NULL;
     status = MPIDI_ETHMX_describe(buf, count, datatype, MPIDI_ETHMX_unpack, &MPIDI_ETHMX_REQ(message).strided, &data);
     if (likely(status == ETHMX_OK))
-        status = ethmx_imrecv(MPIDI_ETHMX_global.ep, msg, &data, MPIDI_ETHMX_recv_done, message, &result);
+        status = MPIDI_ETHMX_lib.imrecv(MPIDI_ETHMX_global.ep, msg, &data, MPIDI_ETHMX_recv_done, message, &result);
     MPIDI_ETHMX_recv_started(message, status, &result);
     MPIDI_ETHMX_UNLOCK();
     return MPI_SUCCESS;
@@ -95,7 +105,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request *rreq)
 {
     struct ethmx_req *posted = MPIR_Request_is_complete(rreq) ? NULL : MPIDI_ETHMX_REQ(rreq).posted;
 
-    if (posted && ethmx_cancel(MPIDI_ETHMX_global.ep, posted) == ETHMX_OK) {
+    if (posted && MPIDI_ETHMX_lib.cancel(MPIDI_ETHMX_global.ep, posted) == ETHMX_OK) {
         MPIDI_ETHMX_REQ(rreq).posted = NULL;
         MPIR_STATUS_SET_CANCEL_BIT(rreq->status, TRUE);
         MPIR_STATUS_SET_COUNT(rreq->status, 0);

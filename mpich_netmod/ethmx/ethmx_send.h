@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sends.
+ * Sends. Most are complete at once: they give MPICH the one request that stands for all such, and the request that was
+ * made for the case that they are not is kept for the next send.
  */
 #ifndef ETHMX_SEND_H_INCLUDED
 #define ETHMX_SEND_H_INCLUDED
@@ -11,6 +12,18 @@
 /* ethmx_done_fn; arg is the request. */
 void MPIDI_ETHMX_send_done(void *arg, const struct ethmx_result *result);
 
+MPL_STATIC_INLINE_PREFIX MPIR_Request *MPIDI_ETHMX_send_request(void)
+{
+    MPIR_Request *sreq = MPIDI_ETHMX_global.next_send;
+
+    if (unlikely(!sreq)) {
+        sreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, 0, 2);
+        MPIDI_REQUEST_SET_LOCAL(sreq, 0, NULL);
+    }
+    MPIDI_ETHMX_global.next_send = NULL;
+    return sreq;
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_send(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
                                               MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
                                               enum ethmx_send_mode mode, MPIR_Request **request)
@@ -20,24 +33,20 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_send(const void *buf, MPI_Aint count, M
     MPIR_Request *sreq;
 
     MPIDI_ETHMX_LOCK();
-    sreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, 0, 2);
-    MPIDI_REQUEST_SET_LOCAL(sreq, 0, NULL);
+    sreq = MPIDI_ETHMX_send_request();
     status = MPIDI_ETHMX_describe(buf, count, datatype, MPIDI_ETHMX_pack, &MPIDI_ETHMX_REQ(sreq).strided, &data);
     if (likely(status == ETHMX_OK))
-        status = ethmx_isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(av),
-                             MPIDI_ETHMX_bits(comm->context_id + context_offset, comm->rank, tag), &data, mode,
-                             MPIDI_ETHMX_send_done, sreq);
+        status = MPIDI_ETHMX_lib.isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(av),
+                                       MPIDI_ETHMX_bits(comm->context_id + context_offset, comm->rank, tag), &data,
+                                       mode, MPIDI_ETHMX_send_done, sreq);
     if (likely(status != ETHMX_INPROGRESS)) {
         MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(sreq).strided);
-        MPIDIU_request_complete(sreq);
+        MPIDI_ETHMX_global.next_send = sreq;
+        *request = likely(status >= 0) ? MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND) : NULL;
     } else {
         sreq->comm = comm; /* whose error handler is asked */
         MPIR_Comm_add_ref(comm);
-    }
-    *request = sreq;
-    if (unlikely(status < 0)) {
-        MPIR_Request_free_unsafe(sreq);
-        *request = NULL;
+        *request = sreq;
     }
     MPIDI_ETHMX_UNLOCK();
     return likely(status >= 0) ? MPI_SUCCESS : MPIDI_ETHMX_ERROR(status);

@@ -64,7 +64,7 @@ static int word_wait(struct word *w, void *buf, int size, int timeout)
         }
         w->abandoned = true;
         if (w->req)
-            ethmx_cancel(MPIDI_ETHMX_global.ep, w->req);
+            MPIDI_ETHMX_lib.cancel(MPIDI_ETHMX_global.ep, w->req);
         return mpi_errno;
     }
     if (w->status == ETHMX_OK && buf)
@@ -82,9 +82,9 @@ int MPIDI_ETHMX_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int
 
     if (!w)
         return MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
-    w->status =
-        ethmx_isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(av), MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, 0, tag),
-                    &w->data, ETHMX_SEND_STANDARD, word_over, w);
+    w->status = MPIDI_ETHMX_lib.isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(av),
+                                      MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, 0, tag), &w->data,
+                                      ETHMX_SEND_STANDARD, word_over, w);
     return word_wait(w, NULL, 0, timeout);
 }
 
@@ -96,8 +96,8 @@ int MPIDI_ETHMX_dynamic_recv(int tag, void *buf, int size, int timeout)
 
     if (!w)
         return MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
-    status = ethmx_irecv(MPIDI_ETHMX_global.ep, NULL, MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, 0, tag), UINT64_MAX,
-                         &w->data, word_over, w, &w->req, &result);
+    status = MPIDI_ETHMX_lib.irecv(MPIDI_ETHMX_global.ep, NULL, MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, 0, tag),
+                                   UINT64_MAX, &w->data, word_over, w, &w->req, &result);
     w->status = status == ETHMX_OK ? result.status : status;
     return word_wait(w, buf, size, timeout);
 }
@@ -113,10 +113,10 @@ static int local_upid(MPIR_Comm *comm, int i, void *addr, size_t *len_bytes)
 {
     *len_bytes = ETHMX_ADDRESS_MAX;
     if (comm != MPIR_Process.comm_self)
-        return ethmx_peer_address(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, i)), addr,
-                                  len_bytes);
+        return MPIDI_ETHMX_lib.peer_address(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, i)),
+                                            addr, len_bytes);
     *len_bytes = PORT_ADDRESS_MAX;
-    return ethmx_ep_address(MPIDI_ETHMX_global.ep, addr, len_bytes);
+    return MPIDI_ETHMX_lib.ep_address(MPIDI_ETHMX_global.ep, addr, len_bytes);
 }
 
 /* The addresses of all processes of comm's own group, one after the other. */
@@ -150,7 +150,7 @@ err:
  * noted, and its own number be used again. */
 static bool known_gpid(const struct ethmx_peer *peer, uint64_t *gpid)
 {
-    uintptr_t user = (uintptr_t)ethmx_peer_user(peer);
+    uintptr_t user = (uintptr_t)MPIDI_ETHMX_lib.peer_user(peer);
     int avtid, lpid;
 
     if (user == 0)
@@ -175,8 +175,9 @@ int MPIDI_ETHMX_upids_to_gpids(int size, int *remote_upid_size, char *remote_upi
     for (int i = 0; i < size; i++) {
         struct ethmx_peer *peer;
 
-        MPIR_ERR_CHKANDJUMP2(ethmx_peer_add(MPIDI_ETHMX_global.ep, addr, remote_upid_size[i], NULL, &peer) != ETHMX_OK,
-                             mpi_errno, MPI_ERR_PORT, "**ethmx_peer", "**ethmx_peer %d %s", i, ethmx_error_text());
+        MPIR_ERR_CHKANDJUMP2(
+            MPIDI_ETHMX_lib.peer_add(MPIDI_ETHMX_global.ep, addr, remote_upid_size[i], NULL, &peer) != ETHMX_OK,
+            mpi_errno, MPI_ERR_PORT, "**ethmx_peer", "**ethmx_peer %d %s", i, MPIDI_ETHMX_lib.error_text());
         known[i] = known_gpid(peer, &remote_gpids[i]);
         fresh += !known[i];
         addr += remote_upid_size[i];

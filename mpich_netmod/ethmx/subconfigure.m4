@@ -39,8 +39,10 @@ AM_COND_IF([BUILD_CH4_NETMOD_ETHMX],[
     AS_IF([test -n "$ethmx_libdir"],[PAC_APPEND_FLAG([-L$ethmx_libdir],[LDFLAGS])])
     AC_CHECK_HEADER([ethmx.h],[],
         [AC_MSG_ERROR([ethmx.h was not found. Install ethmx (make install) and give --with-ethmx=PREFIX])])
-    AC_CHECK_LIB([ethmx],[ethmx_am_send],[],
+    dnl Only looked for here: it is loaded when a program starts.
+    AC_CHECK_LIB([ethmx],[ethmx_am_send],[:],
         [AC_MSG_ERROR([libethmx was not found, or is too old. Install ethmx (make install) and give --with-ethmx=PREFIX])])
+    AC_SEARCH_LIBS([dlopen],[dl])
     dnl Programs find libethmx where it is installed now; LD_LIBRARY_PATH comes before that.
     AS_IF([test -n "$ethmx_libdir"],[
         PAC_APPEND_FLAG([-Wl,--enable-new-dtags,-rpath,$ethmx_libdir],[LDFLAGS])
