@@ -220,7 +220,7 @@ static unsigned guarded_links(const struct emx_links *l)
 {
     unsigned mask = 0;
 
-    for (unsigned i = 0; i < l->count; i++)
+    for (unsigned i = 0; i < l->count && i < EMX_ENGINE_LINKS; i++)
         mask |= (unsigned)l->link[i].attr.guarded << i;
     return mask;
 }
@@ -229,7 +229,7 @@ static unsigned reliable_links(const struct emx_links *l)
 {
     unsigned mask = 0;
 
-    for (unsigned i = 0; i < l->count; i++)
+    for (unsigned i = 0; i < l->count && i < EMX_ENGINE_LINKS; i++)
         mask |= (unsigned)l->link[i].attr.reliable << i;
     return mask;
 }

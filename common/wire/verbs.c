@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,9 @@ static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs addres
 
 void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
 {
+    /* Destinations are compared byte by byte: without what the compiler puts behind the last field. */
     memset(a, 0, sizeof(*a));
-    memcpy(a, way, sizeof(*way));
+    memcpy(a, way, offsetof(struct emx_verbs_way, port) + sizeof(way->port));
 }
 
 /* ---- Peers ---- */
