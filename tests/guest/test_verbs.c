@@ -376,10 +376,12 @@ int main(int argc, char **argv)
     int failed;
 
     if (argc < 3 || argc > 4) {
-        fprintf(stderr, "usage: test_verbs INTERFACE INTERFACE [TEST]\n");
+        fprintf(stderr, "usage: test_verbs INTERFACE INTERFACE [TEST|-TEST]: only that test, or all others\n");
         return 2;
     }
-    if (argc > 3) {
+    if (argc > 3 && argv[3][0] == '-') {
+        cmocka_set_skip_filter(argv[3] + 1);
+    } else if (argc > 3) {
         cmocka_set_test_filter(argv[3]);
         emx_log_limit = EMX_LOG_DEBUG;
     }

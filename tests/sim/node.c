@@ -354,6 +354,8 @@ static bool is_part(const struct emx_frame *h)
 {
     const struct emx_f_eager *f = (const void *)(h + 1);
 
+    if (h->version == EMX_FRAME_V_SHORT)
+        return false;
     if (h->type == EMX_F_eager)
         return f->total_bytes > h->body_bytes - sizeof(*f);
     return h->type == EMX_F_data || h->type == EMX_F_more;
