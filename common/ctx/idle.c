@@ -21,27 +21,12 @@
  * has no operation; it yields.) An adapter whose loop really drives other transports says so when it opens the
  * endpoint, and is never put to sleep. A program that calls MPI_Test now and then between pieces of its own work must
  * not be put to sleep either: when polls are further apart than GAP_NS, it is not waiting.
- *
- * Whoever has polled for PATIENCE_NS in vain sleeps, too, be it alone or not: a wake-up is little beside such a wait.
- * For those whom it keeps from the core cannot always be seen from here. Linux 6.18 with autogroups (each session a
- * group) may give a group whose threads wake often next to nothing, for seconds, as long as another group spins on all
- * cores: two sessions of two spinning processes are enough, if each process has a thread that wakes every 100 us. That
- * is the progress thread's way of life. Who spins in such a case waits for those whom it starves.
- *
- * Or it waits and *starves*: others have its core, and it gets to a poll now and then. That shows where the time
- * between two looks was spent neither by this thread nor blocked. Then nothing helps but sleep, which gives the core up
- * and comes back as soon as a frame is there. Yielding makes it worse, whoever does it (MPI libraries yield between
- * their polls, too): Linux 6.18 takes the rest of its time slice from who yields, as if it had been used, so that
- * beside one that does not yield there is a poll or two for each slice of the others, and ranks need seconds for what
- * takes milliseconds. And a yield lets nobody in who is in another group: with autogroups each session is one, so the
- * observation above is blind to the ranks of other jobs and virtual nodes.
  */
 #define _GNU_SOURCE
 #include "ctx/idle.h"
 
 #include <sched.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctx/ep.h"
@@ -52,9 +37,7 @@
 #define YIELDS        8       /* in a row, before sleep */
 #define SLEEP_MIN_NS  50000   /* first sleep */
 #define SLEEP_MAX_NS  1000000 /* longest sleep */
-#define GAP_NS        6000    /* mean distance of polls of a program that only waits */
-#define PATIENCE_NS   5000000 /* who has waited so long in vain sleeps */
-#define LOOK_NS       2000000 /* who polls less than limit times in this time is looked at, too */
+#define GAP_NS        3000    /* mean distance of polls of a program that only waits */
 #define EVIDENCE      3       /* observations in a row that make calm crowded or the other way round */
 #define SAMPLE        16      /* crowded: of so many yields one is observed */
 
@@ -69,8 +52,7 @@ static unsigned cores(void)
 
 static void set_limit(struct emx_idle *i)
 {
-    i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->crowded || i->impatient ? CROWDED_POLLS : CALM_POLLS;
-    i->limit_ns = i->mode == EMX_WAIT_SPIN ? UINT64_MAX : LOOK_NS;
+    i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->crowded ? CROWDED_POLLS : CALM_POLLS;
 }
 
 void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps)
@@ -84,18 +66,6 @@ void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_r
 }
 
 /* ---- Observation ---- */
-
-/* (The times that getrusage() tells are those of the last tick.) */
-static struct emx_idle_sample take_sample(emx_time now)
-{
-    struct timespec cpu;
-    struct rusage u;
-
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) || getrusage(RUSAGE_THREAD, &u))
-        return (struct emx_idle_sample){0};
-    return (struct emx_idle_sample){
-        .at_ns = now, .cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec, .blocks = u.ru_nvcsw};
-}
 
 static long switches(void)
 {
@@ -139,26 +109,20 @@ static void yield(struct ethmx_ep *ep)
         learn(&ep->idle, others_ran);
 }
 
-/* Who has only waited for long may have other things to look at. */
 static uint64_t sleep_length(const struct emx_idle *i)
 {
-    uint64_t ns = (uint64_t)SLEEP_MIN_NS << (!i->crowded ? 0 : i->sleeps < 8 ? i->sleeps : 8);
+    uint64_t ns = (uint64_t)SLEEP_MIN_NS << (i->sleeps < 8 ? i->sleeps : 8);
 
     return ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
-}
-
-static bool can_sleep(const struct ethmx_ep *ep)
-{
-    return !ep->idle.never_sleeps && ep->open_ops && !ep->delivering;
 }
 
 static bool may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    if (!can_sleep(ep))
+    if (!i->crowded || i->never_sleeps || !ep->open_ops || ep->delivering)
         return false;
-    return i->impatient || (i->crowded && (i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS));
+    return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
 
 static void sleep_a_while(struct ethmx_ep *ep)
@@ -173,65 +137,27 @@ static void sleep_a_while(struct ethmx_ep *ep)
     emx_wait_sleep(&w);
     atomic_fetch_sub(&ep->sleepers, 1);
     emx_lock_take(&ep->lock);
-    ep->idle.sample = take_sample(emx_clock_now(&ep->clock)); /* it has blocked */
 }
 
-/* ---- Looking ---- */
-
-enum state { WAITS, WORKS, STARVES };
-
-/* Polls that are far apart: the program does things of its own between them, or others have its core. The first such
- * look cannot tell, and takes it for work. */
-static enum state judge(struct ethmx_ep *ep)
+/* The program does things of its own between its polls; or its MPI library yields between them, and does it alone.
+ * (Both together seemed to do worse.) */
+static bool is_at_work(struct ethmx_ep *ep)
 {
-    struct emx_idle *i = &ep->idle;
-    struct emx_idle_sample before = i->sample;
-    emx_time now = emx_clock_now(&ep->clock);
-    uint64_t polling_ns = (uint64_t)i->polls * GAP_NS;
+    const struct emx_idle *i = &ep->idle;
 
-    if (!i->never_sleeps)
-        i->sample = take_sample(now);
-    if (now - i->since_ns <= polling_ns)
-        return WAITS;
-    if (!before.at_ns || !i->sample.at_ns || i->sample.blocks != before.blocks)
-        return WORKS;
-    return i->sample.cpu_ns - before.cpu_ns > polling_ns ? WORKS : STARVES;
-}
-
-static void note_work(struct emx_idle *i)
-{
-    struct emx_idle_sample sample = i->sample;
-
-    emx_idle_reset(i);
-    i->sample = sample;
-}
-
-/* Polls few times between its sleeps, as in a crowd, until something happens. */
-static void lose_patience(struct emx_idle *i, emx_time now)
-{
-    bool impatient;
-
-    if (!i->began_ns)
-        i->began_ns = i->since_ns;
-    impatient = i->mode == EMX_WAIT_AUTO && now - i->began_ns >= PATIENCE_NS;
-    if (impatient == i->impatient)
-        return;
-    i->impatient = impatient;
-    set_limit(i);
+    return emx_clock_now(&ep->clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
 bool emx_idle_look(struct ethmx_ep *ep)
 {
     struct emx_idle *i = &ep->idle;
-    enum state state = judge(ep);
 
-    lose_patience(i, emx_clock_now(&ep->clock));
-    if (state == WORKS || (state == STARVES && !can_sleep(ep))) {
-        note_work(i);
+    if (is_at_work(ep)) {
+        emx_idle_reset(i);
         return false;
     }
     i->polls = 0;
-    if (state == STARVES || may_sleep(ep))
+    if (may_sleep(ep))
         sleep_a_while(ep);
     else
         yield(ep);

@@ -10,24 +10,13 @@
 
 #include "base/config.h"
 
-/* What a thread had done by a look. */
-struct emx_idle_sample {
-    uint64_t at_ns;  /* 0: none since something happened */
-    uint64_t cpu_ns; /* that it has used */
-    long blocks;     /* how often it has waited for something */
-};
-
 struct emx_idle {
     enum emx_wait_mode mode;
     unsigned limit;    /* idle polls up to the next look; UINT32_MAX: never */
-    uint64_t limit_ns; /* and time, if that is shorter */
     unsigned polls;    /* idle polls since the last look, or since something happened */
     uint64_t since_ns; /* when the first of these was */
     unsigned yields;   /* in a row, without anything happening */
     unsigned sleeps;   /* in a row, without anything happening */
-    struct emx_idle_sample sample;
-    uint64_t began_ns; /* of the first of all polls without anything happening; 0: no look since */
-    bool impatient;    /* that was long ago */
     bool crowded;      /* others want our core */
     bool settled;      /* crowded does not change: asked for, or there are more ranks than cores */
     bool never_sleeps;
@@ -49,8 +38,6 @@ static inline void emx_idle_reset(struct emx_idle *i)
     i->polls = 0;
     i->yields = 0;
     i->sleeps = 0;
-    i->sample.at_ns = 0;
-    i->began_ns = 0;
 }
 
 /* A poll found nothing. now: a recent time. True: it is time for emx_idle_look(). */
@@ -58,7 +45,7 @@ static inline bool emx_idle_poll(struct emx_idle *i, uint64_t now)
 {
     if (!i->polls++)
         i->since_ns = now;
-    return __builtin_expect(i->polls >= i->limit || now - i->since_ns >= i->limit_ns, 0);
+    return __builtin_expect(i->polls >= i->limit, 0);
 }
 
 #endif

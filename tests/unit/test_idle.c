@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,8 +25,14 @@ static struct ethmx_ep *open_idler(const struct idler *o)
 {
     struct ethmx_ep_options opt = {
         .api_version = ETHMX_API_VERSION, .polls_others = o->polls_others, .local_ranks = o->local_ranks};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep;
 
-    return open_with(&opt, (const char *const[]){"wait", o->wait, NULL});
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "wait", o->wait, "test"), ETHMX_OK);
+    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    return ep;
 }
 
 /* A receive that nothing matches. */
@@ -79,40 +84,25 @@ static void auto_counts_ranks(void **state)
     expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, true, true, true);
 }
 
-static long switches(void)
-{
-    struct rusage u;
-
-    assert_int_equal(getrusage(RUSAGE_THREAD, &u), 0);
-    return u.ru_nivcsw;
-}
-
-/* As many ranks as the host has cores, each bound to one: each has a core for itself, and polls. (A try in which the
- * core was taken away from the test shows nothing.) */
+/* As many ranks as the host has cores, each bound to one: each has a core for itself, and polls. */
 static void bound_ranks_are_no_crowd(void **state)
 {
     struct idler bound = {.wait = "auto", .local_ranks = (unsigned)sysconf(_SC_NPROCESSORS_ONLN)};
     struct pending p = {.done = false};
     cpu_set_t before, one;
     struct ethmx_ep *ep;
-    uint64_t made_way;
-    long taken_away;
 
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    do {
-        taken_away = switches();
-        ep = open_idler(&bound);
-        receive_nothing(ep, &p);
-        for (unsigned i = 0; i < 100; i++)
-            ethmx_progress(ep);
-        made_way = counter(ep, "yields") + counter(ep, "sleeps");
-        ethmx_ep_close(ep);
-    } while (switches() != taken_away);
-    assert_int_equal(made_way, 0);
+    ep = open_idler(&bound);
+    receive_nothing(ep, &p);
+    for (unsigned i = 0; i < 100; i++)
+        ethmx_progress(ep);
+    assert_int_equal(counter(ep, "yields") + counter(ep, "sleeps"), 0);
+    ethmx_ep_close(ep);
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
@@ -186,75 +176,18 @@ static void auto_observes_who_else_runs(void **state)
     ethmx_ep_close(ep);
 }
 
-/* Two programs on one core, and the MPI library of this one yields between its polls. The other is of another session,
- * which may be a scheduling group of its own: then a yield lets nobody in. */
-static void who_starves_sleeps(void **state)
-{
-    struct ethmx_ep *ep;
-    struct pending p = {.done = false};
-    cpu_set_t before, one;
-    pid_t pid;
-
-    (void)state;
-    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (!pid)
-        setsid();
-    while (!pid)
-        ;
-    ep = open_idler(&(struct idler){.wait = "auto"});
-    receive_nothing(ep, &p);
-    while (!counter(ep, "sleeps")) {
-        ethmx_progress(ep);
-        sched_yield();
-    }
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-    ethmx_ep_close(ep);
-}
-
-/* Nobody wants the core; but the wait is long. */
-static void long_waits_end_in_sleep(void **state)
-{
-    struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "auto", .local_ranks = 1});
-    struct pending p = {.done = false};
-
-    (void)state;
-    receive_nothing(ep, &p);
-    while (!counter(ep, "sleeps"))
-        ethmx_progress(ep);
-    ethmx_ep_close(ep);
-    assert_false(p.done);
-}
-
-/* A program that sleeps by itself between its polls is not starved. */
-static void who_sleeps_between_polls_is_left_alone(void **state)
-{
-    struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "sleep"});
-    const struct timespec a_while = {.tv_nsec = 3000000};
-    struct pending p = {.done = false};
-
-    (void)state;
-    receive_nothing(ep, &p);
-    for (unsigned i = 0; i < 20; i++) {
-        nanosleep(&a_while, NULL);
-        ethmx_progress(ep);
-    }
-    assert_int_equal(counter(ep, "yields") + counter(ep, "sleeps"), 0);
-    ethmx_ep_close(ep);
-}
-
 static struct ethmx_ep *open_threaded(void)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_config *cfg;
+    struct ethmx_ep *ep;
 
-    return open_with(&opt, (const char *const[]){"progress", "thread", "heartbeat", "0", NULL});
+    assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "progress", "thread", "test"), ETHMX_OK);
+    assert_int_equal(ethmx_config_set(cfg, "heartbeat", "0", "test"), ETHMX_OK);
+    assert_int_equal(ethmx_ep_open(cfg, &opt, &ep), ETHMX_OK);
+    ethmx_config_destroy(cfg);
+    return ep;
 }
 
 /* The program is away: the progress thread stands in, and ends its sleep when the endpoint closes. */
@@ -364,9 +297,6 @@ int main(void)
         cmocka_unit_test(who_polls_others_never_sleeps),
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
         cmocka_unit_test(auto_observes_who_else_runs),
-        cmocka_unit_test(who_starves_sleeps),
-        cmocka_unit_test(long_waits_end_in_sleep),
-        cmocka_unit_test(who_sleeps_between_polls_is_left_alone),
         cmocka_unit_test(thread_stands_in),
         cmocka_unit_test(thread_leaves_the_programs_core),
         cmocka_unit_test(signals_do_no_harm),
