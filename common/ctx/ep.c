@@ -216,24 +216,6 @@ static int open_links(struct ethmx_ep *ep, uint32_t id)
     return emx_links_open(&ep->links, &params);
 }
 
-static unsigned guarded_links(const struct emx_links *l)
-{
-    unsigned mask = 0;
-
-    for (unsigned i = 0; i < l->count && i < EMX_ENGINE_LINKS; i++)
-        mask |= (unsigned)l->link[i].attr.guarded << i;
-    return mask;
-}
-
-static unsigned reliable_links(const struct emx_links *l)
-{
-    unsigned mask = 0;
-
-    for (unsigned i = 0; i < l->count && i < EMX_ENGINE_LINKS; i++)
-        mask |= (unsigned)l->link[i].attr.reliable << i;
-    return mask;
-}
-
 static int make_engine(struct ethmx_ep *ep)
 {
     const struct emx_engine_params params = {.cfg = &ep->cfg,
@@ -241,8 +223,8 @@ static int make_engine(struct ethmx_ep *ep)
                                              .alloc = &emx_alloc_libc,
                                              .self = &ep->self,
                                              .seed = random_bits(),
-                                             .guarded_links = guarded_links(&ep->links),
-                                             .reliable_links = reliable_links(&ep->links)};
+                                             .guarded_links = ep->links.guarded,
+                                             .reliable_links = ep->links.reliable};
     int rc = emx_engine_create(&params, &ep->engine);
 
     if (rc)

@@ -27,7 +27,8 @@ struct emx_link {
 struct emx_links {
     struct emx_link link[EMX_ENGINE_LINKS];
     unsigned count;
-    unsigned cheap, dear; /* masks: polled without a system call, or with one */
+    unsigned cheap, dear;       /* masks: polled without a system call, or with one */
+    unsigned reliable, guarded; /* masks of emx_wire_attr */
 };
 
 /* The wires of ETHMX_WIRES in its order, each once. ETHMX_ERR_PARAM: an unknown name, or none at all; the thread's

@@ -89,8 +89,6 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     c = s->connect;
     c->count = n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX;
     memcpy(c->route, r, c->count * sizeof(*r));
-    for (unsigned i = 0; i < c->count; i++)
-        e->reliable_links |= (unsigned)r[i].reliable << r[i].link;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
         if (s->welcome[full].due && !emx_list_linked(&s->welcoming)) {

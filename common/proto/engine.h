@@ -48,7 +48,7 @@ struct emx_engine_params {
     const struct emx_address *self; /* copied; id and cookie are what arriving frames must carry. auth: with a secret */
     uint64_t seed;                  /* for jitter; nothing else is random here */
     unsigned guarded_links;         /* mask: frames there need no tag (emx_wire_attr.guarded) */
-    unsigned reliable_links; /* mask: frames there are never lost or damaged; those of reliable routes are known */
+    unsigned reliable_links;        /* mask: frames there are never lost or damaged; the links of reliable routes */
 };
 
 /* ETHMX_ERR_NO_MEMORY. cfg, stats and alloc must outlive the engine. */

@@ -74,7 +74,8 @@ static struct emx_address address(const struct history *h, unsigned n)
 static void start(struct history *h, unsigned n)
 {
     struct node *node = &h->node[n];
-    struct emx_engine_params p = {.cfg = &h->cfg, .stats = &node->stats, .alloc = &emx_alloc_libc, .seed = n};
+    struct emx_engine_params p = {
+        .cfg = &h->cfg, .stats = &node->stats, .alloc = &emx_alloc_libc, .seed = n, .reliable_links = h->reliable};
     struct emx_address self;
 
     memset(node, 0, sizeof(*node));

@@ -106,7 +106,7 @@ void sim_node_start(struct sim_node *n)
     }
     p.self = &self;
     p.seed = emx_mix64(w->seed + n->party);
-    p.guarded_links = w->reliable ? UINT_MAX : 0;
+    p.guarded_links = p.reliable_links = w->reliable ? UINT_MAX : 0;
     if (emx_engine_create(&p, &n->engine) != ETHMX_OK) {
         if (!n->memory.failures)
             sim_fail(w, "n%u: no engine", n->index);
