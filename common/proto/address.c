@@ -120,6 +120,14 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     return len_bytes;
 }
 
+size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf)
+{
+    struct emx_address told = *a;
+
+    told.has_secret = false;
+    return emx_address_encode(&told, buf);
+}
+
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)
 {
     struct emx_address cut = *a;

@@ -52,6 +52,9 @@ struct emx_address {
 /* Writes a to buf (ETHMX_ADDRESS_MAX bytes suffice always) and returns the length. */
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
 
+/* The same without the secret, as it may travel in frames. */
+size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf);
+
 /* The same in at most room_bytes: the host name is cut for that, then the last interfaces are left out. Returns 0 if
  * not even one interface fits (of an address that has any). */
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf);

@@ -88,7 +88,6 @@ static void init_pools(struct emx_engine *e)
 int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p)
 {
     struct emx_engine *e = params->alloc->get(params->alloc->arg, sizeof(*e));
-    struct emx_address told; /* in hellos */
 
     if (!e)
         return ETHMX_ERR_NO_MEMORY;
@@ -100,9 +99,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->self = *params->self;
     e->reliable_links = params->reliable_links;
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
-    told = e->self;
-    told.has_secret = false;
-    e->self_addr_bytes = emx_address_encode(&told, e->self_addr);
+    e->self_addr_bytes = emx_address_encode_public(&e->self, e->self_addr); /* in hellos */
     e->rng.state = params->seed;
     e->seq_frame_bytes = longest_frame(&e->self);
     init_lists(e);

@@ -119,8 +119,7 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
 int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
                   struct emx_peer **peer_p)
 {
-    struct emx_address told = *a;
-    uint8_t told_addr[ETHMX_ADDRESS_MAX];
+    uint8_t public_addr[ETHMX_ADDRESS_MAX];
     struct emx_peer *p, **bucket;
 
     if ((p = emx_peer_find(e, a->id))) {
@@ -130,9 +129,8 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
     }
     grow(e);
     if (a->has_secret) {
-        told.has_secret = false;
-        len_bytes = emx_address_encode(&told, told_addr);
-        addr = told_addr;
+        len_bytes = emx_address_encode_public(a, public_addr);
+        addr = public_addr;
     }
     p = new_peer(e, a, addr, len_bytes);
     if (!p)
