@@ -156,7 +156,7 @@ static bool let_go(struct ethmx_ep *ep, bool end)
         ep->gathered = emx_engine_gatherable(ep->engine);
     }
     if (emx_engine_hints(ep->engine)->waits) {
-        emx_engine_let_go(ep->engine, true);
+        emx_engine_let_go_now(ep->engine, true);
         emx_pump_flush(ep, emx_clock_now(&ep->clock));
     }
     emx_lock_return(&ep->lock);

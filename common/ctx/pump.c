@@ -8,8 +8,8 @@
  *   next *sweep*, which comes every 50 us and finds the first words of new peers.
  * - The clock is read once in a round at most, and not at all in most: even the processor's counter takes 10 ns, the
  *   time of some thirty instructions. While rounds follow each other closely only every eighth needs it; and frames
- * that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
- * apart each reads the clock, or timers would be late, unless reading it is dear.
+ *   that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
+ *   apart each reads the clock, or timers would be late, unless reading it is dear.
  * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
  *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
  * - The engine tells by one word whether it has something to send.
@@ -161,9 +161,9 @@ static unsigned input_dear(struct ethmx_ep *ep, bool quiet, bool all, emx_time *
 {
     unsigned total = 0;
 
-    for (unsigned i = 0; i < ep->links.count; i++) {
-        if (ep->links.cheap >> i & 1)
-            continue;
+    for (unsigned m = ep->links.dear; m; m &= m - 1) {
+        unsigned i = (unsigned)__builtin_ctz(m);
+
         if (all || ep->links.count == 1 || (quiet && emx_engine_link_peers(ep->engine, i)))
             total += input(ep, i, now_p);
     }

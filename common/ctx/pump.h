@@ -21,7 +21,7 @@ static inline bool emx_pump_place(struct ethmx_ep *ep, struct emx_link *k, struc
 
     if (!frame)
         return false;
-    emx_engine_send_placed(ep->engine, peer, a, frame, ep->clock.last_ns);
+    emx_engine_send_placed(peer, a, frame, ep->clock.last_ns);
     k->ops->placed(k->wire);
     return true;
 }
@@ -41,7 +41,7 @@ static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, co
         return true;
     if (!k->ops->tx_room(k->wire))
         return false;
-    *rc_p = emx_engine_send_quick(ep->engine, peer, a, &f, emx_clock_now(&ep->clock));
+    *rc_p = emx_engine_send_quick(peer, a, &f, emx_clock_now(&ep->clock));
     if (*rc_p == ETHMX_OK)
         k->ops->tx(k->wire, &f, 1);
     return true;

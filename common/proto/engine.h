@@ -103,13 +103,11 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
 bool emx_engine_quick(const struct emx_peer *peer, const struct emx_op_args *a, unsigned *link_p);
 /* Sends it, if emx_engine_quick() just said so and the link's wire has room. *f is its frame, for the wire to take
  * before anything else is done with the engine or the message's data. ETHMX_OK, ETHMX_ERR_NO_MEMORY. */
-int emx_engine_send_quick(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a,
-                          struct emx_txframe *f, emx_time now);
+int emx_engine_send_quick(struct emx_peer *peer, const struct emx_op_args *a, struct emx_txframe *f, emx_time now);
 /* The same without a copy, for a wire that gives memory to write the frame to. emx_engine_place() tells how long it is,
  * and to whom it goes; 0: send_quick must do it. lately: as with emx_engine_input(). */
 uint32_t emx_engine_place(const struct emx_peer *peer, const struct emx_op_args *a, const struct emx_wire_addr **to_p);
-void emx_engine_send_placed(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, void *frame,
-                            emx_time lately);
+void emx_engine_send_placed(struct emx_peer *peer, const struct emx_op_args *a, void *frame, emx_time lately);
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, struct emx_op **op_p,
                     struct ethmx_result *result_p, emx_time now);
 /* Whether the next emx_engine_recv() starts no timer, so that now may be a time told before. */

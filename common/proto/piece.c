@@ -55,7 +55,7 @@ bool emx_piece_output(struct emx_session *s, struct emx_txframe *f, struct emx_s
     size_t n = s->frame_bytes - sizeof(*h) - sizeof(*t);
     uint8_t *body;
 
-    if (!c || c->sent_bytes == c->len_bytes)
+    if (c->sent_bytes == c->len_bytes)
         return false;
     body = emx_engine_stage(s->e, i);
     if (!body) {
@@ -79,7 +79,7 @@ bool emx_piece_output(struct emx_session *s, struct emx_txframe *f, struct emx_s
 /* A tag does not count, and is left behind: the pieces have their own. */
 bool emx_piece_fit(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
-    size_t tag_bytes = s->seal == EMX_SEAL_TAG ? sizeof(struct emx_tag) : 0;
+    size_t tag_bytes = emx_tag_bytes(s->e, s->link);
     size_t head_bytes = f->head_bytes - tag_bytes, len_bytes = head_bytes + f->body_bytes;
     struct emx_cut *c = s->cut;
 

@@ -126,12 +126,10 @@ static void account(struct emx_session *s, const struct emx_op_args *a, emx_time
     emx_add(e, bytes_sent, a->data.len_bytes);
 }
 
-int emx_engine_send_quick(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, struct emx_txframe *f,
-                          emx_time now)
+int emx_engine_send_quick(struct emx_peer *p, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
 {
     struct emx_session *s = p->session;
 
-    (void)e;
     if (is_short(s, a))
         in_place(s, a, f);
     else if (!from_buffer(s, a, f, now))
@@ -150,12 +148,10 @@ uint32_t emx_engine_place(const struct emx_peer *p, const struct emx_op_args *a,
     return (uint32_t)(sizeof(struct emx_short) + a->data.len_bytes);
 }
 
-void emx_engine_send_placed(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, void *frame,
-                            emx_time lately)
+void emx_engine_send_placed(struct emx_peer *p, const struct emx_op_args *a, void *frame, emx_time lately)
 {
     struct emx_session *s = p->session;
 
-    (void)e;
     fill_short(s, frame, a);
     emx_copy((uint8_t *)frame + sizeof(struct emx_short), a->data.base, a->data.len_bytes);
     account(s, a, lately);

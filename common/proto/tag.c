@@ -27,7 +27,7 @@
 
 #define FIRST_BYTES sizeof(((struct emx_scratch *)0)->b) /* under the first key; all that precedes data is less */
 
-_Static_assert(EMX_ADDRESS_SECRET == EMX_KEYED_BYTES, "secret");
+static_assert(EMX_ADDRESS_SECRET == EMX_KEYED_BYTES, "secret");
 
 /* ---- Keys ---- */
 

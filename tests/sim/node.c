@@ -458,7 +458,7 @@ static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct 
     if (!len_bytes || emx_rng_chance(&w->rng, 300000))
         return false;
     frame = malloc(len_bytes);
-    emx_engine_send_placed(n->engine, peer, a, frame, w->now_ns);
+    emx_engine_send_placed(peer, a, frame, w->now_ns);
     f.head = frame;
     f.head_bytes = (uint16_t)len_bytes;
     send_one(n, link, &f);
@@ -477,7 +477,7 @@ int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op
         return emx_engine_send(n->engine, peer, a, w->now_ns);
     if (send_placed(n, peer, a, link))
         return ETHMX_OK;
-    rc = emx_engine_send_quick(n->engine, peer, a, &f, w->now_ns);
+    rc = emx_engine_send_quick(peer, a, &f, w->now_ns);
     if (rc == ETHMX_OK)
         send_one(n, link, &f);
     return rc;
