@@ -56,11 +56,12 @@ static_assert(sizeof(struct emx_frame) == 32, "frame header");
 
 /* With ETHMX_AUTH=on this precedes the header. See tag.c.
  *
- *  0  | version| key    | frame_bytes     |  version: EMX_FRAME_V_TAGGED; key: enum emx_tag_key; of what follows,
- * padding 4  | dst_id                             |  excluded 8  | tag                                |  over all that
- * follows, and the keys say whose it is 12  |                                    | 16  | number |  of the frame, from
- * its sender to this receiver; from 1, none twice 20  |                                    | 24  | the frame, of
- * EMX_FRAME_V_OFF      |
+ *      0        1        2        3
+ *  0  | version| key    | frame_bytes     |  version: EMX_FRAME_V_TAGGED; key: enum emx_tag_key; of the frame alone
+ *  4  | dst_id                             |  as in the frame
+ *  8  | tag                                |  over all that follows; key says whose secret made it
+ * 16  | number                             |  of the frame, from its sender to this receiver; from 1, none twice
+ * 24  | the frame, of EMX_FRAME_V_OFF      |
  */
 struct EMX_LAYOUT emx_tag {
     uint8_t version, key;

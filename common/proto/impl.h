@@ -130,11 +130,12 @@ struct emx_txbuf {
     uint32_t seq;
     uint16_t len_bytes;
     uint16_t tries;
-    bool early;                                                      /* acknowledged before its turn */
-    bool lost;                                                       /* to be sent again */
-    bool big;                                                        /* which pool */
-    bool bulk;                                                       /* may travel in a superframe, the first time */
-    bool slot;                                                       /* the first frame of a message that does */
+    bool early; /* acknowledged before its turn */
+    bool lost;  /* to be sent again */
+    bool big;   /* which pool */
+    bool bulk;  /* may travel in a superframe, the first time */
+    bool slot;  /* the first frame of a message that does */
+
     uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */
     uint8_t frame[] __attribute__((aligned(8)));
 };

@@ -2,9 +2,12 @@
  *
  * What the kernel takes for a frame from one rank to the other, without any protocol: the floor under each wire's
  * latency. Prints lines "latency BYTES MICROSECONDS": half round trips. Ranks 0 and 1 on two hosts; the first argument
- * is the interface that joins them. MPI only starts the two and tells each the other's address. packet  AF_PACKET:
- * send(), and a receive ring that is polled udp     a socket each: send() and recv() without waiting xdp     AF_XDP,
- * copy mode, the program in the driver; generic: the program in the network stack
+ * is the interface that joins them. MPI only starts the two and tells each the other's address. The wires:
+ *
+ *     packet   AF_PACKET: send(), and a receive ring that is polled
+ *     udp      a socket each: send() and recv() without waiting
+ *     xdp      AF_XDP, copy mode, the program in the driver
+ *     generic  the same, the program in the network stack
  *
  * usage: floor INTERFACE [--seconds S] WIRE BYTES...
  */

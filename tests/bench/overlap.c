@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * How much of communication goes on while the program computes, between ranks 0 and 1. Prints a line per figure: kind,
- * size, value.
- *   exchange     microseconds of an exchange (one message each way) without computation
- *   hidden_one   percent of an exchange that is hidden behind computation of rank 0; rank 1 waits in MPI
- *   hidden_both  the same; both compute
- *   share_N      MB/s of exchanges, both ways together, when rank 0 computes N percent of the time that the exchange
- * takes alone, twice that, ...: N is the percentage of all time that it then spent computing cpu_send     processor
- * time of the sender of a stream, percent of one core; cpu_receive: the receiver's
+ * size, value. The kinds:
+ *
+ *     exchange     microseconds of an exchange (one message each way) without computation
+ *     hidden_one   percent of an exchange that is hidden behind computation of rank 0; rank 1 waits in MPI
+ *     hidden_both  the same; both compute
+ *     share_N      MB/s of exchanges, both ways together, when rank 0 computes N percent of all time
+ *     cpu_send     processor time of the sender of a stream, percent of one core
+ *     cpu_receive  the receiver's
  *
  * usage: overlap [--seconds S] BYTES...    S: about how long each figure is measured (0.1)
  *
