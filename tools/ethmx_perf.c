@@ -19,6 +19,7 @@
 #include "perf_reg.h"
 #include "perf_report.h"
 #include "perf_run.h"
+#include "perf_usage.h"
 
 struct options {
     const char *host; /* NULL: server */
@@ -27,6 +28,8 @@ struct options {
     bool measuring; /* an option was given that is the client's to say */
     struct perf_plan plan;
 };
+
+static const char command[] = "ethmx_perf";
 
 static const char usage_text[] =
     "Usage: ethmx_perf [--port PORT] [--keep]        the server, on one host\n"
@@ -77,38 +80,10 @@ static const struct option long_options[] = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------- */
 
-static void usage_error(const char *sentence)
-{
-    if (sentence)
-        fprintf(stderr, "ethmx_perf: %s\n", sentence);
-    fputs("Try \"ethmx_perf --help\".\n", stderr);
-    exit(2);
-}
-
-static uint64_t number(const char *option, const char *text, uint64_t limit)
-{
-    char sentence[128];
-    uint64_t value;
-
-    if (perf_number(text, limit, &value) && value)
-        return value;
-    snprintf(sentence, sizeof(sentence), "%s takes a number from 1 to %llu", option, (unsigned long long)limit);
-    usage_error(sentence);
-    return 0;
-}
-
-static void set_sizes(struct perf_plan *plan, const char *text)
-{
-    char err[256];
-
-    if (!perf_plan_sizes(plan, text, err, sizeof(err)))
-        usage_error(err);
-}
-
 static void set_wires(struct perf_plan *plan, const char *text)
 {
     if (strlen(text) >= sizeof(plan->wires))
-        usage_error("--wire: the list is too long");
+        perf_usage_error(command, "--wire: the list is too long");
     strcpy(plan->wires, text);
 }
 
@@ -118,16 +93,16 @@ static bool plan_option(struct perf_plan *plan, int c)
     switch (c) {
     case 't':
         if (!perf_plan_tests(plan, optarg))
-            usage_error("--test takes pingpong, stream, rate, a comma list of them, or all");
+            perf_usage_error(command, "--test takes pingpong, stream, rate, a comma list of them, or all");
         return true;
     case 's':
-        set_sizes(plan, optarg);
+        perf_usage_sizes(command, plan, optarg);
         return true;
     case 'n':
-        plan->iters = number("--iters", optarg, PERF_ITERS_LIMIT);
+        plan->iters = perf_usage_number(command, "--iters", optarg, PERF_ITERS_LIMIT);
         return true;
     case 'W':
-        plan->window = (uint32_t)number("--window", optarg, PERF_WINDOW_LIMIT);
+        plan->window = (uint32_t)perf_usage_number(command, "--window", optarg, PERF_WINDOW_LIMIT);
         return true;
     case 'w':
         set_wires(plan, optarg);
@@ -157,7 +132,7 @@ static void option(struct options *o, int c)
         o->json = true;
         break;
     case 'p':
-        number("--port", optarg, 65535);
+        perf_usage_number(command, "--port", optarg, 65535);
         o->port = optarg;
         break;
     case OPT_PAIR:
@@ -173,7 +148,7 @@ static void option(struct options *o, int c)
         printf("ethmx_perf %s\n", ethmx_version());
         exit(0);
     default:
-        usage_error(NULL);
+        perf_usage_error(command, NULL);
     }
 }
 
@@ -187,14 +162,15 @@ static void parse(struct options *o, int argc, char **argv)
     if (optind < argc)
         o->host = argv[optind++];
     if (optind < argc)
-        usage_error("one HOST only");
+        perf_usage_error(command, "one HOST only");
     if (o->host && o->pair)
-        usage_error("--pair needs no HOST: both ends are here");
+        perf_usage_error(command, "--pair needs no HOST: both ends are here");
     if (o->keep && (o->host || o->pair))
-        usage_error("--keep is for the server, which has no HOST");
+        perf_usage_error(command, "--keep is for the server, which has no HOST");
     if (!o->host && !o->pair && (o->measuring || o->json || o->counters))
-        usage_error("the server takes --port and --keep only: the client says what to measure. HOST or --pair is "
-                    "missing");
+        perf_usage_error(command,
+                         "the server takes --port and --keep only: the client says what to measure. HOST or --pair is "
+                         "missing");
 }
 
 /* ---- The two ends ----------------------------------------------------------------------------------------- */

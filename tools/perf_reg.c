@@ -14,6 +14,7 @@
 #include "ethmx.h"
 #include "json.h"
 #include "perf_plan.h"
+#include "perf_usage.h"
 
 #define PAGE_BYTES  4096
 #define THREADS_MAX 64
@@ -50,6 +51,8 @@ struct cell {
     struct ethmx_memory_cost cost;
 };
 
+static const char command[] = "ethmx_perf reg";
+
 static const char usage_text[] =
     "Usage: ethmx_perf reg [OPTION]...\n"
     "Measures on this host what registering memory with a device costs, beside copying it.\n"
@@ -77,35 +80,12 @@ static const struct option long_options[] = {
 
 /* ---- Options ---- */
 
-static void usage_error(const char *sentence)
-{
-    if (sentence)
-        fprintf(stderr, "ethmx_perf: %s\n", sentence);
-    fputs("Try \"ethmx_perf reg --help\".\n", stderr);
-    exit(2);
-}
-
-static unsigned number(const char *option, const char *text, unsigned limit)
-{
-    char sentence[128];
-    uint64_t value;
-
-    if (perf_number(text, limit, &value) && value)
-        return (unsigned)value;
-    snprintf(sentence, sizeof(sentence), "%s takes a number from 1 to %u", option, limit);
-    usage_error(sentence);
-    return 0;
-}
-
 static void set_sizes(struct perf_plan *plan, const char *text)
 {
-    char err[256];
-
-    if (!perf_plan_sizes(plan, text, err, sizeof(err)))
-        usage_error(err);
+    perf_usage_sizes(command, plan, text);
     for (unsigned i = 0; i < plan->size_count; i++)
         if (!plan->size[i] || plan->size[i] % PAGE_BYTES)
-            usage_error("reg --sizes takes whole pages: multiples of 4k");
+            perf_usage_error(command, "reg --sizes takes whole pages: multiples of 4k");
 }
 
 static void option(struct options *o, int c)
@@ -115,10 +95,10 @@ static void option(struct options *o, int c)
         set_sizes(&o->plan, optarg);
         break;
     case 'T':
-        o->threads = number("--threads", optarg, THREADS_MAX);
+        o->threads = (unsigned)perf_usage_number(command, "--threads", optarg, THREADS_MAX);
         break;
     case 'n':
-        o->rounds = number("--rounds", optarg, ROUNDS_MAX);
+        o->rounds = (unsigned)perf_usage_number(command, "--rounds", optarg, ROUNDS_MAX);
         break;
     case 'r':
         o->registrar = optarg;
@@ -130,7 +110,7 @@ static void option(struct options *o, int c)
         fputs(usage_text, stdout);
         exit(0);
     default:
-        usage_error(NULL);
+        perf_usage_error(command, NULL);
     }
 }
 
@@ -143,7 +123,7 @@ static void parse(struct options *o, int argc, char **argv)
     while ((c = getopt_long(argc, argv, "s:T:n:r:jh", long_options, NULL)) != -1)
         option(o, c);
     if (optind < argc)
-        usage_error("reg takes options only");
+        perf_usage_error(command, "reg takes options only");
 }
 
 /* ---- Measuring ---- */
