@@ -17,10 +17,15 @@
  * depends on the machine.
  *
  * Sleep is bounded because MPI libraries poll other things in the same loop, to which our descriptors are deaf, and it
- * is tried only while an operation of ours is under way: otherwise the program waits for something else. (A probe loop
- * has no operation; it yields.) An adapter whose loop really drives other transports says so when it opens the
- * endpoint, and is never put to sleep. A program that calls MPI_Test now and then between pieces of its own work must
- * not be put to sleep either: when polls are further apart than GAP_NS, it is not waiting.
+ * is tried only while the program waits for us: an operation is under way, or it has probed in vain since the last
+ * look. Otherwise it waits for something else. An adapter whose loop really drives other transports says so when it
+ * opens the endpoint, and is never put to sleep. A program that calls MPI_Test now and then between pieces of its own
+ * work must not be put to sleep either: when polls are further apart than GAP_NS, it is not waiting.
+ *
+ * That a probing program sleeps is not for its own good only. Linux 6.18 schedules sessions as groups (autogroup), and
+ * where the ranks of one session did nothing but yield while those of another slept and woke, the sleepers, and all
+ * else on the machine, got no core for as long as that lasted: their peers took them for dead. Without autogroups, or
+ * when all yield, or all sleep, it does not happen.
  */
 #define _GNU_SOURCE
 #include "ctx/idle.h"
@@ -120,7 +125,7 @@ static bool may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    if (!i->crowded || i->never_sleeps || !ep->open_ops || ep->delivering)
+    if (!i->crowded || i->never_sleeps || ep->delivering || !(ep->open_ops || i->probed))
         return false;
     return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
@@ -161,5 +166,6 @@ bool emx_idle_look(struct ethmx_ep *ep)
         sleep_a_while(ep);
     else
         yield(ep);
+    i->probed = false;
     return true;
 }

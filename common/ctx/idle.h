@@ -20,6 +20,7 @@ struct emx_idle {
     bool crowded;      /* others want our core */
     bool settled;      /* crowded does not change: asked for, or there are more ranks than cores */
     bool never_sleeps;
+    bool probed;         /* since the last look, in vain: the program waits for a message without an operation */
     unsigned agreements; /* observations in a row that speak against `crowded` */
 };
 
@@ -38,6 +39,12 @@ static inline void emx_idle_reset(struct emx_idle *i)
     i->polls = 0;
     i->yields = 0;
     i->sleeps = 0;
+}
+
+/* A probe found nothing. */
+static inline void emx_idle_probe(struct emx_idle *i)
+{
+    i->probed = true;
 }
 
 /* A poll found nothing. now: a recent time. True: it is time for emx_idle_look(). */

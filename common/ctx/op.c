@@ -116,6 +116,8 @@ int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, u
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     rc = emx_engine_probe(ep->engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p);
+    if (rc == ETHMX_ERR_NO_MATCH)
+        emx_idle_probe(&ep->idle);
     emx_ep_leave(ep);
     if (!rc && msg_p)
         *msg_p = (struct ethmx_message *)msg;

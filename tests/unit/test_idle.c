@@ -43,15 +43,27 @@ static void receive_nothing(struct ethmx_ep *ep, struct pending *p)
     assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &none, done, p, NULL, &p->result), ETHMX_INPROGRESS);
 }
 
-static void expect(const struct idler *o, bool receives, bool yields, bool sleeps)
+enum waits_for { OTHER_THINGS, RECEIVE, PROBE };
+
+static void probe_nothing(struct ethmx_ep *ep)
+{
+    struct ethmx_result result;
+
+    assert_int_equal(ethmx_iprobe(ep, NULL, 1, FULL_MASK, &result), ETHMX_ERR_NO_MATCH);
+}
+
+static void expect(const struct idler *o, enum waits_for what, bool yields, bool sleeps)
 {
     struct ethmx_ep *ep = open_idler(o);
     struct pending p = {.done = false};
 
-    if (receives)
+    if (what == RECEIVE)
         receive_nothing(ep, &p);
-    for (unsigned i = 0; i < POLLS && !(sleeps && counter(ep, "sleeps") >= 3); i++)
+    for (unsigned i = 0; i < POLLS && !(sleeps && counter(ep, "sleeps") >= 3); i++) {
+        if (what == PROBE)
+            probe_nothing(ep);
         ethmx_progress(ep);
+    }
     assert_int_equal(counter(ep, "yields") > 0, yields);
     assert_int_equal(counter(ep, "sleeps") > 0, sleeps);
     ethmx_ep_close(ep);
@@ -61,27 +73,27 @@ static void expect(const struct idler *o, bool receives, bool yields, bool sleep
 static void spin_only_polls(void **state)
 {
     (void)state;
-    expect(&(struct idler){.wait = "spin"}, true, false, false);
-    expect(&(struct idler){.wait = "spin", .local_ranks = 1u << 20}, true, false, false);
+    expect(&(struct idler){.wait = "spin"}, RECEIVE, false, false);
+    expect(&(struct idler){.wait = "spin", .local_ranks = 1u << 20}, RECEIVE, false, false);
 }
 
 static void yield_never_sleeps(void **state)
 {
     (void)state;
-    expect(&(struct idler){.wait = "yield"}, true, true, false);
+    expect(&(struct idler){.wait = "yield"}, RECEIVE, true, false);
 }
 
 static void sleep_does_not_yield_first(void **state)
 {
     (void)state;
-    expect(&(struct idler){.wait = "sleep"}, true, false, true);
+    expect(&(struct idler){.wait = "sleep"}, RECEIVE, false, true);
 }
 
 /* More ranks than cores: known without looking. */
 static void auto_counts_ranks(void **state)
 {
     (void)state;
-    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, true, true, true);
+    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, RECEIVE, true, true);
 }
 
 /* As many ranks as the host has cores, each bound to one: each has a core for itself, and polls. */
@@ -110,15 +122,38 @@ static void bound_ranks_are_no_crowd(void **state)
 static void without_operation_nobody_sleeps(void **state)
 {
     (void)state;
-    expect(&(struct idler){.wait = "sleep"}, false, true, false);
-    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, false, true, false);
+    expect(&(struct idler){.wait = "sleep"}, OTHER_THINGS, true, false);
+    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, OTHER_THINGS, true, false);
+}
+
+/* Probes are no operations, but the program waits for us. */
+static void who_probes_sleeps(void **state)
+{
+    (void)state;
+    expect(&(struct idler){.wait = "sleep"}, PROBE, false, true);
+    expect(&(struct idler){.wait = "auto", .local_ranks = 1u << 20}, PROBE, true, true);
+    expect(&(struct idler){.wait = "yield"}, PROBE, true, false);
+    expect(&(struct idler){.wait = "sleep", .polls_others = true}, PROBE, true, false);
+}
+
+/* One that has probed, and now waits for something that is not ours. */
+static void a_probe_of_long_ago_does_not_count(void **state)
+{
+    struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "sleep"});
+
+    (void)state;
+    probe_nothing(ep);
+    for (unsigned i = 0; i < POLLS; i++)
+        ethmx_progress(ep);
+    assert_true(counter(ep, "sleeps") <= 1);
+    ethmx_ep_close(ep);
 }
 
 static void who_polls_others_never_sleeps(void **state)
 {
     (void)state;
-    expect(&(struct idler){.wait = "sleep", .polls_others = true}, true, true, false);
-    expect(&(struct idler){.wait = "auto", .polls_others = true, .local_ranks = 1u << 20}, true, true, false);
+    expect(&(struct idler){.wait = "sleep", .polls_others = true}, RECEIVE, true, false);
+    expect(&(struct idler){.wait = "auto", .polls_others = true, .local_ranks = 1u << 20}, RECEIVE, true, false);
 }
 
 static uint64_t cpu_ns(void)
@@ -294,6 +329,8 @@ int main(void)
         cmocka_unit_test(auto_counts_ranks),
         cmocka_unit_test(bound_ranks_are_no_crowd),
         cmocka_unit_test(without_operation_nobody_sleeps),
+        cmocka_unit_test(who_probes_sleeps),
+        cmocka_unit_test(a_probe_of_long_ago_does_not_count),
         cmocka_unit_test(who_polls_others_never_sleeps),
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
         cmocka_unit_test(auto_observes_who_else_runs),
