@@ -43,7 +43,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, xdp_ranks, "16", 1, 64, "1 to 64", \
       "Ranks of a host that may share an interface through the xdp wire; memory is reserved for so many.") \
     X(CHOICE, xdp_mode, "auto", 0, 0, "auto|native|copy|generic", \
-      "How the xdp wire takes an interface: in the driver (native), with zero copy where it can or without (copy); or by the kernel's slow, generic hook. auto: the first of these that works.") \
+      "How the xdp wire takes an interface: in the driver (native), with zero copy where it can or without (copy); or by the kernel's slow, generic hook. auto: the first of these that works; but generic on veth, where there is no card and it is the fastest.") \
     X(UINT, xdp_busy_poll, "0", 0, 1024, "0 (off) to 1024", \
       "Packets that the xdp wire lets the driver process at each look (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
     X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \

@@ -142,6 +142,7 @@ void emx_links_tell(const struct emx_links *l, struct emx_address *a)
         if (k->kind == EMX_AW_XDP) {
             a->xdp_bytes = (uint16_t)frame_bytes;
             a->xdp_ethertype = k->attr.xdp_ethertype;
+            a->xdp_port = k->attr.bulk_port;
         }
         if (k->kind == EMX_AW_VERBS)
             a->verbs_port = k->attr.verbs_port;

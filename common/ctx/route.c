@@ -163,26 +163,41 @@ static const char *packet_mismatch(const struct search *s)
     return s->peer->ethertype != s->v->self->ethertype ? "ETHMX_ETHERTYPE differs between the hosts" : NULL;
 }
 
+static uint16_t bulk_port(const struct search *s, const struct emx_address *a)
+{
+    return s->kind->kind == EMX_AW_XDP ? a->xdp_port : a->packet_port;
+}
+
 /* Superframes are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. ip: the
  * peer's, 0: none. */
 static unsigned bulk_limit(const struct search *s, const struct emx_netif *nif, uint32_t ip, unsigned mtu_bytes)
 {
     unsigned limit;
 
-    if (!s->peer->packet_port || !s->v->self->packet_port || !ip || !nif->ip.s_addr || mtu_bytes < IP_UDP_HEADER_BYTES)
+    if (!bulk_port(s, s->peer) || !bulk_port(s, s->v->self) || !ip || !nif->ip.s_addr ||
+        mtu_bytes < IP_UDP_HEADER_BYTES)
         return 0;
     limit = emx_least_u(mtu_bytes - IP_UDP_HEADER_BYTES, frame_limit(s, mtu_bytes));
     return limit < EMX_FRAME_MIN ? 0 : limit;
 }
 
+/* What superframes over a way to the peer's address ip need. */
+static struct emx_bulk_way start_bulk(const struct search *s, struct way *w, const struct emx_netif *nif, uint32_t ip,
+                                      unsigned mtu_bytes)
+{
+    w->route.bulk_bytes = (uint16_t)bulk_limit(s, nif, ip, mtu_bytes);
+    return (struct emx_bulk_way){
+        .from = nif->ip, .to.s_addr = ip, .port = bulk_port(s, s->peer), .frame_bytes = w->route.bulk_bytes};
+}
+
 static void add_packet(struct search *s, const struct emx_netif *nif, const uint8_t mac[6], uint32_t ip,
                        unsigned mtu_bytes, unsigned score)
 {
-    struct emx_packet_bulk bulk = {.from = nif->ip, .to.s_addr = ip, .port = s->peer->packet_port};
+    struct emx_bulk_way bulk;
     struct way w;
 
     start_way(s, &w, nif->name, mtu_bytes, score);
-    bulk.frame_bytes = w.route.bulk_bytes = (uint16_t)bulk_limit(s, nif, ip, mtu_bytes);
+    bulk = start_bulk(s, &w, nif, ip, mtu_bytes);
     emx_packet_addr(&w.route.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
     add_way(s, &w);
 }
@@ -196,6 +211,7 @@ static void add_packet_to(struct search *s, const struct emx_netif *nif, const s
 static void add_xdp_to(struct search *s, const struct emx_netif *nif, const struct emx_address_if *theirs,
                        unsigned mtu_bytes, unsigned score)
 {
+    struct emx_bulk_way bulk;
     struct way w;
 
     if (!(s->wire->xdp_netifs >> (nif - s->v->netifs->nif) & 1) || !(s->peer->xdp_ifs >> (theirs - s->peer->ifs) & 1)) {
@@ -203,7 +219,8 @@ static void add_xdp_to(struct search *s, const struct emx_netif *nif, const stru
         return;
     }
     start_way(s, &w, nif->name, mtu_bytes, score);
-    emx_xdp_addr(&w.route.to, nif->index, theirs->mac);
+    bulk = start_bulk(s, &w, nif, theirs->ip, mtu_bytes);
+    emx_xdp_addr(&w.route.to, nif->index, theirs->mac, bulk.frame_bytes ? &bulk : NULL);
     add_way(s, &w);
 }
 

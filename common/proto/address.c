@@ -17,6 +17,7 @@
  *     | host name of host_bytes, no final 0
  *     | secret, if any
  *     | verbs_port (2), if the verbs wire is open
+ *     | xdp_port (2), if the xdp wire is open
  *
  * The first four bytes stay what they are in every version, so that each version can name the other.
  */
@@ -33,7 +34,7 @@
 #define IF_BYTES    14
 #define PORT_BYTES  2
 
-static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 + EMX_ADDRESS_SECRET + PORT_BYTES <=
+static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 + EMX_ADDRESS_SECRET + 2 * PORT_BYTES <=
                   ETHMX_ADDRESS_MAX,
               "address fits");
 
@@ -81,7 +82,7 @@ static size_t secret_bytes(const struct emx_address *a)
 /* What follows the host's name. */
 static size_t tail_bytes(const struct emx_address *a)
 {
-    return secret_bytes(a) + (a->wires & EMX_AW_VERBS ? PORT_BYTES : 0);
+    return secret_bytes(a) + (a->wires & EMX_AW_VERBS ? PORT_BYTES : 0) + (a->wires & EMX_AW_XDP ? PORT_BYTES : 0);
 }
 
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
@@ -115,8 +116,11 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     memcpy(p, a->host, host_bytes);
     p += host_bytes;
     memcpy(p, a->secret, secret_bytes(a));
+    p += secret_bytes(a);
     if (a->wires & EMX_AW_VERBS)
-        put(p + secret_bytes(a), a->verbs_port, PORT_BYTES);
+        p = put(p, a->verbs_port, PORT_BYTES);
+    if (a->wires & EMX_AW_XDP)
+        put(p, a->xdp_port, PORT_BYTES);
     return len_bytes;
 }
 
@@ -220,6 +224,8 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     p += secret_bytes(&in);
     if (in.wires & EMX_AW_VERBS)
         in.verbs_port = (uint16_t)get(&p, PORT_BYTES);
+    if (in.wires & EMX_AW_XDP)
+        in.xdp_port = (uint16_t)get(&p, PORT_BYTES);
     *a = in;
     return true;
 

@@ -39,6 +39,7 @@ struct emx_address {
     uint16_t packet_port;  /* UDP port of superframes to its packet wire; 0: it takes none */
     uint16_t xdp_ethertype;
     uint16_t xdp_bytes;  /* longest frame its xdp wire takes */
+    uint16_t xdp_port;   /* UDP port of superframes to its xdp wire; 0: it takes none */
     uint8_t xdp_ifs;     /* bit i: the xdp wire listens on ifs[i] */
     uint16_t verbs_port; /* where its verbs wire is called */
     uint8_t if_count;

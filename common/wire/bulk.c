@@ -27,6 +27,7 @@
 #include "wire/bulk.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
@@ -57,6 +58,8 @@
 #define RESERVE_BYTES  10 /* so that the first frame begins at byte 128 */
 #define PORT_OF_NOBODY 0  /* who sends from there is not listened to */
 
+static_assert(sizeof(struct emx_bulk_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with superframes");
+
 struct emx_bulk {
     int rx_fd, tx_fd, udp_fd;
     struct emx_stats *stats;
@@ -75,6 +78,29 @@ struct emx_bulk {
         uint8_t head[EMX_SUPERFRAME_HEAD_BYTES];
     } __attribute__((packed)) front;
 };
+
+void emx_bulk_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *way)
+{
+    struct emx_bulk_to to = {.ifindex = ifindex};
+
+    memcpy(to.mac, mac, ETH_ALEN);
+    if (way) {
+        to.bulk_bytes = way->frame_bytes;
+        to.from_ip = way->from.s_addr;
+        to.to_ip = way->to.s_addr;
+        to.to_port = way->port;
+    }
+    memset(a, 0, sizeof(*a));
+    memcpy(a, &to, sizeof(to));
+}
+
+struct emx_bulk_to emx_bulk_to(const struct emx_wire_addr *a)
+{
+    struct emx_bulk_to to;
+
+    memcpy(&to, a, sizeof(to));
+    return to;
+}
 
 /* ---- Opening ---- */
 
@@ -146,6 +172,9 @@ static int open_tx(struct emx_bulk *b, const struct emx_wire_params *params)
     return 0;
 }
 
+static int send_way(struct emx_bulk *b, unsigned ifindex, const struct emx_superframe_way *way,
+                    const struct emx_txframe *f, unsigned n);
+
 /* Kernels before 6.2 know no such packets, neither sending nor receiving. So one is sent over loopback, to our port but
  * from nobody: our own filter drops it. */
 static bool kernel_knows_superframes(struct emx_bulk *b, const struct emx_netifs *netifs)
@@ -158,7 +187,7 @@ static bool kernel_knows_superframes(struct emx_bulk *b, const struct emx_netifs
     struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
                                {.head = zeros, .head_bytes = sizeof(zeros)}};
 
-    return !netifs->loopback_index || emx_bulk_send(b, netifs->loopback_index, &way, f, 2) != EINVAL;
+    return !netifs->loopback_index || send_way(b, netifs->loopback_index, &way, f, 2) != EINVAL;
 }
 
 struct emx_bulk *emx_bulk_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -220,11 +249,11 @@ static unsigned length_of(const struct emx_txframe *f)
     return (unsigned)f->head_bytes + f->body_bytes;
 }
 
-unsigned emx_bulk_joinable(const struct emx_txframe *f, unsigned n, unsigned limit_bytes)
+unsigned emx_bulk_joinable(const struct emx_txframe *f, unsigned n)
 {
     unsigned len = length_of(f), total = len, count = 1;
 
-    if (!f->bulk || len > limit_bytes)
+    if (!f->bulk || len > emx_bulk_to(f->to).bulk_bytes)
         return 0;
     while (count < n && count < EMX_SUPERFRAME_PARTS && len % 4 == 0) { /* so that each frame lies aligned */
         unsigned more = length_of(&f[count]);
@@ -240,8 +269,8 @@ unsigned emx_bulk_joinable(const struct emx_txframe *f, unsigned n, unsigned lim
     return count;
 }
 
-int emx_bulk_send(struct emx_bulk *b, unsigned ifindex, const struct emx_superframe_way *way,
-                  const struct emx_txframe *f, unsigned n)
+static int send_way(struct emx_bulk *b, unsigned ifindex, const struct emx_superframe_way *way,
+                    const struct emx_txframe *f, unsigned n)
 {
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
     struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = b->iov, .msg_iovlen = 1};
@@ -265,6 +294,17 @@ int emx_bulk_send(struct emx_bulk *b, unsigned ifindex, const struct emx_superfr
     }
     emx_superframe_head(b->front.head, way, len_bytes);
     return sendmsg(b->tx_fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+int emx_bulk_send(struct emx_bulk *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n)
+{
+    struct emx_bulk_to to = emx_bulk_to(f->to);
+    struct emx_superframe_way way = {
+        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->port, .to_port = to.to_port};
+
+    memcpy(way.from_mac, from_mac, ETH_ALEN);
+    memcpy(way.to_mac, to.mac, ETH_ALEN);
+    return send_way(b, to.ifindex, &way, f, n);
 }
 
 /* ---- Receiving ---- */

@@ -47,15 +47,6 @@
 #define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
 #define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
 
-struct packet_addr {
-    unsigned ifindex;
-    uint8_t mac[ETH_ALEN];
-    uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
-    uint32_t from_ip, to_ip;
-    uint16_t to_port;
-};
-static_assert(sizeof(struct packet_addr) <= EMX_WIRE_ADDR_BYTES, "packet address");
-
 /* An interface that frames leave through. */
 struct packet_port {
     unsigned ifindex;
@@ -87,20 +78,9 @@ struct packet_wire {
     struct emx_backlog backlog;
 };
 
-void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                     const struct emx_packet_bulk *bulk)
+void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *bulk)
 {
-    struct packet_addr p = {.ifindex = ifindex};
-
-    memcpy(p.mac, mac, ETH_ALEN);
-    if (bulk) {
-        p.bulk_bytes = bulk->frame_bytes;
-        p.from_ip = bulk->from.s_addr;
-        p.to_ip = bulk->to.s_addr;
-        p.to_port = bulk->port;
-    }
-    memset(a, 0, sizeof(*a));
-    memcpy(a, &p, sizeof(p));
+    emx_bulk_addr(a, ifindex, mac, bulk);
 }
 
 /* ---- Opening ---- */
@@ -289,9 +269,8 @@ static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
 static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
                           uint8_t eth[ETH_HLEN])
 {
-    struct packet_addr a;
+    struct emx_bulk_to a = emx_bulk_to(to);
 
-    memcpy(&a, to, sizeof(a));
     memset(sll, 0, sizeof(*sll));
     sll->sll_family = AF_PACKET;
     sll->sll_protocol = w->ethertype;
@@ -392,28 +371,15 @@ static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigne
 /* How many of the n frames at f go as a superframe. */
 static unsigned joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    struct packet_addr a;
-
-    if (!f->bulk || !w->bulk || w->no_joining)
-        return 0;
-    memcpy(&a, f->to, sizeof(a));
-    return emx_bulk_joinable(f, n, a.bulk_bytes);
+    return w->bulk && !w->no_joining ? emx_bulk_joinable(f, n) : 0;
 }
 
 static void send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    struct emx_superframe_way way = {.from_port = emx_bulk_port(w->bulk)};
     uint64_t errors = w->stats->wire_tx_errors;
-    struct packet_addr a;
-    int err;
+    const uint8_t *from_mac = mac_of(w, emx_bulk_to(f->to).ifindex);
+    int err = w->backlog.count ? EAGAIN : emx_bulk_send(w->bulk, from_mac, f, n);
 
-    memcpy(&a, f->to, sizeof(a));
-    memcpy(way.to_mac, a.mac, ETH_ALEN);
-    memcpy(way.from_mac, mac_of(w, a.ifindex), ETH_ALEN);
-    way.from_ip = a.from_ip;
-    way.to_ip = a.to_ip;
-    way.to_port = a.to_port;
-    err = w->backlog.count ? EAGAIN : emx_bulk_send(w->bulk, a.ifindex, &way, f, n);
     if (!err) {
         emx_backlog_success(&w->backlog);
         w->stats->superframes_sent += n > 1;

@@ -58,7 +58,7 @@ struct emx_wire_params {
 struct emx_wire_attr {
     unsigned frame_bytes; /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
     uint16_t udp_port;    /* udp: where peers reach it, host order */
-    uint16_t bulk_port;   /* packet: of superframes to it, host order; 0: it takes none */
+    uint16_t bulk_port;   /* packet, xdp: of superframes to it, host order; 0: it takes none */
     bool cheap_poll;      /* rx with nothing there costs no system call */
     bool reliable;        /* frames of one sender arrive once, whole and in order, while both ends live */
     bool reads;           /* read() works here; towards a given peer it may still fail */

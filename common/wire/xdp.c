@@ -10,6 +10,10 @@
  * Sending. The frame is written into a chunk and its descriptor into the ring; one system call for a batch makes the
  * kernel look. A kernel that copies sends inside that call; a driver with zero copy sends when it likes.
  *
+ * Data frames of large messages (bulk) leave as superframes through the network stack, and come from there: see bulk.c.
+ * Here the kernel makes each frame a packet of its own, at both ends, and looks at it by itself; one packet of 64 KB
+ * costs far less, even though it takes the longer way.
+ *
  * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They cannot reach each other this
  * way; another wire carries what stays on the host.
  */
@@ -29,6 +33,7 @@
 
 #include "base/least.h"
 #include "wire/backlog.h"
+#include "wire/bulk.h"
 #include "wire/netif.h"
 #include "wire/xdp_group.h"
 
@@ -39,12 +44,6 @@
 #define PORTS_MAX   4
 #define REFILL      32 /* received chunks that are kept until they are given back together */
 #define SERVE_EVERY 16 /* sweeps between looks whether others want to join */
-
-struct xdp_to {
-    uint32_t ifindex;
-    uint8_t mac[ETH_ALEN];
-};
-static_assert(sizeof(struct xdp_to) <= EMX_WIRE_ADDR_BYTES, "xdp address");
 
 /* One interface. */
 struct xdp_port {
@@ -68,15 +67,14 @@ struct xdp_wire {
     int epoll_fd;
     uint8_t *joined; /* frames of several chunks, put together: one place for each that rx() lends */
     unsigned joined_count;
+    struct emx_bulk *bulk; /* NULL: no superframes */
+    bool no_joining;       /* the kernel or an interface refused superframes */
+    bool bulk_last;        /* of frames and superframes, which one rx() looks at last */
 };
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6])
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *bulk)
 {
-    struct xdp_to to = {.ifindex = ifindex};
-
-    memcpy(to.mac, mac, ETH_ALEN);
-    memset(a, 0, sizeof(*a));
-    memcpy(a, &to, sizeof(to));
+    emx_bulk_addr(a, ifindex, mac, bulk);
 }
 
 /* ---- Opening ---- */
@@ -154,12 +152,22 @@ static void xdp_close(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
 
+    emx_bulk_close(w->bulk);
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_group_leave(w->port[i].group);
     if (w->epoll_fd >= 0)
         close(w->epoll_fd);
     free(w->joined);
     free(w);
+}
+
+static void open_bulk(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    size_t said = strlen(why);
+
+    if (said + 2 < why_len_bytes)
+        said += (size_t)snprintf(why + said, why_len_bytes - said, ", ");
+    w->bulk = emx_bulk_open(params, why + said, why_len_bytes - said);
 }
 
 static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -185,6 +193,7 @@ static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
         xdp_close(&w->base);
         return status;
     }
+    open_bulk(w, params, why, why_len_bytes);
     *w_p = &w->base;
     return ETHMX_OK;
 }
@@ -193,8 +202,10 @@ static void xdp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 {
     const struct xdp_wire *w = (const struct xdp_wire *)base;
 
-    *attr_p = (struct emx_wire_attr){
-        .frame_bytes = w->frame_bytes, .cheap_poll = !w->busy_poll, .xdp_ethertype = ntohs(w->ethertype)};
+    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes,
+                                     .bulk_port = w->bulk ? emx_bulk_port(w->bulk) : 0,
+                                     .cheap_poll = !w->busy_poll,
+                                     .xdp_ethertype = ntohs(w->ethertype)};
     for (unsigned i = 0; i < w->port_count; i++)
         attr_p->xdp_netifs |= UINT64_C(1) << w->port[i].netif;
 }
@@ -353,7 +364,8 @@ static void write_bytes(struct writer *out, const void *from, unsigned n)
     }
 }
 
-static void write_frame(struct xdp_wire *w, struct xdp_port *p, const struct xdp_to *to, const struct emx_txframe *f)
+static void write_frame(struct xdp_wire *w, struct xdp_port *p, const struct emx_bulk_to *to,
+                        const struct emx_txframe *f)
 {
     struct writer out = {.g = p->group};
     uint8_t eth[ETH_HLEN];
@@ -381,20 +393,51 @@ static void send_written(struct xdp_wire *w)
     }
 }
 
-static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+static void write_frames(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    struct xdp_wire *w = (struct xdp_wire *)base;
-
     for (unsigned i = 0; i < n; i++) {
-        struct xdp_port *p;
-        struct xdp_to to;
+        struct emx_bulk_to to = emx_bulk_to(f[i].to);
+        struct xdp_port *p = port_to(w, to.ifindex);
 
-        memcpy(&to, f[i].to, sizeof(to));
-        p = port_to(w, to.ifindex);
         if (p && (unsigned)f[i].head_bytes + f[i].body_bytes <= p->frame_bytes && free_chunks(p, 1))
             write_frame(w, p, &to, &f[i]);
         else
             w->stats->wire_tx_errors++;
+    }
+}
+
+/* How many of the n frames at f go as a superframe. */
+static unsigned joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    return w->bulk && !w->no_joining ? emx_bulk_joinable(f, n) : 0;
+}
+
+/* What the kernel does not take so goes frame by frame. */
+static void send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    const struct xdp_port *p = port_to(w, emx_bulk_to(f->to).ifindex);
+    int err = p ? emx_bulk_send(w->bulk, p->mac, f, n) : ENODEV;
+
+    if (!err) {
+        w->stats->superframes_sent += n > 1;
+        return;
+    }
+    w->no_joining = err == EINVAL || err == EOPNOTSUPP || err == EMSGSIZE;
+    write_frames(w, f, n);
+}
+
+static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    for (unsigned i = 0, joined; i < n; i += joined) {
+        joined = joinable(w, &f[i], n - i);
+        if (joined) {
+            send_joined(w, &f[i], joined);
+        } else {
+            joined = 1;
+            write_frames(w, &f[i], joined);
+        }
     }
     send_written(w);
 }
@@ -503,9 +546,9 @@ static void xdp_sweep(struct emx_wire *base)
     }
 }
 
-static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+/* What came past the network stack. */
+static unsigned take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max)
 {
-    struct xdp_wire *w = (struct xdp_wire *)base;
     unsigned n = 0;
 
     w->joined_count = 0;
@@ -520,19 +563,39 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
                 w->port[i].flooded = true;
         }
     }
-    if (!n)
+    if (!n && max)
         rest(w);
     w->lent += n;
     return n;
 }
 
-/* All go back together, when they are many, or else by an rx() with nothing there. */
+/* Both in turn, so that neither is neglected when the other is never empty. */
+static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+    unsigned n;
+
+    if (!w->bulk)
+        return take(w, f, max);
+    w->bulk_last = !w->bulk_last;
+    if (w->bulk_last) {
+        n = take(w, f, max);
+        return n + emx_bulk_rx(w->bulk, f + n, max - n);
+    }
+    n = emx_bulk_rx(w->bulk, f, max);
+    return n + take(w, f + n, max - n);
+}
+
+/* Superframes go back at once; the others together, when they are many, or else by an rx() with nothing there. */
 static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
 
-    (void)f;
-    w->lent -= n;
+    for (unsigned i = 0; i < n; i++)
+        if (f[i].cookie & EMX_BULK_COOKIE)
+            emx_bulk_return(w->bulk, f[i].cookie);
+        else
+            w->lent--;
     for (unsigned i = 0; i < w->port_count && !w->lent; i++)
         for (unsigned q = 0; q < w->port[i].group->queue_count; q++)
             if (held(&w->port[i].group->queue[q].rx) >= REFILL)
@@ -559,7 +622,11 @@ static bool xdp_arm(struct emx_wire *base)
 
 static int xdp_fd(struct emx_wire *base, unsigned i)
 {
-    return i ? -1 : ((struct xdp_wire *)base)->epoll_fd;
+    const struct xdp_wire *w = (const struct xdp_wire *)base;
+
+    if (i == 0)
+        return w->epoll_fd;
+    return i == 1 && w->bulk ? emx_bulk_fd(w->bulk) : -1;
 }
 
 const struct emx_wire_ops emx_wire_xdp = {

@@ -5,11 +5,13 @@
 #ifndef EMX_WIRE_XDP_H
 #define EMX_WIRE_XDP_H
 
+#include "wire/bulk.h"
 #include "wire/wire.h"
 
 extern const struct emx_wire_ops emx_wire_xdp;
 
-/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. */
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6]);
+/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. bulk NULL:
+ * no superframes. */
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *bulk);
 
 #endif

@@ -491,9 +491,9 @@ static void describe(const struct emx_xdp_group *g, const struct emx_xdp_want *w
     const struct emx_xdp_shared *s = g->shared;
 
     snprintf(why, why_len_bytes, "%s: %s%s, %u queue%s, %u chunks of %u bytes of %zu MiB for %u ranks", want->ifname,
-             s->native ? "native" : "generic (slow: the driver has no XDP)", s->zero_copy ? ", zero copy" : "",
-             g->queue_count, g->queue_count == 1 ? "" : "s", s->rx_chunks, g->chunk_bytes, g->umem_bytes >> 20,
-             s->slots);
+             s->native ? "native" : "generic (the kernel's hook; slow where there is a card)",
+             s->zero_copy ? ", zero copy" : "", g->queue_count, g->queue_count == 1 ? "" : "s", s->rx_chunks,
+             g->chunk_bytes, g->umem_bytes >> 20, s->slots);
 }
 
 /* What the error means to a person. */

@@ -38,6 +38,23 @@ static unsigned queues_of(const char *ifname)
     return n < EMX_XDP_QUEUES ? n : EMX_XDP_QUEUES;
 }
 
+/* Whether the interface is one end of a veth pair. No card is behind it that could give frames to a program before the
+ * kernel has made packets of them: for a program "in the driver" it copies each packet anew, and it gives up
+ * segmentation offload towards its other end, for TCP too. The generic hook costs less. */
+static bool is_veth(const char *ifname)
+{
+    struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+    struct ifreq ifr = {.ifr_data = (void *)&info};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool veth;
+
+    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+    veth = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr) && !strcmp(info.driver, "veth");
+    if (fd >= 0)
+        close(fd);
+    return veth;
+}
+
 static size_t round_to_pages(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -210,15 +227,16 @@ static bool is_hopeless(int err)
 }
 
 /* Best first. What a group that has just gone still occupies becomes free in a moment. */
-static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a, uint64_t wanted)
+static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
+                     const struct emx_xdp_want *want)
 {
     static const struct mode modes[] = {{true, 0}, {true, XDP_COPY}, {false, XDP_COPY}};
-    unsigned first = (unsigned)wanted, end = wanted ? first : 3, err = 0;
+    unsigned wanted = (unsigned)want->cfg->p_xdp_mode, count = wanted ? 1 : 3, err = 0;
+    unsigned first = wanted ? wanted - 1 : is_veth(want->ifname) ? 2 : 0;
 
-    first -= wanted ? 1 : 0;
     for (unsigned waited = 0; waited < SETTLE_MS; waited += 10) {
-        for (unsigned i = first; i < end; i++) {
-            if (!try_mode(g, p, a, &modes[i]))
+        for (unsigned i = 0; i < count; i++) {
+            if (!try_mode(g, p, a, &modes[(first + i) % 3]))
                 return 0;
             err = (unsigned)errno;
             if (is_hopeless(errno) || errno == EBUSY)
@@ -263,7 +281,7 @@ int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     g->fd[FD_PASSED] = p.passed_fd;
     if (emx_xdp_map_memory(g))
         return -1;
-    status = try_modes(g, &p, &a, want->cfg->p_xdp_mode);
+    status = try_modes(g, &p, &a, want);
     g->fd[FD_LINK] = p.link_fd;
     if (!status)
         note_mode(g, &a);

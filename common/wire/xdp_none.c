@@ -7,10 +7,11 @@
 
 #include "wire/xdp.h"
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6])
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *bulk)
 {
     (void)ifindex;
     (void)mac;
+    (void)bulk;
     memset(a, 0, sizeof(*a));
 }
 

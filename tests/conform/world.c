@@ -160,7 +160,7 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
     bool same = from->host == to->host;
-    struct emx_packet_bulk bulk = {.port = to->attr.bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
+    struct emx_bulk_way bulk = {.port = to->attr.bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
     struct emx_wire_addr a;
     struct in_addr ip;
 
@@ -170,7 +170,7 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
     if (from->ops == &emx_wire_shm) {
         emx_shm_addr(&a, to->id);
     } else if (from->ops == &emx_wire_xdp) {
-        emx_xdp_addr(&a, from->host->eth0_index, to->host->mac);
+        emx_xdp_addr(&a, from->host->eth0_index, to->host->mac, from->bulk ? &bulk : NULL);
     } else if (from->ops == &emx_wire_udp) {
         emx_udp_addr(&a, ip, to->attr.udp_port);
     } else {

@@ -35,6 +35,7 @@ static struct emx_address sample(struct emx_rng *rng)
             a.ifs[i].mac[j] = (uint8_t)emx_rng_next(rng);
     }
     a.verbs_port = a.wires & EMX_AW_VERBS ? (uint16_t)emx_rng_next(rng) : 0;
+    a.xdp_port = a.wires & EMX_AW_XDP ? (uint16_t)emx_rng_next(rng) : 0;
     a.auth = emx_rng_below(rng, 2);
     a.has_secret = a.auth && emx_rng_below(rng, 2);
     for (unsigned i = 0; a.has_secret && i < sizeof(a.secret); i++)
@@ -52,6 +53,7 @@ static bool same(const struct emx_address *a, const struct emx_address *b)
     CHECK(a->packet_port == b->packet_port);
     CHECK(a->xdp_ethertype == b->xdp_ethertype && a->xdp_bytes == b->xdp_bytes && a->xdp_ifs == b->xdp_ifs);
     CHECK(a->verbs_port == b->verbs_port);
+    CHECK(a->xdp_port == b->xdp_port);
     CHECK(a->if_count == b->if_count);
     for (unsigned i = 0; i < a->if_count; i++) {
         CHECK(a->ifs[i].ip == b->ifs[i].ip && a->ifs[i].prefix_bits == b->ifs[i].prefix_bits);
@@ -113,7 +115,7 @@ static bool fits_within(uint64_t seed)
         CHECK(!memcmp(b.ifs, a.ifs, b.if_count * sizeof(a.ifs[0])));
         CHECK(!strncmp(b.host, a.host, strlen(b.host)));
     }
-    CHECK(smallest > 0 && smallest <= 40 + 14 + (a.has_secret ? sizeof(a.secret) : 0) + 2);
+    CHECK(smallest > 0 && smallest <= 40 + 14 + (a.has_secret ? sizeof(a.secret) : 0) + 2 * 2);
     CHECK(b.auth == a.auth && b.has_secret == a.has_secret);
     return true;
 }
@@ -251,14 +253,15 @@ static void the_encoding_is_fixed(void **state)
         .xdp_bytes = 0x7172,
         .xdp_ifs = 0x81,
         .verbs_port = 0x8182,
+        .xdp_port = 0x9192,
         .if_count = 1,
         .host = "n1",
     };
     static const uint8_t want[] = {
-        'x',  'M',  3,    1,    58,   0,    31,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13,
+        'x',  'M',  3,    1,    60,   0,    31,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13,
         0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51, 0x28, 0x23,
         2,    0x81, 0x62, 0x61, 0x72, 0x71, 0xb6, 0x88, 0,    0,    10,   0,    0,    1,    2,
-        3,    4,    5,    6,    7,    0xdc, 0x05, 24,   2,    'n',  '1',  0x82, 0x81,
+        3,    4,    5,    6,    7,    0xdc, 0x05, 24,   2,    'n',  '1',  0x82, 0x81, 0x92, 0x91,
     };
     uint8_t buf[ETHMX_ADDRESS_MAX];
 

@@ -178,6 +178,22 @@ static const struct scenario scenarios[] = {
         .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
         .expect = {"xdp eth0 mac0 3000"},
     }, {
+        .what = "xdp with superframes",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .our_bulk = true, .their_bulk = true,
+        .expect = {"xdp eth0 mac0 1500 bulk 1472 10.0.0.2"},
+    }, {
+        .what = "xdp without superframes at our end",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .their_bulk = true,
+        .expect = {"xdp eth0 mac0 1500"},
+    }, {
         .what = "xdp on the second interface at both ends",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
@@ -434,6 +450,7 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
     a->udp_port = 4242;
     a->packet_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000);
     a->packet_port = s->their_bulk ? THEIR_PORT : 0;
+    a->xdp_port = s->their_bulk ? THEIR_PORT : 0;
     a->verbs_port = CALL_PORT;
     a->xdp_bytes = 3000;
     a->xdp_ethertype = s->other_ethertype ? 0x88b8 : 0x88b6;
@@ -517,7 +534,7 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
 static bool is_route(const struct emx_route *r, const char *expect, const struct emx_netifs *n, unsigned links)
 {
     char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
-    struct emx_packet_bulk bulk = {.port = THEIR_PORT};
+    struct emx_bulk_way bulk = {.port = THEIR_PORT};
     struct emx_verbs_way way = {.id = 7, .port = CALL_PORT};
     unsigned frame_bytes, bulk_bytes = 0, index = 0;
     struct emx_wire_addr to;
@@ -545,7 +562,7 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
         emx_verbs_addr(&to, &way);
     } else if (!strcmp(wire, "xdp")) {
         mac_of((unsigned)atoi(where + 3), mac);
-        emx_xdp_addr(&to, index, mac);
+        emx_xdp_addr(&to, index, mac, bulk_bytes ? &bulk : NULL);
     } else {
         emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
     }
@@ -557,7 +574,6 @@ static void check_scenario(const struct scenario *s)
 {
     struct emx_address self = {
         .id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here", .packet_port = s->our_bulk ? 2121 : 0};
-    self.xdp_ethertype = 0x88b6;
     struct emx_route r[EMX_ROUTES_MAX];
     struct emx_route_view v;
     struct emx_address peer;
@@ -565,6 +581,8 @@ static void check_scenario(const struct scenario *s)
     unsigned count, expected = 0;
     char why[512] = "?";
 
+    self.xdp_ethertype = 0x88b6;
+    self.xdp_port = self.packet_port;
     build_netifs(s, &n);
     build_peer(s, &peer);
     build_view(s, &n, &self, &v);
