@@ -137,6 +137,17 @@ static inline int mtl_ethmx_want(struct ompi_communicator_t *comm, int source, i
     return mtl_ethmx_peer(comm, source, &want_p->peer);
 }
 
+/* After a call that ended at once, to or from this rank. If that is ourselves, the other side of the message has ended
+ * with it, but its request is told by the next progress only. MPI asks for no more; but ob1 tells both in one call, and
+ * programs rely on that which look once (MPI_Testsome looks first and lets us progress after that). In an
+ * intercommunicator the rank may be another's: harmless. */
+static inline void mtl_ethmx_tell_self(const struct ompi_communicator_t *comm, int rank)
+{
+    if (OPAL_UNLIKELY(rank == comm->c_my_rank)) {
+        ethmx_progress(mtl_ethmx.ep);
+    }
+}
+
 /* ---- Data ------------------------------------------------------------------------------------------------- */
 
 /* A cursor over data that is not contiguous. NULL: out of memory. Uses convertor's datatype, count and buffer only;

@@ -31,10 +31,12 @@ static void irecv_done(void *arg, const struct ethmx_result *result)
 }
 
 /* What ethmx_irecv() or ethmx_imrecv() returned. */
-static int irecv_started(struct mtl_ethmx_request *r, int status, const struct ethmx_result *result)
+static int irecv_started(struct mtl_ethmx_request *r, const struct ompi_communicator_t *comm, int status,
+                         const struct ethmx_result *result)
 {
     if (ETHMX_OK == status) {
         irecv_complete(r, result);
+        mtl_ethmx_tell_self(comm, mtl_ethmx_bits_source(result->bits));
     } else if (OPAL_UNLIKELY(status < 0)) {
         mtl_ethmx_undescribe(r->layout);
         return mtl_ethmx_ompi_error(status);
@@ -60,7 +62,7 @@ int mtl_ethmx_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
     }
     struct ethmx_result result;
     int status = ethmx_irecv(mtl_ethmx.ep, want.peer, want.bits, want.mask, &data, irecv_done, r, &r->posted, &result);
-    return irecv_started(r, status, &result);
+    return irecv_started(r, comm, status, &result);
 }
 
 int mtl_ethmx_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor,
@@ -75,9 +77,10 @@ int mtl_ethmx_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t 
         return rc;
     }
     struct ethmx_message *msg = (*message)->req_ptr;
+    const struct ompi_communicator_t *comm = (*message)->comm;
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
     struct ethmx_result result;
     int status = ethmx_imrecv(mtl_ethmx.ep, msg, &data, irecv_done, r, &result);
-    return irecv_started(r, status, &result);
+    return irecv_started(r, comm, status, &result);
 }

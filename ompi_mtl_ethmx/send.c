@@ -48,6 +48,8 @@ int mtl_ethmx_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
             opal_progress();
         }
         status = w.status;
+    } else {
+        mtl_ethmx_tell_self(comm, dest);
     }
     mtl_ethmx_undescribe(layout);
     return OPAL_LIKELY(ETHMX_OK == status) ? OMPI_SUCCESS : mtl_ethmx_ompi_error(status);
@@ -86,6 +88,7 @@ int mtl_ethmx_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
                              isend_done, r);
     if (OPAL_LIKELY(ETHMX_OK == status)) {
         isend_complete(r, ETHMX_OK);
+        mtl_ethmx_tell_self(comm, dest);
     } else if (OPAL_UNLIKELY(status < 0)) {
         mtl_ethmx_undescribe(r->layout);
         return mtl_ethmx_ompi_error(status);

@@ -160,6 +160,47 @@ static void run_bsend(MPI_Comm comm)
     free(space);
 }
 
+#ifndef MPICH_VERSION
+/* MPI_Testsome() once: the request is open before its other side ran, and over after it. */
+static void testsome_once(MPI_Request *request, bool over, const char *what)
+{
+    int n, index;
+
+    mt_ok(MPI_Testsome(1, request, &n, &index, MPI_STATUSES_IGNORE));
+    mt_check(n == over, "%s to ourselves is %s after its other side has%s ended", what, n ? "over" : "open",
+             over ? "" : " not");
+}
+
+/* A message to ourselves: when one side has ended, so has the other, without more progress. */
+static void run_self(MPI_Comm comm)
+{
+    int rank = mt_rank(comm);
+
+    for (unsigned i = 0; i < MT_COUNT(sizes); i++) {
+        uint8_t *from = mt_alloc(sizes[i]), *to = mt_alloc(sizes[i]);
+        int len = (int)sizes[i];
+        MPI_Request request, sent;
+
+        mt_fill(from, sizes[i], i);
+        mt_ok(MPI_Irecv(to, len, MPI_BYTE, rank, TAG_DATA, comm, &request));
+        testsome_once(&request, false, "a receive");
+        mt_ok(MPI_Ssend(from, len, MPI_BYTE, rank, TAG_DATA, comm));
+        testsome_once(&request, true, "a receive");
+        mt_check_fill(to, sizes[i], i, "message to ourselves");
+        mt_ok(MPI_Irecv(to, len, MPI_BYTE, rank, TAG_DATA, comm, &request));
+        mt_ok(MPI_Isend(from, len, MPI_BYTE, rank, TAG_DATA, comm, &sent));
+        testsome_once(&request, true, "a receive");
+        mt_ok(MPI_Wait(&sent, MPI_STATUS_IGNORE));
+        mt_ok(MPI_Issend(from, len, MPI_BYTE, rank, TAG_DATA, comm, &request));
+        testsome_once(&request, false, "a synchronous send");
+        mt_ok(MPI_Recv(to, len, MPI_BYTE, rank, TAG_DATA, comm, MPI_STATUS_IGNORE));
+        testsome_once(&request, true, "a synchronous send");
+        mt_free(from);
+        mt_free(to);
+    }
+}
+#endif
+
 typedef int (*init_fn)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
 /* Started five times with new data each. Ready sends are held back until the receive is posted. */
@@ -245,6 +286,9 @@ static const struct mt_scenario scenarios[] = {
     {"issend-mprobe", 2, run_issend_mprobe},
     {"rsend", 2, run_rsend},
     {"bsend", 2, run_bsend},
+#ifndef MPICH_VERSION /* its MPI_Testsome() does not see it, over its own transports either, and need not */
+    {"self", 1, run_self},
+#endif
     {"persistent", 2, run_persistent},
     {"request-free", 2, run_request_free},
     {NULL, 0, NULL},
