@@ -50,6 +50,12 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
     X(UINT, verbs_peers, "64", 1, 65536, "1 to 65536", \
       "Peers that may be connected through the verbs wire at once; further ones are reached otherwise.") \
+    X(BOOL, verbs_read, "yes", 0, 0, "yes or no", \
+      "Whether the verbs wire's devices read large messages from the sender's memory. no: they are copied into frames, as without a device.") \
+    X(SIZE, verbs_read_bytes, "256k", 4096, 1073741824, "4k to 1g", \
+      "What a device reads at a time of a large message.") \
+    X(UINT, verbs_reads, "4", 1, 16, "1 to 16", \
+      "Such reads under way from one peer; less if the device allows less.") \
     X(BOOL, verbs_srq, "yes", 0, 0, "yes or no", \
       "Whether the verbs wire's connections share a receive queue where the device has such.") \
     X(STRING, udp_ports, "0", 0, 0, "0, a port, or a range such as 20000-20999", \
@@ -110,6 +116,10 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is registered once and for all. 0: from where registering is cheaper, as measured once on each host.") \
     X(STRING, reg_file, "", 0, 0, "a path, none, or empty", \
       "Where the measured reg_min is kept for later jobs. Empty: a file for each host under ~/.cache/ethmx. none: measured each time.") \
+    X(BOOL, reg_overlap, "yes", 0, 0, "yes or no", \
+      "Whether the sender of a large message announces it before it registers its memory, so that this costs no time of its own. no: it registers first.") \
+    X(CHOICE, reg_fault_in, "auto", 0, 0, "auto|yes|no", \
+      "Whether pages that are not there yet are brought in before they are registered. auto: if that was measured to be cheaper.") \
     X(UINT, reg_entries, "1024", 1, 65536, "1 to 65536", \
       "Most registrations that are kept.") \
     X(SIZE, reg_piece, "4m", 4096, 1073741824, "4k to 1g", \

@@ -41,7 +41,8 @@
     X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
     X(pieces_sent, "frames", 0, "Pieces of frames that had become too long, because an MTU was lowered.") \
-    X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm wire).") \
+    X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm and verbs wires).") \
+    X(bytes_unread, "bytes", 0, "Data of messages that a device should have read (verbs wire), and that came in frames all the same, copied twice.") \
     X(reads_failed, "times", 0, "Reads of a peer's memory that failed: its large messages come in frames from then on.") \
     X(pings_sent, "frames", 0, "Frames that ask a silent peer for a sign of life.") \
     X(peers_known, "peers", 1, "Peers known.") \

@@ -22,6 +22,7 @@
 #define SWEEP_NS   50000 /* longest time that a wire is left alone */
 #define PATIENCE   8     /* rounds that timers wait for frames to be looked at */
 #define CLOCK_GAP  8     /* rounds for one reading of the clock, */
+#define LENDS      8     /* pieces of memory lent in one round */
 #define CLOSE_NS   8000  /* if they took no longer than this */
 
 /* Reads the clock unless this round has done so. */
@@ -54,6 +55,58 @@ static void output(struct ethmx_ep *ep, unsigned i, emx_time now)
     }
 }
 
+static int do_lending(const struct emx_link *k, struct emx_lending *m)
+{
+    struct emx_wire_lend l = {.to = m->to,
+                              .base = m->base,
+                              .len_bytes = m->len_bytes,
+                              .offset = m->offset,
+                              .free_only = m->what == EMX_LEND_FOUND};
+    int status;
+
+    if (m->what == EMX_LEND_SEVER || m->sever)
+        k->ops->sever(k->wire, m->to);
+    if (m->what == EMX_LEND_SEVER)
+        return ETHMX_OK;
+    k->ops->conceal(k->wire, m->held, m->what == EMX_LEND_BACK ? NULL : (const char *)m->base + m->done_bytes);
+    if (m->what == EMX_LEND_BACK)
+        return ETHMX_OK;
+    status = k->ops->expose(k->wire, &l, m->held);
+    m->key = l.key;
+    m->end = l.end;
+    return status;
+}
+
+/* Does what the engine wants done with memory. Registering takes time: the frames go before. */
+static void lend(struct ethmx_ep *ep, unsigned i, emx_time now)
+{
+    struct emx_lending m;
+
+    for (unsigned n = 0; n < LENDS && emx_engine_lending(ep->engine, i, &m); n++) {
+        if (m.what == EMX_LEND && emx_engine_wants_output(ep->engine, i)) {
+            output(ep, i, now);
+            if (!emx_engine_lending(ep->engine, i, &m))
+                return;
+        }
+        emx_engine_lending_done(ep->engine, &m, do_lending(&ep->links.link[i], &m));
+    }
+}
+
+static void start_read(struct ethmx_ep *ep, const struct emx_link *k, const struct emx_read *r)
+{
+    const struct emx_wire_read wr = {.from = r->from,
+                                     .remote = r->remote,
+                                     .key = r->key,
+                                     .local = r->local,
+                                     .len_bytes = r->len_bytes,
+                                     .whole = r->whole,
+                                     .whole_bytes = r->whole_bytes,
+                                     .cookie = r->op};
+    int status = k->ops->read_start(k->wire, &wr);
+
+    emx_engine_read_started(ep->engine, r, status, emx_clock_now(&ep->clock));
+}
+
 /* Reads one piece of a large message. Frames go out before, for the copy takes time, and after, for it may have been
  * the last piece. */
 static void read_piece(struct ethmx_ep *ep, unsigned i)
@@ -65,6 +118,10 @@ static void read_piece(struct ethmx_ep *ep, unsigned i)
 
     if (!emx_engine_read(ep->engine, i, &r))
         return;
+    if (r.whole) {
+        start_read(ep, k, &r);
+        return;
+    }
     status = k->ops->read(k->wire, r.from, r.remote, r.local, r.len_bytes);
     now = emx_clock_now(&ep->clock);
     emx_engine_read_done(ep->engine, &r, status, now);
@@ -79,6 +136,8 @@ void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now)
     if (hints->news & EMX_NEWS_EVENT)
         emx_event_handle(ep, now);
     for (unsigned i = 0; i < ep->links.count; i++) {
+        if (emx_engine_wants_lending(ep->engine, i))
+            lend(ep, i, now);
         if (emx_engine_wants_output(ep->engine, i))
             output(ep, i, now);
         if (emx_engine_wants_read(ep->engine, i))
@@ -90,7 +149,7 @@ void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now)
  * frames could not be taken for want of memory. */
 static inline bool unfinished(const struct ethmx_ep *ep)
 {
-    return emx_engine_hints(ep->engine)->reads || ep->stuck;
+    return emx_engine_hints(ep->engine)->reads || emx_engine_hints(ep->engine)->memory || ep->stuck;
 }
 
 /* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
@@ -170,6 +229,23 @@ static unsigned input_dear(struct ethmx_ep *ep, bool quiet, bool all, emx_time *
     return total;
 }
 
+/* Tells the engine what reads by devices have ended. Returns how many. */
+static unsigned end_reads(struct ethmx_ep *ep, emx_time *now_p)
+{
+    struct emx_wire_read_end end;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        const struct emx_link *k = &ep->links.link[i];
+
+        while (k->attr.lend_min_bytes && k->ops->read_end(k->wire, &end)) {
+            emx_engine_read_ended(ep->engine, end.cookie, end.len_bytes, end.status, round_time(ep, now_p));
+            n++;
+        }
+    }
+    return n;
+}
+
 /* Whether this round is to read the clock. */
 static inline bool clock_is_due(struct ethmx_ep *ep)
 {
@@ -223,6 +299,8 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
         total = look_around(ep, total, every_wire, &now);
     else if (ep->links.dear)
         total += input_dear(ep, !total, false, &now);
+    if (emx_engine_hints(ep->engine)->flying)
+        total += end_reads(ep, &now);
     if (emx_pump_wants_flush(ep))
         emx_pump_flush_now(ep, round_time(ep, &now));
     return total;

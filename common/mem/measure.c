@@ -54,13 +54,17 @@ bool emx_fault_in(void *base, size_t len_bytes)
     return !madvise(base, len_bytes, MADV_POPULATE_WRITE);
 }
 
-bool emx_is_resident(void *base, size_t len_bytes)
+static bool page_is_resident(uintptr_t at)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char first = 0, last = 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char vec = 0;
 
-    return !mincore(base, page, &first) && !mincore((char *)base + (len_bytes - 1) / page * page, page, &last) &&
-           first & last & 1;
+    return !mincore((void *)(at & ~(page - 1)), page, &vec) && vec & 1;
+}
+
+bool emx_is_resident(const void *base, size_t len_bytes)
+{
+    return page_is_resident((uintptr_t)base) && page_is_resident((uintptr_t)base + len_bytes - 1);
 }
 
 /* ---- A round ---- */

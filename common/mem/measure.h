@@ -37,6 +37,6 @@ int emx_measure(const struct emx_registrar *r, const struct emx_measure_case *c,
 bool emx_fault_in(void *base, size_t len_bytes);
 
 /* Whether the first and the last page are there; then the others are, too, as a rule. */
-bool emx_is_resident(void *base, size_t len_bytes);
+bool emx_is_resident(const void *base, size_t len_bytes);
 
 #endif

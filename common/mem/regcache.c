@@ -477,6 +477,16 @@ int emx_regcache_get(struct emx_regcache *c, const void *buf, size_t len_bytes, 
     return make_either(c, &(struct emx_region){.base = base, .len_bytes = end - base, .access = access}, quiet, r_p);
 }
 
+bool emx_regcache_find(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access,
+                       struct emx_region **r_p)
+{
+    uintptr_t base, end;
+
+    if (c->watch == EMX_WATCH_OFF || !pages_of(c, buf, len_bytes, &base, &end))
+        return false;
+    return (emx_memwatch_quiet() || emx_memwatch_settle()) && look_up(c, base, end, access, r_p);
+}
+
 void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
 {
     struct region *e = (struct region *)(void *)r;
@@ -513,6 +523,19 @@ size_t emx_regcache_piece(const struct emx_regcache *c, const void *buf, size_t 
     uintptr_t to_boundary = c->piece_bytes - (uintptr_t)buf % c->piece_bytes;
 
     return len_bytes < to_boundary ? len_bytes : to_boundary;
+}
+
+void emx_regcache_part(const struct emx_regcache *c, const void *buf, size_t len_bytes, uint64_t offset,
+                       const void **at_p, size_t *n_p)
+{
+    uintptr_t base = (uintptr_t)buf, from = (base + offset) & ~(uintptr_t)(c->piece_bytes - 1);
+
+    *at_p = buf;
+    *n_p = len_bytes;
+    if (len_bytes <= c->piece_bytes)
+        return;
+    *at_p = (const void *)max_of(base, from);
+    *n_p = min_of(base + len_bytes, from + c->piece_bytes) - max_of(base, from);
 }
 
 unsigned emx_regcache_sweep(struct emx_regcache *c)

@@ -77,6 +77,10 @@ int emx_regcache_get(struct emx_regcache *c, const void *buf, size_t len_bytes, 
                      struct emx_region **r_p);
 void emx_regcache_put(struct emx_regcache *c, struct emx_region *r);
 
+/* As get(), but registers nothing. false: it is not in the cache. */
+bool emx_regcache_find(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access,
+                       struct emx_region **r_p);
+
 /* Whether get() would find it: for deciding between copying and registering. May be out of date at once. */
 bool emx_regcache_has(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access);
 
@@ -84,6 +88,9 @@ bool emx_regcache_has(struct emx_regcache *c, const void *buf, size_t len_bytes,
  * for all messages from the same memory, so that their pieces meet instead of overlapping. Not more than may be
  * registered at once. */
 size_t emx_regcache_piece(const struct emx_regcache *c, const void *buf, size_t len_bytes);
+/* The part of a message's memory around this offset that should be got at once: all of it, or the piece there. */
+void emx_regcache_part(const struct emx_regcache *c, const void *buf, size_t len_bytes, uint64_t offset,
+                       const void **at_p, size_t *n_p);
 
 /* Deregisters what has left the program in the meantime: to be called now and then, when there is nothing better to do.
  * get() does it too. Returns how many. */

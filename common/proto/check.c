@@ -166,7 +166,10 @@ static const char *check_reads(const struct emx_engine *e, unsigned link)
 
         if (!r->reading || r->active || !r->fin || r->op->rndv != r || r->op->where != EMX_OP_PULLING)
             return "reads: a message that is not being read";
-        if (r->read_bytes >= r->want_bytes || !r->op->peer->session->reads || r->op->peer->session->link != link)
+        if (r->op->peer->session->link != link)
+            return "reads: a message of another link";
+        if (r->borrows ? r->started_bytes >= r->lent_bytes || r->lent_bytes > r->want_bytes || r->asked
+                       : r->read_bytes >= r->want_bytes || !r->op->peer->session->reads)
             return "reads: a message that can't be read";
     }
     return NULL;
@@ -192,6 +195,9 @@ static const char *check_hints(const struct emx_engine *e)
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
         if (emx_list_empty(&e->reads[i]) == (bool)(e->hints.reads >> i & 1))
             return "hints: the reads are not what is there";
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
+        if ((emx_list_empty(&e->loans[i]) && emx_list_empty(&e->severs[i])) == (bool)(e->hints.memory >> i & 1))
+            return "hints: the work with memory is not what is there";
     return NULL;
 }
 

@@ -70,6 +70,8 @@ static void init_lists(struct emx_engine *e)
     emx_list_init(&e->spent);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
+        emx_list_init(&e->loans[i]);
+        emx_list_init(&e->severs[i]);
         emx_list_init(&e->ready[i]);
         emx_list_init(&e->welcoming[i]);
     }
@@ -83,6 +85,7 @@ static void init_pools(struct emx_engine *e)
     emx_pool_init(&e->big_txbufs, &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
     emx_pool_init(&e->jobs, &e->alloc, sizeof(struct emx_job), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
+    emx_pool_init(&e->loan_pool, &e->alloc, sizeof(struct emx_loan), 16);
 }
 
 int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p)
@@ -177,6 +180,7 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_pool_fini(&e->big_txbufs);
     emx_pool_fini(&e->jobs);
     emx_pool_fini(&e->rndvs);
+    emx_pool_fini(&e->loan_pool);
     if (e->match.alloc)
         emx_match_fini(&e->match);
     emx_heap_fini(&e->timers);
@@ -207,6 +211,8 @@ static bool is_eager(const struct emx_session *s, const struct ethmx_data *data,
     if (data->len_bytes > cfg->p_eager_max)
         return false;
     if (s->reads && data->len_bytes >= cfg->p_read_min && emx_data_contiguous(data))
+        return false;
+    if (emx_loan_wanted(s, data))
         return false;
     return data->len_bytes <= LONG_BYTES || s->reliable ||
            emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / LONG_WINDOW_PART;
@@ -385,7 +391,8 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_pong] = input_pong,          [EMX_F_bye] = input_goodbye,      [EMX_F_eager] = emx_relrx_input,
     [EMX_F_more] = emx_relrx_input,     [EMX_F_rts] = emx_relrx_input,    [EMX_F_fin] = emx_relrx_input,
     [EMX_F_matched] = emx_relrx_input,  [EMX_F_bundle] = emx_relrx_input, [EMX_F_pull] = emx_rndv_input_pull,
-    [EMX_F_data] = emx_rndv_input_data, [EMX_F_piece] = emx_piece_input,
+    [EMX_F_data] = emx_rndv_input_data, [EMX_F_piece] = emx_piece_input,  [EMX_F_ask] = emx_relrx_input,
+    [EMX_F_lend] = emx_relrx_input,
 };
 
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,

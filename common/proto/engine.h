@@ -7,6 +7,7 @@
  *     frames received  -> emx_engine_input() each
  *     deadline reached -> emx_engine_expire()
  *     then, per link   -> emx_engine_output() until it has nothing, or the wire has no room
+ *     and              -> emx_engine_lending() and _lending_done() while there is something, then output once more
  *     and              -> emx_engine_read() and _read_done(), some at a time while emx_engine_wants_read()
  *     then             -> emx_engine_event(), emx_engine_completed(), emx_engine_am() until empty
  * Contract: with output drained on all links, emx_engine_deadline() > now or EMX_NEVER.
@@ -38,6 +39,7 @@ typedef uint64_t emx_time; /* ns; any origin */
 
 struct emx_engine;
 struct emx_peer;
+struct emx_loan;    /* the engine's own */
 struct emx_op;      /* a send or receive under way: struct ethmx_req to the outside */
 struct emx_arrival; /* a message taken out of matching: struct ethmx_message to the outside */
 
@@ -66,9 +68,10 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
 struct emx_route {
     uint8_t link;
     uint16_t frame_bytes;
-    uint16_t bulk_bytes; /* longest frame that may travel in a superframe, 0: none does */
-    bool reliable;       /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
-    bool reads;          /* the receiver of a large message may read it from the sender's memory */
+    uint16_t bulk_bytes;     /* longest frame that may travel in a superframe, 0: none does */
+    bool reliable;           /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
+    bool reads;              /* the receiver of a large message may read it from the sender's memory */
+    uint64_t lend_min_bytes; /* a device may, if it is so long; 0: none can */
     struct emx_wire_addr to;
     char name[24]; /* "packet eth0", for people */
 };
@@ -150,6 +153,8 @@ struct emx_engine_hints {
     uint32_t reads;  /* mask of links over which something is to be read */
     uint32_t news;   /* mask of enum emx_news */
     uint32_t waits;  /* 1: a frame waits for more small messages */
+    uint32_t memory; /* mask of links over which memory is to be lent or given back */
+    uint32_t flying; /* reads that devices are at */
 };
 
 enum emx_news {
@@ -179,6 +184,9 @@ struct emx_read {
     void *local;
     size_t len_bytes;
     struct emx_op *op; /* the engine's own */
+    uint64_t key;      /* whole not NULL: a device does it, with this key; */
+    void *whole;       /* the memory for all of the message, of which local is a part */
+    size_t whole_bytes;
 };
 
 /* Whether there is something to read over link: cheap. The deadline does not tell of it. */
@@ -192,6 +200,43 @@ static inline bool emx_engine_wants_read(const struct emx_engine *e, unsigned li
  * read after the data were. */
 bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *r);
 void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
+
+/* In its place for a read by a device. ETHMX_OK: it has begun, and emx_engine_read_ended() will tell its end, after
+ * those of the same peer that began before. ETHMX_INPROGRESS: the key is of no use any more, another may be.
+ * Otherwise: the message is pulled in frames. */
+void emx_engine_read_started(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
+/* op: of the read; len_bytes: its length. Not ETHMX_OK: nothing may be relied upon. */
+void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t len_bytes, int status, emx_time now);
+
+/* What is to be done with the program's memory so that devices reach it, or do not any more (proto/lend.c). */
+enum emx_lending_what {
+    EMX_LEND_FOUND, /* expose it if that costs nothing. ETHMX_OK; ETHMX_INPROGRESS: not so; else: it can't be exposed,
+                        or should not */
+    EMX_LEND,       /* expose it. ETHMX_OK, or it can't be */
+    EMX_LEND_BACK,  /* conceal all that is held; if sever, end the connection to `to` before */
+    EMX_LEND_SEVER, /* end the connection to `to`: reads under way end soon */
+};
+
+struct emx_lending {
+    enum emx_lending_what what;
+    bool sever;
+    const struct emx_wire_addr *to;
+    const void *base; /* the message, */
+    size_t len_bytes;
+    uint64_t offset;       /* of which memory from here on is exposed, */
+    uint64_t done_bytes;   /* and what ends here, or before, concealed */
+    void **held;           /* the wire's: what is exposed */
+    uint64_t key, end;     /* result: the key, for what lies between offset and end */
+    struct emx_loan *loan; /* the engine's own */
+};
+
+/* Takes the next; false: there is none. The pump does it and tells so before it calls any other engine function. */
+bool emx_engine_lending(struct emx_engine *e, unsigned link, struct emx_lending *m);
+void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status);
+static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned link)
+{
+    return emx_engine_hints(e)->memory >> link & 1;
+}
 
 /* Small messages that follow each other closely are gathered in a frame that waits for more of them: until
  * emx_engine_let_go(), which belongs into each round of the pump, or for batch_delay (a deadline as all others). This

@@ -95,11 +95,13 @@ enum emx_tag_key {
     X(fin,    12, 1, 16, "the message has been pulled as far as it is wanted") \
     X(matched,13, 1,  8, "a synchronous eager message has been matched") \
     X(bundle, 14, 1,  8, "several small messages") \
-    X(piece,  15, 0,  8, "a piece of a frame that has become too long for its route")
+    X(piece,  15, 0,  8, "a piece of a frame that has become too long for its route") \
+    X(ask,    16, 1, 32, "asks for the key to more of a message that devices read") \
+    X(lend,   17, 1, 32, "answers it")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 16 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 18 };
 
 struct emx_frame_info {
     const char *name;
@@ -127,10 +129,11 @@ struct EMX_LAYOUT emx_f_ack {
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 
 /* Flags of eager and rts. */
-#define EMX_FF_SYNC    1u /* tell when matched */
-#define EMX_FF_AM      2u /* an active message: bits is the handler's number */
-#define EMX_FF_STARVED 4u /* rts: sent so for want of credit only */
-#define EMX_FF_READ    8u /* rts: the data's address in the sender's process (64 bits) is the end of the frame */
+#define EMX_FF_SYNC    1u  /* tell when matched */
+#define EMX_FF_AM      2u  /* an active message: bits is the handler's number */
+#define EMX_FF_STARVED 4u  /* rts: sent so for want of credit only */
+#define EMX_FF_READ    8u  /* rts: the data's address in the sender's process (64 bits) is the end of the frame */
+#define EMX_FF_LENT    16u /* rts: struct emx_f_lent is the end of the frame */
 
 struct EMX_LAYOUT emx_f_eager {
     uint64_t bits;
@@ -160,6 +163,14 @@ struct EMX_LAYOUT emx_f_rts {
 };
 static_assert(sizeof(struct emx_f_rts) == 32, "rts");
 
+/* The end of an rts: a device may read the data. */
+struct EMX_LAYOUT emx_f_lent {
+    uint64_t remote;    /* the data's address in the sender's process */
+    uint64_t key;       /* the wire's: good for the connection that it was told over */
+    uint64_t len_bytes; /* so much from the beginning on; 0: none yet, ask */
+};
+static_assert(sizeof(struct emx_f_lent) == 24, "lent");
+
 struct EMX_LAYOUT emx_f_pull {
     uint32_t op;     /* the sender's operation, from the rts */
     uint32_t rop;    /* the receiver's, returned in data */
@@ -183,6 +194,25 @@ struct EMX_LAYOUT emx_f_fin {
     uint64_t pulled_bytes;
 };
 static_assert(sizeof(struct emx_f_fin) == 16, "fin");
+
+struct EMX_LAYOUT emx_f_ask {
+    uint32_t op;         /* the sender's operation, from the rts */
+    uint32_t rop;        /* the receiver's, returned in lend */
+    uint64_t offset;     /* from here on */
+    uint64_t done_bytes; /* so much has arrived: it need not be lent any longer */
+    uint32_t again;      /* 1: what was told before is of no use */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_ask) == 32, "ask");
+
+struct EMX_LAYOUT emx_f_lend {
+    uint32_t rop;
+    uint32_t reserved;
+    uint64_t offset; /* as asked */
+    uint64_t key;
+    uint64_t len_bytes; /* from there; 0: the rest is to be pulled */
+};
+static_assert(sizeof(struct emx_f_lend) == 32, "lend");
 
 struct EMX_LAYOUT emx_f_matched {
     uint32_t op;

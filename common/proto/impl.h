@@ -42,6 +42,7 @@ enum emx_op_where {
     EMX_OP_POSTED,    /* receive: waits for a message */
     EMX_OP_FILLING,   /* receive: an eager message is arriving */
     EMX_OP_PULLING,   /* receive: pulls a large message */
+    EMX_OP_SEVERED,   /* receive: has failed, and completes when no device writes to its memory any more */
     EMX_OP_DONE,      /* in the engine's list of completed operations */
 };
 
@@ -68,13 +69,37 @@ struct emx_rndv {
     uint64_t chunks;     /* of want_bytes */
     uint64_t next_chunk; /* first that was never asked for */
     uint64_t got_chunks;
-    emx_time last_ns;      /* when something last arrived */
-    bool reading;          /* from the sender's memory, without blocks */
-    uint64_t remote;       /* where the message begins there */
-    uint64_t read_bytes;   /* so far */
-    struct emx_txbuf *fin; /* made beforehand, or NULL */
+    emx_time last_ns;       /* when something last arrived */
+    bool reading;           /* from the sender's memory, without blocks */
+    uint64_t remote;        /* where the message begins there */
+    uint64_t read_bytes;    /* so far */
+    bool borrows;           /* reading, by a device, see lend.c: */
+    bool asked;             /* for the next key */
+    bool broken;            /* a read has failed, others are under way */
+    bool last;              /* the reads under way are */
+    uint8_t tries;          /* that failed */
+    uint64_t key;           /* for what lies between started_bytes */
+    uint64_t lent_bytes;    /* and this */
+    uint64_t started_bytes; /* reads end here that the device has done, or is at */
+    struct emx_txbuf *fin;  /* made beforehand, or NULL */
     unsigned active;
     struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
+};
+
+/* The sending side of a message that devices read, see lend.c. */
+struct emx_loan {
+    struct emx_list link; /* in engine.loans while the pump has something to do for it */
+    struct emx_session *session;
+    struct emx_op *op;        /* NULL: it is over */
+    struct emx_txbuf *rts;    /* waits for its key; NULL: it has got it, or must do without */
+    struct emx_txbuf *answer; /* to the receiver, who has asked; NULL: has not */
+    void *held;               /* the wire's: what is exposed of the message */
+    uint64_t key, from, end;  /* a piece that is exposed, and the receiver was not told; end 0: there is none */
+    uint64_t asked_from;      /* what the receiver asked for last: from here, */
+    uint64_t done_bytes;      /* and it has so much */
+    uint32_t rop;             /* its operation */
+    uint8_t what;             /* enum emx_lending_what: to be done, while linked */
+    bool failed;              /* the message */
 };
 
 struct emx_op {
@@ -86,12 +111,14 @@ struct emx_op {
     void *arg;
     struct emx_peer *peer; /* sends: to; receives: from, once known */
     struct emx_rndv *rndv; /* receives by rendezvous */
+    struct emx_loan *loan; /* sends that devices read; NULL otherwise */
     uint8_t where;         /* enum emx_op_where */
     bool is_send, is_am, sync;
     bool bulk;         /* sends: the frames being made are */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* sends: counted in session.awaits */
     bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */
+    uint8_t reading;   /* receives: reads of a device under way */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes; /* announced */
     uint32_t id;          /* in the engine's table; 0: none */
@@ -111,10 +138,11 @@ struct emx_arrival {
     struct emx_op *local;        /* from ourselves: the sender's operation, when it waits for us */
     uint8_t *buf;                /* eager: header and data; rts: header */
     uint32_t sender_op;
-    uint32_t cost;        /* credit that it holds */
-    uint64_t total_bytes; /* data, without header */
-    uint64_t got_bytes;   /* eager: header and data that have arrived */
-    uint64_t remote;      /* rts: where the data lie in the sender's memory; 0: not told */
+    uint32_t cost;          /* credit that it holds */
+    uint64_t total_bytes;   /* data, without header */
+    uint64_t got_bytes;     /* eager: header and data that have arrived */
+    uint64_t remote;        /* rts: where the data lie in the sender's memory; 0: not told */
+    struct emx_f_lent lent; /* rts: the same for a device */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes;
     bool is_rts, is_am, sync, whole, in_match;
@@ -130,11 +158,12 @@ struct emx_txbuf {
     uint32_t seq;
     uint16_t len_bytes;
     uint16_t tries;
-    bool early; /* acknowledged before its turn */
-    bool lost;  /* to be sent again */
-    bool big;   /* which pool */
-    bool bulk;  /* may travel in a superframe, the first time */
-    bool slot;  /* the first frame of a message that does */
+    bool early;   /* acknowledged before its turn */
+    bool lost;    /* to be sent again */
+    bool unready; /* an rts whose key is still to come (lend.c) */
+    bool big;     /* which pool */
+    bool bulk;    /* may travel in a superframe, the first time */
+    bool slot;    /* the first frame of a message that does */
 
     uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */
     uint8_t frame[] __attribute__((aligned(8)));
@@ -226,12 +255,13 @@ struct emx_session {
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
     uint16_t peer_window;
-    uint32_t quick_room; /* messages shorter than this may go the short way (quick.c); 0: none */
-    bool reliable;       /* our frames arrive once and in order: none is kept or acknowledged */
-    bool in_place;       /* and need not be sealed: a wire may take data from where they are */
-    uint8_t seal;        /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
-    bool reads;          /* large messages are read from the sender's memory */
-    bool lapsed;         /* silent for so long that the peer may have given this side up */
+    uint32_t quick_room;     /* messages shorter than this may go the short way (quick.c); 0: none */
+    bool reliable;           /* our frames arrive once and in order: none is kept or acknowledged */
+    bool in_place;           /* and need not be sealed: a wire may take data from where they are */
+    uint8_t seal;            /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
+    bool reads;              /* large messages are read from the sender's memory */
+    uint64_t lend_min_bytes; /* messages from this length on are read by a device (lend.c); 0: none */
+    bool lapsed;             /* silent for so long that the peer may have given this side up */
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
     uint32_t tx_next, tx_acked;
@@ -356,7 +386,7 @@ struct emx_engine {
 
     struct emx_match match;
     unsigned posted_any; /* receives from anybody */
-    struct emx_pool ops, arrivals, small_txbufs, big_txbufs, jobs, rndvs;
+    struct emx_pool ops, arrivals, small_txbufs, big_txbufs, jobs, rndvs, loan_pool;
 
     struct emx_peer **peers; /* hash by id */
     unsigned peer_mask, peer_count;
@@ -376,10 +406,12 @@ struct emx_engine {
     uint64_t pulling_bytes; /* asked for, not arrived */
     struct emx_pace pace;   /* how much that may be */
     struct emx_list pull_wait;
-    unsigned reliable_links, input_link;     /* mask; of the frame being handled */
-    unsigned tagged_links;                   /* mask: frames carry tags there */
-    struct emx_list spent;                   /* frames of reliable sessions that are in the wire's hands */
-    struct emx_list reads[EMX_ENGINE_LINKS]; /* emx_rndv.wait of messages that are read */
+    unsigned reliable_links, input_link;      /* mask; of the frame being handled */
+    unsigned tagged_links;                    /* mask: frames carry tags there */
+    struct emx_list spent;                    /* frames of reliable sessions that are in the wire's hands */
+    struct emx_list reads[EMX_ENGINE_LINKS];  /* emx_rndv.wait of messages that are read */
+    struct emx_list loans[EMX_ENGINE_LINKS];  /* for which the pump has something to do; */
+    struct emx_list severs[EMX_ENGINE_LINKS]; /* emx_op.link: connections that must end for it */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
     struct emx_list waiting;    /* sessions whose open bundle waits, longest first */
@@ -675,6 +707,18 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
 void emx_read_ended(struct emx_engine *e, unsigned link);                    /* one has left the list */
 void emx_read_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
+
+/* lend.c: large messages that devices read */
+bool emx_loan_wanted(const struct emx_session *s, const struct ethmx_data *data);
+bool emx_loan_start(struct emx_session *s, struct emx_op *op); /* false: no, or no memory */
+void emx_loan_announced(struct emx_op *op, struct emx_txbuf *rts);
+void emx_loan_over(struct emx_op *op, int status); /* the operation is complete */
+enum emx_drop emx_loan_input_ask(struct emx_session *s, const uint8_t *data, emx_time now);
+bool emx_borrow_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f_lent *lent); /* false: pull it */
+enum emx_drop emx_borrow_input_lend(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_borrow_next(const struct emx_rndv *r, struct emx_read *rd);
+/* Keeps a receive that fails until its reads have ended; false: there are none. */
+bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status);
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
 void emx_self_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op);

@@ -24,6 +24,8 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     op->arg = a->arg;
     op->peer = NULL;
     op->rndv = NULL;
+    op->loan = NULL;
+    op->reading = 0;
     op->is_send = op->is_am = op->sync = op->eager = op->counted_wait = op->matched = false;
     op->am_header_bytes = 0;
     op->am_header = NULL;
@@ -172,6 +174,8 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
     if (op->counted_wait)
         op->peer->session->awaits--;
     op->counted_wait = false;
+    if (op->loan)
+        emx_loan_over(op, status);
     emx_op_drop_id(e, op);
     if (emx_list_linked(&op->peer_link))
         emx_list_del(&op->peer_link);

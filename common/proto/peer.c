@@ -269,7 +269,8 @@ void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
         struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
 
         pull_out(e, op);
-        emx_op_complete(e, op, status);
+        if (!emx_borrow_sever(e, op, status))
+            emx_op_complete(e, op, status);
     }
 }
 

@@ -27,6 +27,8 @@ void emx_quick_open(struct emx_session *s)
         room = cfg->p_eager_max;
     if (s->reads && room >= cfg->p_read_min)
         room = cfg->p_read_min - 1;
+    if (s->lend_min_bytes && room >= s->lend_min_bytes)
+        room = s->lend_min_bytes - 1;
     s->quick_room = s->e->closing ? 0 : (uint32_t)room + 1;
 }
 

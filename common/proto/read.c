@@ -115,6 +115,10 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
     if (!l)
         return false;
     r = emx_list_entry(l, struct emx_rndv, wait);
+    if (r->borrows) {
+        emx_borrow_next(r, rd);
+        return true;
+    }
     *rd = (struct emx_read){.from = &r->op->peer->session->to, .remote = r->remote + r->read_bytes, .op = r->op};
     if (!place(e, r, rd))
         rd->len_bytes = 0; /* no memory: reading nothing will show that nothing was read */

@@ -29,7 +29,7 @@ struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
     b->tries = 0;
     b->early = b->lost = false;
     b->big = big;
-    b->bulk = b->slot = false;
+    b->bulk = b->slot = b->unready = false;
     return b;
 }
 
@@ -80,7 +80,7 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s)
     if (s->send_next == &s->unacked)
         return NULL;
     b = emx_list_entry(s->send_next, struct emx_txbuf, link);
-    return b == s->open && emx_bundle_waits(s) ? NULL : b;
+    return b->unready || (b == s->open && emx_bundle_waits(s)) ? NULL : b;
 }
 
 void emx_reltx_spend(struct emx_engine *e)

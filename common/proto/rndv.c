@@ -42,7 +42,10 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
 {
     struct emx_engine *e = s->e;
     uint64_t address = emx_read_address(s, op);
-    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + (address ? sizeof(address) : 0);
+    bool lends = op->loan || emx_loan_start(s, op);
+    const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
+    size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
+    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;
     struct emx_txbuf *b;
     struct emx_frame *h;
     struct emx_f_rts *t;
@@ -58,14 +61,18 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
                             .op = op->id,
                             .am_header_bytes = op->am_header_bytes,
                             .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0) |
-                                     (address ? EMX_FF_READ : 0),
+                                     (lends     ? EMX_FF_LENT
+                                      : address ? EMX_FF_READ
+                                                : 0),
                             .chunk_bytes = op->chunk_bytes};
     if (op->am_header_bytes)
         memcpy(t + 1, op->am_header, op->am_header_bytes);
-    if (address)
-        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, &address, sizeof(address));
+    if (end_bytes)
+        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, lends ? (const void *)&lent : &address, end_bytes);
     op->where = EMX_OP_ANNOUNCED;
     emx_op_await(op);
+    if (lends)
+        emx_loan_announced(op, b);
     emx_reltx_push(s, b);
     return true;
 }
@@ -287,7 +294,8 @@ struct announced {
     uint32_t sender_op;
     uint16_t chunk_bytes;
     uint64_t total_bytes;
-    uint64_t remote; /* 0: can't be read */
+    uint64_t remote;        /* 0: can't be read */
+    struct emx_f_lent lent; /* remote 0: no device can */
 };
 
 static void start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
@@ -311,30 +319,43 @@ static void start(struct emx_session *s, struct emx_op *op, const struct announc
     r->chunk_bytes = m->chunk_bytes;
     r->want_bytes = m->total_bytes < op->data.len_bytes ? m->total_bytes : op->data.len_bytes;
     r->chunks = chunk_count(r->want_bytes, m->chunk_bytes);
-    if (emx_read_start(s, r, m->remote, now))
+    if (emx_read_start(s, r, m->remote, now) || emx_borrow_start(s, r, &m->lent))
         r->fin = make_fin(s, r->sender_op, r->want_bytes);
     else
         emx_rndv_pull_rest(e, r, 0, now);
 }
 
-static size_t address_bytes(const struct emx_f_rts *f)
+/* What follows an active message's header. */
+static size_t end_bytes(const struct emx_f_rts *f)
 {
-    return f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
+    return f->flags & EMX_FF_LENT ? sizeof(struct emx_f_lent) : f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
 }
 
 static uint64_t remote_address(const struct emx_f_rts *f)
 {
     uint64_t address = 0;
 
-    memcpy(&address, (const uint8_t *)(f + 1) + f->am_header_bytes, address_bytes(f));
+    if (f->flags & EMX_FF_READ)
+        memcpy(&address, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(address));
     return address;
+}
+
+static struct emx_f_lent what_is_lent(const struct emx_f_rts *f)
+{
+    struct emx_f_lent lent = {0};
+
+    if (f->flags & EMX_FF_LENT)
+        memcpy(&lent, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(lent));
+    return lent;
 }
 
 static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
 {
     bool am = f->flags & EMX_FF_AM;
 
-    if (f->am_header_bytes + address_bytes(f) != body_bytes - sizeof(*f))
+    if (f->am_header_bytes + end_bytes(f) != body_bytes - sizeof(*f))
+        return false;
+    if (f->flags & EMX_FF_LENT && f->flags & EMX_FF_READ)
         return false;
     if (f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
         return false;
@@ -357,6 +378,7 @@ static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts 
     a->am_header_bytes = f->am_header_bytes;
     a->chunk_bytes = f->chunk_bytes;
     a->remote = remote_address(f);
+    a->lent = what_is_lent(f);
     a->match.bits = f->bits;
     if (f->am_header_bytes)
         memcpy(a->buf, f + 1, f->am_header_bytes);
@@ -387,14 +409,14 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     if (!op)
         return into_arrival(s, f);
     emx_count(e, match_posted);
-    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f)};
+    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f), what_is_lent(f)};
     start(s, op, &m, now);
     return EMX_ACCEPTED;
 }
 
 int emx_rndv_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op, emx_time now)
 {
-    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote};
+    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote, a->lent};
 
     if (!reserve(e))
         return ETHMX_ERR_NO_MEMORY;
@@ -639,6 +661,8 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->small_txbufs))
         return EMX_DROP_MEMORY;
     emx_data_write(&op->data, offset, f + 1, n);
+    if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)
+        emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
     if (!b->round && !f->round && b->missing == b->asked)
         emx_pace_answered(&e->pace, now - b->asked_ns, &s->way_ns);

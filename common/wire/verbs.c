@@ -29,6 +29,7 @@
 
 #include "base/log.h"
 #include "wire/verbs_peer.h"
+#include "wire/verbs_read.h"
 
 #define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
 #define POLLED      32  /* completions taken at once */
@@ -252,7 +253,7 @@ static void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, c
         take_failure(w, c, wc);
     if (emx_verbs_is_send(wc->wr_id)) {
         if (c)
-            emx_verbs_conn_reap(c, wc->wr_id);
+            emx_verbs_conn_reap(c, wc->wr_id, wc->status == IBV_WC_SUCCESS);
     } else if (c && wc->status == IBV_WC_SUCCESS) {
         take_message(w, c, (struct emx_verbs_buf *)(uintptr_t)wc->wr_id, wc->byte_len);
     } else {
@@ -348,7 +349,7 @@ static bool verbs_arm(struct emx_wire *base)
     found = poll_devices(w);
     if (found)
         flush_backlogs(w);
-    w->armed = !found && !w->arrived;
+    w->armed = !found && !w->arrived && emx_list_empty(&w->ended);
     return w->armed;
 }
 
@@ -359,7 +360,13 @@ static int verbs_fd(struct emx_wire *base, unsigned i)
 
 static void verbs_sweep(struct emx_wire *base)
 {
-    look_at_fds((struct emx_verbs_wire *)base);
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    look_at_fds(w);
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (w->dev[i]->cache)
+            emx_regcache_sweep(w->dev[i]->cache);
+    }
 }
 
 /* ---- Opening and closing ---- */
@@ -439,6 +446,8 @@ static int verbs_open(struct emx_wire **w_p, const struct emx_wire_params *param
     emx_list_init(&w->conns);
     emx_list_init(&w->ending);
     emx_list_init(&w->busy);
+    emx_list_init(&w->ended);
+    emx_list_init(&w->exposed);
     ret = open_channel(w, why, why_len_bytes);
     if (!ret)
         ret = open_devices(w, params->netifs, why, why_len_bytes);
@@ -453,8 +462,10 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
 {
     const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
 
-    *attr_p =
-        (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES, .cheap_poll = true, .verbs_port = w->listen_port};
+    *attr_p = (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES,
+                                     .cheap_poll = true,
+                                     .lend_min_bytes = emx_verbs_lend_min(w),
+                                     .verbs_port = w->listen_port};
     for (unsigned i = 0; i < w->port_count; i++) {
         if (w->port[i].dev)
             attr_p->verbs_netifs[w->port[i].dev->fabric] |= UINT64_C(1) << w->port[i].nif;
@@ -474,5 +485,10 @@ const struct emx_wire_ops emx_wire_verbs = {
     .rx_return = verbs_rx_return,
     .fd = verbs_fd,
     .arm = verbs_arm,
+    .expose = emx_verbs_expose,
+    .conceal = emx_verbs_conceal,
+    .read_start = emx_verbs_read_start,
+    .read_end = emx_verbs_read_end,
+    .sever = emx_verbs_sever,
     .sweep = verbs_sweep,
 };

@@ -33,12 +33,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "base/log.h"
 #include "wire/verbs_peer.h"
+#include "wire/verbs_read.h"
 
-#define MAGIC           0x4d785631u /* "1VxM": version 1 of what follows */
+#define MAGIC           0x4d785632u /* "2VxM": version 2 of what follows */
 #define LOOK_UP_MS      2000
 #define AGAIN_NS        200000000ull  /* after a call that failed */
 #define AGAIN_BROKEN_NS 10000000ull   /* after a connection that broke */
@@ -56,6 +58,7 @@ struct card {
     uint32_t from, to; /* endpoints */
     uint32_t epoch;
     uint32_t credits;
+    uint32_t nonce; /* of the connection, chosen by the caller */
 };
 
 static uint64_t now_ns(void)
@@ -66,6 +69,15 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint32_t random_number(void)
+{
+    uint32_t r;
+
+    while (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+        ;
+    return r;
+}
+
 static struct sockaddr_in address(struct in_addr ip, uint16_t port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = ip, .sin_port = htons(port)};
@@ -74,7 +86,8 @@ static struct sockaddr_in address(struct in_addr ip, uint16_t port)
 static struct card card_to(const struct emx_verbs_wire *w, const struct emx_verbs_peer *p, enum card_kind kind,
                            unsigned credits)
 {
-    return (struct card){MAGIC, kind, w->id, p->way.id, p->epoch, credits};
+    return (struct card){
+        .magic = MAGIC, .kind = kind, .from = w->id, .to = p->way.id, .epoch = p->epoch, .credits = credits};
 }
 
 static struct emx_verbs_dev *find_dev(const struct emx_verbs_wire *w, const struct ibv_context *context)
@@ -97,6 +110,8 @@ static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verb
     c->peer = p;
     c->state = state;
     c->since_ns = now_ns();
+    c->ended = &w->ended;
+    emx_list_init(&c->reads);
     emx_list_init(&c->link);
     emx_list_append(&w->conns, &c->link);
     p->conn = c;
@@ -116,6 +131,7 @@ static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     c->since_ns = now_ns();
     emx_list_del(&c->link);
     emx_list_append(&w->ending, &c->link);
+    emx_verbs_reads_fail(c);
 }
 
 /* Our call counts no more. */
@@ -200,6 +216,17 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     emx_verbs_peer_flush(w, c->peer);
 }
 
+void emx_verbs_sever(struct emx_wire *base, const struct emx_wire_addr *to)
+{
+    struct emx_verbs_way way;
+    struct emx_verbs_peer *p;
+
+    memcpy(&way, to, sizeof(way));
+    p = emx_verbs_peer_get((struct emx_verbs_wire *)base, way.id);
+    if (p && p->conn)
+        emx_verbs_broke((struct emx_verbs_wire *)base, p->conn, "an operation with that peer has failed");
+}
+
 static void finish_endings(struct emx_verbs_wire *w, uint64_t now)
 {
     emx_list_each_safe(l, next, &w->ending)
@@ -256,7 +283,7 @@ static const char *no_queues(int err)
 static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = find_dev(w, c->id->verbs);
-    const struct card card = card_to(w, c->peer, CARD_CALL, d ? d->credits : 0);
+    struct card card = card_to(w, c->peer, CARD_CALL, d ? d->credits : 0);
     struct rdma_conn_param param = {.private_data = &card,
                                     .private_data_len = sizeof(card),
                                     .responder_resources = RDMA_MAX_RESP_RES,
@@ -269,6 +296,7 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
         call_failed(w, c, "the way leads over a device that is not among ours");
         return;
     }
+    card.nonce = c->nonce = random_number();
     err = emx_verbs_conn_ready(c, d);
     if (err)
         call_failed(w, c, no_queues(err));
@@ -283,7 +311,7 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 static void decline(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct card *call, enum card_kind kind,
                     uint32_t epoch)
 {
-    const struct card card = {MAGIC, kind, w->id, call->from, epoch, 0};
+    const struct card card = {.magic = MAGIC, .kind = kind, .from = w->id, .to = call->from, .epoch = epoch};
 
     rdma_reject(id, &card, sizeof(card));
     rdma_destroy_id(id);
@@ -332,6 +360,7 @@ static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct
     c->id = id;
     id->context = c;
     c->credits = call->credits;
+    c->nonce = call->nonce;
     card = card_to(w, p, CARD_ACCEPT, d->credits);
     param.private_data = &card;
     param.private_data_len = sizeof(card);
@@ -495,6 +524,7 @@ static void forget_device(struct emx_verbs_wire *w, unsigned i)
     struct emx_verbs_dev *d = w->dev[i];
 
     w->dev[i] = w->dev[--w->dev_count];
+    emx_verbs_exposed_forget(w, d);
     emx_verbs_dev_close(d);
     for (unsigned j = 0; j < w->port_count; j++) {
         if (w->port[j].dev != d)
@@ -544,7 +574,7 @@ static struct emx_verbs_dev *open_dev(struct emx_verbs_wire *w, const struct rdm
 {
     struct emx_verbs_dev *d = find_dev(w, id->verbs);
 
-    if (d || emx_verbs_dev_open(&d, id->verbs, id->port_num, w->cfg, why, why_len_bytes))
+    if (d || emx_verbs_dev_open(&d, id->verbs, id->port_num, w->cfg, w->stats, why, why_len_bytes))
         return d;
     w->dev[w->dev_count++] = d;
     return d;
@@ -610,16 +640,22 @@ static void describe(const struct emx_verbs_dev *d, char *text, size_t text_len_
 {
     static const char *const fabric[] = {"RoCE", "iWARP", "InfiniBand"};
 
-    snprintf(text, text_len_bytes, "%s (%s), up to %u peers, %u frames on the way from each, %s",
-             ibv_get_device_name(d->context->device), fabric[d->fabric], d->conn_limit, d->credits,
-             d->srq ? "one receive queue for all" : "a receive queue for each");
+    int n = snprintf(text, text_len_bytes, "%s (%s), up to %u peers, %u frames on the way from each, %s",
+                     ibv_get_device_name(d->context->device), fabric[d->fabric], d->conn_limit, d->credits,
+                     d->srq ? "one receive queue for all" : "a receive queue for each");
+
+    if (d->cache)
+        snprintf(text + n, text_len_bytes - (size_t)n, ", reads messages from %llu bytes on (%s), %u at a time",
+                 (unsigned long long)(d->critical.resident_bytes < d->critical.fresh_bytes ? d->critical.resident_bytes
+                                                                                           : d->critical.fresh_bytes),
+                 d->critical_text, d->reads_max);
 }
 
 /* One try at all interfaces, with one port. false: the port was free at some and taken at others. */
 static bool listen_once(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
 {
     bool again = false;
-    char text[256];
+    char text[400];
 
     why[0] = 0;
     for (unsigned i = 0; i < netifs->count && w->port_count < EMX_VERBS_PORTS; i++) {
@@ -661,6 +697,7 @@ void emx_verbs_hang_up(struct emx_verbs_wire *w)
 {
     emx_list_each_safe(l, next, &w->conns) end_conn(w, emx_list_entry(l, struct emx_verbs_conn, link));
     free_conns(&w->ending);
+    emx_verbs_reads_drop(w);
     while (w->dev_count)
         forget_device(w, w->dev_count - 1);
     stop_listening(w);

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "wire/verbs_read.h"
 
 #define WRITES_SGES 3
 
@@ -120,13 +121,12 @@ void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, b
 
 /* ---- Sends ---- */
 
-static bool has_room(const struct emx_verbs_conn *c)
+bool emx_verbs_conn_room(const struct emx_verbs_conn *c)
 {
     return c->state == EMX_VERBS_UP && c->may_send && !c->broken && c->sent - c->reaped < c->depth;
 }
 
-/* Gives wr to the device. b: its buffer, or NULL. */
-static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
+bool emx_verbs_conn_post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_flight *fl)
 {
     struct ibv_send_wr *bad;
 
@@ -136,13 +136,22 @@ static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_ve
     if (wr->send_flags & IBV_SEND_SIGNALED)
         c->unsignalled = 0;
     c->broken = ibv_post_send(c->id->qp, wr, &bad);
-    if (c->broken) {
-        if (b)
-            emx_verbs_buf_put(c->dev, b);
+    if (c->broken)
         return false;
-    }
-    c->flying[c->sent++ % c->depth] = b;
+    c->flying[c->sent++ % c->depth] = *fl;
     return true;
+}
+
+/* b: the buffer, or NULL. */
+static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
+{
+    const struct emx_verbs_flight fl = {.buf = b};
+
+    if (emx_verbs_conn_post(c, wr, &fl))
+        return true;
+    if (b)
+        emx_verbs_buf_put(c->dev, b);
+    return false;
 }
 
 static struct ibv_sge piece(const void *p, size_t n)
@@ -200,7 +209,7 @@ static bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind, con
 
 bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
 {
-    if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
+    if (!c->credits || !emx_verbs_conn_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
         return false;
     c->credits--;
     return true;
@@ -208,7 +217,7 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
 
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always)
 {
-    if ((always || c->owed >= (c->dev->credits + 1) / 2) && has_room(c))
+    if ((always || c->owed >= (c->dev->credits + 1) / 2) && emx_verbs_conn_room(c))
         send_message(c, EMX_VERBS_CREDIT, NULL);
 }
 
@@ -219,26 +228,39 @@ bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
 
     if (c->state != EMX_VERBS_UP || c->sent == c->reaped)
         return false;
-    if (c->unsignalled && has_room(c))
+    if (c->unsignalled && emx_verbs_conn_room(c))
         post(c, &wr, NULL);
     return true;
 }
 
-void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id)
+static void end_flight(struct emx_verbs_conn *c, struct emx_verbs_flight *fl, bool well)
+{
+    const struct emx_verbs_flight over = *fl;
+
+    *fl = (struct emx_verbs_flight){0};
+    if (over.buf)
+        emx_verbs_buf_put(c->dev, over.buf);
+    if (over.read)
+        emx_verbs_read_part_over(c, &over, well);
+}
+
+/* The end of each read is told. One that is found here by the end of another was given up with its connection. */
+void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well)
 {
     uint32_t until = (uint32_t)(wr_id >> 1) + 1;
 
     if (until - c->reaped > c->sent - c->reaped)
         return; /* told before */
-    for (; c->reaped != until; c->reaped++) {
-        struct emx_verbs_buf *b = c->flying[c->reaped % c->depth];
+    while (c->reaped != until) {
+        struct emx_verbs_flight *fl = &c->flying[c->reaped++ % c->depth];
 
-        if (b)
-            emx_verbs_buf_put(c->dev, b);
-        c->flying[c->reaped % c->depth] = NULL;
+        end_flight(c, fl, well && c->reaped == until);
     }
-    if (c->state == EMX_VERBS_UP)
-        emx_verbs_conn_tell(c, false);
+    if (c->state != EMX_VERBS_UP)
+        return;
+    emx_verbs_conn_tell(c, false);
+    if (!emx_list_empty(&c->reads))
+        emx_verbs_reads_go_on(c);
 }
 
 /* ---- Beginning and end ---- */
@@ -304,7 +326,7 @@ void emx_verbs_conn_fini(struct emx_verbs_conn *c)
     if (d) {
         forget(c);
         if (c->sent != c->reaped)
-            emx_verbs_conn_reap(c, (uint64_t)(c->sent - 1) << 1 | 1);
+            emx_verbs_conn_reap(c, (uint64_t)(c->sent - 1) << 1 | 1, false);
         d->wanted -= d->srq ? receives(d) : 0;
         emx_verbs_dev_release(d, promise(d));
         free(c->flying);

@@ -17,7 +17,8 @@
 #include "wire/wire.h"
 
 #define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
-#define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* and what the send queue holds */
+#define EMX_VERBS_READS             16              /* reads under way */
+#define EMX_VERBS_SENDS(credits)    ((credits) + 4 + EMX_VERBS_READS) /* what the send queue holds */
 
 /* What stands before each frame. */
 struct emx_verbs_head {
@@ -41,6 +42,14 @@ enum emx_verbs_state {
     EMX_VERBS_ENDING, /* in error: its sends come back, then it is freed */
 };
 
+/* What stands in the send queue. */
+struct emx_verbs_flight {
+    struct emx_verbs_buf *buf;   /* a send from a buffer; otherwise NULL */
+    struct emx_verbs_read *read; /* a part of a read, */
+    struct emx_verbs_hold *hold; /* and the memory it goes to */
+    uint32_t len_bytes;
+};
+
 struct emx_verbs_conn {
     struct emx_list link; /* of the wire's connections, or of those that end */
     struct emx_verbs_peer *peer;
@@ -55,15 +64,21 @@ struct emx_verbs_conn {
     int broken;        /* an errno: it is to be ended */
     uint64_t since_ns; /* when this state began */
 
-    unsigned credits;              /* frames that the peer has buffers for */
-    unsigned owed;                 /* buffers that are free again and were not told */
-    unsigned lent;                 /* frames received from it and not given back */
-    unsigned own;                  /* without a shared queue: receives posted or lent */
-    unsigned depth;                /* of the send queue */
-    uint32_t sent, reaped;         /* messages sent, and known to be over */
-    unsigned unsignalled;          /* sent since one whose end is told */
-    unsigned inline_bytes;         /* messages up to this need no buffer */
-    struct emx_verbs_buf **flying; /* by number, mod depth; NULL: inline */
+    unsigned credits;                /* frames that the peer has buffers for */
+    unsigned owed;                   /* buffers that are free again and were not told */
+    unsigned lent;                   /* frames received from it and not given back */
+    unsigned own;                    /* without a shared queue: receives posted or lent */
+    unsigned depth;                  /* of the send queue */
+    uint32_t sent, reaped;           /* messages sent, and known to be over */
+    unsigned unsignalled;            /* sent since one whose end is told */
+    unsigned inline_bytes;           /* messages up to this need no buffer */
+    struct emx_verbs_flight *flying; /* by number, mod depth */
+
+    uint32_t nonce;         /* the same at both ends: keys of another connection are of no use */
+    struct emx_list reads;  /* emx_verbs_read that have not ended; in their order */
+    unsigned reads_flying;  /* parts of them with the device */
+    struct emx_list *ended; /* where they go */
+    uint64_t used_ns;       /* when it was last of use, roughly */
 };
 
 /* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
@@ -78,8 +93,12 @@ void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
 /* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);
 
-/* A send is over, and all before it. */
-void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id);
+/* What has this number is over, well or not, and all before it. */
+void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well);
+
+/* Gives wr to the device. false: it is broken; what belongs to fl is the caller's. */
+bool emx_verbs_conn_post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_flight *fl);
+bool emx_verbs_conn_room(const struct emx_verbs_conn *c); /* for one more */
 
 /* Takes a buffer back from above, or one whose message was none for above. */
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame);

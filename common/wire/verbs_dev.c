@@ -22,7 +22,8 @@
 #include "base/log.h"
 #include "wire/verbs_conn.h"
 
-#define INLINE_BYTES 220 /* asked for; what is longer is copied into a buffer */
+#define MAX_BYTES    (UINT64_C(1) << 62) /* a device that says more has no limit */
+#define INLINE_BYTES 220                 /* asked for; what is longer is copied into a buffer */
 
 bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_verbs_fabric *fabric_p, char *why,
                            size_t why_len_bytes)
@@ -75,6 +76,53 @@ static void take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *a
         d->conn_limit = least(d->conn_limit, (unsigned)attr->max_srq_wr / EMX_VERBS_RECEIVES(d->credits));
 }
 
+/* ---- The program's memory ---- */
+
+static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+{
+    const struct emx_verbs_dev *d = arg;
+    int flags = 0;
+
+    if (access & EMX_MEM_READ)
+        flags |= IBV_ACCESS_REMOTE_READ;
+    if (access & EMX_MEM_WRITE)
+        flags |= (int)d->write_access;
+    *mr_p = ibv_reg_mr(d->pd, base, len_bytes, flags);
+    if (*mr_p)
+        return ETHMX_OK;
+    return errno == ENOMEM || errno == EAGAIN || errno == ENOSPC ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
+}
+
+static void dereg(void *arg, void *mr)
+{
+    (void)arg;
+    ibv_dereg_mr(mr);
+}
+
+/* Reads are what a device may do beside frames: without them it is still of use. */
+static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, const struct emx_config *cfg,
+                      struct emx_stats *stats, char *why, size_t why_len_bytes)
+{
+    struct emx_regcache_params p = {
+        .cfg = cfg, .stats = stats, .registrar = {.name = "verbs", .reg = reg, .dereg = dereg, .arg = d}};
+
+    if (!cfg->p_verbs_read || attr->max_qp_rd_atom < 1 || attr->max_qp_init_rd_atom < 1)
+        return ETHMX_OK;
+    d->reads_max =
+        least(least((unsigned)cfg->p_verbs_reads, (unsigned)attr->max_qp_rd_atom), (unsigned)attr->max_qp_init_rd_atom);
+    d->overlap = cfg->p_reg_overlap;
+    d->read_bytes = (uint32_t)cfg->p_verbs_read_bytes;
+    /* With iWARP the answer to a read is a write to us. */
+    d->write_access = IBV_ACCESS_LOCAL_WRITE | (d->fabric == EMX_VERBS_IWARP ? IBV_ACCESS_REMOTE_WRITE : 0);
+    if (attr->max_mr_size && attr->max_mr_size < MAX_BYTES)
+        p.registrar.max_bytes = attr->max_mr_size;
+    emx_critical_get(&p.registrar, ibv_get_device_name(d->context->device), cfg, &d->critical, d->critical_text,
+                     sizeof(d->critical_text));
+    p.fault_in =
+        cfg->p_reg_fault_in == EMX_REG_FAULT_AUTO ? d->critical.fault_in : cfg->p_reg_fault_in == EMX_REG_FAULT_YES;
+    return emx_regcache_open(&d->cache, &p, why, why_len_bytes);
+}
+
 static int make_nonblocking(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -108,7 +156,7 @@ static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *at
 }
 
 int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, uint8_t port,
-                       const struct emx_config *cfg, char *why, size_t why_len_bytes)
+                       const struct emx_config *cfg, struct emx_stats *stats, char *why, size_t why_len_bytes)
 {
     const char *name = ibv_get_device_name(context->device), *what = "limits";
     struct emx_verbs_dev *d = calloc(1, sizeof(*d));
@@ -128,6 +176,10 @@ int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, 
     if (!err) {
         take_limits(d, &attr, cfg);
         err = d->conn_limit ? make_queues(d, &attr, cfg->p_verbs_srq, &what) : ENOSPC;
+    }
+    if (!err && open_cache(d, &attr, cfg, stats, why, why_len_bytes)) {
+        emx_verbs_dev_close(d);
+        return ETHMX_ERR_NO_WIRE;
     }
     if (!err) {
         *d_p = d;
@@ -150,6 +202,8 @@ void emx_verbs_dev_close(struct emx_verbs_dev *d)
 {
     struct emx_verbs_slab *s;
 
+    if (d->cache)
+        emx_regcache_close(d->cache);
     if (d->srq)
         ibv_destroy_srq(d->srq);
     if (d->cq)
@@ -200,6 +254,10 @@ int emx_verbs_dev_promise(struct emx_verbs_dev *d, unsigned bufs)
         return ENOSPC;
     if (missing) {
         s = new_slab(d, missing, &err);
+        if (!s && d->cache) { /* what is kept for messages to come is in the way */
+            emx_regcache_flush(d->cache);
+            s = new_slab(d, missing, &err);
+        }
         if (!s)
             return err;
         s->next = d->slabs;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mem/critical.h"
+#include "mem/regcache.h"
 #include "wire/verbs.h"
 #include "wire/wire.h"
 
@@ -27,6 +29,9 @@ struct emx_verbs_buf {
     uint32_t len_bytes; /* received */
     uint8_t data[EMX_VERBS_BUF_BYTES] __attribute__((aligned(64)));
 };
+
+/* As the words of ETHMX_REG_FAULT_IN. */
+enum emx_reg_fault { EMX_REG_FAULT_AUTO, EMX_REG_FAULT_YES, EMX_REG_FAULT_NO };
 
 struct emx_verbs_slab {
     struct emx_verbs_slab *next;
@@ -49,6 +54,14 @@ struct emx_verbs_dev {
     unsigned inline_bytes; /* what connections ask for */
     bool gone;             /* it is being removed */
 
+    struct emx_regcache *cache;   /* of the program's memory; NULL: devices read nothing */
+    struct emx_critical critical; /* from where on it is worth while */
+    char critical_text[128];
+    unsigned reads_max;    /* under way on one connection */
+    uint32_t read_bytes;   /* in one of them */
+    bool overlap;          /* memory is registered after its message was announced */
+    unsigned write_access; /* for memory that is read into */
+
     struct emx_verbs_slab *slabs;
     struct emx_verbs_buf *free;
     unsigned bufs, promised; /* in all; of these, to connections */
@@ -60,7 +73,7 @@ struct emx_verbs_dev {
  * ETHMX_ERR_NO_MEMORY.
  */
 int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, uint8_t port,
-                       const struct emx_config *cfg, char *why, size_t why_len_bytes);
+                       const struct emx_config *cfg, struct emx_stats *stats, char *why, size_t why_len_bytes);
 /* All its connections are gone. */
 void emx_verbs_dev_close(struct emx_verbs_dev *d);
 

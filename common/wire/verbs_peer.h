@@ -53,6 +53,8 @@ struct emx_verbs_wire {
     unsigned dev_count;
     struct emx_list conns, ending; /* emx_verbs_conn */
     struct emx_list busy;          /* emx_verbs_peer */
+    struct emx_list ended;         /* emx_verbs_read that are over */
+    struct emx_list exposed;       /* see verbs_read.c */
     struct emx_verbs_peer *peer[EMX_VERBS_PEER_BUCKETS];
     struct emx_verbs_peer *last;                /* that was sent to */
     struct emx_verbs_buf *arrived, **arrived_p; /* frames not handed up yet */
@@ -79,5 +81,7 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news);
 void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c);
 /* It cannot be used any more. */
 void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why);
+/* Ends the connection with a peer, if there is one. */
+void emx_verbs_sever(struct emx_wire *w, const struct emx_wire_addr *to);
 
 #endif

@@ -56,17 +56,47 @@ struct emx_wire_params {
 };
 
 struct emx_wire_attr {
-    unsigned frame_bytes; /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
-    uint16_t udp_port;    /* udp: where peers reach it, host order */
-    uint16_t bulk_port;   /* packet, xdp: of superframes to it, host order; 0: it takes none */
-    bool cheap_poll;      /* rx with nothing there costs no system call */
-    bool reliable;        /* frames of one sender arrive once, whole and in order, while both ends live */
-    bool reads;           /* read() works here; towards a given peer it may still fail */
-    bool guarded;         /* the kernel lets nobody but processes of this user put frames in: they need no tag */
+    unsigned frame_bytes;    /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
+    uint16_t udp_port;       /* udp: where peers reach it, host order */
+    uint16_t bulk_port;      /* packet, xdp: of superframes to it, host order; 0: it takes none */
+    bool cheap_poll;         /* rx with nothing there costs no system call */
+    bool reliable;           /* frames of one sender arrive once, whole and in order, while both ends live */
+    bool reads;              /* read() works here; towards a given peer it may still fail */
+    uint64_t lend_min_bytes; /* expose() and what belongs to it are worth while for messages from this length on; 0:
+                                they do not work here */
+    bool guarded;            /* the kernel lets nobody but processes of this user put frames in: they need no tag */
     uint16_t xdp_ethertype;
     uint64_t xdp_netifs;                      /* xdp: bit i: it listens on netifs->nif[i] */
     uint16_t verbs_port;                      /* verbs: where peers call it, host order */
     uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: bit i: netifs->nif[i] has a device that speaks this */
+};
+
+/* Memory that peers' devices are to read. */
+struct emx_wire_lend {
+    const struct emx_wire_addr *to;
+    const void *base; /* a whole message */
+    size_t len_bytes;
+    uint64_t offset; /* it is wanted from here on */
+    bool free_only;  /* if it costs nothing */
+    uint64_t key;    /* result: over this connection and with this key it can be read, from offset */
+    uint64_t end;    /* to here */
+};
+
+/* A read of a peer's memory by our device. */
+struct emx_wire_read {
+    const struct emx_wire_addr *from;
+    uint64_t remote, key;
+    void *local;
+    size_t len_bytes;
+    void *whole; /* the message's memory here, of which local is a part: to be registered as one */
+    size_t whole_bytes;
+    void *cookie; /* the caller's, returned at the end */
+};
+
+struct emx_wire_read_end {
+    void *cookie;
+    size_t len_bytes; /* as asked */
+    int status;       /* ETHMX_OK: all is there. Otherwise it is not known what is */
 };
 
 struct emx_wire {
@@ -115,6 +145,25 @@ struct emx_wire_ops {
      * A process that has come in the place of the one at from is an error.
      */
     int (*read)(struct emx_wire *w, const struct emx_wire_addr *from, uint64_t remote, void *local, size_t len_bytes);
+
+    /* For wires whose devices read memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for the
+     * connection that there is when they are made: none is of use once it has ended, however it has.
+     *
+     * expose() lets the peer at `to` read from l->offset on, as much as is convenient, until conceal(); *held has what
+     * is exposed of this message, NULL at first. ETHMX_OK. ETHMX_INPROGRESS: not now, but perhaps later: there is no
+     * connection, or free_only and it would cost something. Otherwise: it can't be, or copying is cheaper. */
+    int (*expose)(struct emx_wire *w, struct emx_wire_lend *l, void **held);
+    void (*conceal)(struct emx_wire *w, void **held, const void *until); /* what ends there or before; NULL: all */
+
+    /* Begins to read. ETHMX_OK: read_end() will tell the end, in the order of the reads from the same peer; until then
+     * the device may write to r->local. ETHMX_INPROGRESS: the key is of no use any more, another may be. Otherwise:
+     * not this memory, or copying is cheaper. read_end() is asked after rx(), whose descriptor tells of it too. */
+    int (*read_start)(struct emx_wire *w, const struct emx_wire_read *r);
+    bool (*read_end)(struct emx_wire *w, struct emx_wire_read_end *end_p);
+
+    /* Ends the connection to `to`, if there is one. At return its keys are of no use to the peer, and reads from it
+     * end within a second or so. */
+    void (*sever)(struct emx_wire *w, const struct emx_wire_addr *to);
 
     /* Descriptors that become readable when rx() has frames. 0: of all, or, when there is a descriptor 1, of all but
      * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. With arm(): only after it. */

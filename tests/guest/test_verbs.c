@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,6 +80,7 @@ static void init_end(struct end *e, const char *interface, uint32_t id, bool sha
     emx_config_defaults(&e->cfg);
     snprintf(e->cfg.p_if, sizeof(e->cfg.p_if), "%s", interface);
     e->cfg.p_verbs_srq = shared;
+    e->cfg.p_reg_min = 1;
     e->cfg.p_connect_timeout = WAIT_S * 900000000ull; /* on a slow machine a call may take its second try */
     open_end(e);
 }
@@ -353,6 +355,220 @@ static void unsent_ends(void **state)
     }
 }
 
+/* ---- Reads ---- */
+
+#define LONG_BYTES (6u << 20) /* two pieces of registered memory, or three */
+
+struct reading {
+    void *held;
+    struct emx_wire_lend lend;
+    struct emx_wire_read read;
+    unsigned ended;
+    int status;
+    size_t most_bytes; /* 0: all */
+};
+
+static struct emx_wire_addr address_of(const struct end *from, const struct end *to)
+{
+    const struct emx_verbs_way way = {
+        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = to->attr.verbs_port};
+    struct emx_wire_addr addr;
+
+    emx_verbs_addr(&addr, &way);
+    return addr;
+}
+
+static uint8_t *fresh_memory(size_t len_bytes, uint32_t number)
+{
+    uint8_t *m = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(m != MAP_FAILED);
+    for (size_t i = 0; number && i + 8 <= len_bytes; i += 8)
+        memcpy(m + i, &(uint64_t){emx_mix64(((uint64_t)number << 32) + i)}, 8);
+    return m;
+}
+
+static void connect_ends(struct pair *p)
+{
+    send_frame(&p->a, &p->b, p->b.next, 100);
+    await_frames(p, p->a.next, p->b.next + 1);
+    send_frame(&p->b, &p->a, p->a.next, 100);
+    await_frames(p, p->a.next + 1, p->b.next);
+}
+
+/* Exposes what lies at offset of src, at a, and starts to read it to b. */
+static int start_reading(struct pair *p, struct reading *r, const uint8_t *src, uint8_t *dst, size_t len_bytes,
+                         size_t offset)
+{
+    struct emx_wire_addr to_b = address_of(&p->a, &p->b), to_a = address_of(&p->b, &p->a);
+    int rc;
+
+    r->lend = (struct emx_wire_lend){.to = &to_b, .base = src, .len_bytes = len_bytes, .offset = offset};
+    rc = emx_wire_verbs.expose(p->a.w, &r->lend, &r->held);
+    if (rc)
+        return rc;
+    assert_true(r->lend.end > offset && r->lend.end <= len_bytes);
+    r->read = (struct emx_wire_read){.from = &to_a,
+                                     .remote = (uintptr_t)src + offset,
+                                     .key = r->lend.key,
+                                     .local = dst + offset,
+                                     .len_bytes = r->lend.end - offset,
+                                     .whole = dst,
+                                     .whole_bytes = len_bytes,
+                                     .cookie = r};
+    if (r->most_bytes && r->most_bytes < r->read.len_bytes)
+        r->read.len_bytes = r->most_bytes;
+    return emx_wire_verbs.read_start(p->b.w, &r->read);
+}
+
+static bool take_end(struct pair *p)
+{
+    struct emx_wire_read_end end;
+    struct reading *r;
+
+    take(&p->a);
+    take(&p->b);
+    if (!emx_wire_verbs.read_end(p->b.w, &end))
+        return false;
+    r = end.cookie;
+    assert_int_equal(end.len_bytes, r->read.len_bytes);
+    r->status = end.status;
+    r->ended++;
+    return true;
+}
+
+static void await_end(struct pair *p)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    while (!take_end(p))
+        assert_true(time(NULL) <= end);
+}
+
+/* No more than most_bytes of each piece. */
+static void read_some(struct pair *p, const uint8_t *src, uint8_t *dst, size_t len_bytes, size_t most_bytes)
+{
+    struct reading r = {.most_bytes = most_bytes};
+
+    for (size_t at = 0; at < len_bytes; at = r.lend.end) {
+        assert_int_equal(start_reading(p, &r, src, dst, len_bytes, at), ETHMX_OK);
+        await_end(p);
+        assert_int_equal(r.status, ETHMX_OK);
+    }
+    emx_wire_verbs.conceal(p->a.w, &r.held, NULL);
+    assert_null(r.held);
+}
+
+static void read_all(struct pair *p, const uint8_t *src, uint8_t *dst, size_t len_bytes)
+{
+    read_some(p, src, dst, len_bytes, len_bytes);
+}
+
+/* Messages of several lengths and places, from ever-new memory and the same again. */
+static void memory_is_read(void **state)
+{
+    static const size_t lengths[] = {1, 4096, 70000, LONG_BYTES - 5000};
+    struct pair *p = *state;
+
+    connect_ends(p);
+    for (unsigned i = 0; i < 4; i++) {
+        uint8_t *src = fresh_memory(LONG_BYTES, i + 1), *dst = fresh_memory(LONG_BYTES, 0);
+        size_t shift = i * 1000;
+
+        for (unsigned again = 0; again < 2; again++) {
+            read_all(p, src + shift, dst + 3 * shift / 2, lengths[i]);
+            assert_memory_equal(src + shift, dst + 3 * shift / 2, lengths[i]);
+            assert_int_equal(dst[3 * shift / 2 + lengths[i]], 0);
+            memset(src + shift, 0x11 + again, lengths[i]);
+        }
+        munmap(src, LONG_BYTES);
+        munmap(dst, LONG_BYTES);
+    }
+}
+
+/* The same buffer again and again is registered once at each side. Other memory at the same place is not mistaken for
+ * it. */
+static void registered_once(void **state)
+{
+    struct pair *p = *state;
+    uint8_t *src = fresh_memory(1u << 20, 1), *dst = fresh_memory(1u << 20, 0);
+
+    connect_ends(p);
+    for (unsigned i = 0; i < 1000; i++) {
+        src[i] = (uint8_t)i;
+        read_some(p, src, dst, 1u << 20, i % 50 ? 8192 : 1u << 20); /* all takes long in the guest */
+        assert_int_equal(dst[i], (uint8_t)i);
+    }
+    assert_int_equal(p->a.stats.reg_made, 1);
+    assert_int_equal(p->b.stats.reg_made, 1);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(mmap(src, 1u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == src);
+        memset(src, (int)i, 1u << 20);
+        read_all(p, src, dst, 1u << 20);
+        assert_memory_equal(src, dst, 1u << 20);
+    }
+    assert_int_equal(p->a.stats.reg_made, 21);
+}
+
+static bool is_another(const struct end *e, const struct end *to, uint32_t old)
+{
+    const struct emx_verbs_conn *c = connection(e, to);
+
+    return c && c->state == EMX_VERBS_UP && c->nonce != old;
+}
+
+static void await_another_connection(struct pair *p, uint32_t old)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    while (!is_another(&p->a, &p->b, old) || !is_another(&p->b, &p->a, old)) {
+        assert_true(time(NULL) <= end);
+        send_frame(&p->b, &p->a, PERHAPS, 100);
+        send_frame(&p->a, &p->b, PERHAPS, 100);
+        take(&p->a);
+        take(&p->b);
+    }
+}
+
+/* A connection that ends under reads: all end, in their order; what ended well is there. Its keys are of no use over
+ * the next connection. */
+static void broken_connection_ends_reads(void **state)
+{
+    struct pair *p = *state;
+    uint8_t *src = fresh_memory(4u << 20, 1), *dst = fresh_memory(4u << 20, 0);
+    struct emx_wire_addr to_b = address_of(&p->a, &p->b), to_a = address_of(&p->b, &p->a);
+    struct reading r[4] = {{0}};
+    uint32_t old;
+
+    for (unsigned round = 0; round < 2; round++) {
+        connect_ends(p);
+        old = connection(&p->a, &p->b)->nonce;
+        memset(dst, 0, 4u << 20);
+        for (unsigned i = 0; i < 4; i++) {
+            r[i].ended = 0;
+            assert_int_equal(start_reading(p, &r[i], src + (i << 20), dst + (i << 20), 1u << 20, 0), ETHMX_OK);
+        }
+        if (round)
+            await_end(p);
+        emx_wire_verbs.sever(round ? p->a.w : p->b.w, round ? &to_b : &to_a);
+        while (!r[3].ended)
+            await_end(p);
+        for (unsigned i = 0; i < 4; i++) {
+            assert_int_equal(r[i].ended, 1);
+            assert_false(i && !r[i].status && r[i - 1].status);
+            if (!r[i].status)
+                assert_memory_equal(src + (i << 20), dst + (i << 20), 1u << 20);
+        }
+        await_another_connection(p, old);
+        r[0].read.from = &to_a;
+        assert_int_equal(emx_wire_verbs.read_start(p->b.w, &r[0].read), ETHMX_INPROGRESS);
+        for (unsigned i = 0; i < 4; i++)
+            emx_wire_verbs.conceal(p->a.w, &r[i].held, NULL);
+        read_all(p, src, dst, 4u << 20);
+        assert_memory_equal(src, dst, 4u << 20);
+    }
+}
+
 #define TEST(f, p) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, p)
 
 int main(int argc, char **argv)
@@ -367,11 +583,15 @@ int main(int argc, char **argv)
         TEST(nobody_there_is_counted, &shared),
         TEST(descriptor_tells, &shared),
         TEST(unsent_ends, &shared),
+        TEST(memory_is_read, &shared),
+        TEST(registered_once, &shared),
+        TEST(broken_connection_ends_reads, &shared),
     };
     const struct CMUnitTest without_srq[] = {
         TEST(all_lengths_arrive, &own),
         TEST(floods_wait_for_credits, &own),
         TEST(broken_connection_is_made_again, &own),
+        TEST(memory_is_read, &own),
     };
     int failed;
 

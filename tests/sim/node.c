@@ -7,17 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+#include "place.h"
 #include "world.h"
 
 #define LETS_GO_EVERY 4 /* pumps; between these frames that wait for more messages are left to their deadline */
 #define WANTS_EVERY   8 /* asked for output although it wants none, to see that this is true */
-
-/* The simulated wire's address. */
-struct place {
-    uint32_t node;
-    uint32_t wire;
-    uint32_t party; /* the process: only itself can be read, not one that comes after it */
-};
 
 /* ---- Life ---- */
 
@@ -31,6 +26,7 @@ void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index)
     for (unsigned i = 0; i < w->wire_count; i++)
         n->wires[i] = i;
     n->ring_tail = &n->ring;
+    n->ended_tail = &n->ended;
     n->wake_ns = EMX_NEVER;
 }
 
@@ -127,6 +123,7 @@ void sim_node_crash(struct sim_node *n)
     if (!n->engine)
         return;
     sim_trace(n->world, "n%u is gone", n->index);
+    sim_device_forget(n);
     emx_engine_destroy(n->engine);
     n->engine = NULL;
     if (n->memory.live_blocks)
@@ -138,6 +135,7 @@ void sim_node_fini(struct sim_node *n)
 {
     n->pace = SIM_GONE;
     empty_ring(n);
+    sim_device_forget(n);
     if (n->engine)
         emx_engine_destroy(n->engine);
     n->engine = NULL;
@@ -331,7 +329,7 @@ static void check_sent(struct sim_node *n, unsigned wire, const struct emx_txfra
     struct sim_world *w = n->world;
     size_t len_bytes = (size_t)f->head_bytes + f->body_bytes, tag_bytes = sim_tag_bytes(f->head, f->head_bytes);
     const struct emx_frame *h = (const void *)((const uint8_t *)f->head + tag_bytes);
-    struct place to;
+    struct sim_place to;
     int party;
 
     if (!tag_bytes != !(w->auth && !w->reliable))
@@ -366,7 +364,7 @@ static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe
     struct sim_world *w = n->world;
     size_t bytes = (size_t)f->head_bytes + f->body_bytes;
     struct sim_frame *frame;
-    struct place to;
+    struct sim_place to;
 
     check_sent(n, wire, f);
     if (sim_failed(w))
@@ -489,10 +487,16 @@ static void read_one(struct sim_node *n, const struct emx_read *r)
 {
     struct sim_world *w = n->world;
     int status = ETHMX_ERR_UNREACHABLE;
-    struct place from;
+    struct sim_place from;
 
     memcpy(&from, r->from, sizeof(from));
-    if (from.node >= w->node_count || !w->reads)
+    if (r->whole && from.node < w->node_count && w->lend_min_bytes) {
+        status = sim_device_read(n, &w->nodes[from.node], from.party, r);
+        sim_trace(w, "n%u's device is to read %zu bytes from n%u: %d", n->index, r->len_bytes, from.node, status);
+        emx_engine_read_started(n->engine, r, status, w->now_ns);
+        return;
+    }
+    if (from.node >= w->node_count || !w->reads || r->whole)
         sim_fail(w, "n%u: reads where no route said so", n->index);
     else if (w->read && w->nodes[from.node].engine && w->nodes[from.node].party == from.party &&
              !emx_rng_chance(&w->rng, w->read_fail_ppm))
@@ -549,12 +553,13 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
 
     memset(r, 0, sizeof(r));
     for (unsigned i = 0; i < n->wire_count; i++) {
-        struct place place = {.node = to, .wire = n->wires[i], .party = party};
+        struct sim_place place = {.node = to, .wire = n->wires[i], .party = party};
 
         r[i].link = n->wires[i];
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
         r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
         r[i].reads = w->reads;
+        r[i].lend_min_bytes = w->lend_min_bytes;
         r[i].reliable = w->reliable;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
@@ -716,8 +721,11 @@ void sim_node_pump(struct sim_node *n)
         input(n);
         if (emx_engine_deadline(n->engine) <= w->now_ns)
             emx_engine_expire(n->engine, w->now_ns);
+        read = sim_device_ended(n);
         drained = output(n);
-        read = take_reads(n);
+        for (unsigned i = 0; i < w->wire_count; i++)
+            read |= sim_device_memory(n, i);
+        read |= take_reads(n);
         news = emx_engine_has_news(n->engine);
         more = take_events(n);
         if (n->pace == SIM_POLLS && !sim_failed(w)) {

@@ -38,6 +38,16 @@ struct sim_program_ops {
     void (*resumed)(void *arg, struct sim_node *n); /* it calls MPI again */
 };
 
+/* A read by a device. */
+struct sim_reading {
+    struct sim_reading *next;
+    struct sim_node *node, *from;
+    unsigned party, from_party; /* theirs */
+    uint32_t epoch;             /* of the connection */
+    struct emx_read read;
+    int status;
+};
+
 struct sim_node {
     struct sim_world *world;
     unsigned index;
@@ -62,7 +72,9 @@ struct sim_node {
     uint64_t ring_lost;
     uint64_t stuck;         /* times that a frame of a reliable wire could not be taken for want of memory */
     uint64_t read_until_ns; /* the last read takes so long */
-    uint64_t wake_ns;       /* the event that is set; EMX_NEVER: none */
+    struct sim_reading *ended, **ended_tail;
+    uint64_t device_until_ns; /* the device's last read takes so long */
+    uint64_t wake_ns;         /* the event that is set; EMX_NEVER: none */
     bool pumping;
     struct emx_peer *peers[SIM_PARTIES_MAX];   /* by party; NULL: not asked for yet */
     struct emx_peer *resolving[SIM_RESOLVING]; /* peers whose routes are asked for and not yet told */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+
 void sim_world_init(struct sim_world *w, uint64_t seed, unsigned nodes, unsigned wires)
 {
     size_t links = (size_t)nodes * nodes * wires;
@@ -43,9 +45,12 @@ void sim_world_fini(struct sim_world *w)
 
     for (unsigned i = 0; i < w->node_count; i++)
         sim_node_fini(&w->nodes[i]);
-    while (sim_queue_take(&w->queue, &ev))
+    while (sim_queue_take(&w->queue, &ev)) {
         sim_link_forget(&ev);
+        sim_device_drop(&ev);
+    }
     sim_queue_fini(&w->queue);
+    sim_device_fini(w);
     free(w->nodes);
     free(w->links);
 }

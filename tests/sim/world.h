@@ -52,7 +52,14 @@ struct sim_world {
     uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
     bool reliable;                     /* routes say so, and rings lose nothing; links must be without faults */
     bool reads;                        /* routes offer to read the sender's memory */
-    uint64_t read_bps;                 /* how fast; 0: in no time */
+    uint64_t lend_min_bytes;           /* routes offer devices that read messages from this length on; 0: they do not */
+    uint64_t lend_bytes;               /* what is lent in one piece at most */
+    unsigned lend_fail_ppm;            /* of memory that cannot be lent */
+    unsigned sever_ppm;                /* of reads by devices under which the connection breaks */
+    struct sim_lent *lent;             /* what is, see device.c */
+    uint64_t lent_count;
+    uint32_t *epoch;   /* by two nodes: connections that have ended */
+    uint64_t read_bps; /* how fast; 0: in no time */
     unsigned read_fail_ppm;
     /* Does a read by n of another node's memory; ETHMX_OK or an error. */
     int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r);
@@ -80,6 +87,9 @@ void sim_world_faults(struct sim_world *w, const struct sim_faults *faults);    
 void sim_world_rate(struct sim_world *w, uint64_t rate_bps, size_t out_bytes, size_t in_bytes); /* of all ports */
 /* No frames between the nodes of the set (bit i: node i) and the others in this time. slot: which of SIM_CUTS. */
 void sim_world_cut(struct sim_world *w, uint64_t set, unsigned slot, uint64_t from_ns, uint64_t until_ns);
+
+/* Ends the connection between the devices of two nodes. */
+void sim_world_break(struct sim_world *w, unsigned a, unsigned b);
 
 /* The party that has this id, or -1. */
 int sim_world_party(const struct sim_world *w, uint32_t id);

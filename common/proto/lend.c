@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lent memory: large messages that a device reads from the sender's memory, and writes into the receiver's.
+ *
+ * A device reaches only memory that is registered with it, by a key. Registering costs time and is the pump's work
+ * (emx_engine_memory()), so it must not stand in the message's way. The sender first asks what is registered still, and
+ * if that is the beginning of the message, the rts carries its key. If not, the rts leaves without, and the sender
+ * registers while it is on its way. The receiver reads what it has a key for, piece by piece, and asks (ask, sequenced)
+ * for the next piece as soon as the device is at work on the one before; the answer (lend, sequenced) brings the next
+ * key, or says that the rest is to be pulled in frames. So the next piece is registered while this one flies. Each ask
+ * also tells how far the data have arrived, and the sender gives back what lies before. fin ends it as ever.
+ *
+ *     sender                                   receiver
+ *     registered still? ----- rts, key ------> match, register, read piece 1
+ *     register piece 2  <---- ask piece 2 ----
+ *                       ----- lend, key -----> read piece 2
+ *                       <---- fin ------------
+ *
+ * Reads take their time and end later (emx_engine_read_ended()), those of one peer in their order. One that fails says
+ * nothing but that the connection under it has broken: the receiver asks anew from where it stands, which the sender's
+ * engine answers over another connection, or not at all. After some tries the rest is pulled.
+ *
+ * Nobody may touch memory that the program has back. A receive whose peer has died completes when the reads under way
+ * have ended, which severing the connection brings about. A send that fails severs it, too, before the program is told:
+ * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
+ * any more, and can't take for the message what lies there by now.
+ */
+#include "base/least.h"
+#include "proto/impl.h"
+
+#define TRIES 3 /* of a message's reads, before it is pulled */
+#define AHEAD 2 /* pieces with the device while the next is asked for */
+
+static void has_memory_job(struct emx_engine *e, unsigned link)
+{
+    e->hints.memory |= 1u << link;
+}
+
+static void memory_job_gone(struct emx_engine *e, unsigned link)
+{
+    if (emx_list_empty(&e->loans[link]) && emx_list_empty(&e->severs[link]))
+        e->hints.memory &= ~(1u << link);
+}
+
+/* ---- Sender ---- */
+
+static void queue(struct emx_loan *l, enum emx_lending_what what)
+{
+    struct emx_session *s = l->session;
+
+    l->what = (uint8_t)what;
+    if (emx_list_linked(&l->link))
+        return;
+    emx_list_append(&s->e->loans[s->link], &l->link);
+    has_memory_job(s->e, s->link);
+}
+
+bool emx_loan_wanted(const struct emx_session *s, const struct ethmx_data *data)
+{
+    return s->lend_min_bytes && data->len_bytes >= s->lend_min_bytes && emx_data_contiguous(data);
+}
+
+bool emx_loan_start(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_loan *l = emx_loan_wanted(s, &op->data) ? emx_pool_get(&s->e->loan_pool) : NULL;
+
+    if (!l)
+        return false;
+    memset(l, 0, sizeof(*l));
+    emx_list_init(&l->link);
+    l->session = s;
+    l->op = op;
+    op->loan = l;
+    return true;
+}
+
+void emx_loan_announced(struct emx_op *op, struct emx_txbuf *rts)
+{
+    op->loan->rts = rts;
+    rts->unready = true;
+    queue(op->loan, EMX_LEND_FOUND);
+}
+
+/* What stands at the end of the rts. */
+static struct emx_f_lent *in_rts(const struct emx_loan *l)
+{
+    return (void *)(l->rts->frame + l->rts->len_bytes - sizeof(struct emx_f_lent));
+}
+
+static void let_rts_go(struct emx_loan *l)
+{
+    l->rts->unready = false;
+    l->rts = NULL;
+    emx_session_ready(l->session);
+}
+
+static void free_loan(struct emx_loan *l)
+{
+    struct emx_engine *e = l->session->e;
+
+    if (emx_list_linked(&l->link))
+        emx_list_del(&l->link);
+    memory_job_gone(e, l->session->link);
+    if (l->answer)
+        emx_reltx_put(e, l->answer);
+    emx_pool_put(&e->loan_pool, l);
+}
+
+/* Nothing of the message can be lent: it is announced as if nobody had thought of that. */
+static void announce_plainly(struct emx_loan *l)
+{
+    struct emx_frame *h = emx_txbuf_frame(l->rts);
+    struct emx_f_rts *t = (struct emx_f_rts *)(h + 1);
+
+    t->flags &= (uint16_t)~EMX_FF_LENT;
+    h->body_bytes = (uint16_t)(h->body_bytes - sizeof(struct emx_f_lent));
+    l->rts->len_bytes = (uint16_t)(l->rts->len_bytes - sizeof(struct emx_f_lent));
+    let_rts_go(l);
+    l->op->loan = NULL;
+    free_loan(l);
+}
+
+static void found(struct emx_loan *l, const struct emx_lending *m, int status)
+{
+    emx_list_del(&l->link);
+    memory_job_gone(l->session->e, l->session->link);
+    if (status == ETHMX_OK) {
+        in_rts(l)->key = m->key;
+        in_rts(l)->len_bytes = m->end;
+        let_rts_go(l);
+    } else if (status == ETHMX_INPROGRESS) {
+        let_rts_go(l);
+        queue(l, EMX_LEND);
+    } else {
+        announce_plainly(l);
+    }
+}
+
+static bool has_piece(const struct emx_loan *l)
+{
+    return l->from <= l->asked_from && l->asked_from < l->end;
+}
+
+/* len_bytes 0: pull the rest. */
+static void answer(struct emx_loan *l, uint64_t len_bytes)
+{
+    struct emx_frame *h = emx_txbuf_frame(l->answer);
+
+    emx_engine_head(l->session->e, l->session->peer, h, EMX_F_lend, sizeof(struct emx_f_lend));
+    *(struct emx_f_lend *)(h + 1) =
+        (struct emx_f_lend){.rop = l->rop, .offset = l->asked_from, .key = l->key, .len_bytes = len_bytes};
+    emx_reltx_control(l->session, l->answer);
+    l->answer = NULL;
+    l->end = 0;
+}
+
+static void lent(struct emx_loan *l, const struct emx_lending *m, int status)
+{
+    emx_list_del(&l->link);
+    memory_job_gone(l->session->e, l->session->link);
+    if (status == ETHMX_OK) {
+        l->key = m->key;
+        l->from = m->offset;
+        l->end = m->end;
+    }
+    if (!l->answer)
+        return; /* nobody has asked yet */
+    if (status == ETHMX_OK && !has_piece(l))
+        queue(l, EMX_LEND); /* asked for another one meanwhile */
+    else
+        answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
+}
+
+enum emx_drop emx_loan_input_ask(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_ask *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+    struct emx_loan *l;
+
+    (void)now;
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->loan || op->loan->rts)
+        return EMX_ACCEPTED;
+    l = op->loan;
+    if (f->offset >= op->msg_bytes || f->done_bytes > f->offset)
+        return EMX_DROP_MALFORMED;
+    if (!l->answer && !(l->answer = emx_reltx_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_lend))))
+        return EMX_DROP_MEMORY;
+    l->rop = f->rop;
+    l->asked_from = f->offset;
+    l->done_bytes = f->done_bytes;
+    if (!f->again && has_piece(l) && !emx_list_linked(&l->link))
+        answer(l, l->end - l->asked_from);
+    else
+        queue(l, EMX_LEND);
+    return EMX_ACCEPTED;
+}
+
+void emx_loan_over(struct emx_op *op, int status)
+{
+    struct emx_loan *l = op->loan;
+
+    op->loan = NULL;
+    l->op = NULL;
+    if (l->rts)
+        l->rts->unready = false;
+    l->rts = NULL;
+    l->failed = status != ETHMX_OK;
+    queue(l, EMX_LEND_BACK);
+}
+
+/* ---- Receiver ---- */
+
+static void to_be_read(struct emx_session *s, struct emx_rndv *r)
+{
+    emx_list_append(&s->e->reads[s->link], &r->wait);
+    s->e->hints.reads |= 1u << s->link;
+}
+
+static void not_to_be_read(struct emx_session *s, struct emx_rndv *r)
+{
+    emx_list_del(&r->wait);
+    emx_read_ended(s->e, s->link);
+}
+
+/* Asks for a key from lent_bytes on. false: no memory. */
+static bool ask(struct emx_session *s, struct emx_rndv *r)
+{
+    struct emx_txbuf *b = emx_reltx_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_ask));
+    struct emx_frame *h;
+
+    if (!b)
+        return false;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(s->e, s->peer, h, EMX_F_ask, sizeof(struct emx_f_ask));
+    *(struct emx_f_ask *)(h + 1) = (struct emx_f_ask){.op = r->sender_op,
+                                                      .rop = r->op->id,
+                                                      .offset = r->lent_bytes,
+                                                      .done_bytes = r->read_bytes,
+                                                      .again = r->tries != 0};
+    emx_reltx_control(s, b);
+    r->asked = true;
+    return true;
+}
+
+bool emx_borrow_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f_lent *lent)
+{
+    if (!lent->remote || !s->lend_min_bytes || s->state != EMX_S_CONNECTED || !emx_data_contiguous(&r->op->data))
+        return false;
+    r->remote = lent->remote;
+    r->key = lent->key;
+    r->lent_bytes = emx_least(lent->len_bytes, r->want_bytes);
+    if (!r->lent_bytes && !ask(s, r))
+        return false;
+    r->reading = r->borrows = true;
+    if (r->lent_bytes)
+        to_be_read(s, r);
+    return true;
+}
+
+static void pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    r->reading = r->borrows = false;
+    emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
+}
+
+/* The reads under way are the last. */
+static void give_up(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    r->last = true;
+    if (!r->op->reading)
+        pull_rest(s, r, now);
+}
+
+/* All reads have ended, and not all well: once more from there. */
+static void try_again(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    if (emx_list_linked(&r->wait))
+        not_to_be_read(s, r);
+    r->broken = false;
+    r->started_bytes = r->lent_bytes = r->read_bytes;
+    if (r->last || r->tries >= TRIES || s->state != EMX_S_CONNECTED) {
+        pull_rest(s, r, now);
+        return;
+    }
+    r->tries++;
+    if (!ask(s, r))
+        pull_rest(s, r, now);
+}
+
+static void ask_for_more(struct emx_session *s, struct emx_rndv *r)
+{
+    if (!r->asked && !r->broken && !r->last && r->started_bytes == r->lent_bytes && r->lent_bytes < r->want_bytes &&
+        r->op->reading < AHEAD)
+        ask(s, r); /* without memory: when the next read ends, or as below */
+}
+
+enum emx_drop emx_borrow_input_lend(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_lend *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->rop, s);
+    struct emx_rndv *r;
+
+    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->borrows)
+        return EMX_ACCEPTED;
+    r = op->rndv;
+    if (!r->asked || r->broken || r->last || f->offset != r->lent_bytes)
+        return EMX_ACCEPTED;
+    r->asked = false;
+    if (!f->len_bytes) {
+        give_up(s, r, now);
+        return EMX_ACCEPTED;
+    }
+    r->key = f->key;
+    r->lent_bytes += emx_least(f->len_bytes, r->want_bytes - r->lent_bytes);
+    to_be_read(s, r);
+    return EMX_ACCEPTED;
+}
+
+void emx_borrow_next(const struct emx_rndv *r, struct emx_read *rd)
+{
+    const struct emx_op *op = r->op;
+
+    *rd = (struct emx_read){.from = &op->peer->session->to,
+                            .remote = r->remote + r->started_bytes,
+                            .local = (char *)op->data.base + r->started_bytes,
+                            .len_bytes = r->lent_bytes - r->started_bytes,
+                            .op = r->op,
+                            .key = r->key,
+                            .whole = op->data.base,
+                            .whole_bytes = r->want_bytes};
+}
+
+void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, int status, emx_time now)
+{
+    struct emx_op *op = rd->op;
+    struct emx_rndv *r = op->rndv;
+    struct emx_session *s = op->peer->session;
+
+    not_to_be_read(s, r);
+    if (status == ETHMX_OK) {
+        op->reading++;
+        e->hints.flying++;
+        r->started_bytes += rd->len_bytes;
+        ask_for_more(s, r);
+        return;
+    }
+    if (status != ETHMX_INPROGRESS) {
+        give_up(s, r, now);
+        return;
+    }
+    r->broken = true;
+    if (!op->reading)
+        try_again(s, r, now);
+}
+
+static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_bytes, emx_time now)
+{
+    struct emx_rndv *r = op->rndv;
+
+    emx_add(s->e, bytes_read, len_bytes);
+    r->read_bytes += len_bytes;
+    if (r->read_bytes == r->want_bytes) {
+        emx_rndv_finish(s, op);
+        return;
+    }
+    ask_for_more(s, r);
+    if (!op->reading && !r->asked && r->started_bytes == r->lent_bytes)
+        pull_rest(s, r, now); /* no memory for asking */
+}
+
+static void severed(struct emx_engine *e, struct emx_op *op)
+{
+    if (emx_list_linked(&op->link)) {
+        emx_list_del(&op->link);
+        memory_job_gone(e, op->peer->session->link);
+    }
+    emx_op_complete(e, op, op->status);
+}
+
+void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t len_bytes, int status, emx_time now)
+{
+    struct emx_rndv *r = op->rndv;
+
+    op->reading--;
+    e->hints.flying--;
+    if (op->where == EMX_OP_SEVERED) {
+        if (!op->reading)
+            severed(e, op);
+        return;
+    }
+    if (status == ETHMX_OK && !r->broken) {
+        read_well(op->peer->session, op, len_bytes, now);
+        return;
+    }
+    if (!r->broken)
+        emx_count(e, reads_failed);
+    r->broken = true;
+    if (!op->reading)
+        try_again(op->peer->session, r, now);
+}
+
+bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
+{
+    unsigned link = op->peer->session->link;
+
+    if (!op->reading)
+        return false;
+    emx_list_del(&op->peer_link);
+    op->where = EMX_OP_SEVERED;
+    op->status = status;
+    emx_list_append(&e->severs[link], &op->link);
+    has_memory_job(e, link);
+    return true;
+}
+
+/* ---- The pump's work ---- */
+
+static bool next_sever(struct emx_engine *e, unsigned link, struct emx_lending *m)
+{
+    struct emx_list *l = emx_list_pop(&e->severs[link]);
+
+    if (!l)
+        return false;
+    *m = (struct emx_lending){.what = EMX_LEND_SEVER, .to = &emx_list_entry(l, struct emx_op, link)->peer->session->to};
+    memory_job_gone(e, link);
+    return true;
+}
+
+bool emx_engine_lending(struct emx_engine *e, unsigned link, struct emx_lending *m)
+{
+    struct emx_list *first = emx_list_first(&e->loans[link]);
+    struct emx_loan *l;
+
+    if (next_sever(e, link, m))
+        return true;
+    if (!first)
+        return false;
+    l = emx_list_entry(first, struct emx_loan, link);
+    *m = (struct emx_lending){.what = l->what, .to = &l->session->to, .held = &l->held, .loan = l};
+    if (l->what == EMX_LEND_BACK) {
+        m->sever = l->failed && l->held;
+        return true;
+    }
+    m->base = l->op->data.base;
+    m->len_bytes = l->op->msg_bytes;
+    m->offset = l->answer ? l->asked_from : 0;
+    m->done_bytes = l->done_bytes;
+    return true;
+}
+
+void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status)
+{
+    (void)e;
+    switch (m->what) {
+    case EMX_LEND_FOUND:
+        found(m->loan, m, status);
+        break;
+    case EMX_LEND:
+        lent(m->loan, m, status);
+        break;
+    case EMX_LEND_BACK:
+        free_loan(m->loan);
+        break;
+    case EMX_LEND_SEVER:
+        break;
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Device: reads the memory of other nodes by itself, where it was lent (proto/lend.c). Between each two nodes there is
+ * a connection, over which keys are told and reads go; it can break at any time.
+ */
+#ifndef SIM_DEVICE_H
+#define SIM_DEVICE_H
+
+#include <stdbool.h>
+
+#include "node.h"
+#include "queue.h"
+
+/* Does all that the engine wants done with memory over this wire. Returns whether there was anything. */
+bool sim_device_memory(struct sim_node *n, unsigned wire);
+
+/* Begins a read of another node's memory; a result for emx_engine_read_started(). */
+int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_read *r);
+
+/* Tells the engine of the reads that have ended. Returns whether there were any. */
+bool sim_device_ended(struct sim_node *n);
+
+/* The event will not happen. */
+void sim_device_drop(const struct sim_event *ev);
+/* The node has crashed. */
+void sim_device_forget(struct sim_node *n);
+void sim_device_fini(struct sim_world *w);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lends: large messages that a device reads from the sender's memory; connections that break under it, memory that
+ * cannot be lent, senders that die, receivers that were away for so long that the sender has given them up.
+ */
+#include <string.h>
+
+#include "scenario.h"
+
+#define TIMEOUT_NS (2 * SIM_S)
+#define BIG_BYTES  4000000 /* several pieces */
+
+static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
+{
+    struct sim_world *w = &c->world;
+
+    sim_case_begin(c, nodes, 1);
+    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->lend_min_bytes = 1u << (8 + emx_rng_below(rng, 9));
+    w->lend_bytes = 1000u << emx_rng_below(rng, 13);
+    w->read_bps = emx_rng_below(rng, 4) ? 40000000000ull : 0;
+    sim_world_rate(w, 10000000000ull, 65536, 0);
+    sim_world_start(w);
+}
+
+static uint64_t sum_read(const struct sim_world *w)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < w->node_count; i++)
+        sum += w->nodes[i].stats.bytes_read;
+    return sum;
+}
+
+/* Random programs; bits of the seed: frames are lost, memory can't be lent, reads fail, connections break. */
+static void among_programs(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_world *w = &c->world;
+    struct sim_traffic *t;
+    struct sim_mix mix;
+
+    begin(c, 2 + c->seed % 4, &rng);
+    if (c->seed & 1)
+        sim_world_faults(w, &(struct sim_faults){.delay_ns = 5000, .drop_ppm = 20000});
+    if (c->seed & 2)
+        w->lend_fail_ppm = 100000;
+    if (c->seed & 4)
+        w->read_fail_ppm = 50000;
+    if (c->seed & 8)
+        w->sever_ppm = 100000;
+    sim_mix_draw(&mix, &rng);
+    t = sim_traffic_start(&c->program, &mix, c->seed);
+    sim_traffic_run(t, w->now_ns + 20 * SIM_S);
+    sim_traffic_free(t);
+    sim_case_end(c);
+}
+
+static void exchange(struct sim_case *c, unsigned i, size_t room_bytes, bool early)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
+
+    if (early)
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, room_bytes, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    if (!early)
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, room_bytes, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+}
+
+/* Receive buffers that are longer and shorter than the message, early and late: no byte comes in a frame, and nothing
+ * stays lent. */
+static void nothing_is_copied(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_world *w = &c->world;
+    size_t room_bytes = c->seed & 1 ? BIG_BYTES : BIG_BYTES - 100001;
+
+    begin(c, 2, &rng);
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    for (unsigned i = 0; i < 4; i++)
+        exchange(c, i, room_bytes, i % 2);
+    if (sim_program_run(&c->program, w->now_ns + SIM_S))
+        sim_model_check(&c->program);
+    if (sum_read(w) != 4 * room_bytes || w->nodes[1].stats.pulls_sent || w->nodes[1].stats.bytes_unread)
+        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sum_read(w),
+                 (unsigned long long)w->nodes[1].stats.pulls_sent);
+    if (w->lent)
+        sim_fail(w, "memory is lent still");
+    sim_case_end(c);
+}
+
+/* A connection breaks in the middle of messages: the rest of them is read over the next one. */
+static void breaks_midway(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, &rng);
+    w->read_bps = 40000000000ull;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    for (unsigned i = 0; i < 2; i++) {
+        sim_world_run_until(w, w->now_ns + 10000 + c->seed * 20000);
+        sim_world_break(w, 0, 1);
+    }
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    if (sum_read(w) != 3 * BIG_BYTES || b->stats.pulls_sent)
+        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sum_read(w),
+                 (unsigned long long)b->stats.pulls_sent);
+    sim_case_end(c);
+}
+
+/* The sender dies while it is read: the receive ends with an error, in bounded time. */
+static void sender_dies(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, &rng);
+    w->read_bps = 10000000000ull;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->loses = true;
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + 10000 + c->seed * 100000);
+    sim_node_crash(a);
+    sim_program_bury(p, a->party);
+    sim_program_run(p, w->now_ns + 2 * TIMEOUT_NS);
+    if (b->failed_peers != 1)
+        sim_fail(w, "the receiver was not told");
+    sim_case_end(c);
+}
+
+/* The receiver is stopped while its device reads, or before; the sender gives it up and uses the memory for something
+ * else. What the receiver's device finds there must not pass for the message. */
+static void receiver_was_away(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    uint64_t away_ns;
+
+    begin(c, 2, &rng);
+    w->read_bps = 10000000000ull;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + c->seed * 100000);
+    away_ns = TIMEOUT_NS / 4 + c->seed * TIMEOUT_NS / 16;
+    sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);
+    sim_program_run(p, w->now_ns + away_ns + 2 * TIMEOUT_NS);
+    sim_case_end(c);
+}
+
+const struct sim_scenario sim_lends[] = {
+    {"lends", "random programs whose devices read from each other; all kinds of faults", among_programs, 0, 10},
+    {"lends-all", "no byte of a long message comes in a frame", nothing_is_copied, 40, 0},
+    {"lends-break", "connections break in the middle of messages: the rest is read over others", breaks_midway, 60, 0},
+    {"lends-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
+    {"lends-away", "the receiver was stopped, and the sender has given it up", receiver_was_away, 60, 0},
+    {0},
+};
