@@ -249,9 +249,11 @@ static void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, c
 {
     struct emx_verbs_conn *c = emx_verbs_conn_find(d, wc->qp_num);
 
+    if (emx_verbs_work(wc->wr_id) != EMX_VERBS_RECEIVE && c && !emx_verbs_is_of(c, wc->wr_id))
+        return;
     if (wc->status != IBV_WC_SUCCESS)
         take_failure(w, c, wc);
-    if (emx_verbs_is_send(wc->wr_id)) {
+    if (emx_verbs_work(wc->wr_id) != EMX_VERBS_RECEIVE) {
         if (c)
             emx_verbs_conn_reap(c, wc->wr_id, wc->status == IBV_WC_SUCCESS);
     } else if (c && wc->status == IBV_WC_SUCCESS) {

@@ -111,6 +111,7 @@ static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verb
     c->state = state;
     c->since_ns = now_ns();
     c->ended = &w->ended;
+    c->serial = ++w->serial % EMX_VERBS_SERIALS;
     emx_list_init(&c->reads);
     emx_list_init(&c->link);
     emx_list_append(&w->conns, &c->link);

@@ -8,8 +8,9 @@
  * the credits (T) at least, so the peer cannot bring about more than credits / T <= 2 of them without reading one; and
  * the first message of all is the third.
  *
- * Selective signalling. The device tells the end of each quarter of the send queue only; that of one message is that of
- * all before it. Failed ones are told each.
+ * Selective signalling. The device tells the end of each quarter of the messages only; that of one message is that of
+ * all before it. Failed ones are told each. Parts of reads have numbers of their own, and each end is told: siw tells
+ * that of a message although a read before it is still under way.
  */
 #include "wire/verbs_conn.h"
 
@@ -121,37 +122,58 @@ void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, b
 
 /* ---- Sends ---- */
 
-bool emx_verbs_conn_room(const struct emx_verbs_conn *c)
+static bool is_usable(const struct emx_verbs_conn *c)
 {
-    return c->state == EMX_VERBS_UP && c->may_send && !c->broken && c->sent - c->reaped < c->depth;
+    return c->state == EMX_VERBS_UP && c->may_send && !c->broken;
 }
 
-bool emx_verbs_conn_post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_flight *fl)
+static bool has_room(const struct emx_verbs_conn *c)
+{
+    return is_usable(c) && c->sent - c->reaped < c->depth;
+}
+
+static uint64_t work_number(const struct emx_verbs_conn *c, enum emx_verbs_work kind, uint32_t number)
+{
+    return (uint64_t)c->serial << EMX_VERBS_SERIAL_SHIFT | (uint64_t)number << 2 | kind;
+}
+
+/* Gives wr to the device. b: its buffer, or NULL. */
+static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
 {
     struct ibv_send_wr *bad;
 
-    wr->wr_id = (uint64_t)c->sent << 1 | 1;
+    wr->wr_id = work_number(c, EMX_VERBS_SEND, c->sent);
     if (++c->unsignalled >= c->depth / 4)
         wr->send_flags |= IBV_SEND_SIGNALED;
     if (wr->send_flags & IBV_SEND_SIGNALED)
         c->unsignalled = 0;
     c->broken = ibv_post_send(c->id->qp, wr, &bad);
-    if (c->broken)
+    if (c->broken) {
+        if (b)
+            emx_verbs_buf_put(c->dev, b);
         return false;
-    c->flying[c->sent++ % c->depth] = *fl;
+    }
+    c->flying[c->sent++ % c->depth] = b;
     return true;
 }
 
-/* b: the buffer, or NULL. */
-static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
+bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_part *part)
 {
-    const struct emx_verbs_flight fl = {.buf = b};
+    struct ibv_send_wr *bad;
+    uint32_t at = 0;
 
-    if (emx_verbs_conn_post(c, wr, &fl))
-        return true;
-    if (b)
-        emx_verbs_buf_put(c->dev, b);
-    return false;
+    if (!is_usable(c) || c->parts_flying >= c->dev->reads_max)
+        return false;
+    while (c->part[at].read)
+        at++;
+    wr->wr_id = work_number(c, EMX_VERBS_PART, at);
+    wr->send_flags = IBV_SEND_SIGNALED;
+    c->broken = ibv_post_send(c->id->qp, wr, &bad);
+    if (c->broken)
+        return false;
+    c->part[at] = *part;
+    c->parts_flying++;
+    return true;
 }
 
 static struct ibv_sge piece(const void *p, size_t n)
@@ -209,7 +231,7 @@ static bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind, con
 
 bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
 {
-    if (!c->credits || !emx_verbs_conn_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
+    if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
         return false;
     c->credits--;
     return true;
@@ -217,7 +239,7 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
 
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always)
 {
-    if ((always || c->owed >= (c->dev->credits + 1) / 2) && emx_verbs_conn_room(c))
+    if ((always || c->owed >= (c->dev->credits + 1) / 2) && has_room(c))
         send_message(c, EMX_VERBS_CREDIT, NULL);
 }
 
@@ -228,34 +250,43 @@ bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
 
     if (c->state != EMX_VERBS_UP || c->sent == c->reaped)
         return false;
-    if (c->unsignalled && emx_verbs_conn_room(c))
+    if (c->unsignalled && has_room(c))
         post(c, &wr, NULL);
     return true;
 }
 
-static void end_flight(struct emx_verbs_conn *c, struct emx_verbs_flight *fl, bool well)
+static void reap_sends(struct emx_verbs_conn *c, uint32_t until)
 {
-    const struct emx_verbs_flight over = *fl;
-
-    *fl = (struct emx_verbs_flight){0};
-    if (over.buf)
-        emx_verbs_buf_put(c->dev, over.buf);
-    if (over.read)
-        emx_verbs_read_part_over(c, &over, well);
-}
-
-/* The end of each read is told. One that is found here by the end of another was given up with its connection. */
-void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well)
-{
-    uint32_t until = (uint32_t)(wr_id >> 1) + 1;
-
     if (until - c->reaped > c->sent - c->reaped)
         return; /* told before */
-    while (c->reaped != until) {
-        struct emx_verbs_flight *fl = &c->flying[c->reaped++ % c->depth];
+    for (; c->reaped != until; c->reaped++) {
+        struct emx_verbs_buf *b = c->flying[c->reaped % c->depth];
 
-        end_flight(c, fl, well && c->reaped == until);
+        if (b)
+            emx_verbs_buf_put(c->dev, b);
+        c->flying[c->reaped % c->depth] = NULL;
     }
+}
+
+static void reap_part(struct emx_verbs_conn *c, uint32_t at, bool well)
+{
+    const struct emx_verbs_part over = at < EMX_VERBS_READS ? c->part[at] : (struct emx_verbs_part){0};
+
+    if (!over.read)
+        return;
+    c->part[at].read = NULL;
+    c->parts_flying--;
+    emx_verbs_read_part_over(c, &over, well);
+}
+
+void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well)
+{
+    uint32_t number = (uint32_t)(wr_id >> 2);
+
+    if (emx_verbs_work(wr_id) == EMX_VERBS_SEND)
+        reap_sends(c, number + 1);
+    else
+        reap_part(c, number, well);
     if (c->state != EMX_VERBS_UP)
         return;
     emx_verbs_conn_tell(c, false);
@@ -275,7 +306,7 @@ static int make_qp(struct emx_verbs_conn *c)
     for (;; inline_bytes = 0) {
         struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .send_cq = d->cq, .recv_cq = d->cq, .srq = d->srq};
 
-        attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_SENDS(d->credits),
+        attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_SENDS(d->credits) + EMX_VERBS_READS,
                                        .max_recv_wr = d->srq ? 0 : receives(d),
                                        .max_send_sge = sges,
                                        .max_recv_sge = d->srq ? 0 : 1,
@@ -314,7 +345,7 @@ int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
 
 bool emx_verbs_conn_idle(const struct emx_verbs_conn *c)
 {
-    return !c->lent && (!c->dev || (c->sent == c->reaped && !c->own));
+    return !c->lent && (!c->dev || (c->sent == c->reaped && !c->own && !c->parts_flying));
 }
 
 void emx_verbs_conn_fini(struct emx_verbs_conn *c)
@@ -325,8 +356,9 @@ void emx_verbs_conn_fini(struct emx_verbs_conn *c)
         rdma_destroy_qp(c->id);
     if (d) {
         forget(c);
-        if (c->sent != c->reaped)
-            emx_verbs_conn_reap(c, (uint64_t)(c->sent - 1) << 1 | 1, false);
+        reap_sends(c, c->sent);
+        for (uint32_t i = 0; i < EMX_VERBS_READS; i++)
+            reap_part(c, i, false);
         d->wanted -= d->srq ? receives(d) : 0;
         emx_verbs_dev_release(d, promise(d));
         free(c->flying);

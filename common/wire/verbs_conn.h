@@ -18,7 +18,7 @@
 
 #define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
 #define EMX_VERBS_READS             16              /* reads under way */
-#define EMX_VERBS_SENDS(credits)    ((credits) + 4 + EMX_VERBS_READS) /* what the send queue holds */
+#define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* messages under way */
 
 /* What stands before each frame. */
 struct emx_verbs_head {
@@ -42,11 +42,10 @@ enum emx_verbs_state {
     EMX_VERBS_ENDING, /* in error: its sends come back, then it is freed */
 };
 
-/* What stands in the send queue. */
-struct emx_verbs_flight {
-    struct emx_verbs_buf *buf;   /* a send from a buffer; otherwise NULL */
-    struct emx_verbs_read *read; /* a part of a read, */
-    struct emx_verbs_hold *hold; /* and the memory it goes to */
+/* A part of a read that is with the device. */
+struct emx_verbs_part {
+    struct emx_verbs_read *read; /* NULL: there is none */
+    struct emx_verbs_hold *hold; /* the memory that it goes to */
     uint32_t len_bytes;
 };
 
@@ -57,6 +56,7 @@ struct emx_verbs_conn {
     struct emx_verbs_dev *dev;      /* NULL: not known yet, nothing below is there */
     struct emx_verbs_conn *next_qp; /* in the device's table */
     uint32_t qp_num;
+    uint32_t serial; /* a number may come again, this does not so soon */
     enum emx_verbs_state state;
     bool active;       /* we called */
     bool asked;        /* and the other side has been asked */
@@ -64,21 +64,21 @@ struct emx_verbs_conn {
     int broken;        /* an errno: it is to be ended */
     uint64_t since_ns; /* when this state began */
 
-    unsigned credits;                /* frames that the peer has buffers for */
-    unsigned owed;                   /* buffers that are free again and were not told */
-    unsigned lent;                   /* frames received from it and not given back */
-    unsigned own;                    /* without a shared queue: receives posted or lent */
-    unsigned depth;                  /* of the send queue */
-    uint32_t sent, reaped;           /* messages sent, and known to be over */
-    unsigned unsignalled;            /* sent since one whose end is told */
-    unsigned inline_bytes;           /* messages up to this need no buffer */
-    struct emx_verbs_flight *flying; /* by number, mod depth */
+    unsigned credits;              /* frames that the peer has buffers for */
+    unsigned owed;                 /* buffers that are free again and were not told */
+    unsigned lent;                 /* frames received from it and not given back */
+    unsigned own;                  /* without a shared queue: receives posted or lent */
+    unsigned depth;                /* messages in the send queue, at most */
+    uint32_t sent, reaped;         /* messages sent, and known to be over */
+    unsigned unsignalled;          /* sent since one whose end is told */
+    unsigned inline_bytes;         /* messages up to this need no buffer */
+    struct emx_verbs_buf **flying; /* by number, mod depth; NULL: inline */
 
-    uint32_t nonce;         /* the same at both ends: keys of another connection are of no use */
-    struct emx_list reads;  /* emx_verbs_read that have not ended; in their order */
-    unsigned reads_flying;  /* parts of them with the device */
+    uint32_t nonce;        /* the same at both ends: keys of another connection are of no use */
+    struct emx_list reads; /* emx_verbs_read that have not ended; in their order */
+    struct emx_verbs_part part[EMX_VERBS_READS];
+    unsigned parts_flying;
     struct emx_list *ended; /* where they go */
-    uint64_t used_ns;       /* when it was last of use, roughly */
 };
 
 /* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
@@ -93,12 +93,11 @@ void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
 /* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);
 
-/* What has this number is over, well or not, and all before it. */
+/* What has this number is over, well or not; if it is a send, all sends before it are, too. */
 void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well);
 
-/* Gives wr to the device. false: it is broken; what belongs to fl is the caller's. */
-bool emx_verbs_conn_post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_flight *fl);
-bool emx_verbs_conn_room(const struct emx_verbs_conn *c); /* for one more */
+/* Gives a part of a read to the device. false: there is no room now, or the connection is broken. */
+bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_part *part);
 
 /* Takes a buffer back from above, or one whose message was none for above. */
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame);
@@ -112,10 +111,22 @@ void emx_verbs_conn_fini(struct emx_verbs_conn *c);
 /* The connection of a queue pair, or NULL. */
 struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_dev *d, uint32_t qp_num);
 
-/* Numbers of work: of a receive the buffer's address, of a send odd. */
-static inline bool emx_verbs_is_send(uint64_t wr_id)
+/* Numbers of work: of a receive the buffer's address. Of others the last two bits are the kind, then come the number of
+ * the send, or the part's place, and the connection's serial number. */
+enum emx_verbs_work { EMX_VERBS_RECEIVE = 0, EMX_VERBS_SEND = 1, EMX_VERBS_PART = 2 };
+
+#define EMX_VERBS_SERIAL_SHIFT 34
+#define EMX_VERBS_SERIALS      (1u << 30)
+
+static inline enum emx_verbs_work emx_verbs_work(uint64_t wr_id)
 {
-    return wr_id & 1;
+    return (enum emx_verbs_work)(wr_id & 3);
+}
+
+/* Whether it is work of this connection, not of one that had its queue pair's number before. */
+static inline bool emx_verbs_is_of(const struct emx_verbs_conn *c, uint64_t wr_id)
+{
+    return wr_id >> EMX_VERBS_SERIAL_SHIFT == c->serial;
 }
 
 #endif

@@ -52,6 +52,7 @@ struct emx_verbs_wire {
     struct emx_verbs_dev *dev[EMX_VERBS_PORTS];
     unsigned dev_count;
     struct emx_list conns, ending; /* emx_verbs_conn */
+    uint32_t serial;               /* of the last one */
     struct emx_list busy;          /* emx_verbs_peer */
     struct emx_list ended;         /* emx_verbs_read that are over */
     struct emx_list exposed;       /* see verbs_read.c */

@@ -6,8 +6,8 @@
  * if it stays registered for the next message.
  *
  * Reading. A read is cut into parts of ETHMX_VERBS_READ_BYTES, of which ETHMX_VERBS_READS at most are with the device:
- * the messages of a peer share the connection, and frames find their way between the parts. The parts end in their
- * order, as everything in a send queue does. The memory that they go to is registered piece by piece, just before it is
+ * the messages of a peer share the connection, and frames find their way between the parts. The parts end in any order;
+ * what is told upwards keeps its own.  The memory that they go to is registered piece by piece, just before it is
  * needed, while the parts before fly.
  *
  * What is shorter than the critical size (mem/critical.h) is refused, and goes in frames. The engine knows the lower of
@@ -237,10 +237,9 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     char *at = (char *)r->r.local + r->started;
     size_t n = r->r.len_bytes - r->started;
-    struct emx_verbs_flight fl = {.read = r};
+    struct emx_verbs_part part = {.read = r};
     struct ibv_sge sge = {.addr = (uintptr_t)at};
-    struct ibv_send_wr wr = {
-        .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
 
     r->status = hold(c->dev, r, at);
     if (r->status)
@@ -249,16 +248,15 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
         n = c->dev->read_bytes;
     if (n > end_of(r->hold) - (uintptr_t)at)
         n = end_of(r->hold) - (uintptr_t)at;
-    sge.length = fl.len_bytes = (uint32_t)n;
+    sge.length = part.len_bytes = (uint32_t)n;
     sge.lkey = ((struct ibv_mr *)r->hold->region->mr)->lkey;
     wr.wr.rdma.remote_addr = r->r.remote + r->started;
     wr.wr.rdma.rkey = (uint32_t)r->r.key;
-    fl.hold = r->hold;
-    if (!emx_verbs_conn_post(c, &wr, &fl))
+    part.hold = r->hold;
+    if (!emx_verbs_conn_read(c, &wr, &part))
         return false;
     r->hold->users++;
     r->started += n;
-    c->reads_flying++;
     return true;
 }
 
@@ -266,7 +264,7 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 static bool start_parts(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     while (!r->status && r->started < r->r.len_bytes) {
-        if (c->reads_flying >= c->dev->reads_max || !emx_verbs_conn_room(c) || !start_part(c, r))
+        if (c->parts_flying >= c->dev->reads_max || !start_part(c, r))
             return false;
     }
     return true;
@@ -301,13 +299,12 @@ int emx_verbs_read_start(struct emx_wire *base, const struct emx_wire_read *wr)
     return ETHMX_OK;
 }
 
-void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_flight *fl, bool well)
+void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_part *part, bool well)
 {
-    fl->read->over += fl->len_bytes;
+    part->read->over += part->len_bytes;
     if (!well)
-        fl->read->status = ETHMX_ERR_UNREACHABLE;
-    let_go(fl->hold);
-    c->reads_flying--;
+        part->read->status = ETHMX_ERR_UNREACHABLE;
+    let_go(part->hold);
     end_reads(c);
 }
 

@@ -17,7 +17,7 @@ bool emx_verbs_read_end(struct emx_wire *w, struct emx_wire_read_end *end_p);
 /* Hands parts of the connection's reads to the device, as many as it may have. */
 void emx_verbs_reads_go_on(struct emx_verbs_conn *c);
 /* A part that was with the device is over. */
-void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_flight *fl, bool well);
+void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_part *part, bool well);
 /* The connection is of no use any more. Its reads end, those that the device is at when it has given them back. */
 void emx_verbs_reads_fail(struct emx_verbs_conn *c);
 
