@@ -20,7 +20,9 @@
  * is tried only while the program waits for us: an operation is under way, or it has probed in vain since the last
  * look. Otherwise it waits for something else. An adapter whose loop really drives other transports says so when it
  * opens the endpoint, and is never put to sleep. A program that calls MPI_Test now and then between pieces of its own
- * work must not be put to sleep either: when polls are further apart than GAP_NS, it is not waiting.
+ * work must not be put to sleep either: when polls are further apart than GAP_NS, it is not waiting. But one look
+ * that finds them so proves little where others take the core in between, so yields and sleeps are counted on until
+ * something happens.
  *
  * That a probing program sleeps is not for its own good only. Linux 6.18 schedules sessions as groups (autogroup), and
  * where the ranks of one session did nothing but yield while those of another slept and woke, the sleepers, and all
@@ -98,6 +100,14 @@ static bool is_observed(const struct ethmx_ep *ep)
 
 /* ---- Making way ---- */
 
+/* Others have run for a while. The pump reads the clock now and then only; by its old time the polls that follow would
+ * seem far apart. */
+static void come_back(struct ethmx_ep *ep)
+{
+    emx_lock_take(&ep->lock);
+    emx_clock_now(&ep->clock);
+}
+
 static void yield(struct ethmx_ep *ep)
 {
     bool observe = is_observed(ep), others_ran;
@@ -109,7 +119,7 @@ static void yield(struct ethmx_ep *ep)
     before = observe ? switches() : 0;
     sched_yield();
     others_ran = observe && switches() != before;
-    emx_lock_take(&ep->lock);
+    come_back(ep);
     if (observe)
         learn(&ep->idle, others_ran);
 }
@@ -141,7 +151,7 @@ static void sleep_a_while(struct ethmx_ep *ep)
     emx_ep_leave(ep);
     emx_wait_sleep(&w);
     atomic_fetch_sub(&ep->sleepers, 1);
-    emx_lock_take(&ep->lock);
+    come_back(ep);
 }
 
 /* The program does things of its own between its polls; or its MPI library yields between them, and does it alone.
@@ -156,12 +166,11 @@ static bool is_at_work(struct ethmx_ep *ep)
 bool emx_idle_look(struct ethmx_ep *ep)
 {
     struct emx_idle *i = &ep->idle;
+    bool at_work = is_at_work(ep);
 
-    if (is_at_work(ep)) {
-        emx_idle_reset(i);
-        return false;
-    }
     i->polls = 0;
+    if (at_work)
+        return false;
     if (may_sleep(ep))
         sleep_a_while(ep);
     else

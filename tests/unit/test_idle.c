@@ -183,31 +183,68 @@ static void who_computes_between_polls_is_left_alone(void **state)
     ethmx_ep_close(ep);
 }
 
+/* On one core with n processes that spin. */
+static void share_core(pid_t *pid, unsigned n, cpu_set_t *before)
+{
+    cpu_set_t one;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(*before), before), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    fflush(NULL);
+    for (unsigned i = 0; i < n; i++) {
+        pid[i] = fork();
+        assert_true(pid[i] >= 0);
+        while (!pid[i])
+            ;
+    }
+}
+
+static void end_sharing(const pid_t *pid, unsigned n, const cpu_set_t *before)
+{
+    for (unsigned i = 0; i < n; i++) {
+        kill(pid[i], SIGKILL);
+        assert_int_equal(waitpid(pid[i], NULL, 0), pid[i]);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
+}
+
 /* Nobody tells auto how many ranks there are, but another process wants the only core. */
 static void auto_observes_who_else_runs(void **state)
 {
     struct ethmx_ep *ep;
     struct pending p = {.done = false};
-    cpu_set_t before, one;
+    cpu_set_t before;
     pid_t pid;
 
     (void)state;
-    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
-    while (!pid)
-        ;
+    share_core(&pid, 1, &before);
     ep = open_idler(&(struct idler){.wait = "auto"});
     receive_nothing(ep, &p);
     while (!counter(ep, "sleeps"))
         ethmx_progress(ep);
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    end_sharing(&pid, 1, &before);
+    ethmx_ep_close(ep);
+}
+
+/* Others run for milliseconds while it yields: that is not work of its own, and it comes to sleep. */
+static void long_yields_are_no_work(void **state)
+{
+    enum { SPINNERS = 3, ENOUGH = 60 }; /* yields; eight in a row are needed */
+    struct pending p = {.done = false};
+    struct ethmx_ep *ep;
+    cpu_set_t before;
+    pid_t pid[SPINNERS];
+
+    (void)state;
+    share_core(pid, SPINNERS, &before);
+    ep = open_idler(&(struct idler){.wait = "auto", .local_ranks = 1u << 20});
+    receive_nothing(ep, &p);
+    while (!counter(ep, "sleeps") && counter(ep, "yields") < ENOUGH)
+        ethmx_progress(ep);
+    end_sharing(pid, SPINNERS, &before);
+    assert_true(counter(ep, "yields") < ENOUGH);
     ethmx_ep_close(ep);
 }
 
@@ -334,6 +371,7 @@ int main(void)
         cmocka_unit_test(who_polls_others_never_sleeps),
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
         cmocka_unit_test(auto_observes_who_else_runs),
+        cmocka_unit_test(long_yields_are_no_work),
         cmocka_unit_test(thread_stands_in),
         cmocka_unit_test(thread_leaves_the_programs_core),
         cmocka_unit_test(signals_do_no_harm),
