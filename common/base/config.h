@@ -49,7 +49,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \
       "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
     X(UINT, verbs_peers, "64", 1, 65536, "1 to 65536", \
-      "Peers that may be connected through the verbs wire at once; further ones are reached otherwise.") \
+      "Peers that may be connected through the verbs wire at once; for a further one the connection that was used least lately is closed.") \
     X(BOOL, verbs_read, "yes", 0, 0, "yes or no", \
       "Whether the verbs wire's devices read large messages from the sender's memory. no: they are copied into frames, as without a device.") \
     X(SIZE, verbs_read_bytes, "256k", 4096, 1073741824, "4k to 1g", \

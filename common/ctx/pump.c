@@ -246,6 +246,19 @@ static unsigned end_reads(struct ethmx_ep *ep, emx_time *now_p)
     return n;
 }
 
+/* Tells the engine whom wires have given up reaching. */
+static void tell_lost(struct ethmx_ep *ep, emx_time now)
+{
+    struct emx_wire_addr to;
+
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        const struct emx_link *k = &ep->links.link[i];
+
+        while (k->ops->lost && k->ops->lost(k->wire, &to))
+            emx_engine_unreached(ep->engine, i, &to, now);
+    }
+}
+
 /* Whether this round is to read the clock. */
 static inline bool clock_is_due(struct ethmx_ep *ep)
 {
@@ -280,8 +293,10 @@ static unsigned look_around(struct ethmx_ep *ep, unsigned frames, bool every_wir
         ep->sweep_ns = now + SWEEP_NS;
         every_wire = true;
     }
-    if (every_wire)
+    if (every_wire) {
         emx_links_sweep(&ep->links);
+        tell_lost(ep, now);
+    }
     frames += input_dear(ep, !frames, every_wire, now_p);
     if (now >= emx_engine_deadline(ep->engine) && timers_may_fire(ep, frames))
         emx_engine_expire(ep->engine, now);

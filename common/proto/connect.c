@@ -456,6 +456,65 @@ static void route_failed(struct emx_session *s, emx_time now)
     use_route(s, c->current + 1, now);
 }
 
+/* ---- Connected, and the wire does not reach the peer any more ---- */
+
+/* The next route that can take what is under way: over another wire, which loses frames as this one did. The first
+ * count routes are all there is; count: there is none. */
+static unsigned next_way(const struct emx_session *s)
+{
+    const struct emx_connect *c = s->connect;
+    unsigned i = c->current + 1;
+
+    while (i < c->count && (c->route[i].link == s->link || c->route[i].reliable))
+        i++;
+    return s->reliable ? c->count : i;
+}
+
+/* Numbers, windows and messages under way stay as they are: what was lost is sent again as any lost frame, in pieces if
+ * it is too long. Nobody asks whether the peer gets it there: if not, it is dead in the end, as it would have been. The
+ * peer goes on over the old way until its own wire gives up. */
+static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    const struct emx_route *r = &c->route[i];
+    uint16_t frame_bytes = (uint16_t)(r->frame_bytes - emx_tag_bytes(s->e, r->link));
+
+    if (frame_bytes < s->frame_bytes && !emx_piece_narrow(s, frame_bytes))
+        return;
+    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more", current_route(s)->name);
+    emx_borrow_moved(s, now);
+    s->e->link_peers[s->link]--;
+    emx_list_del(&s->ready);
+    c->current = i;
+    c->doubted = c->due[0] = c->due[1] = false;
+    s->link = r->link;
+    s->to = r->to;
+    s->e->link_peers[s->link]++;
+    s->bulk_bytes = 0;
+    s->reads = false;
+    s->lend_min_bytes = 0;
+    s->seal = (uint8_t)emx_tag_level(s->e, r->link, (unsigned)s->e->cfg->p_checksum);
+    emx_rtt_init(&s->rtt, s->e->cfg);
+    emx_rtt_init(&s->block_rtt, s->e->cfg);
+    if (s->quick_room)
+        emx_quick_open(s);
+    emx_reltx_hurry(s, now);
+    emx_session_ready(s);
+}
+
+void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now)
+{
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash) {
+            struct emx_session *s = p->session;
+
+            if (!s || s->state != EMX_S_CONNECTED || s->link != link || memcmp(&s->to, to, sizeof(*to)))
+                continue;
+            if (next_way(s) < s->connect->count)
+                go_another_way(s, next_way(s), now);
+        }
+}
+
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns)
 {
     if (s->state == EMX_S_CONNECTING)

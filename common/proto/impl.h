@@ -90,6 +90,8 @@ struct emx_rndv {
 struct emx_loan {
     struct emx_list link; /* in engine.loans while the pump has something to do for it */
     struct emx_session *session;
+    struct emx_wire_addr to;  /* of the session when this began, */
+    uint8_t on;               /* and its link: it may have left them */
     struct emx_op *op;        /* NULL: it is over */
     struct emx_txbuf *rts;    /* waits for its key; NULL: it has got it, or must do without */
     struct emx_txbuf *answer; /* to the receiver, who has asked; NULL: has not */
@@ -717,6 +719,7 @@ enum emx_drop emx_loan_input_ask(struct emx_session *s, const uint8_t *data, emx
 bool emx_borrow_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f_lent *lent); /* false: pull it */
 enum emx_drop emx_borrow_input_lend(struct emx_session *s, const uint8_t *data, emx_time now);
 void emx_borrow_next(const struct emx_rndv *r, struct emx_read *rd);
+void emx_borrow_moved(struct emx_session *s, emx_time now); /* it is about to leave its link: the rest is pulled */
 /* Keeps a receive that fails until its reads have ended; false: there are none. */
 bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status);
 

@@ -51,8 +51,8 @@ static void queue(struct emx_loan *l, enum emx_lending_what what)
     l->what = (uint8_t)what;
     if (emx_list_linked(&l->link))
         return;
-    emx_list_append(&s->e->loans[s->link], &l->link);
-    has_memory_job(s->e, s->link);
+    emx_list_append(&s->e->loans[l->on], &l->link);
+    has_memory_job(s->e, l->on);
 }
 
 bool emx_loan_wanted(const struct emx_session *s, const struct ethmx_data *data)
@@ -69,6 +69,8 @@ bool emx_loan_start(struct emx_session *s, struct emx_op *op)
     memset(l, 0, sizeof(*l));
     emx_list_init(&l->link);
     l->session = s;
+    l->on = s->link;
+    l->to = s->to;
     l->op = op;
     op->loan = l;
     return true;
@@ -100,7 +102,7 @@ static void free_loan(struct emx_loan *l)
 
     if (emx_list_linked(&l->link))
         emx_list_del(&l->link);
-    memory_job_gone(e, l->session->link);
+    memory_job_gone(e, l->on);
     if (l->answer)
         emx_reltx_put(e, l->answer);
     emx_pool_put(&e->loan_pool, l);
@@ -123,7 +125,7 @@ static void announce_plainly(struct emx_loan *l)
 static void found(struct emx_loan *l, const struct emx_lending *m, int status)
 {
     emx_list_del(&l->link);
-    memory_job_gone(l->session->e, l->session->link);
+    memory_job_gone(l->session->e, l->on);
     if (status == ETHMX_OK) {
         in_rts(l)->key = m->key;
         in_rts(l)->len_bytes = m->end;
@@ -157,7 +159,7 @@ static void answer(struct emx_loan *l, uint64_t len_bytes)
 static void lent(struct emx_loan *l, const struct emx_lending *m, int status)
 {
     emx_list_del(&l->link);
-    memory_job_gone(l->session->e, l->session->link);
+    memory_job_gone(l->session->e, l->on);
     if (status == ETHMX_OK) {
         l->key = m->key;
         l->from = m->offset;
@@ -399,6 +401,20 @@ void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t len
         try_again(op->peer->session, r, now);
 }
 
+void emx_borrow_moved(struct emx_session *s, emx_time now)
+{
+    emx_list_each(l, &s->peer->ops)
+    {
+        struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (op->where != EMX_OP_PULLING || !op->rndv->borrows)
+            continue;
+        if (emx_list_linked(&op->rndv->wait))
+            not_to_be_read(s, op->rndv);
+        give_up(s, op->rndv, now);
+    }
+}
+
 bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
 {
     unsigned link = op->peer->session->link;
@@ -408,6 +424,8 @@ bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
     emx_list_del(&op->peer_link);
     op->where = EMX_OP_SEVERED;
     op->status = status;
+    if (!op->peer->session->lend_min_bytes)
+        return true; /* it has left that link, for its connection is gone: the reads end by themselves */
     emx_list_append(&e->severs[link], &op->link);
     has_memory_job(e, link);
     return true;
@@ -436,7 +454,7 @@ bool emx_engine_lending(struct emx_engine *e, unsigned link, struct emx_lending 
     if (!first)
         return false;
     l = emx_list_entry(first, struct emx_loan, link);
-    *m = (struct emx_lending){.what = l->what, .to = &l->session->to, .held = &l->held, .loan = l};
+    *m = (struct emx_lending){.what = l->what, .to = &l->to, .held = &l->held, .loan = l};
     if (l->what == EMX_LEND_BACK) {
         m->sever = l->failed && l->held;
         return true;

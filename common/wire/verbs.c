@@ -213,7 +213,8 @@ static void take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, str
     }
     memcpy(&h, b->data, sizeof(h));
     c->credits += h.credits;
-    c->may_send = true;
+    c->may_send = c->heard = true;
+    c->used_ns = *c->now_ns;
     if (c->state == EMX_VERBS_ASKED)
         emx_verbs_up(w, c);
     if (h.kind == EMX_VERBS_FRAME && len_bytes > sizeof(h)) {
@@ -492,5 +493,6 @@ const struct emx_wire_ops emx_wire_verbs = {
     .read_start = emx_verbs_read_start,
     .read_end = emx_verbs_read_end,
     .sever = emx_verbs_sever,
+    .lost = emx_verbs_lost,
     .sweep = verbs_sweep,
 };

@@ -23,6 +23,17 @@
  * have come up with the peer (epoch) and tells it in the call: one that knows of fewer is *stale*. Its caller is told
  * the count and may call again.
  *
+ * Looking after. Once a second each connection over which nothing came is tried by a write of nothing: a side that only
+ * receives would not notice that the other's queue pair is gone. And each device's file is looked for: when a device is
+ * removed it goes first, and the removal then waits until we have let go of all. (rdma_cm tells of it, too, but only if
+ * its turn comes before that of the kernel's part that waits.)
+ *
+ * Lost. When a peer that there was a connection with cannot be called several times in a row, or its device is removed,
+ * this is told upwards (lost()): another wire may reach it.
+ *
+ * Too many. Where the queues have no room for a further connection, that which was used least lately ends, if nothing
+ * is under way on it; the call comes again a little later. Its peer calls when it has something to say.
+ *
  * A connection that breaks is put in error, which brings back all that was under way; then it is freed. Frames that
  * were under way are lost; the engine sends them again, and the first of them calls.
  */
@@ -35,6 +46,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "wire/verbs_peer.h"
@@ -46,10 +58,14 @@
 #define AGAIN_BROKEN_NS 10000000ull   /* after a connection that broke */
 #define CROSSING_NS     1000000000ull /* the other one's call is to come in this time */
 #define ENDING_NS       1000000000ull /* a device that does not give back what is under way is not waited for longer */
+#define LOOK_NS         1000000000ull /* between two looks after connections and devices */
+#define USED_NS         2000000ull    /* a connection that was used so lately makes no room */
+#define ROOM_NS         3000000ull    /* until one that makes room has done so */
+#define LOST            5             /* calls that fail in a row: the peer is not reached any more */
 #define LISTEN_TRIES    16
 #define LISTEN_BACKLOG  1024
 
-enum card_kind { CARD_CALL = 1, CARD_ACCEPT, CARD_CROSSING, CARD_STALE, CARD_STRANGER, CARD_FULL };
+enum card_kind { CARD_CALL = 1, CARD_ACCEPT, CARD_CROSSING, CARD_STALE, CARD_STRANGER, CARD_FULL, CARD_LATER };
 
 /* Private data of calls and answers. */
 struct card {
@@ -111,6 +127,8 @@ static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verb
     c->state = state;
     c->since_ns = now_ns();
     c->ended = &w->ended;
+    c->now_ns = &w->now_ns;
+    c->used_ns = c->since_ns;
     c->serial = ++w->serial % EMX_VERBS_SERIALS;
     emx_list_init(&c->reads);
     emx_list_init(&c->link);
@@ -133,6 +151,8 @@ static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     emx_list_del(&c->link);
     emx_list_append(&w->ending, &c->link);
     emx_verbs_reads_fail(c);
+    emx_verbs_exposed_over(w, c);
+    c->exposed = 0;
 }
 
 /* Our call counts no more. */
@@ -158,6 +178,35 @@ static const char *ip_text(struct in_addr ip, char buf[INET_ADDRSTRLEN])
     return inet_ntop(AF_INET, &ip, buf, INET_ADDRSTRLEN);
 }
 
+static void lose_peer(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    p->failures = LOST;
+    p->lost = w->lost = true;
+}
+
+static void count_failure(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    if (p->epoch && p->failures < LOST && ++p->failures == LOST)
+        lose_peer(w, p);
+}
+
+bool emx_verbs_lost(struct emx_wire *base, struct emx_wire_addr *to_p)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    for (unsigned i = 0; w->lost && i < EMX_VERBS_PEER_BUCKETS; i++) {
+        for (struct emx_verbs_peer *p = w->peer[i]; p; p = p->next) {
+            if (!p->lost)
+                continue;
+            p->lost = false;
+            emx_verbs_addr(to_p, &p->way);
+            return true;
+        }
+    }
+    w->lost = false;
+    return false;
+}
+
 static void call_ended(struct emx_verbs_wire *w, struct emx_verbs_conn *c, bool answered, const char *why)
 {
     struct emx_verbs_peer *p = c->peer;
@@ -171,6 +220,7 @@ static void call_ended(struct emx_verbs_wire *w, struct emx_verbs_conn *c, bool 
         leave_call(w, c);
     p->not_before_ns = now_ns() + AGAIN_NS;
     emx_verbs_peer_lose(w, p);
+    count_failure(w, p);
 }
 
 static void call_failed(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why)
@@ -185,6 +235,34 @@ static void call_later(struct emx_verbs_wire *w, struct emx_verbs_conn *c, uint6
 
     end_conn(w, c);
     p->not_before_ns = now_ns() + wait_ns;
+}
+
+static bool is_idle(const struct emx_verbs_conn *c, const struct emx_verbs_dev *d, uint64_t now)
+{
+    return c->state == EMX_VERBS_UP && c->dev == d && !c->exposed && !c->peer->first && emx_list_empty(&c->reads) &&
+           now - c->since_ns >= USED_NS && now - c->used_ns >= USED_NS;
+}
+
+/* Ends the idle connection that was used least lately. false: there is none. */
+static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d)
+{
+    uint64_t now = now_ns();
+    struct emx_verbs_conn *oldest = NULL;
+    char to[INET_ADDRSTRLEN];
+
+    emx_list_each(l, &w->conns)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (is_idle(c, d, now) && (!oldest || c->used_ns < oldest->used_ns))
+            oldest = c;
+    }
+    if (!oldest)
+        return !emx_list_empty(&w->ending);
+    emx_log(EMX_LOG_DEBUG, "verbs: the connection to %s makes room for another", ip_text(oldest->peer->way.to, to));
+    w->stats->verbs_idle_ended++;
+    end_conn(w, oldest);
+    return true;
 }
 
 void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why)
@@ -211,6 +289,7 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     c->state = EMX_VERBS_UP;
     c->since_ns = now_ns();
     c->peer->epoch++;
+    c->peer->failures = 0;
     c->may_send |= c->active;
     if (c->active)
         emx_verbs_conn_tell(c, true);
@@ -299,7 +378,9 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     }
     card.nonce = c->nonce = random_number();
     err = emx_verbs_conn_ready(c, d);
-    if (err)
+    if (err == ENOSPC && make_room(w, d))
+        call_later(w, c, ROOM_NS);
+    else if (err)
         call_failed(w, c, no_queues(err));
     else if (rdma_connect(c->id, &param))
         call_failed(w, c, strerror(errno));
@@ -370,9 +451,12 @@ static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct
         err = errno;
     if (!err)
         return;
-    card.kind = CARD_FULL;
+    card.kind = err == ENOSPC && make_room(w, d) ? CARD_LATER : CARD_FULL;
     rdma_reject(id, &card, sizeof(card));
-    call_failed(w, c, no_queues(err));
+    if (card.kind == CARD_LATER)
+        call_later(w, c, ROOM_NS);
+    else
+        call_failed(w, c, no_queues(err));
 }
 
 /* ---- What rdma_cm tells ---- */
@@ -442,6 +526,9 @@ static void rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const s
     case CARD_STALE:
         c->peer->epoch = n->card.epoch;
         call_later(w, c, 0);
+        return;
+    case CARD_LATER:
+        call_later(w, c, ROOM_NS);
         return;
     case CARD_STRANGER:
         call_failed(w, c, "another process has taken its place");
@@ -515,8 +602,10 @@ static void device_lost(struct emx_verbs_wire *w, const struct ibv_context *cont
     {
         struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
 
-        if (c->id && c->id->verbs == context)
-            emx_verbs_broke(w, c, "its device is being removed");
+        if (!c->id || c->id->verbs != context)
+            continue;
+        emx_verbs_broke(w, c, "its device is being removed");
+        lose_peer(w, c->peer);
     }
 }
 
@@ -545,6 +634,19 @@ static void forget_devices(struct emx_verbs_wire *w)
     }
 }
 
+/* ---- Looking after ---- */
+
+static void look_after(struct emx_verbs_wire *w)
+{
+    emx_list_each_safe(l, next, &w->conns) emx_verbs_conn_probe(emx_list_entry(l, struct emx_verbs_conn, link));
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        const char *path = w->dev[i]->context->device->dev_path;
+
+        if (path[0] && access(path, F_OK) && errno == ENOENT)
+            device_lost(w, w->dev[i]->context);
+    }
+}
+
 /* ---- All that rdma_cm tells ---- */
 
 void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
@@ -560,7 +662,11 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
         else if (n.id->context)
             to_conn(w, n.id->context, &n);
     }
-    now = now_ns();
+    w->now_ns = now = now_ns();
+    if (now - w->looked_ns >= LOOK_NS) {
+        w->looked_ns = now;
+        look_after(w);
+    }
     give_up_calls(w, now);
     finish_endings(w, now);
     forget_devices(w);

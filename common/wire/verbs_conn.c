@@ -234,6 +234,7 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
     if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
         return false;
     c->credits--;
+    c->used_ns = *c->now_ns;
     return true;
 }
 
@@ -244,14 +245,27 @@ void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always)
 }
 
 /* A write of nothing tells by its end that all before it has arrived. It takes no receive. */
-bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
+static void write_nothing(struct emx_verbs_conn *c)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
 
+    if (has_room(c))
+        post(c, &wr, NULL);
+}
+
+void emx_verbs_conn_probe(struct emx_verbs_conn *c)
+{
+    if (!c->heard)
+        write_nothing(c);
+    c->heard = false;
+}
+
+bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
+{
     if (c->state != EMX_VERBS_UP || c->sent == c->reaped)
         return false;
-    if (c->unsignalled && has_room(c))
-        post(c, &wr, NULL);
+    if (c->unsignalled)
+        write_nothing(c);
     return true;
 }
 

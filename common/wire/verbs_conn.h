@@ -79,6 +79,11 @@ struct emx_verbs_conn {
     struct emx_verbs_part part[EMX_VERBS_READS];
     unsigned parts_flying;
     struct emx_list *ended; /* where they go */
+    unsigned exposed;       /* pieces of our memory that the peer may read over it */
+
+    const uint64_t *now_ns; /* the wire's clock, which goes on at times */
+    uint64_t used_ns;       /* when it last carried anything */
+    bool heard;             /* since it was last looked after */
 };
 
 /* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
@@ -89,6 +94,9 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f);
 
 /* Tells the peer of free buffers, when they are enough to be worth a message, or always. */
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
+
+/* Finds out whether the other side is there still, unless it was heard of since the last time. */
+void emx_verbs_conn_probe(struct emx_verbs_conn *c);
 
 /* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);

@@ -26,6 +26,8 @@ struct emx_verbs_peer {
     struct emx_verbs_conn *conn; /* NULL: none, or all that there were have ended */
     uint32_t epoch;              /* connections that have come up */
     uint64_t not_before_ns;      /* when it may be called again */
+    unsigned failures;           /* calls since a connection was up that have failed */
+    bool lost;                   /* it is to be told */
     struct emx_verbs_kept *first, **last_p;
     unsigned kept;
     struct emx_list busy; /* in the wire's list while frames wait */
@@ -53,6 +55,9 @@ struct emx_verbs_wire {
     unsigned dev_count;
     struct emx_list conns, ending; /* emx_verbs_conn */
     uint32_t serial;               /* of the last one */
+    uint64_t now_ns;               /* when connections were last seen to, */
+    uint64_t looked_ns;            /* and looked after */
+    bool lost;                     /* peers are, perhaps */
     struct emx_list busy;          /* emx_verbs_peer */
     struct emx_list ended;         /* emx_verbs_read that are over */
     struct emx_list exposed;       /* see verbs_read.c */
@@ -82,6 +87,8 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news);
 void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c);
 /* It cannot be used any more. */
 void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why);
+/* As in struct emx_wire_ops. */
+bool emx_verbs_lost(struct emx_wire *w, struct emx_wire_addr *to_p);
 /* Ends the connection with a peer, if there is one. */
 void emx_verbs_sever(struct emx_wire *w, const struct emx_wire_addr *to);
 

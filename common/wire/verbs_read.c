@@ -37,8 +37,9 @@ struct emx_verbs_read {
 
 /* A piece of a message that is exposed. */
 struct exposed {
-    struct exposed *next; /* of the same message */
-    struct emx_list link; /* in wire.exposed */
+    struct exposed *next;        /* of the same message */
+    struct emx_list link;        /* in wire.exposed */
+    struct emx_verbs_conn *conn; /* NULL: it is over */
     struct emx_regcache *cache;
     struct emx_region *region;
     uintptr_t end;
@@ -116,6 +117,8 @@ int emx_verbs_expose(struct emx_wire *base, struct emx_wire_lend *l, void **held
         free(x);
         return rc;
     }
+    x->conn = c;
+    c->exposed++;
     x->cache = c->dev->cache;
     x->end = (uintptr_t)at + n;
     x->next = *held;
@@ -130,9 +133,22 @@ int emx_verbs_expose(struct emx_wire *base, struct emx_wire_lend *l, void **held
 static void conceal_one(struct exposed *x)
 {
     emx_list_del(&x->link);
+    if (x->conn)
+        x->conn->exposed--;
     if (x->cache)
         emx_regcache_put(x->cache, x->region);
     free(x);
+}
+
+void emx_verbs_exposed_over(struct emx_verbs_wire *w, const struct emx_verbs_conn *c)
+{
+    emx_list_each(l, &w->exposed)
+    {
+        struct exposed *x = emx_list_entry(l, struct exposed, link);
+
+        if (x->conn == c)
+            x->conn = NULL;
+    }
 }
 
 void emx_verbs_exposed_forget(struct emx_verbs_wire *w, const struct emx_verbs_dev *d)
@@ -295,6 +311,7 @@ int emx_verbs_read_start(struct emx_wire *base, const struct emx_wire_read *wr)
     r->r = *wr;
     emx_list_init(&r->link);
     emx_list_append(&c->reads, &r->link);
+    c->used_ns = *c->now_ns;
     emx_verbs_reads_go_on(c);
     return ETHMX_OK;
 }

@@ -21,6 +21,8 @@ void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_p
 /* The connection is of no use any more. Its reads end, those that the device is at when it has given them back. */
 void emx_verbs_reads_fail(struct emx_verbs_conn *c);
 
+/* The connection is over: nothing is exposed over it any more. */
+void emx_verbs_exposed_over(struct emx_verbs_wire *w, const struct emx_verbs_conn *c);
 /* The device is closed: nothing is exposed there any more. */
 void emx_verbs_exposed_forget(struct emx_verbs_wire *w, const struct emx_verbs_dev *d);
 /* Frees reads whose ends nobody wants to know, and gives back all that is exposed; the devices are there still. */

@@ -165,6 +165,10 @@ struct emx_wire_ops {
      * end within a second or so. */
     void (*sever)(struct emx_wire *w, const struct emx_wire_addr *to);
 
+    /* For wires that notice when a destination cannot be reached any more that they have reached before: tells of the
+     * next, once; false: there is none. NULL: others do not. */
+    bool (*lost)(struct emx_wire *w, struct emx_wire_addr *to_p);
+
     /* Descriptors that become readable when rx() has frames. 0: of all, or, when there is a descriptor 1, of all but
      * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. With arm(): only after it. */
     int (*fd)(struct emx_wire *w, unsigned i);

@@ -17,11 +17,12 @@
 #include "base/log.h"
 #include "wire/verbs_peer.h"
 
-#define ID_LOW  0x12345678u
-#define ID_HIGH 0x9abcdef0u
-#define WAIT_S  60         /* longer than anything takes that works, emulated and on a busy machine */
-#define LEAST   8          /* bytes of a frame */
-#define PERHAPS UINT32_MAX /* number of frames that may be lost */
+#define ID_LOW   0x12345678u
+#define ID_HIGH  0x9abcdef0u
+#define ID_THIRD 0xabcdef01u
+#define WAIT_S   60         /* longer than anything takes that works, emulated and on a busy machine */
+#define LEAST    8          /* bytes of a frame */
+#define PERHAPS  UINT32_MAX /* number of frames that may be lost */
 
 struct end {
     const char *interface;
@@ -275,6 +276,60 @@ static void broken_connection_is_made_again(void **state)
     }
 }
 
+static void connect_ends(struct pair *p)
+{
+    send_frame(&p->a, &p->b, p->b.next, 100);
+    await_frames(p, p->a.next, p->b.next + 1);
+    send_frame(&p->b, &p->a, p->a.next, 100);
+    await_frames(p, p->a.next + 1, p->b.next);
+}
+
+/* An end that says nothing notices that its connection is gone: of either end the queue pair is in error. */
+static void silent_end_notices(void **state)
+{
+    struct pair *p = *state;
+
+    for (unsigned round = 0; round < 2; round++) {
+        struct end *broken = round ? &p->b : &p->a, *other = round ? &p->a : &p->b;
+        time_t end = time(NULL) + WAIT_S;
+
+        connect_ends(p);
+        break_connection(broken, other);
+        while (connection(&p->a, &p->b) || connection(&p->b, &p->a)) {
+            assert_true(time(NULL) <= end);
+            take(&p->a);
+            take(&p->b);
+        }
+    }
+}
+
+/* With room for one connection, two peers are talked to by turns. */
+static void idle_connection_makes_room(void **state)
+{
+    struct pair *p = *state;
+    struct end third = {0};
+    struct end *to[2] = {&p->b, &third};
+    time_t end = time(NULL) + 2 * WAIT_S;
+
+    close_end(&p->a);
+    p->a.cfg.p_verbs_peers = 1;
+    open_end(&p->a);
+    init_end(&third, interface_b, ID_THIRD, p->shared);
+    for (unsigned i = 0; i < 6; i++) {
+        for (unsigned j = 0; j < 3; j++)
+            send_frame(&p->a, to[i % 2], i / 2 * 3 + j, 200);
+        while (to[i % 2]->next < i / 2 * 3 + 3) {
+            assert_true(time(NULL) <= end);
+            take(&p->a);
+            take(&p->b);
+            take(&third);
+        }
+    }
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+    assert_true(p->a.stats.verbs_idle_ended >= 5);
+    close_end(&third);
+}
+
 /* The other end closes and comes back. */
 static void peer_that_went_is_called_again(void **state)
 {
@@ -386,14 +441,6 @@ static uint8_t *fresh_memory(size_t len_bytes, uint32_t number)
     for (size_t i = 0; number && i + 8 <= len_bytes; i += 8)
         memcpy(m + i, &(uint64_t){emx_mix64(((uint64_t)number << 32) + i)}, 8);
     return m;
-}
-
-static void connect_ends(struct pair *p)
-{
-    send_frame(&p->a, &p->b, p->b.next, 100);
-    await_frames(p, p->a.next, p->b.next + 1);
-    send_frame(&p->b, &p->a, p->a.next, 100);
-    await_frames(p, p->a.next + 1, p->b.next);
 }
 
 /* Exposes what lies at offset of src, at a, and starts to read it to b. */
@@ -579,6 +626,8 @@ int main(int argc, char **argv)
         TEST(floods_wait_for_credits, &shared),
         TEST(crossing_calls_are_settled, &shared),
         TEST(broken_connection_is_made_again, &shared),
+        TEST(silent_end_notices, &shared),
+        TEST(idle_connection_makes_room, &shared),
         TEST(peer_that_went_is_called_again, &shared),
         TEST(nobody_there_is_counted, &shared),
         TEST(descriptor_tells, &shared),

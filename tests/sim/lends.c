@@ -184,7 +184,58 @@ static void receiver_was_away(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The first wire is gone for good, and with it the devices that read, in the middle of messages of all kinds: both ends
+ * learn of it, one after the other, and all goes on over the second wire, which takes shorter frames. */
+static void goes_another_way(struct sim_case *c)
+{
+    static const size_t lengths[] = {10, 5000, 30000, 100000, BIG_BYTES};
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *n[2];
+
+    sim_case_begin(c, 2, 2);
+    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->frame_bytes[0] = 8256;
+    w->frame_bytes[1] = c->seed & 1 ? 1500 : 9000;
+    w->lend_min_bytes = 1u << (8 + emx_rng_below(&rng, 9));
+    w->lend_bytes = 100000u << emx_rng_below(&rng, 6);
+    w->lend_first = true;
+    w->read_bps = 40000000000ull;
+    sim_world_rate(w, 10000000000ull, 65536, 0);
+    sim_world_start(w);
+    n[0] = &w->nodes[0];
+    n[1] = &w->nodes[1];
+    sim_connect(c, n[0], n[1]);
+    for (unsigned i = 0; i < 40; i++) {
+        struct sim_node *src = n[i & 1], *dst = n[!(i & 1)];
+
+        sim_recv(p, dst, src->party, i, SIM_FULL_MASK, lengths[i / 2 % 5],
+                 i / 10 % 2 ? SIM_CONTIGUOUS : i % SIM_SHAPES);
+        sim_send(p, src, dst->party, i, lengths[i / 2 % 5], ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(n[0]);
+    sim_node_pump(n[1]);
+    sim_world_run_until(w, w->now_ns + c->seed * 100000);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct sim_faults dead = {.drop_ppm = 1000000};
+
+        sim_world_link(w, i, !i, 0)->faults = dead;
+    }
+    sim_world_break(w, 0, 1);
+    w->sever_ppm = 1000000;
+    for (unsigned i = 0; i < 2; i++) {
+        sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, 100) * SIM_MS);
+        sim_node_lose(n[i], n[!i], 0);
+    }
+    if (sim_program_run(p, w->now_ns + 10 * SIM_S))
+        sim_model_check(p);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_lends[] = {
+    {"lends-another-way", "the wire is gone for good: all goes on over the next", goes_another_way, 40, 0},
+
     {"lends", "random programs whose devices read from each other; all kinds of faults", among_programs, 0, 10},
     {"lends-all", "no byte of a long message comes in a frame", nothing_is_copied, 40, 0},
     {"lends-break", "connections break in the middle of messages: the rest is read over others", breaks_midway, 60, 0},

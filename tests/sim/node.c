@@ -559,13 +559,28 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
         r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
         r[i].reads = w->reads;
-        r[i].lend_min_bytes = w->lend_min_bytes;
+        r[i].lend_min_bytes = w->lend_first && n->wires[i] ? 0 : w->lend_min_bytes;
         r[i].reliable = w->reliable;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
     }
     emx_engine_routes(n->engine, peer, r, n->wire_count, n->wire_count ? "" : "the simulated host has no wire",
                       w->now_ns);
+}
+
+void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wire)
+{
+    struct sim_place place = {.node = other->index, .wire = wire, .party = other->party};
+    struct emx_wire_addr to;
+
+    if (!n->engine)
+        return;
+    memset(&to, 0, sizeof(to));
+    memcpy(&to, &place, sizeof(place));
+    sim_trace(n->world, "n%u: wire %u does not reach n%u any more", n->index, wire, other->index);
+    emx_engine_unreached(n->engine, wire, &to, n->world->now_ns);
+    if (n->pace != SIM_STOPPED)
+        sim_node_pump(n);
 }
 
 static void resolved(void *arg, uint64_t slot)

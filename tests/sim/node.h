@@ -110,6 +110,8 @@ void sim_node_arrive(struct sim_node *n, struct sim_frame *f);
 
 /* Moves all there is to move; to be called after operations, too. Nothing happens inside a callback: the pump that
  * runs the callback goes on afterwards. */
+/* Tells the engine that the wire does not reach the other node any more. */
+void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wire);
 void sim_node_pump(struct sim_node *n);
 
 /* Checks what must always hold. */

@@ -53,6 +53,7 @@ struct sim_world {
     bool reliable;                     /* routes say so, and rings lose nothing; links must be without faults */
     bool reads;                        /* routes offer to read the sender's memory */
     uint64_t lend_min_bytes;           /* routes offer devices that read messages from this length on; 0: they do not */
+    bool lend_first;                   /* over the first wire only */
     uint64_t lend_bytes;               /* what is lent in one piece at most */
     unsigned lend_fail_ppm;            /* of memory that cannot be lent */
     unsigned sever_ppm;                /* of reads by devices under which the connection breaks */
