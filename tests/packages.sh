@@ -10,6 +10,10 @@ packages_bench=(python3 gnuplot-nox)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
     valgrind)
 
+# tests/mpi/run-mpich-suite: MPICH's tests for Open MPI. run-mpi4py: mpi4py's.
+packages_suite=(dpkg-dev gcc make libc6-dev perl openmpi-bin libopenmpi-dev)
+packages_mpi4py=(dpkg-dev python3-mpi4py)
+
 packages_mpich=(dpkg-dev gcc make autoconf automake libtool pkg-config libc6-dev libhwloc-dev python3 perl ccache)
 # What Debian's libfabric.pc makes a program link that uses it.
 packages_mpich_ofi=(libfabric-dev librdmacm-dev libpsm-infinipath1-dev libpsm2-dev libnuma-dev)
