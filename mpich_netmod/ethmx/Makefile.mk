@@ -7,6 +7,7 @@ if BUILD_CH4_NETMOD_ETHMX
 noinst_HEADERS += \
     src/mpid/ch4/netmod/ethmx/ethmx_am.h \
     src/mpid/ch4/netmod/ethmx/ethmx_data.h \
+    src/mpid/ch4/netmod/ethmx/ethmx_done.h \
     src/mpid/ch4/netmod/ethmx/ethmx_impl.h \
     src/mpid/ch4/netmod/ethmx/ethmx_lib.h \
     src/mpid/ch4/netmod/ethmx/ethmx_noinline.h \

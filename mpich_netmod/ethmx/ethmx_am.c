@@ -4,7 +4,8 @@
  */
 #include "mpidimpl.h"
 
-#include "ethmx_am.h"
+#include "ethmx_data.h"
+#include "ethmx_impl.h"
 
 void MPIDI_ETHMX_am_sent(void *arg, const struct ethmx_result *result)
 {

@@ -9,20 +9,8 @@
 #include "ethmx_data.h"
 #include "ethmx_impl.h"
 
-#define MPIDI_ETHMX_AM_ID 0
-
-struct MPIDI_ETHMX_am_header {
-    uint16_t handler_id;
-    uint8_t src_vci, dst_vci;
-    uint32_t zero; /* ch4's header, which follows, has fields of 8 bytes */
-};
-
-#define MPIDI_ETHMX_AM_HEADER_MAX (ETHMX_AM_HEADER_MAX - (MPI_Aint)sizeof(struct MPIDI_ETHMX_am_header))
 /* Above this ch4 asks the receiver first, for messages that nobody may be waiting for. */
-#define MPIDI_ETHMX_AM_EAGER_MAX  (16 * 1024)
-
-/* ethmx_done_fn; arg is the request. */
-void MPIDI_ETHMX_am_sent(void *arg, const struct ethmx_result *result);
+#define MPIDI_ETHMX_AM_EAGER_MAX (16 * 1024)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_am_send(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
                                                  MPI_Aint am_hdr_sz, const struct ethmx_data *data, int src_vci,
@@ -118,5 +106,31 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request *req)
 MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request *req)
 {
 }
+
+#if MPIDI_ETHMX_CH4_AM_TAG
+
+/* Not needed: data of any length goes straight to its place anyway. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_can_do_tag(void)
+{
+    return false;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_tag_send(int rank, MPIR_Comm *comm, int handler_id, int tag, const void *buf,
+                                                  MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+                                                  MPIR_Request *sreq)
+{
+    MPIR_Assert(0);
+    return MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_tag_recv(int rank, MPIR_Comm *comm, int handler_id, int tag, void *buf,
+                                                  MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+                                                  MPIR_Request *rreq)
+{
+    MPIR_Assert(0);
+    return MPI_SUCCESS;
+}
+
+#endif
 
 #endif

@@ -5,9 +5,8 @@
  */
 #include "mpidimpl.h"
 
+#include "ethmx_done.h"
 #include "ethmx_noinline.h"
-#include "ethmx_recv.h"
-#include "ethmx_send.h"
 
 /* ---- Ends of sends and receives ---- */
 
@@ -18,7 +17,7 @@ void MPIDI_ETHMX_send_done(void *arg, const struct ethmx_result *result)
     MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(sreq).strided);
     if (unlikely(result->status != ETHMX_OK))
         sreq->status.MPI_ERROR = MPIDI_ETHMX_ERROR(result->status);
-    MPIDIU_request_complete(sreq);
+    MPIDI_ETHMX_complete(sreq);
 }
 
 void MPIDI_ETHMX_recv_failed(MPIR_Request *rreq, const struct ethmx_result *result)
@@ -58,14 +57,9 @@ void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result)
         MPIDI_ETHMX_undescribe(&MPIDI_ETHMX_REQ(rreq).strided);
     } else {
         MPIDI_ETHMX_recv_over(rreq, result);
-#ifndef MPIDI_CH4_DIRECT_NETMOD
-        int is_cancelled;
-
-        MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
-        MPIDI_anysrc_free_partner(rreq);
-#endif
+        MPIDI_ETHMX_recv_end_partner(rreq);
     }
-    MPIDIU_request_complete(rreq);
+    MPIDI_ETHMX_complete(rreq);
 }
 
 /* When a program cancels a receive from any source, ch4 cancels our half, frees one reference to it and cancels the
@@ -76,7 +70,7 @@ void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result)
 void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq)
 {
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-    MPIR_Request *half = MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq);
+    MPIR_Request *half = MPIDI_ETHMX_PARTNER(rreq);
 
     if (!half || !MPIDIG_delete_posted(half, &MPIDI_global.per_vci[0].posted_list))
         return;
@@ -136,5 +130,9 @@ int MPIDI_ETHMX_mpi_psend_init(const void *buf, int partitions, MPI_Aint count, 
 int MPIDI_ETHMX_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
                                MPIR_Comm *comm, MPIR_Info *info, MPIDI_av_entry_t *av, MPIR_Request **req_p)
 {
+#if MPIDI_ETHMX_CH4_PRECV_LOCAL
+    return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, rank, tag, comm, info, false, req_p);
+#else
     return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, rank, tag, comm, info, req_p);
+#endif
 }

@@ -51,8 +51,13 @@ static struct MPIDI_ETHMX_layout *layout_create(MPI_Datatype datatype, const MPI
     MPI_Aint room, n, bytes;
     size_t offset = 0;
 
+#if MPIDI_ETHMX_CH4_IOV_BYTES
+    if (MPIR_Typerep_iov_len(1, datatype, dt->size, &room, &bytes) != MPI_SUCCESS)
+        return NULL;
+#else
     if (MPIR_Typerep_iov_len(1, datatype, dt->size, &room) != MPI_SUCCESS)
         return NULL;
+#endif
     l = MPL_malloc(sizeof(*l) + (room + 1) * sizeof(l->piece[0]), MPL_MEM_DATATYPE);
     iov = MPL_malloc(room * sizeof(*iov), MPL_MEM_DATATYPE);
     if (!l || !iov)

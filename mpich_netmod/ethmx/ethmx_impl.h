@@ -24,6 +24,47 @@
 #error "the netmod ethmx works with --enable-ch4-mt=direct only"
 #endif
 
+/* ---- What differs between MPICH's versions
+ * ---------------------------------------------------------------------------
+ *
+ * Each difference that matters here has a name, and each #if of ours asks for one. */
+
+/* 4.2: context offset, "synchronous" and the error flag of a collective come together in one argument `attr`; there are
+ * no isend_coll and issend of their own. Before, `attr` is the context offset. */
+#define MPIDI_ETHMX_CH4_ATTR           (MPICH_NUMVERSION >= 40200000)
+/* 4.2: the number of VCIs is asked for after the start. */
+#define MPIDI_ETHMX_CH4_INIT_VCIS      (MPICH_NUMVERSION >= 40200000)
+/* 4.2: progress has another second argument, and a cancelled receive has one. Both are of no use here. */
+#define MPIDI_ETHMX_CH4_PROGRESS_TELLS (MPICH_NUMVERSION >= 40200000)
+#define MPIDI_ETHMX_CH4_CANCEL_BLOCKS  (MPICH_NUMVERSION >= 40200000)
+/* 4.2: names in ch4's requests. */
+#define MPIDI_ETHMX_CH4_REQUEST_NAMES  (MPICH_NUMVERSION >= 40200000)
+/* 4.2: MPIR_Typerep_iov_len() tells the bytes, too. */
+#define MPIDI_ETHMX_CH4_IOV_BYTES      (MPICH_NUMVERSION >= 40200000)
+/* 4.3: when our half of a receive from any source is complete at once, we look after the other half; before, ch4 does.
+ */
+#define MPIDI_ETHMX_CH4_ANYSRC_OURS    (MPICH_NUMVERSION >= 40300000)
+/* 4.3: ch4 is told whether a partitioned receive is from the own node. From us it never is. */
+#define MPIDI_ETHMX_CH4_PRECV_LOCAL    (MPICH_NUMVERSION >= 40300000)
+/* 4.3: data of active messages may go by sends with tags, if the netmod likes. */
+#define MPIDI_ETHMX_CH4_AM_TAG         (MPICH_NUMVERSION >= 40300000)
+
+#if MPIDI_ETHMX_CH4_ATTR
+#define MPIDI_ETHMX_CONTEXT_OFFSET(attr) MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr)
+#else
+#define MPIDI_ETHMX_CONTEXT_OFFSET(attr) (attr)
+#endif
+
+#if MPIDI_ETHMX_CH4_REQUEST_NAMES
+#define MPIDI_ETHMX_complete(req) MPIDI_Request_complete_fast(req)
+#define MPIDI_ETHMX_PARTNER(req)  ((req)->dev.anysrc_partner)
+#else
+#define MPIDI_ETHMX_complete(req) MPIDIU_request_complete(req)
+#define MPIDI_ETHMX_PARTNER(req)  MPIDI_REQUEST_ANYSOURCE_PARTNER(req)
+#endif
+
+/* ---- State ---- */
+
 struct MPIDI_ETHMX_global {
     struct ethmx_ep *ep;     /* from init_local to finalize */
     MPIR_Request *next_send; /* made already for the next send (ethmx_send.h), or NULL */
@@ -77,8 +118,8 @@ struct MPIDI_ETHMX_want {
     uint64_t bits, mask;
 };
 
-MPL_STATIC_INLINE_PREFIX struct MPIDI_ETHMX_want MPIDI_ETHMX_want(int source, int tag, MPIR_Comm *comm,
-                                                                  int context_offset, MPIDI_av_entry_t *av)
+MPL_STATIC_INLINE_PREFIX struct MPIDI_ETHMX_want MPIDI_ETHMX_want(int source, int tag, MPIR_Comm *comm, int attr,
+                                                                  MPIDI_av_entry_t *av)
 {
     struct MPIDI_ETHMX_want w = {.mask = UINT64_MAX};
     if (unlikely(tag == MPI_ANY_TAG)) {
@@ -91,7 +132,7 @@ MPL_STATIC_INLINE_PREFIX struct MPIDI_ETHMX_want MPIDI_ETHMX_want(int source, in
     } else {
         w.peer = MPIDI_ETHMX_PEER(av);
     }
-    w.bits = MPIDI_ETHMX_bits(comm->recvcontext_id + context_offset, source, tag);
+    w.bits = MPIDI_ETHMX_bits(comm->recvcontext_id + MPIDI_ETHMX_CONTEXT_OFFSET(attr), source, tag);
     return w;
 }
 
@@ -108,6 +149,19 @@ int MPIDI_ETHMX_error(int status, const char *function, int line);
 int MPIDI_ETHMX_peer_add(int avtid, int lpid, const void *addr, size_t len_bytes);
 
 /* ---- Active messages ---- */
+
+#define MPIDI_ETHMX_AM_ID 0
+
+struct MPIDI_ETHMX_am_header {
+    uint16_t handler_id;
+    uint8_t src_vci, dst_vci;
+    uint32_t zero; /* ch4's header, which follows, has fields of 8 bytes */
+};
+
+#define MPIDI_ETHMX_AM_HEADER_MAX (ETHMX_AM_HEADER_MAX - (MPI_Aint)sizeof(struct MPIDI_ETHMX_am_header))
+
+/* ethmx_done_fn; arg is the request. */
+void MPIDI_ETHMX_am_sent(void *arg, const struct ethmx_result *result);
 
 /* Takes ch4's active messages from now on. */
 int MPIDI_ETHMX_am_init(void);

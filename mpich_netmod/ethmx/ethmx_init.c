@@ -94,7 +94,9 @@ int MPIDI_ETHMX_init_local(int *tag_bits)
     const char *why;
 
     MPL_COMPILE_TIME_ASSERT(MPIR_CONTEXT_ID_BITS <= 16);
+#if !MPIDI_ETHMX_CH4_INIT_VCIS
     MPIR_ERR_CHKANDJUMP(MPIDI_global.n_vcis > 1, mpi_errno, MPI_ERR_OTHER, "**ethmx_vcis");
+#endif
     MPIR_ERR_CHKANDJUMP(MPIR_Process.size > MPIDI_ETHMX_RANKS_MAX, mpi_errno, MPI_ERR_OTHER, "**ethmx_ranks");
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
     MPIR_Process.tag_bits = *tag_bits; /* ch4 sets it after this, to the same */
@@ -103,7 +105,7 @@ int MPIDI_ETHMX_init_local(int *tag_bits)
         char host[256] = "?", text[1024];
 
         gethostname(host, sizeof(host) - 1);
-        MPL_snprintf(text, sizeof(text), "ethmx cannot be used on host %s: %s", host, why);
+        snprintf(text, sizeof(text), "ethmx cannot be used on host %s: %s", host, why);
         end_job(text);
         MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**ethmx_init", "**ethmx_init %s %s", host, why);
     }
@@ -159,8 +161,8 @@ int MPIDI_ETHMX_init_world(void)
         if (mpi_errno != MPI_SUCCESS) {
             char text[1024];
 
-            MPL_snprintf(text, sizeof(text), "ethmx: the address of rank %d is not usable: %s", i,
-                         MPIDI_ETHMX_lib.error_text());
+            snprintf(text, sizeof(text), "ethmx: the address of rank %d is not usable: %s", i,
+                     MPIDI_ETHMX_lib.error_text());
             end_job(text);
         }
     }
@@ -173,6 +175,14 @@ fn_fail:
     goto fn_exit;
 }
 
+#if MPIDI_ETHMX_CH4_INIT_VCIS
+int MPIDI_ETHMX_init_vcis(int num_vcis, int *num_vcis_actual)
+{
+    *num_vcis_actual = 1;
+    return MPI_SUCCESS;
+}
+#endif
+
 int MPIDI_ETHMX_post_init(void)
 {
     return MPI_SUCCESS;
@@ -183,7 +193,7 @@ int MPIDI_ETHMX_post_init(void)
 int MPIDI_ETHMX_mpi_finalize_hook(void)
 {
     if (MPIDI_ETHMX_global.next_send) {
-        MPIDIU_request_complete(MPIDI_ETHMX_global.next_send);
+        MPIDI_ETHMX_complete(MPIDI_ETHMX_global.next_send);
         MPIR_Request_free_unsafe(MPIDI_ETHMX_global.next_send);
     }
     MPIDI_ETHMX_global.next_send = NULL;

@@ -23,14 +23,14 @@ const char *MPIDI_ETHMX_lib_load(void)
     void *all = dlopen(NULL, RTLD_NOW); /* what LD_PRELOAD puts before it counts */
 
     if (!all || !dlopen(MPIDI_ETHMX_LIBRARY, RTLD_NOW | RTLD_GLOBAL)) {
-        MPL_snprintf(why, sizeof(why), "%s. Install ethmx there, or name its folder in LD_LIBRARY_PATH", dlerror());
+        snprintf(why, sizeof(why), "%s. Install ethmx there, or name its folder in LD_LIBRARY_PATH", dlerror());
         return why;
     }
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         void *call = dlsym(all, calls[i].symbol);
 
         if (!call) {
-            MPL_snprintf(why, sizeof(why), "%s. It is too old for this MPICH", dlerror());
+            snprintf(why, sizeof(why), "%s. It is too old for this MPICH", dlerror());
             return why;
         }
         memcpy((char *)&MPIDI_ETHMX_lib + calls[i].offset, &call, sizeof(call));

@@ -21,10 +21,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_probed(int rc, const struct ethmx_resul
     return rc == ETHMX_OK || rc == ETHMX_ERR_NO_MATCH ? MPI_SUCCESS : MPIDI_ETHMX_ERROR(rc);
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int context_offset,
-                                                 MPIDI_av_entry_t *addr, int *flag, MPI_Status *status)
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *addr,
+                                                 int *flag, MPI_Status *status)
 {
-    const struct MPIDI_ETHMX_want w = MPIDI_ETHMX_want(source, tag, comm, context_offset, addr);
+    const struct MPIDI_ETHMX_want w = MPIDI_ETHMX_want(source, tag, comm, attr, addr);
     struct ethmx_result result;
     int rc;
 
@@ -34,11 +34,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm 
     return MPIDI_ETHMX_probed(rc, &result, flag, status);
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_offset,
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm *comm, int attr,
                                                   MPIDI_av_entry_t *addr, int *flag, MPIR_Request **message_p,
                                                   MPI_Status *status)
 {
-    const struct MPIDI_ETHMX_want w = MPIDI_ETHMX_want(source, tag, comm, context_offset, addr);
+    const struct MPIDI_ETHMX_want w = MPIDI_ETHMX_want(source, tag, comm, attr, addr);
     struct ethmx_message *msg;
     struct ethmx_result result;
     int rc;

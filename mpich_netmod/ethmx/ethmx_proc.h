@@ -7,7 +7,11 @@
 
 #include "ethmx_impl.h"
 
+#if MPIDI_ETHMX_CH4_PROGRESS_TELLS
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int *made_progress)
+#else
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
+#endif
 {
     if (likely(vci == 0 && MPIDI_ETHMX_global.ep))
         MPIDI_ETHMX_lib.progress(MPIDI_ETHMX_global.ep);
@@ -16,7 +20,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rank_is_local(int target, MPIR_Comm *comm)
 {
-    return MPIDIU_rank_is_local(target, comm);
+    return MPIDIU_av_is_local(MPIDIU_comm_rank_to_av(comm, target));
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm *comm_ptr, int idx, uint64_t *gpid_ptr, bool is_remote)

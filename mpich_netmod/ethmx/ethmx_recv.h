@@ -11,41 +11,10 @@
 #define ETHMX_RECV_H_INCLUDED
 
 #include "ethmx_data.h"
+#include "ethmx_done.h"
 #include "ethmx_impl.h"
 
-/* ethmx_done_fn; arg is the request. */
-void MPIDI_ETHMX_recv_done(void *arg, const struct ethmx_result *result);
-
-/* Of a receive that has matched, and whose data is still coming, when somebody cancels it. */
-void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq);
-
-/* The end of a receive of data that is not contiguous. */
-void MPIDI_ETHMX_recv_strided(MPIR_Request *rreq, const struct ethmx_result *result);
-
-/* The status of a receive that was not done. */
-void MPIDI_ETHMX_recv_failed(MPIR_Request *rreq, const struct ethmx_result *result);
-
-MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_status(MPIR_Request *rreq, const struct ethmx_result *result)
-{
-    if (unlikely(result->status != ETHMX_OK)) {
-        MPIDI_ETHMX_recv_failed(rreq, result);
-        return;
-    }
-    rreq->status.MPI_SOURCE = MPIDI_ETHMX_bits_source(result->bits);
-    rreq->status.MPI_TAG = MPIDI_ETHMX_bits_tag(result->bits);
-    rreq->status.MPI_ERROR = MPI_SUCCESS;
-    MPIR_STATUS_SET_COUNT(rreq->status, result->len_bytes);
-}
-
-/* All but the completion. */
-MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_over(MPIR_Request *rreq, const struct ethmx_result *result)
-{
-    MPIDI_ETHMX_recv_status(rreq, result);
-    if (unlikely(MPIDI_ETHMX_REQ(rreq).strided.layout))
-        MPIDI_ETHMX_recv_strided(rreq, result);
-}
-
-/* What ethmx_irecv() or ethmx_imrecv() returned. The partner of a receive that is complete at once is ch4's matter. */
+/* What ethmx_irecv() or ethmx_imrecv() returned. */
 MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_started(MPIR_Request *rreq, int status, struct ethmx_result *result)
 {
     if (status == ETHMX_INPROGRESS)
@@ -53,14 +22,17 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_ETHMX_recv_started(MPIR_Request *rreq, int s
     if (unlikely(status < 0))
         *result = (struct ethmx_result){.status = status};
     MPIDI_ETHMX_recv_over(rreq, result);
-    MPIDIU_request_complete(rreq);
+#if MPIDI_ETHMX_CH4_ANYSRC_OURS
+    MPIDI_ETHMX_recv_end_partner(rreq);
+#endif
+    MPIDI_ETHMX_complete(rreq);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                                                MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *addr,
-                                                MPIR_Request **req_p, MPIR_Request *partner)
+                                                MPIR_Comm *comm, int attr, MPIDI_av_entry_t *addr, MPIR_Request **req_p,
+                                                MPIR_Request *partner)
 {
-    const struct MPIDI_ETHMX_want w = MPIDI_ETHMX_want(rank, tag, comm, context_offset, addr);
+    const struct MPIDI_ETHMX_want w = MPIDI_ETHMX_want(rank, tag, comm, attr, addr);
     struct ethmx_data data;
     struct ethmx_result result;
     int status;
@@ -101,7 +73,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void *buf, MPI_Aint count, MPI_
 }
 
 /* The caller holds the lock. The request is marked now and completes in a later progress. */
+#if MPIDI_ETHMX_CH4_CANCEL_BLOCKS
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request *rreq, bool is_blocking)
+#else
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request *rreq)
+#endif
 {
     struct ethmx_req *posted = MPIR_Request_is_complete(rreq) ? NULL : MPIDI_ETHMX_REQ(rreq).posted;
 

@@ -7,10 +7,8 @@
 #define ETHMX_SEND_H_INCLUDED
 
 #include "ethmx_data.h"
+#include "ethmx_done.h"
 #include "ethmx_impl.h"
-
-/* ethmx_done_fn; arg is the request. */
-void MPIDI_ETHMX_send_done(void *arg, const struct ethmx_result *result);
 
 MPL_STATIC_INLINE_PREFIX MPIR_Request *MPIDI_ETHMX_send_request(void)
 {
@@ -52,6 +50,31 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_send(const void *buf, MPI_Aint count, M
     return likely(status >= 0) ? MPI_SUCCESS : MPIDI_ETHMX_ERROR(status);
 }
 
+/* A send of a collective tells the receiver, in the tag, of an error that happened before. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_flagged_tag(int tag, MPIR_Errflag_t errflag)
+{
+    if (unlikely(errflag == MPIR_ERR_PROC_FAILED)) {
+        MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+    } else if (unlikely(errflag != MPIR_ERR_NONE)) {
+        MPIR_TAG_SET_ERROR_BIT(tag);
+    }
+    return tag;
+}
+
+#if MPIDI_ETHMX_CH4_ATTR
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
+                                                int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *addr,
+                                                MPIR_Request **req_p)
+{
+    enum ethmx_send_mode mode = MPIR_PT2PT_ATTR_GET_SYNCFLAG(attr) ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD;
+
+    tag = MPIDI_ETHMX_flagged_tag(tag, MPIR_PT2PT_ATTR_GET_ERRFLAG(attr));
+    return MPIDI_ETHMX_send(buf, count, datatype, tag, comm, MPIDI_ETHMX_CONTEXT_OFFSET(attr), addr, mode, req_p);
+}
+
+#else
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
                                                 int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *addr,
                                                 MPIR_Request **req_p)
@@ -66,18 +89,15 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void *buf, MPI_Aint count
     return MPIDI_ETHMX_send(buf, count, datatype, tag, comm, context_offset, addr, ETHMX_SEND_SYNC, req_p);
 }
 
-/* A send of a collective: tells the receiver of an error that happened before. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
                                                  int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *addr,
                                                  MPIR_Request **req_p, MPIR_Errflag_t *errflag)
 {
-    if (*errflag == MPIR_ERR_PROC_FAILED) {
-        MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
-    } else if (*errflag != MPIR_ERR_NONE) {
-        MPIR_TAG_SET_ERROR_BIT(tag);
-    }
+    tag = MPIDI_ETHMX_flagged_tag(tag, *errflag);
     return MPIDI_ETHMX_send(buf, count, datatype, tag, comm, context_offset, addr, ETHMX_SEND_STANDARD, req_p);
 }
+
+#endif
 
 /* Sends are not cancelled: MPI leaves it to us, and MPI 4 deprecates it. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request *sreq)

@@ -59,7 +59,7 @@ static int word_wait(struct word *w, void *buf, int size, int timeout)
         char text[16];
 
         if (mpi_errno == MPI_SUCCESS) {
-            MPL_snprintf(text, sizeof(text), "%d", timeout);
+            snprintf(text, sizeof(text), "%d", timeout);
             MPIR_ERR_SET1(mpi_errno, MPI_ERR_PORT, "**ethmx_dynamic", "**ethmx_dynamic %s", text);
         }
         w->abandoned = true;
