@@ -45,6 +45,7 @@ static const char usage_text[] =
     "  -w, --wire LIST     wires to use at both ends, as ETHMX_WIRES\n"
     "  -C, --check         fill and check all data; times include this\n"
     "      --sleep         wait in the kernel, not by polling\n"
+    "      --job N         runs with the same number are one job, as ranks of a host are; default: each its own\n"
     "  -c, --counters      print the counters of both ends that are not zero\n"
     "  -j, --json          print JSON\n"
     "  -p, --port PORT     TCP port by which the ends find each other (default " PERF_PORT ")\n"
@@ -58,24 +59,17 @@ static const char usage_text[] =
     "A MB is 1000000 bytes; the suffixes k, m, g of sizes are powers of 1024.\n"
     "Exit code: 0; 1 when a test failed or data was wrong; 2 for wrong usage.\n";
 
-enum { OPT_SLEEP = 256, OPT_PAIR, OPT_KEEP };
+enum { OPT_SLEEP = 256, OPT_JOB, OPT_PAIR, OPT_KEEP };
 
 static const struct option long_options[] = {
-    {"test", required_argument, NULL, 't'},
-    {"sizes", required_argument, NULL, 's'},
-    {"iters", required_argument, NULL, 'n'},
-    {"window", required_argument, NULL, 'W'},
-    {"wire", required_argument, NULL, 'w'},
-    {"check", no_argument, NULL, 'C'},
-    {"sleep", no_argument, NULL, OPT_SLEEP},
-    {"counters", no_argument, NULL, 'c'},
-    {"json", no_argument, NULL, 'j'},
-    {"port", required_argument, NULL, 'p'},
-    {"pair", no_argument, NULL, OPT_PAIR},
-    {"keep", no_argument, NULL, OPT_KEEP},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
+    {"test", required_argument, NULL, 't'},  {"sizes", required_argument, NULL, 's'},
+    {"iters", required_argument, NULL, 'n'}, {"window", required_argument, NULL, 'W'},
+    {"wire", required_argument, NULL, 'w'},  {"check", no_argument, NULL, 'C'},
+    {"sleep", no_argument, NULL, OPT_SLEEP}, {"job", required_argument, NULL, OPT_JOB},
+    {"counters", no_argument, NULL, 'c'},    {"json", no_argument, NULL, 'j'},
+    {"port", required_argument, NULL, 'p'},  {"pair", no_argument, NULL, OPT_PAIR},
+    {"keep", no_argument, NULL, OPT_KEEP},   {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},     {NULL, 0, NULL, 0},
 };
 
 /* ---- Options ---------------------------------------------------------------------------------------------- */
@@ -85,6 +79,13 @@ static void set_wires(struct perf_plan *plan, const char *text)
     if (strlen(text) >= sizeof(plan->wires))
         perf_usage_error(command, "--wire: the list is too long");
     strcpy(plan->wires, text);
+}
+
+static void set_job(struct perf_plan *plan, const char *text)
+{
+    uint64_t n = perf_usage_number(command, "--job", text, UINT32_MAX);
+
+    memcpy(plan->job_key, &n, sizeof(n));
 }
 
 /* An option of the measurement. false: it is none. */
@@ -112,6 +113,9 @@ static bool plan_option(struct perf_plan *plan, int c)
         return true;
     case OPT_SLEEP:
         plan->flags |= PERF_SLEEP;
+        return true;
+    case OPT_JOB:
+        set_job(plan, optarg);
         return true;
     default:
         return false;
@@ -310,6 +314,7 @@ static int pair(const struct options *o)
 
 int main(int argc, char **argv)
 {
+    static const uint8_t no_key[16];
     struct options o;
     int ret;
 
@@ -317,7 +322,8 @@ int main(int argc, char **argv)
         return perf_reg_main(argc - 1, argv + 1);
     parse(&o, argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    if (getrandom(o.plan.job_key, sizeof(o.plan.job_key), 0) != sizeof(o.plan.job_key)) {
+    if (!memcmp(o.plan.job_key, no_key, sizeof(no_key)) &&
+        getrandom(o.plan.job_key, sizeof(o.plan.job_key), 0) != sizeof(o.plan.job_key)) {
         perror("ethmx_perf: getrandom");
         return 1;
     }

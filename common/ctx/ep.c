@@ -104,12 +104,11 @@ static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes
     }
 }
 
-static void make_address(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
+static void make_address(struct ethmx_ep *ep, uint32_t id)
 {
     struct emx_address *a = &ep->self;
 
     a->id = id;
-    a->cookie = job_cookie(opt->job_key);
     a->host_id = emx_host_id();
     a->auth = a->has_secret = ep->cfg.p_auth;
     for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
@@ -212,7 +211,7 @@ static int read_netifs(struct ethmx_ep *ep, const char *reach)
 static int open_links(struct ethmx_ep *ep, uint32_t id)
 {
     const struct emx_wire_params params = {
-        .cfg = &ep->cfg, .netifs = &ep->netifs, .endpoint_id = id, .stats = &ep->stats};
+        .cfg = &ep->cfg, .netifs = &ep->netifs, .endpoint_id = id, .job_cookie = ep->self.cookie, .stats = &ep->stats};
 
     return emx_links_open(&ep->links, &params);
 }
@@ -283,10 +282,11 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     rc = read_netifs(ep, opt->reach);
     if (rc)
         goto err_free;
+    ep->self.cookie = job_cookie(opt->job_key);
     rc = open_links(ep, id);
     if (rc)
         goto err_free;
-    make_address(ep, id, opt);
+    make_address(ep, id);
     make_view(ep);
     rc = make_engine(ep);
     if (rc)

@@ -166,8 +166,11 @@ int ethmx_each_wire(const struct ethmx_config *cfg, void (*fn)(void *arg, const 
         return rc;
     rc = read_netifs(cfg, &n);
     if (!rc) {
-        const struct emx_wire_params params = {
-            .cfg = cfg, .netifs = n, .endpoint_id = (uint32_t)getpid(), .stats = &stats};
+        const struct emx_wire_params params = {.cfg = cfg,
+                                               .netifs = n,
+                                               .endpoint_id = (uint32_t)getpid(),
+                                               .job_cookie = (uint32_t)getpid(),
+                                               .stats = &stats};
 
         rc = tell_wires(&params, fn, arg);
         free(n);

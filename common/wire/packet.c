@@ -6,7 +6,8 @@
  * the same way, and an interface that goes away and comes back needs nothing done. The kernel puts frames into a ring
  * of slots that is mapped here: rx() looks at the status word of the next slot and makes no system call. A socket
  * filter passes only frames for this endpoint's id; it is attached before the socket is bound, so nothing foreign is
- * ever in the ring. When the kernel finds the ring full it drops, and says so in the status of the next frame.
+ * ever in the ring. Where several ranks of a job are on the host, a program that they share takes its place: see
+ * fanout.c. When the kernel finds the ring full it drops, and says so in the status of the next frame.
  *
  * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
@@ -33,6 +34,7 @@
 
 #include "wire/backlog.h"
 #include "wire/bulk.h"
+#include "wire/fanout.h"
 #include "wire/netif.h"
 #include "wire/packet.h"
 #include "wire/ring.h"
@@ -71,6 +73,8 @@ struct packet_wire {
     struct emx_bulk *bulk; /* NULL: no superframes */
     bool no_joining;       /* the kernel or an interface refused superframes */
     bool bulk_last;        /* of the two rings, which one rx() looks at last */
+
+    struct emx_fanout *fanout; /* NULL: this rank's sockets are asked for each frame */
 
     struct packet_port port[EMX_NETIF_MAX];
     unsigned port_count;
@@ -195,6 +199,7 @@ static void packet_close(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;
 
+    emx_fanout_close(w->fanout);
     emx_bulk_close(w->bulk);
     emx_ring_close(&w->ring);
     if (w->rx_fd >= 0)
@@ -204,6 +209,23 @@ static void packet_close(struct emx_wire *base)
     emx_backlog_fini(&w->backlog);
     free(w->tx);
     free(w);
+}
+
+/* Has frames for this rank not shown to the job's others on this host, nor theirs to it. */
+static void open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->bulk ? emx_bulk_fd(w->bulk) : -1},
+                                   .key = {params->endpoint_id, w->bulk ? emx_bulk_port(w->bulk) : 0}};
+    char reason[256] = "";
+
+    if (!params->cfg->p_fanout)
+        snprintf(reason, sizeof(reason), "ETHMX_FANOUT");
+    else
+        w->fanout = emx_fanout_open(params->job_cookie, ntohs(w->ethertype), &self, w->stats, reason, sizeof(reason));
+    if (w->fanout)
+        snprintf(why, why_len_bytes, ", the job's ranks on this host share each look at a frame (fanout)");
+    else
+        snprintf(why, why_len_bytes, ", each rank's socket looks at every frame (%s)", reason);
 }
 
 static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -241,6 +263,8 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     snprintf(why + said, why_len_bytes - said, ", ");
     said = strlen(why);
     w->bulk = emx_bulk_open(params, why + said, why_len_bytes - said);
+    said = strlen(why);
+    open_fanout(w, params, why + said, why_len_bytes - said);
     *w_p = &w->base;
     return ETHMX_OK;
 }
@@ -473,6 +497,14 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
             emx_ring_give_back(&w->ring, f[i].cookie);
 }
 
+static void packet_sweep(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    if (w->fanout)
+        emx_fanout_sweep(w->fanout);
+}
+
 static int packet_fd(struct emx_wire *base, unsigned i)
 {
     struct packet_wire *w = (struct packet_wire *)base;
@@ -493,4 +525,5 @@ const struct emx_wire_ops emx_wire_packet = {
     .rx = packet_rx,
     .rx_return = packet_rx_return,
     .fd = packet_fd,
+    .sweep = packet_sweep,
 };

@@ -52,6 +52,7 @@ struct emx_wire_params {
     const struct emx_config *cfg;
     const struct emx_netifs *netifs; /* the host's interfaces with the choice made; outlives the wire */
     uint32_t endpoint_id;            /* frames for other ids need not be handed up */
+    uint32_t job_cookie;             /* equal in all endpoints of a job, hardly in others */
     struct emx_stats *stats;         /* wire_* counters */
 };
 

@@ -42,7 +42,7 @@
 #include <unistd.h>
 
 #include "wire/netif.h"
-#include "wire/xdp_fds.h"
+#include "wire/fds.h"
 #include "wire/xdp_shared.h"
 
 #ifndef SO_PREFER_BUSY_POLL

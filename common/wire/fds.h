@@ -2,8 +2,8 @@
  *
  * Passing descriptors between processes of one user and network namespace, over unix sockets with abstract names.
  */
-#ifndef EMX_WIRE_XDP_FDS_H
-#define EMX_WIRE_XDP_FDS_H
+#ifndef EMX_WIRE_FDS_H
+#define EMX_WIRE_FDS_H
 
 #include <stddef.h>
 
@@ -11,7 +11,8 @@
 
 /* A listening socket (not blocking) of this name. -1 and errno: EADDRINUSE somebody listens. */
 int emx_fds_listen(const char *name);
-/* A connection (blocking, up to timeout_ms) to who listens; only to one of the same user. -1 and errno. */
+/* A connection (blocking, up to timeout_ms; 0: it never blocks) to who listens; only to one of the same user. -1 and
+ * errno: ECONNREFUSED nobody listens, EPERM another user does, EAGAIN too many are calling there. */
 int emx_fds_connect(const char *name, unsigned timeout_ms);
 /* The next caller of the same user, or -1. */
 int emx_fds_accept(int listen_fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include "wire/xdp_fds.h"
+#include "wire/fds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define CALLERS_MAX 4096 /* not yet accepted; the system may allow less */
 
 /* An abstract name: it begins with 0 and lives with the socket. */
 static socklen_t named(struct sockaddr_un *a, const char *name)
@@ -40,7 +42,7 @@ int emx_fds_listen(const char *name)
 
     if (fd < 0)
         return -1;
-    if (bind(fd, (struct sockaddr *)&a, len) || listen(fd, 64))
+    if (bind(fd, (struct sockaddr *)&a, len) || listen(fd, CALLERS_MAX))
         return give_up(fd);
     return fd;
 }
@@ -61,7 +63,7 @@ int emx_fds_connect(const char *name, unsigned timeout_ms)
     struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     struct sockaddr_un a;
     socklen_t len = named(&a, name);
-    int fd = unix_socket(0);
+    int fd = unix_socket(timeout_ms ? 0 : SOCK_NONBLOCK);
 
     if (fd < 0)
         return -1;

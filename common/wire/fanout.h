@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Fanout: the ranks of a job on one node have the kernel ask one packet socket, the right one, for each frame. See
+ * fanout.c for the mechanism.
+ */
+#ifndef EMX_WIRE_FANOUT_H
+#define EMX_WIRE_FANOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/stats.h"
+#include "wire/fanout_group.h"
+
+/* A rank's sockets. Both are bound, and have filters that pass only what is for them. */
+struct emx_fanout_rank {
+    int fd[EMX_FANOUT_KINDS];       /* -1: it has none of this kind */
+    uint32_t key[EMX_FANOUT_KINDS]; /* what frames for it carry: the endpoint's id; the UDP port, host order */
+};
+
+struct emx_fanout;
+
+/* Looks for the other ranks of the job on this host. The sockets remain the caller's and stay open until
+ * emx_fanout_close(). The job: a number that its ranks have
+ * in common, and hardly others. Does not wait for anybody. NULL: cannot be had; why has the reason. */
+struct emx_fanout *emx_fanout_open(uint32_t job, uint16_t ethertype, const struct emx_fanout_rank *self,
+                                   struct emx_stats *stats, char *why, size_t why_len_bytes);
+
+/* To be called now and then, such as every 50 us. Makes a system call each 16th time, and at a rank that is in a group
+ * and does not keep it, none. */
+void emx_fanout_sweep(struct emx_fanout *f);
+
+/* The rank's sockets take no frames any more. NULL is allowed. */
+void emx_fanout_close(struct emx_fanout *f);
+
+#endif

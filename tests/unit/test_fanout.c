@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Fanout groups of the packet wire: the program finds each rank; frames and superframes reach the right one of several
+ * processes, and go on to do so when any of them ends or is killed, in any order; nothing is left behind.
+ *
+ * The processes are in a network namespace of their own and reach each other over its loopback. Needs root, or a kernel
+ * that lets users make user namespaces; without, the tests of processes are skipped.
+ */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "proto/frame.h"
+#include "wire/bulk.h"
+#include "wire/fanout.h"
+#include "wire/netif.h"
+#include "wire/packet.h"
+
+/* ---- The program ---- */
+
+/* What the kernel would do with it: the little of classic BPF that it uses. */
+static uint32_t run_program(const struct sock_filter *code, unsigned len, const uint8_t *data, unsigned data_bytes)
+{
+    uint32_t a = 0;
+
+    for (unsigned at = 0; at < len; at++) {
+        const struct sock_filter *f = &code[at];
+        unsigned width = BPF_SIZE(f->code) == BPF_W ? 4 : 2;
+
+        switch (BPF_CLASS(f->code)) {
+        case BPF_LD:
+            if (f->k + width > data_bytes)
+                return 0;
+            a = 0;
+            for (unsigned i = 0; i < width; i++)
+                a = a << 8 | data[f->k + i];
+            break;
+        case BPF_RET:
+            return f->k;
+        default:
+            if (BPF_OP(f->code) == BPF_JA)
+                at += f->k;
+            else if (BPF_OP(f->code) == BPF_JEQ)
+                at += a == f->k ? f->jt : f->jf;
+            else
+                at += a >= f->k ? f->jt : f->jf;
+        }
+    }
+    fail_msg("the program has no end");
+    return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct emx_fanout_place *x = a, *y = b;
+
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+static bool finds(const struct sock_filter *code, unsigned len, enum emx_fanout_kind kind, uint32_t key,
+                  uint32_t expected)
+{
+    uint8_t data[24] = {0};
+
+    if (kind == EMX_FANOUT_FRAMES)
+        for (unsigned i = 0; i < 4; i++)
+            data[4 + i] = (uint8_t)(key >> (24 - 8 * i));
+    else
+        for (unsigned i = 0; i < 2; i++)
+            data[22 + i] = (uint8_t)(key >> (8 - 8 * i));
+    CHECK(run_program(code, len, data, sizeof(data)) == expected);
+    CHECK(run_program(code, len, data, kind == EMX_FANOUT_FRAMES ? 7 : 23) == 0);
+    return true;
+}
+
+static bool program_of_seed(uint64_t seed)
+{
+    struct emx_rng r = {.state = seed};
+    enum emx_fanout_kind kind = (enum emx_fanout_kind)(seed % EMX_FANOUT_KINDS);
+    unsigned n = 1 + (unsigned)emx_rng_below(&r, EMX_FANOUT_MEMBERS), len;
+    uint32_t limit = kind == EMX_FANOUT_FRAMES ? UINT32_MAX : UINT16_MAX;
+    struct emx_fanout_place place[EMX_FANOUT_MEMBERS];
+    struct sock_filter code[EMX_FANOUT_CODE];
+
+    if (seed < 6)
+        n = seed < 3 ? 1 : EMX_FANOUT_MEMBERS;
+    for (unsigned i = 0; i < n; i++) /* no two alike; the least and the most among them */
+        place[i] = (struct emx_fanout_place){.key = limit / n * i + (i == n - 1 && n > 1 ? limit % n + limit / n : 0),
+                                             .index = (i * 7 + 3) % EMX_FANOUT_MEMBERS};
+    qsort(place, n, sizeof(place[0]), by_key);
+    len = emx_fanout_program(code, kind, place, n);
+    CHECK(len <= EMX_FANOUT_CODE && len <= BPF_MAXINSNS);
+    for (unsigned i = 0; i < n; i++) {
+        CHECK(finds(code, len, kind, place[i].key, place[i].index));
+        if (place[i].key < limit && (i == n - 1 || place[i + 1].key != place[i].key + 1))
+            CHECK(finds(code, len, kind, place[i].key + 1, 0));
+    }
+    return true;
+}
+
+static void program_finds_each_place(void **state)
+{
+    (void)state;
+    each_seed(200, program_of_seed);
+}
+
+/* ---- Processes ---- */
+
+#define WAIT_MS    20000 /* longer than anything takes that works */
+#define RANKS      12
+#define PART_BYTES 400 /* frames in superframes */
+
+/* What a rank is told and shows, in memory shared with the test. */
+struct desk {
+    volatile bool looks, leaves;   /* orders: to sweep; to close and end */
+    volatile int open;             /* 1: yes, -1: declined */
+    volatile int in_group;         /* the kernel's answer: the group, 0: none */
+    volatile uint32_t last[2];     /* number of the latest frame: single, in a superframe */
+    volatile unsigned strange;     /* frames for somebody else */
+    volatile uint64_t group_ranks; /* counter fanout_ranks */
+    uint32_t id;
+    struct emx_wire_attr attr;
+    char why[512];
+};
+
+/* What an option of the tests is when it is not said. */
+struct options {
+    uint64_t job;
+    bool off, blind; /* ETHMX_FANOUT=no; does not sweep until told */
+};
+
+static struct desk *desk;
+static pid_t pids[RANKS];
+static bool can_run;
+static struct emx_netifs netifs;
+static struct emx_config cfg;
+static struct emx_wire *sender; /* in no group */
+static struct emx_stats sender_stats;
+static struct emx_wire_attr sender_attr;
+static uint32_t number;      /* of the latest frame sent */
+static int stranger_fd = -1; /* not for the ranks */
+
+static bool lo_up(void)
+{
+    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = ioctl(fd, SIOCSIFFLAGS, &ifr);
+
+    close(fd);
+    return !ret;
+}
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Users who are not root get a user namespace of which they are. */
+static bool own_network(void)
+{
+    char map[64];
+
+    if (!geteuid())
+        return !unshare(CLONE_NEWNET) && lo_up();
+    snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
+    return !unshare(CLONE_NEWUSER | CLONE_NEWNET) && write_file("/proc/self/uid_map", map) && lo_up();
+}
+
+static void take_frames(struct emx_wire *w, struct desk *d)
+{
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    unsigned n = emx_wire_packet.rx(w, f, EMX_WIRE_BATCH);
+
+    for (unsigned i = 0; i < n; i++) {
+        struct emx_frame h;
+
+        memcpy(&h, f[i].data, sizeof(h));
+        if (h.dst_id == d->id)
+            d->last[f[i].len_bytes == PART_BYTES] = h.seq;
+        else
+            d->strange++;
+    }
+    emx_wire_packet.rx_return(w, f, n);
+}
+
+/* A rank's process. */
+static void be_rank(struct desk *d, const struct options *o)
+{
+    struct emx_stats stats = {0};
+    const struct emx_wire_params params = {
+        .cfg = &cfg, .netifs = &netifs, .endpoint_id = d->id, .job_cookie = (uint32_t)o->job, .stats = &stats};
+    struct emx_wire *w;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(stranger_fd);
+    cfg.p_fanout = !o->off;
+    if (emx_wire_packet.open(&w, &params, d->why, sizeof(d->why))) {
+        d->open = -1;
+        _exit(1);
+    }
+    emx_wire_packet.query(w, &d->attr);
+    d->open = 1;
+    while (!d->leaves) {
+        int group = 0;
+        socklen_t len = sizeof(group);
+
+        take_frames(w, d);
+        if (d->looks)
+            emx_wire_packet.sweep(w);
+        getsockopt(emx_wire_packet.fd(w, 0), SOL_PACKET, PACKET_FANOUT, &group, &len);
+        d->in_group = group;
+        d->group_ranks = stats.fanout_ranks;
+        usleep(50);
+    }
+    emx_wire_packet.close(w);
+    _exit(0);
+}
+
+/* Waits until the condition holds. */
+#define AWAIT(condition)                                                                                               \
+    do {                                                                                                               \
+        unsigned waited_ms = 0;                                                                                        \
+        while (!(condition)) {                                                                                         \
+            usleep(1000);                                                                                              \
+            if (++waited_ms > WAIT_MS)                                                                                 \
+                fail_msg("line %d: waited in vain for %s", __LINE__, #condition);                                      \
+        }                                                                                                              \
+    } while (0)
+
+static void start(unsigned rank, const struct options *o)
+{
+    struct desk *d = &desk[rank];
+
+    assert_int_equal(pids[rank], 0);
+    memset(d, 0, sizeof(*d));
+    d->id = 0x51000000u + rank * 0x01010101u + (uint32_t)(o->job & 0xff);
+    d->looks = !o->blind;
+    pids[rank] = fork();
+    assert_true(pids[rank] >= 0);
+    if (!pids[rank])
+        be_rank(d, o);
+    AWAIT(d->open);
+    if (d->open < 0)
+        fail_msg("rank %u: %s", rank, d->why);
+}
+
+static void start_some(unsigned first, unsigned n, const struct options *o)
+{
+    for (unsigned i = first; i < first + n; i++)
+        start(i, o);
+}
+
+static void bury(unsigned rank)
+{
+    int status;
+
+    assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+    pids[rank] = 0;
+}
+
+static void kill_rank(unsigned rank)
+{
+    kill(pids[rank], SIGKILL);
+    bury(rank);
+}
+
+static void let_leave(unsigned rank)
+{
+    desk[rank].leaves = true;
+    bury(rank);
+}
+
+static void send_frames(unsigned rank, bool joined)
+{
+    static const uint8_t no_mac[6];
+    static uint8_t buf[PART_BYTES];
+    struct emx_frame h = {.dst_id = desk[rank].id, .seq = number};
+    struct emx_bulk_way bulk = {.from.s_addr = htonl(INADDR_LOOPBACK),
+                                .to.s_addr = htonl(INADDR_LOOPBACK),
+                                .port = desk[rank].attr.bulk_port,
+                                .frame_bytes = PART_BYTES};
+    struct emx_wire_addr to;
+    struct emx_txframe f[2];
+
+    emx_packet_addr(&to, netifs.loopback_index, no_mac, joined ? &bulk : NULL);
+    memcpy(buf, &h, sizeof(h));
+    for (unsigned i = 0; i < 2; i++)
+        f[i] =
+            (struct emx_txframe){.to = &to, .head = buf, .head_bytes = joined ? PART_BYTES : sizeof(h), .bulk = joined};
+    assert_true(emx_wire_packet.tx_room(sender));
+    emx_wire_packet.tx(sender, f, joined ? 2 : 1);
+}
+
+/* Frames and superframes come to each rank that lives, at the first try, and to no other. */
+static void check_all(void)
+{
+    for (unsigned i = 0; i < RANKS; i++) {
+        if (!pids[i])
+            continue;
+        number++;
+        send_frames(i, false);
+        AWAIT(desk[i].last[0] == number);
+        if (!desk[i].attr.bulk_port)
+            continue;
+        send_frames(i, true);
+        AWAIT(desk[i].last[1] == number);
+    }
+    for (unsigned i = 0; i < RANKS; i++)
+        assert_int_equal(desk[i].strange, 0);
+}
+
+static bool all_in_group(unsigned first, unsigned n)
+{
+    for (unsigned i = first; i < first + n; i++)
+        if (!desk[i].in_group || desk[i].in_group != desk[first].in_group)
+            return false;
+    return true;
+}
+
+/* All of the namespace: a line each after the heading. */
+static unsigned packet_sockets(void)
+{
+    FILE *f = fopen("/proc/self/net/packet", "re");
+    char line[256];
+    unsigned lines = 0;
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        lines++;
+    fclose(f);
+    return lines - 1;
+}
+
+static bool name_taken(void)
+{
+    FILE *f = fopen("/proc/self/net/unix", "re");
+    bool taken = false;
+    char line[256];
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        taken |= strstr(line, "ethmx-fanout") != NULL;
+    fclose(f);
+    return taken;
+}
+
+static int set_up(void **state)
+{
+    const struct emx_wire_params params = {.cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .stats = &sender_stats};
+    char why[512];
+
+    (void)state;
+    if (!can_run)
+        return 0;
+    memset(desk, 0, RANKS * sizeof(*desk));
+    emx_config_defaults(&cfg);
+    strcpy(cfg.p_if, "lo");
+    cfg.p_ring = cfg.p_bulk_ring = 1 << 20;
+    assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
+    if (emx_wire_packet.open(&sender, &params, why, sizeof(why)))
+        fail_msg("%s", why);
+    emx_wire_packet.query(sender, &sender_attr);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < RANKS; i++)
+        if (pids[i])
+            kill_rank(i);
+    if (sender)
+        emx_wire_packet.close(sender);
+    sender = NULL;
+    return 0;
+}
+
+/* After the last rank nothing is left. */
+static void check_nothing_left(void)
+{
+    emx_wire_packet.close(sender);
+    sender = NULL;
+    AWAIT(!packet_sockets());
+    assert_false(name_taken());
+}
+
+static void need_processes(void)
+{
+    if (!can_run)
+        skip();
+}
+
+static void frames_find_their_rank(void **state)
+{
+    const struct options o = {.job = 7};
+
+    (void)state;
+    need_processes();
+    start(0, &o);
+    assert_non_null(strstr(desk[0].why, "fanout"));
+    check_all();
+    assert_int_equal(desk[0].in_group, 0); /* alone, it costs nothing to do without */
+    start_some(1, 7, &o);
+    AWAIT(all_in_group(0, 8));
+    AWAIT(desk[0].group_ranks == 8);
+    check_all();
+    start_some(8, 2, &o); /* late ones */
+    AWAIT(all_in_group(0, 10));
+    check_all();
+    let_leave(3);
+    let_leave(0);
+    check_all();
+    for (unsigned i = 0; i < RANKS; i++)
+        if (pids[i])
+            let_leave(i);
+    check_nothing_left();
+}
+
+static bool kill_in_any_order(uint64_t seed)
+{
+    const struct options o = {.job = 100 + seed}, later = {.job = 100 + seed};
+    struct emx_rng r = {.state = seed};
+    unsigned n = 8;
+
+    set_up(NULL);
+    start_some(0, n, &o);
+    AWAIT(all_in_group(0, n));
+    for (unsigned left = n, victim; left > 1; left--) {
+        do
+            victim = (unsigned)emx_rng_below(&r, n);
+        while (!pids[victim]);
+        kill_rank(victim);
+        check_all();
+    }
+    start_some(n, 2, &later); /* with the last one they make a group, or widen its own */
+    AWAIT(all_in_group(n, 2));
+    check_all();
+    for (unsigned i = 0; i < RANKS; i++)
+        if (pids[i])
+            kill_rank(i);
+    check_nothing_left();
+    return true;
+}
+
+static void killed_ranks_move_nobody(void **state)
+{
+    (void)state;
+    need_processes();
+    emx_wire_packet.close(sender);
+    sender = NULL;
+    each_seed(3, kill_in_any_order);
+}
+
+/* Nobody is in a group yet when the keeper is killed; the others find each other again. */
+static void keeper_killed_before_it_answers(void **state)
+{
+    const struct options o = {.job = 8}, blind = {.job = 8, .blind = true};
+
+    (void)state;
+    need_processes();
+    start(0, &blind);
+    start_some(1, 3, &o);
+    kill_rank(0);
+    check_all();
+    AWAIT(all_in_group(1, 3));
+    check_all();
+}
+
+/* Its sockets have gone with it, but for the copies that it gave away. */
+static void caller_killed_before_it_is_heard(void **state)
+{
+    const struct options o = {.job = 9}, blind = {.job = 9, .blind = true};
+
+    (void)state;
+    need_processes();
+    start(0, &blind);
+    start_some(1, 3, &o);
+    kill_rank(2);
+    desk[0].looks = true;
+    AWAIT(desk[0].group_ranks == 3);
+    check_all();
+    assert_int_equal(desk[1].in_group, desk[3].in_group);
+}
+
+static void jobs_keep_apart(void **state)
+{
+    const struct options one = {.job = 10}, other = {.job = 11}, off = {.job = 10, .off = true}, alone = {.job = 14};
+
+    (void)state;
+    need_processes();
+    start_some(0, 3, &one);
+    start_some(3, 3, &other);
+    start(6, &off);
+    start(7, &alone);
+    assert_non_null(strstr(desk[6].why, "ETHMX_FANOUT"));
+    AWAIT(all_in_group(0, 3));
+    AWAIT(all_in_group(3, 3));
+    assert_int_not_equal(desk[0].in_group, desk[3].in_group);
+    check_all();
+    assert_int_equal(desk[6].in_group, 0);
+    assert_int_equal(desk[7].in_group, 0);
+    for (unsigned i = 0; i < 3; i++)
+        kill_rank(i);
+    check_all();
+}
+
+/* A job that starts and ends processes again and again: what they leave behind does not grow without end. */
+static void who_comes_and_goes_fills_nothing(void **state)
+{
+    const struct options o = {.job = 12};
+    unsigned most = 0;
+
+    (void)state;
+    need_processes();
+    AWAIT(packet_sockets() == 4); /* the sender's */
+    start_some(0, 2, &o);
+    AWAIT(all_in_group(0, 2));
+    for (unsigned i = 0; i < 40; i++) {
+        start(2, &o);
+        check_all();
+        if (i <= 8) /* the keeper counts who has left before it lets somebody in */
+            AWAIT(desk[2].in_group);
+        let_leave(2);
+        if (packet_sockets() > most)
+            most = packet_sockets();
+    }
+    assert_true(most <= 3 * 4 + 9 * 2 + 4); /* sender, two ranks; what 9 have left; one that comes or goes */
+    start_some(3, 2, &o);
+    AWAIT(all_in_group(3, 2));
+    assert_int_not_equal(desk[3].in_group, desk[0].in_group);
+    check_all();
+}
+
+/* Somebody else has the name: no group, and a frame finds its way. */
+static void name_taken_by_a_stranger(void **state)
+{
+    const struct options o = {.job = 13};
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    unsigned len;
+
+    (void)state;
+    need_processes();
+    stranger_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    len = (unsigned)snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(),
+                             13, (unsigned)cfg.p_ethertype);
+    assert_int_equal(
+        bind(stranger_fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)), 0);
+    assert_int_equal(listen(stranger_fd, 1), 0);
+    start_some(0, 4, &o); /* more than it has room for */
+    check_all();
+    close(stranger_fd);
+    stranger_fd = -1;
+    AWAIT(all_in_group(0, 4));
+    check_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(program_finds_each_place),
+        cmocka_unit_test_setup_teardown(frames_find_their_rank, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(killed_ranks_move_nobody, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeper_killed_before_it_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(caller_killed_before_it_is_heard, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_keep_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_comes_and_goes_fills_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(name_taken_by_a_stranger, set_up, tear_down),
+    };
+
+    can_run = own_network();
+    desk = mmap(NULL, RANKS * sizeof(*desk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (desk == MAP_FAILED)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
