@@ -42,14 +42,16 @@
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
     X(pieces_sent, "frames", 0, "Pieces of frames that had become too long, because an MTU was lowered.") \
     X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm and verbs wires).") \
+    X(bytes_read_helped, "bytes", 0, "Of these, written by the sender, which helped (shm wire).") \
+    X(bytes_helped, "bytes", 0, "Data of large messages that this process wrote to their receivers' memory, to help them (shm wire).") \
     X(bytes_unread, "bytes", 0, "Data of messages that a device should have read (verbs wire), and that came in frames all the same, copied twice.") \
     X(reads_failed, "times", 0, "Reads of a peer's memory that failed: its large messages come in frames from then on.") \
     X(pings_sent, "frames", 0, "Frames that ask a silent peer for a sign of life.") \
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
-    X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
-    X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet and xdp wires).") \
+    X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet wire).") \
+    X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet wire).") \
     X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
     X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped.") \

@@ -385,6 +385,7 @@ void ethmx_ep_close(struct ethmx_ep *ep)
     emx_lock_take(&ep->lock);
     deliver_rest(ep);
     say_goodbye(ep);
+    emx_pump_end_reads(ep);
     emx_links_close(&ep->links);
     emx_engine_destroy(ep->engine);
     emx_event_drop(ep);

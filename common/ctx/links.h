@@ -21,6 +21,8 @@ struct emx_link {
     struct emx_wire_attr attr;
     struct emx_rxframe rx[EMX_WIRE_BATCH]; /* lent by the wire: rx_next up to rx_count have not been looked at */
     unsigned rx_next, rx_count;
+    struct emx_read read; /* in the wire's hands, while reading */
+    bool reading;
     enum emx_address_wire kind;
 };
 

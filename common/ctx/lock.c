@@ -31,6 +31,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/pause.h"
+
 #define SPINS 100
 
 enum { CLAIM_NONE, CLAIM_HELPER, CLAIM_AWAITED };
@@ -46,15 +48,6 @@ enum { MUTEX_FREE, MUTEX_TAKEN, MUTEX_AWAITED };
 #ifndef BIAS_ALLOWED
 #define BIAS_ALLOWED 1
 #endif
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 static void futex_sleep(_Atomic uint32_t *word, uint32_t while_value)
 {
@@ -94,7 +87,7 @@ void emx_lock_contend(struct emx_lock *l)
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&l->mutex, memory_order_relaxed) == MUTEX_FREE && mutex_try(l))
             return;
-        relax();
+        emx_pause();
     }
     while (atomic_exchange_explicit(&l->mutex, MUTEX_AWAITED, memory_order_acquire) != MUTEX_FREE)
         futex_sleep(&l->mutex, MUTEX_AWAITED);
@@ -114,7 +107,7 @@ static void sleep_on_claim(struct emx_lock *l)
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&l->claim, memory_order_relaxed) == CLAIM_NONE)
             return;
-        relax();
+        emx_pause();
     }
     if (atomic_compare_exchange_strong(&l->claim, &seen, CLAIM_AWAITED) || seen == CLAIM_AWAITED)
         futex_sleep(&l->claim, CLAIM_AWAITED);

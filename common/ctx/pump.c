@@ -16,6 +16,8 @@
  */
 #include "ctx/pump.h"
 
+#include <sched.h>
+
 #include "ctx/event.h"
 
 #define RX_BATCHES 4     /* of one link in one round; then the others have their turn */
@@ -107,26 +109,45 @@ static void start_read(struct ethmx_ep *ep, const struct emx_link *k, const stru
     emx_engine_read_started(ep->engine, r, status, emx_clock_now(&ep->clock));
 }
 
+/* The read that is in the link's hands. Where others want this core, nobody is asked to help: a helper that has to wait
+ * for its core in the middle of a piece holds the message up. false: it is still under way. */
+static bool read_some(struct ethmx_ep *ep, struct emx_link *k)
+{
+    const struct emx_wire_read wr = {.from = k->read.from,
+                                     .remote = k->read.remote,
+                                     .local = k->read.local,
+                                     .len_bytes = k->read.len_bytes,
+                                     .lasting = k->read.lasting && !ep->idle.crowded};
+    int status = k->ops->read(k->wire, &wr);
+
+    k->reading = status == ETHMX_INPROGRESS;
+    if (!k->reading)
+        emx_engine_read_done(ep->engine, &k->read, status, emx_clock_now(&ep->clock));
+    return !k->reading;
+}
+
 /* Reads one piece of a large message. Frames go out before, for the copy takes time, and after, for it may have been
  * the last piece. */
 static void read_piece(struct ethmx_ep *ep, unsigned i)
 {
     struct emx_link *k = &ep->links.link[i];
-    struct emx_read r;
-    emx_time now;
-    int status;
 
-    if (!emx_engine_read(ep->engine, i, &r))
+    if (!k->reading && !emx_engine_read(ep->engine, i, &k->read))
         return;
-    if (r.whole) {
-        start_read(ep, k, &r);
-        return;
+    if (k->read.whole)
+        start_read(ep, k, &k->read);
+    else if (read_some(ep, k) && emx_engine_wants_output(ep->engine, i))
+        output(ep, i, emx_clock_now(&ep->clock));
+}
+
+void emx_pump_end_reads(struct ethmx_ep *ep)
+{
+    for (unsigned i = 0; i < ep->links.count; i++) {
+        struct emx_link *k = &ep->links.link[i];
+
+        while (k->reading && !read_some(ep, k))
+            sched_yield();
     }
-    status = k->ops->read(k->wire, r.from, r.remote, r.local, r.len_bytes);
-    now = emx_clock_now(&ep->clock);
-    emx_engine_read_done(ep->engine, &r, status, now);
-    if (emx_engine_wants_output(ep->engine, i))
-        output(ep, i, now);
 }
 
 void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now)

@@ -64,4 +64,7 @@ static inline void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
 /* When the pump has to run again although no frame comes: EMX_NEVER, or a time. */
 emx_time emx_pump_deadline(const struct ethmx_ep *ep);
 
+/* Waits until no other process writes to the program's memory, in reads that are under way. */
+void emx_pump_end_reads(struct ethmx_ep *ep);
+
 #endif

@@ -191,6 +191,7 @@ struct emx_read {
     uint64_t key;      /* whole not NULL: a device does it, with this key; */
     void *whole;       /* the memory for all of the message, of which local is a part */
     size_t whole_bytes;
+    bool lasting; /* local remains as it is until read_done() */
 };
 
 /* Whether there is something to read over link: cheap. The deadline does not tell of it. */
@@ -199,9 +200,11 @@ static inline bool emx_engine_wants_read(const struct emx_engine *e, unsigned li
     return emx_engine_hints(e)->reads >> link & 1;
 }
 
-/* The next read over link; false: there is none. The pump does it with the wire's read() and tells its result before it
- * calls any other engine function: ETHMX_OK, or any other status and the message is pulled in frames instead. now is
- * read after the data were. */
+/* The next read over link; false: there is none. The pump does it with the wire's read() and tells its result:
+ * ETHMX_OK, or any other status and the message is pulled in frames instead. now is read after the data were. If it is
+ * lasting, it may take its time and go on with its rounds meanwhile, but takes no other read of the link before; the
+ * memory does not become the program's again before the result is told, so it must be told before the engine is
+ * destroyed. Otherwise the result is told before any other call of an engine function. */
 bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *r);
 void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
 

@@ -71,6 +71,8 @@ struct emx_rndv {
     uint64_t got_chunks;
     emx_time last_ns;       /* when something last arrived */
     bool reading;           /* from the sender's memory, without blocks */
+    bool in_hand;           /* the pump's: others may be writing to the program's memory */
+    int8_t ends;            /* then: the peer has failed meanwhile, with this enum ethmx_status; 0: it has not */
     uint64_t remote;        /* where the message begins there */
     uint64_t read_bytes;    /* so far */
     bool borrows;           /* reading, by a device, see lend.c: */
@@ -694,7 +696,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* hands out the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);
-void emx_rndv_drop(struct emx_engine *e, struct emx_op *op);    /* gives up a pull */
+void emx_rndv_drop(struct emx_engine *e, struct emx_op *op);    /* gives up a pull; no read of it is in hand */
 void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all is there */
 /* Begins to pull what follows the first got_bytes. */
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);
@@ -706,7 +708,9 @@ void emx_quick_open(struct emx_session *s); /* it is connected */
 /* read.c: large messages read from the sender's memory */
 uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op); /* to tell in the rts; 0: none */
 bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now); /* false: pull it */
-void emx_read_ended(struct emx_engine *e, unsigned link);                    /* one has left the list */
+void emx_read_ended(struct emx_engine *e, unsigned link); /* one has left the list */
+/* The peer has failed. true: op's memory may be being written to: it completes when the pump tells the read's end. */
+bool emx_read_late(struct emx_op *op, int status);
 void emx_read_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
 

@@ -268,6 +268,8 @@ void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
     while ((l = emx_list_first(&p->ops))) {
         struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
 
+        if (emx_read_late(op, status))
+            continue;
         pull_out(e, op);
         if (!emx_borrow_sever(e, op, status))
             emx_op_complete(e, op, status);

@@ -15,6 +15,10 @@
  * the sender's engine answers or does not. An answer proves that it has not given us up, and the next message is read
  * again.
  *
+ * A read may take many rounds of the pump, while the sender and this side copy together (the shm wire). So a receive
+ * whose read is in the pump's hands is not completed, whatever becomes of the peer: its memory would be the program's
+ * again while somebody writes there. It fails when the pump says that the read has ended.
+ *
  * Data that the program wants in several pieces go through a small buffer, which stays in the processor's cache.
  */
 #include "base/least.h"
@@ -91,6 +95,7 @@ static bool place(struct emx_engine *e, const struct emx_rndv *r, struct emx_rea
 {
     rd->len_bytes = piece_bytes(r, emx_least(PIECE_BYTES, e->cfg->p_pull_window));
     rd->local = (void *)(uintptr_t)emx_data_piece(&r->op->data, r->read_bytes, rd->len_bytes);
+    rd->lasting = rd->local;
     if (rd->local)
         return true;
     rd->len_bytes = piece_bytes(r, SCATTERED_BYTES);
@@ -122,6 +127,7 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
     *rd = (struct emx_read){.from = &r->op->peer->session->to, .remote = r->remote + r->read_bytes, .op = r->op};
     if (!place(e, r, rd))
         rd->len_bytes = 0; /* no memory: reading nothing will show that nothing was read */
+    r->in_hand = true;
     return true;
 }
 
@@ -145,12 +151,34 @@ static void stop_reading(struct emx_session *s, emx_time now)
                    "restricted): large messages from it are copied twice");
 }
 
+bool emx_read_late(struct emx_op *op, int status)
+{
+    if (op->where != EMX_OP_PULLING || !op->rndv->in_hand)
+        return false;
+    emx_list_del(&op->peer_link);
+    op->rndv->ends = (int8_t)status;
+    return true;
+}
+
+static void end_late(struct emx_engine *e, struct emx_op *op)
+{
+    int status = op->rndv->ends;
+
+    emx_rndv_drop(e, op);
+    emx_op_complete(e, op, status);
+}
+
 void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int status, emx_time now)
 {
     struct emx_op *op = rd->op;
     struct emx_rndv *r = op->rndv;
     struct emx_session *s = op->peer->session;
 
+    r->in_hand = false;
+    if (r->ends) {
+        end_late(e, op);
+        return;
+    }
     if (status != ETHMX_OK) {
         emx_count(e, reads_failed);
         stop_reading(s, now);

@@ -38,6 +38,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "base/pause.h"
 #include "wire/shm_join.h"
 #include "wire/shm_mem.h"
 #include "wire/shm_ring.h"
@@ -46,6 +47,10 @@
 #define FAR          2  /* of the others */
 #define EVENTS       16 /* taken from the kernel at once */
 #define SWEEPS_AWAKE 64 /* at 50 us */
+
+#define SPLIT_MIN_BYTES 24576 /* shorter ones are not worth the exchange */
+#define AWAIT_LOOKS     1000  /* 10 to 40 us */
+#define COMPLAIN_NS     1000000000u
 
 struct shm_addr {
     uint32_t id;
@@ -71,6 +76,8 @@ struct shm_in {
     bool readable;  /* its memory */
     uint64_t proof; /* coarse time when its token was last found there */
     struct emx_shm_token token;
+    int memory_fd;        /* its memory, to see whether it lives; -1: not needed yet, or cannot be opened */
+    bool no_help;         /* that cannot be opened, or it cannot write to us */
     struct emx_list link; /* shm_wire.callers */
 };
 
@@ -88,6 +95,12 @@ struct shm_out {
     uint32_t id;
     int memory_fd; /* until it is handed over */
     bool joined, gone;
+    struct emx_shm_owner owner;       /* of what is read from the peer, */
+    bool split;                       /* together with it now; */
+    bool helped;                      /* it took part the last time */
+    int err;                          /* our own part failed */
+    uint64_t since_ns;                /* coarse time since when only the peer's share was missing, or 0 */
+    bool told;                        /* that this takes long */
     struct shm_kept *first, **last_p; /* backlog */
     struct emx_list link;             /* shm_wire.busy: with a backlog, or not joined */
 };
@@ -108,6 +121,7 @@ struct shm_wire {
     bool reads;
     bool registered; /* for membarrier */
     uint64_t token;  /* random; the address of this very field is told with it */
+    uint64_t guard;  /* for those who write to our memory; 0: nobody does */
 
     bool awake; /* the readers are AWAKE, not DOZY */
     bool armed;
@@ -243,6 +257,8 @@ static void abandon_out(struct shm_wire *w, struct shm_out *o)
     if (o->memory_fd >= 0)
         close(o->memory_fd);
     o->memory_fd = -1;
+    if (o->split)
+        return; /* shm_read() looks at it once more */
     emx_shm_memory_free(o->tx.m);
     o->tx.m = NULL;
 }
@@ -271,7 +287,7 @@ static bool passes(int err)
 /* Tries to hand the ring over. 0, or an errno: if it does not pass, the ring is abandoned. */
 static int join(struct shm_wire *w, struct shm_out *o)
 {
-    const struct emx_shm_token token = {.value = w->token, .address = (uintptr_t)&w->token};
+    const struct emx_shm_token token = {.value = w->token, .address = (uintptr_t)&w->token, .guard = w->guard};
     int err = o->port.fd < 0 ? call(w, o) : 0;
 
     if (!err)
@@ -303,6 +319,7 @@ static struct shm_out *make_out(struct shm_wire *w, uint32_t id, int *err_p)
     o->last_p = &o->first;
     emx_list_init(&o->link);
     emx_shm_tx_init(&o->tx, m, !w->registered);
+    emx_shm_owner_init(&o->owner, &m->split);
     p->out = o;
     *err_p = join(w, o);
     if (!o->joined && !o->gone)
@@ -324,8 +341,8 @@ static struct shm_out *out_to(struct shm_wire *w, uint32_t id)
 
 static void free_out(struct shm_wire *w, struct shm_out *o)
 {
-    if (!o->gone)
-        abandon_out(w, o);
+    o->split = false;
+    abandon_out(w, o);
     free(o);
 }
 
@@ -503,6 +520,8 @@ static void free_in(struct shm_wire *w, struct shm_in *in)
     }
     emx_list_del(&in->link);
     close_port(w, &in->port);
+    if (in->memory_fd >= 0)
+        close(in->memory_fd);
     emx_shm_memory_free(in->rx.m);
     free(in);
 }
@@ -565,6 +584,7 @@ static void accept_all(struct shm_wire *w)
         }
         in->port = (struct port){.kind = PORT_IN, .fd = fd};
         in->pid = pid;
+        in->memory_fd = -1;
         emx_list_init(&in->link);
         emx_list_append(&w->callers, &in->link);
         if (watch(w, &in->port))
@@ -584,12 +604,22 @@ static void look_at_in(struct shm_wire *w, struct shm_in *in)
     }
 }
 
+/* Whether a copy is under way that the peer takes part in. */
+static bool is_split(const struct shm_wire *w, const struct shm_in *in)
+{
+    const struct shm_peer *p = find_peer(w, in->id);
+
+    return p && p->out && p->out->split;
+}
+
 /* Frees those that have gone and left nothing to read. What the writer stored before its socket closed is seen. */
 static void reap(struct shm_wire *w)
 {
     for (unsigned i = w->in_count; i-- > 0;) {
-        if (w->in[i]->gone && !w->in[i]->lent && !emx_shm_rx_ready(&w->in[i]->rx))
-            free_in(w, w->in[i]);
+        struct shm_in *in = w->in[i];
+
+        if (in->gone && !in->lent && !emx_shm_rx_ready(&in->rx) && !is_split(w, in))
+            free_in(w, in);
     }
 }
 
@@ -655,7 +685,31 @@ static void shm_sweep(struct emx_wire *base)
         wake_up(w);
 }
 
+/* ---- Helping others to read our memory ---- */
+
+/* The peer reads a large message from us, and has called us to write a part of it. */
+static void help(struct shm_wire *w, struct shm_in *in)
+{
+    struct emx_shm_split *m = &in->rx.m->split;
+    struct emx_shm_piece p;
+    bool ok = w->reads && in->pid;
+
+    in->rx.called = false;
+    while (ok && emx_shm_helper_claim(m, &p)) {
+        ok = !emx_shm_mem_write(in->pid, in->token.guard, p.to, (const void *)(uintptr_t)p.from, p.len_bytes);
+        emx_shm_helper_wrote(m, &p, ok);
+        w->stats->bytes_helped += ok ? p.len_bytes : 0;
+    }
+}
+
 /* ---- Receiving ---- */
+
+/* None of its frames is lent. */
+static void settle(struct shm_in *in)
+{
+    if (emx_shm_rx_settle(&in->rx))
+        emx_shm_poke(in->port.fd);
+}
 
 /* Lends frames of one ring. Not inline: a poll that finds nothing should have little to save and restore. */
 __attribute__((noinline)) static unsigned take(struct shm_wire *w, struct shm_in *in, struct emx_rxframe *f,
@@ -673,6 +727,12 @@ __attribute__((noinline)) static unsigned take(struct shm_wire *w, struct shm_in
     for (int i = 0; i < n; i++) {
         f[i].cookie = 0;
         f[i].parts = 0;
+    }
+    if (in->rx.called)
+        help(w, in);
+    if (!n && !in->lent) {
+        settle(in);
+        return 0;
     }
     in->lent = true;
     w->lender[w->lenders++] = in;
@@ -758,8 +818,7 @@ static void shm_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
         struct shm_in *in = w->lender[--w->lenders];
 
         in->lent = false;
-        if (emx_shm_rx_settle(&in->rx))
-            emx_shm_poke(in->port.fd);
+        settle(in);
     }
 }
 
@@ -841,24 +900,136 @@ static uint64_t coarse_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static int shm_read(struct emx_wire *base, const struct emx_wire_addr *from, uint64_t remote, void *local,
-                    size_t len_bytes)
+/* 0, or an errno. */
+static int read_part(struct shm_in *in, const struct emx_wire_read *r, struct emx_shm_part part)
+{
+    uint64_t tick = coarse_ns();
+    int err = emx_shm_mem_read(in->pid, in->proof == tick ? NULL : &in->token, r->remote + part.offset,
+                               (uint8_t *)r->local + part.offset, part.len_bytes);
+
+    if (!err)
+        in->proof = tick;
+    return err;
+}
+
+/* The result for the caller. */
+static int told(struct shm_in *in, int err)
+{
+    if (!err)
+        return ETHMX_OK;
+    in->readable = false;
+    emx_log(EMX_LOG_DEBUG, "shm: the memory of process %d cannot be read any more: %s", (int)in->pid, strerror(err));
+    return ETHMX_ERR_UNREACHABLE;
+}
+
+/* Copies parts until none is left. */
+static void copy_parts(struct shm_out *o, struct shm_in *in, const struct emx_wire_read *r, struct emx_shm_part part)
+{
+    do
+        o->err = read_part(in, r, part);
+    while (!o->err && emx_shm_owner_take(&o->owner, &part));
+    if (o->err)
+        emx_shm_owner_close(&o->owner);
+}
+
+/* What the peer took is looked at for a short time: it takes small pieces only. */
+static enum emx_shm_help await(const struct shm_out *o, struct emx_shm_part *part_p)
+{
+    for (unsigned i = 0; i < AWAIT_LOOKS; i++) {
+        enum emx_shm_help help = emx_shm_owner_look(&o->owner, part_p);
+
+        if (help != EMX_SHM_HELP_UNDER_WAY)
+            return help;
+        emx_pause();
+    }
+    return EMX_SHM_HELP_UNDER_WAY;
+}
+
+/* A process that was stopped in the middle of a piece may go on any time. */
+static void complain(struct shm_out *o, const struct shm_in *in)
+{
+    uint64_t now = coarse_ns();
+
+    if (!o->since_ns)
+        o->since_ns = now;
+    if (o->told || now - o->since_ns < COMPLAIN_NS)
+        return;
+    o->told = true;
+    emx_log(EMX_LOG_WARN,
+            "process %d on this host holds up a large message: it stopped while it wrote into our memory. The message "
+            "ends when that process goes on (kill -CONT %d) or ends",
+            (int)in->pid, (int)in->pid);
+}
+
+/* Whether the peer is known not to write to us any more. It closes its sockets, or the kernel does, after the last
+ * write; a child of it may keep them open. */
+static bool writes_no_more(const struct shm_out *o, const struct shm_in *in)
+{
+    return o->gone || in->gone || emx_shm_mem_gone(in->memory_fd, &in->token);
+}
+
+/* All is taken; ends when the peer has written its share, or writes no more. */
+static int end_split(struct shm_wire *w, struct shm_out *o, struct shm_in *in, const struct emx_wire_read *r)
+{
+    struct emx_shm_part part;
+    enum emx_shm_help help = await(o, &part);
+
+    if (help == EMX_SHM_HELP_UNDER_WAY) {
+        if (!writes_no_more(o, in)) {
+            complain(o, in);
+            return ETHMX_INPROGRESS;
+        }
+        o->err = ESRCH;
+    }
+    o->split = false;
+    o->helped = part.len_bytes > 0;
+    if (o->gone)
+        abandon_out(w, o);
+    if (help == EMX_SHM_HELP_FAILED) {
+        in->no_help = true;
+        if (!o->err)
+            o->err = read_part(in, r, part);
+    } else if (!o->err) {
+        w->stats->bytes_read_helped += part.len_bytes;
+    }
+    return told(in, o->err);
+}
+
+static bool open_memory(struct shm_in *in)
+{
+    if (in->memory_fd < 0 && !in->no_help) {
+        in->memory_fd = emx_shm_mem_open(in->pid, &in->token);
+        in->no_help = in->memory_fd < 0;
+    }
+    return in->memory_fd >= 0;
+}
+
+static bool may_split(const struct shm_wire *w, const struct shm_out *o, struct shm_in *in,
+                      const struct emx_wire_read *r)
+{
+    return r->lasting && w->guard && r->len_bytes >= SPLIT_MIN_BYTES && r->len_bytes <= EMX_SHM_SPLIT_BYTES && o &&
+           !o->gone && o->joined && !o->first && !in->no_help && open_memory(in);
+}
+
+static int shm_read(struct emx_wire *base, const struct emx_wire_read *r)
 {
     struct shm_wire *w = (struct shm_wire *)base;
-    struct shm_peer *p = find_peer(w, id_of(from));
-    uint64_t tick = coarse_ns();
-    int err;
+    struct shm_peer *p = find_peer(w, id_of(r->from));
+    struct emx_shm_part part = {.len_bytes = r->len_bytes};
 
+    if (p && p->out && p->out->split)
+        return end_split(w, p->out, p->in, r);
     if (!p || !p->in || !p->in->readable)
         return ETHMX_ERR_UNREACHABLE;
-    err = emx_shm_mem_read(p->in->pid, p->in->proof == tick ? NULL : &p->in->token, remote, local, len_bytes);
-    if (!err) {
-        p->in->proof = tick;
-        return ETHMX_OK;
-    }
-    p->in->readable = false;
-    emx_log(EMX_LOG_DEBUG, "shm: the memory of process %d cannot be read any more: %s", (int)p->in->pid, strerror(err));
-    return ETHMX_ERR_UNREACHABLE;
+    if (!may_split(w, p->out, p->in, r))
+        return told(p->in, read_part(p->in, r, part));
+    emx_shm_owner_open(&p->out->owner, r->remote, (uintptr_t)r->local, r->len_bytes, p->out->helped, &part);
+    p->out->split = true;
+    p->out->since_ns = 0;
+    p->out->told = false;
+    emx_shm_tx_call(&p->out->tx);
+    copy_parts(p->out, p->in, r, part);
+    return end_split(w, p->out, p->in, r);
 }
 
 /* ---- Opening and closing ---- */
@@ -879,6 +1050,7 @@ static void shm_close(struct emx_wire *base)
     close_port(w, &w->listener);
     if (w->epoll >= 0)
         close(w->epoll);
+    emx_shm_guard_free(w->guard);
     free(w->peer);
     free(w->in);
     free(w);
@@ -933,6 +1105,7 @@ static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     emx_list_init(&w->busy);
     if (getrandom(&w->token, sizeof(w->token), 0) < 0)
         w->token = (uintptr_t)w;
+    w->guard = emx_shm_guard_new();
     ret = emx_shm_knows_users(why, why_len_bytes) ? try_memory(why, why_len_bytes) : ETHMX_ERR_NO_WIRE;
     if (!ret)
         ret = open_sockets(w, why, why_len_bytes);

@@ -10,6 +10,15 @@
  * is the rest. The token costs 0.3 to 0.5 us, a twentieth of 32 KiB, so within the same tick of the kernel's coarse
  * clock (4 ms or so) a process is read without it: numbers are given in turn, and all others come before this one does
  * again.
+ *
+ * Who writes must know before that it is the right process, and no check helps: the process may end between it and the
+ * call. So each write begins with eight bytes for the *guard*, a page at a random place that its owner has mapped for
+ * this only, far from where programs have anything. One call works on one address space, and on the pieces in their
+ * order: where there is no guard nothing is written. Children do not inherit it. (/proc/PID/mem, once opened, stays
+ * with its address space, and would need no guard; but a write through it takes half as long again to twice as long.)
+ *
+ * An address space goes when the last of its threads has left it, and a thread in a system call has not. So who has
+ * opened /proc/PID/mem can see that a process does not write any more, even if its children live.
  */
 #define _GNU_SOURCE
 #include "wire/shm_mem.h"
@@ -18,11 +27,31 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #define CALL_BYTES (1u << 30) /* the kernel takes less than 2 GiB in one call */
+
+/* Where guards lie. What programs map lies below or above; a random page of this is nobody else's. */
+#define GUARD_LOWEST  (UINT64_C(1) << 40)
+#define GUARD_HIGHEST (UINT64_C(5) << 44)
+#define GUARD_BYTES   65536u /* a page, or several */
+#define GUARD_TRIES   8
+
+/* The thread sanitizer has all these places for itself: there any place will do. */
+#if defined(__SANITIZE_THREAD__)
+#define ANYWHERE 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ANYWHERE 1
+#endif
+#endif
+#ifndef ANYWHERE
+#define ANYWHERE 0
+#endif
 
 #ifndef PR_SET_PTRACER
 #define PR_SET_PTRACER 0x59616d61
@@ -110,4 +139,82 @@ int emx_shm_mem_read(pid_t pid, const struct emx_shm_token *token, uint64_t remo
         len_bytes -= some;
     }
     return err;
+}
+
+/* ---- Whether it lives ---- */
+
+/* Reads the token of the process that fd belongs to. false: it has gone. */
+static bool has_token(int fd, const struct emx_shm_token *token)
+{
+    uint64_t value;
+
+    return pread(fd, &value, sizeof(value), (off_t)token->address) == (ssize_t)sizeof(value) && value == token->value;
+}
+
+int emx_shm_mem_open(pid_t pid, const struct emx_shm_token *token)
+{
+    char path[32];
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || has_token(fd, token))
+        return fd;
+    close(fd);
+    errno = ESRCH;
+    return -1;
+}
+
+bool emx_shm_mem_gone(int fd, const struct emx_shm_token *token)
+{
+    return !has_token(fd, token);
+}
+
+/* ---- Writing ---- */
+
+/* At a random place; 0: it is taken, or there is no such place in this kernel's address spaces. */
+static uint64_t try_guard(void)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (ANYWHERE ? 0 : MAP_FIXED_NOREPLACE);
+    uint64_t place;
+    void *at;
+
+    if (getrandom(&place, sizeof(place), 0) != (ssize_t)sizeof(place))
+        return 0;
+    place = GUARD_LOWEST + (place % (GUARD_HIGHEST - GUARD_LOWEST)) / GUARD_BYTES * GUARD_BYTES;
+    at = mmap(ANYWHERE ? NULL : (void *)(uintptr_t)place, GUARD_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (at == MAP_FAILED)
+        return 0;
+    if (((uintptr_t)at == place || ANYWHERE) && !madvise(at, GUARD_BYTES, MADV_DONTFORK))
+        return (uintptr_t)at;
+    munmap(at, GUARD_BYTES);
+    return 0;
+}
+
+uint64_t emx_shm_guard_new(void)
+{
+    uint64_t guard = 0;
+
+    for (unsigned i = 0; i < GUARD_TRIES && !guard; i++)
+        guard = try_guard();
+    return guard;
+}
+
+void emx_shm_guard_free(uint64_t guard)
+{
+    if (guard)
+        munmap((void *)(uintptr_t)guard, GUARD_BYTES);
+}
+
+int emx_shm_mem_write(pid_t pid, uint64_t guard, uint64_t remote, const void *local, size_t len_bytes)
+{
+    struct iovec from[] = {{.iov_base = &guard, .iov_len = sizeof(guard)},
+                           {.iov_base = (void *)(uintptr_t)local, .iov_len = len_bytes}};
+    struct iovec to[] = {{.iov_base = (void *)(uintptr_t)guard, .iov_len = sizeof(guard)},
+                         {.iov_base = (void *)(uintptr_t)remote, .iov_len = len_bytes}};
+    ssize_t n = guard ? process_vm_writev(pid, from, 2, to, 2, 0) : 0;
+
+    if (n < 0)
+        return errno;
+    return (size_t)n == len_bytes + sizeof(guard) ? 0 : EFAULT;
 }

@@ -14,6 +14,7 @@
 struct emx_shm_token {
     uint64_t value;
     uint64_t address;
+    uint64_t guard; /* emx_shm_guard_new() of that process; 0: nobody may write to it */
 };
 
 /* Whether processes of this user on this host can read each other's memory, as far as one process can know. why gets
@@ -23,5 +24,19 @@ bool emx_shm_mem_probe(char *why, size_t why_len_bytes);
 /* Copies len_bytes at remote in process pid to local. 0, or an errno: nothing may be relied upon. ESRCH: pid is not the
  * process of the token. token NULL: it was found to be so a moment ago. */
 int emx_shm_mem_read(pid_t pid, const struct emx_shm_token *token, uint64_t remote, void *local, size_t len_bytes);
+
+/* Opens the memory of the token's process, to see later whether it lives. -1 and errno. */
+int emx_shm_mem_open(pid_t pid, const struct emx_shm_token *token);
+
+/* Whether no thread of its process is left that could write to others: it has ended, or runs another program. */
+bool emx_shm_mem_gone(int fd, const struct emx_shm_token *token);
+
+/* Makes memory by whose place others know this process when they write to it. Returns where it is; 0: cannot be made.
+ */
+uint64_t emx_shm_guard_new(void);
+void emx_shm_guard_free(uint64_t guard);
+
+/* Writes len_bytes to remote in the process, if that has this guard. 0, or an errno: not all of it, or nothing. */
+int emx_shm_mem_write(pid_t pid, uint64_t guard, uint64_t remote, const void *local, size_t len_bytes);
 
 #endif

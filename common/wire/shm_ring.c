@@ -11,7 +11,7 @@
  * the next frame, supposed to be as long as this one, right after this one, while it has nothing to wait for; not for
  * the next word's, which the reader polls.
  *
- *     word, bits 0-14: length; 15: lap; 16-31: place in the area / 64
+ *     word, bits 0-14: length; 0: no frame, look at the split; 15: lap; 16-31: place in the area / 64
  *
  * The lap bit turns with each lap: set in the first, clear in the second. All slots are written in each lap, so the bit
  * alone tells a new frame from the one of the lap before, and the reader need not clear anything. The reader tells in
@@ -169,6 +169,12 @@ bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
     return true;
 }
 
+void emx_shm_tx_call(struct emx_shm_tx *t)
+{
+    if (emx_shm_tx_place(t, 0))
+        emx_shm_tx_placed(t);
+}
+
 bool emx_shm_tx_must_wake_slow(struct emx_shm_tx *t)
 {
     uint32_t asleep = EMX_SHM_ASLEEP;
@@ -227,10 +233,13 @@ int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max)
 
         if ((word & WORD_LAP) != emx_shm_lap(r->next))
             break;
-        if (!lend(r, i, word, &f[n]))
+        if (lend(r, i, word, &f[n]))
+            n++;
+        else if (word & WORD_LEN)
             return -1;
+        else
+            r->called = true;
         r->next++;
-        n++;
     }
     return (int)n;
 }

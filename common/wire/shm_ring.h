@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/shm_split.h"
 #include "wire/wire.h"
 
-#define EMX_SHM_LAYOUT 3 /* counts the changes of what is in shared memory */
+#define EMX_SHM_LAYOUT 4 /* counts the changes of what is in shared memory */
 
 #define EMX_SHM_SLOTS        64   /* a power of 2 */
 #define EMX_SHM_SLOT_BYTES   1152 /* a multiple of 128; not a power of 2: slots would share places in caches */
@@ -39,6 +40,7 @@ struct emx_shm_memory {
     _Alignas(128) _Atomic uint32_t taken;  /* by the reader: frames it is done with */
     _Alignas(128) _Atomic uint32_t reader; /* enum emx_shm_reader; a writer that wakes it turns ASLEEP to DOZY */
     _Alignas(128) _Atomic uint32_t waits;  /* by the writer: 1: it sleeps and waits for room; the reader clears it */
+    struct emx_shm_split split;            /* the writer owns the copy */
     struct emx_shm_slot slot[EMX_SHM_SLOTS];
     _Alignas(128) uint8_t area[EMX_SHM_AREA_BYTES];
 };
@@ -67,6 +69,9 @@ void emx_shm_tx_placed(struct emx_shm_tx *t);
 /* Writes a frame of 1 to EMX_SHM_FRAME_BYTES. false: no room. Nothing of f is referenced after return. */
 bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f);
 
+/* Calls the reader's attention to the split, if it looks in. Nobody is woken. */
+void emx_shm_tx_call(struct emx_shm_tx *t);
+
 /* After put(): true: the reader sleeps and this call has taken it upon its caller to wake it. */
 bool emx_shm_tx_must_wake_slow(struct emx_shm_tx *t);
 static inline bool emx_shm_tx_must_wake(struct emx_shm_tx *t)
@@ -86,6 +91,7 @@ struct emx_shm_rx {
     uint32_t next;         /* frames read */
     uint32_t told;         /* as last told in taken */
     uint32_t untold_bytes; /* of the area, since then */
+    bool called;           /* by the writer, to look at the split; the caller of take() clears it */
 };
 
 void emx_shm_rx_init(struct emx_shm_rx *r, struct emx_shm_memory *m);

@@ -83,7 +83,7 @@ struct emx_wire_lend {
     uint64_t end;    /* to here */
 };
 
-/* A read of a peer's memory by our device. */
+/* A read of a peer's memory: by our device, or, without key, whole and cookie, by the processor. */
 struct emx_wire_read {
     const struct emx_wire_addr *from;
     uint64_t remote, key;
@@ -92,6 +92,7 @@ struct emx_wire_read {
     void *whole; /* the message's memory here, of which local is a part: to be registered as one */
     size_t whole_bytes;
     void *cookie; /* the caller's, returned at the end */
+    bool lasting; /* read(): local remains as it is for as long as it takes */
 };
 
 struct emx_wire_read_end {
@@ -141,11 +142,12 @@ struct emx_wire_ops {
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 
-    /* Copies len_bytes at remote in the memory of the process at from, to local, in one go. NULL, unless attr.reads.
-     * ETHMX_OK; anything else: nothing may be relied upon, and the peer cannot be read: the caller takes another way.
-     * A process that has come in the place of the one at from is an error.
-     */
-    int (*read)(struct emx_wire *w, const struct emx_wire_addr *from, uint64_t remote, void *local, size_t len_bytes);
+    /* Copies len_bytes at remote in the memory of the process at from, to local. NULL, unless attr.reads.
+     * ETHMX_OK: done. ETHMX_INPROGRESS, only if r->lasting: others may be writing to local. The caller calls again,
+     * with the same r, until it hears something else, and reads nothing else over this wire before. Anything else:
+     * nothing may be relied upon, and the peer cannot be read: the caller takes another way; nobody writes to local any
+     * more. A process that has come in the place of the one at from is an error. */
+    int (*read)(struct emx_wire *w, const struct emx_wire_read *r);
 
     /* For wires whose devices read memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for the
      * connection that there is when they are made: none is of use once it has ended, however it has.

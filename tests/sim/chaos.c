@@ -161,6 +161,7 @@ static void chaos(struct sim_case *c)
 
     c->world.reads = percent(&r, 20);
     c->world.read_fail_ppm = percent(&r, 50) ? 50000 : 0;
+    c->world.read_slow_ns = percent(&r, 50) ? SIM_MS : 0;
     draw_superframes(&c->world, &r);
     sim_world_start(&c->world);
     play(c, &r, rate_bps, 60 * SIM_S);

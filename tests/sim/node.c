@@ -28,6 +28,7 @@ void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index)
     n->ring_tail = &n->ring;
     n->ended_tail = &n->ended;
     n->wake_ns = EMX_NEVER;
+    n->slow_wire = EMX_ENGINE_LINKS;
 }
 
 static void empty_ring(struct sim_node *n)
@@ -118,6 +119,7 @@ void sim_node_start(struct sim_node *n)
 void sim_node_crash(struct sim_node *n)
 {
     n->pace = SIM_GONE;
+    n->slow_wire = EMX_ENGINE_LINKS;
     empty_ring(n);
     memset(n->resolving, 0, sizeof(n->resolving));
     if (!n->engine)
@@ -507,6 +509,28 @@ static void read_one(struct sim_node *n, const struct emx_read *r)
     emx_engine_read_done(n->engine, r, status, w->now_ns);
 }
 
+/* Begins a read that takes its time. */
+static bool begin_slowly(struct sim_node *n, unsigned wire, const struct emx_read *r)
+{
+    struct sim_world *w = n->world;
+
+    if (!w->read_slow_ns || !r->lasting || emx_rng_below(&w->rng, 2))
+        return false;
+    n->slow = *r;
+    n->slow_wire = wire;
+    n->read_until_ns = w->now_ns + 1 + emx_rng_below(&w->rng, w->read_slow_ns);
+    sim_trace(w, "n%u reads slowly, until %" PRIu64, n->index, n->read_until_ns);
+    return true;
+}
+
+/* Who is told of the read's end must not have let go of the memory before. */
+static void end_slowly(struct sim_node *n)
+{
+    n->slow_wire = EMX_ENGINE_LINKS;
+    memset(n->slow.local, 0xdb, n->slow.len_bytes);
+    read_one(n, &n->slow);
+}
+
 static bool read_wire(struct sim_node *n, unsigned wire)
 {
     struct emx_read r;
@@ -514,6 +538,12 @@ static bool read_wire(struct sim_node *n, unsigned wire)
 
     if (sim_failed(n->world) || n->read_until_ns > n->world->now_ns)
         return false;
+    if (n->slow_wire == wire) {
+        if (!wants)
+            sim_fail(n->world, "n%u: the engine has forgotten a read", n->index);
+        end_slowly(n);
+        return true;
+    }
     if (!emx_engine_read(n->engine, wire, &r)) {
         if (wants)
             sim_fail(n->world, "n%u: the engine wanted to read, and then did not", n->index);
@@ -521,7 +551,8 @@ static bool read_wire(struct sim_node *n, unsigned wire)
     }
     if (!wants)
         sim_fail(n->world, "n%u: the engine reads without having said so", n->index);
-    read_one(n, &r);
+    if (!begin_slowly(n, wire, &r))
+        read_one(n, &r);
     return true;
 }
 

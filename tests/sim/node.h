@@ -72,6 +72,8 @@ struct sim_node {
     uint64_t ring_lost;
     uint64_t stuck;         /* times that a frame of a reliable wire could not be taken for want of memory */
     uint64_t read_until_ns; /* the last read takes so long */
+    struct emx_read slow;   /* has not ended, */
+    unsigned slow_wire;     /* over this wire; EMX_ENGINE_LINKS: there is none */
     struct sim_reading *ended, **ended_tail;
     uint64_t device_until_ns; /* the device's last read takes so long */
     uint64_t wake_ns;         /* the event that is set; EMX_NEVER: none */

@@ -33,7 +33,7 @@ static uint64_t sum_read(const struct sim_world *w)
     return sum;
 }
 
-/* Random programs; seed bits 0 and 1: frames are lost, reads fail. */
+/* Random programs; seed bits 0 to 2: frames are lost, reads fail, reads take many rounds. */
 static void among_programs(struct sim_case *c)
 {
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
@@ -46,6 +46,8 @@ static void among_programs(struct sim_case *c)
         sim_world_faults(w, &(struct sim_faults){.delay_ns = 5000, .drop_ppm = 20000});
     if (c->seed & 2)
         w->read_fail_ppm = 100000;
+    if (c->seed & 4)
+        w->read_slow_ns = SIM_MS;
     sim_mix_draw(&mix, &rng);
     t = sim_traffic_start(&c->program, &mix, c->seed);
     sim_traffic_run(t, w->now_ns + 20 * SIM_S);
@@ -152,6 +154,37 @@ static void sender_dies(struct sim_case *c)
     sim_node_crash(a);
     sim_program_bury(p, a->party);
     sim_program_run(p, w->now_ns + 2 * TIMEOUT_NS);
+    if (b->failed_peers != 1)
+        sim_fail(w, "the receiver was not told");
+    sim_case_end(c);
+}
+
+/* The sender falls silent while it has a hand in a read. The receiver's other operations fail in time; the receive
+ * whose memory may still be written to does not end before the read has. */
+static void sender_stuck(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, &rng);
+    w->read_slow_ns = 4 * TIMEOUT_NS;
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
+    for (unsigned i = 0; i < 3; i++) {
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_send(p, b, a->party, 9, 100, ETHMX_SEND_SYNC, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    sim_node_crash(a);
+    sim_program_bury(p, a->party);
+    sim_program_run(p, w->now_ns + 8 * TIMEOUT_NS);
     if (b->failed_peers != 1)
         sim_fail(w, "the receiver was not told");
     sim_case_end(c);
@@ -286,6 +319,7 @@ const struct sim_scenario sim_reads[] = {
     {"reads-shapes", "every shape of receive buffer, early and late: nothing is pulled", every_shape, 16, 0},
     {"reads-fail", "reads fail in the middle of messages: the rest is pulled", fails_midway, 60, 0},
     {"reads-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
+    {"reads-stuck", "the sender falls silent while it has a hand in a read", sender_stuck, 60, 0},
     {"reads-away", "the receiver was stopped, and the sender has given it up", receiver_was_away, 60, 0},
     {"reads-bad", "announcements with bad addresses, or where nothing can be read", bad_announcements, 3, 0},
     {"reads-lapse", "the receiver was stopped, and the sender has not given it up", trusts_again, 8, 0},

@@ -62,6 +62,7 @@ struct sim_world {
     uint32_t *epoch;   /* by two nodes: connections that have ended */
     uint64_t read_bps; /* how fast; 0: in no time */
     unsigned read_fail_ppm;
+    uint64_t read_slow_ns; /* some reads take up to so long, and something is written until then */
     /* Does a read by n of another node's memory; ETHMX_OK or an error. */
     int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r);
     void *read_arg;

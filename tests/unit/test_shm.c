@@ -600,6 +600,13 @@ static void nonsense_callers_are_hung_up_on(void **state)
 
 /* ---- Reading memory ---- */
 
+static int read_from(struct end *e, const struct emx_wire_addr *from, uint64_t remote, void *local, size_t len_bytes)
+{
+    const struct emx_wire_read r = {.from = from, .remote = remote, .local = local, .len_bytes = len_bytes};
+
+    return ops->read(e->w, &r);
+}
+
 static void memory_is_read(void **state)
 {
     static uint8_t source[100000], copy[sizeof(source)];
@@ -614,12 +621,12 @@ static void memory_is_read(void **state)
     for (unsigned i = 0; i < sizeof(source); i++)
         source[i] = (uint8_t)emx_mix64(i);
     emx_shm_addr(&from, a.id);
-    assert_int_not_equal(ops->read(b.w, &from, (uintptr_t)source, copy, 1), ETHMX_OK); /* it has not joined */
+    assert_int_not_equal(read_from(&b, &from, (uintptr_t)source, copy, 1), ETHMX_OK); /* it has not joined */
     send_frame(&a, b.id, 0, 64);
     assert_true(expect_numbers(&b, 0, 1));
-    assert_int_equal(ops->read(b.w, &from, (uintptr_t)source, copy, sizeof(copy)), ETHMX_OK);
+    assert_int_equal(read_from(&b, &from, (uintptr_t)source, copy, sizeof(copy)), ETHMX_OK);
     assert_memory_equal(source, copy, sizeof(copy));
-    assert_int_not_equal(ops->read(b.w, &from, 4096, copy, 100), ETHMX_OK);
+    assert_int_not_equal(read_from(&b, &from, 4096, copy, 100), ETHMX_OK);
     ops->close(a.w);
     ops->close(b.w);
 }
