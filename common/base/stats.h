@@ -50,8 +50,8 @@
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
-    X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet wire).") \
-    X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet wire).") \
+    X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
+    X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet and xdp wires).") \
     X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
     X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped.") \

@@ -2,6 +2,8 @@
  *
  * The part of ethmx.h on registered memory.
  */
+#include <string.h>
+
 #include "ethmx.h"
 
 #include "base/log.h"
@@ -9,6 +11,7 @@
 #include "mem/memwatch.h"
 #include "mem/regcache.h"
 #include "mem/standin.h"
+#include "wire/verbs.h"
 
 /* Never called: the cache is only looked at. */
 static int no_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
@@ -60,7 +63,24 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
 
 /* ---- Measuring ---- */
 
-static int measure(const struct emx_registrar *r, const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p)
+#define VERBS "verbs"
+
+/* An RDMA device ("verbs", or "verbs:" and its name), or a stand-in. NULL: the first that works. */
+static int open_registrar(const char *name, struct emx_registrar *r_p, bool *device_p, char *why, size_t why_len_bytes)
+{
+    size_t n = strlen(VERBS);
+
+    *device_p = true;
+    if (!name && !emx_verbs_registrar_open(NULL, r_p, why, why_len_bytes))
+        return ETHMX_OK;
+    if (name && !strncmp(name, VERBS, n) && (!name[n] || name[n] == ':'))
+        return emx_verbs_registrar_open(name[n] ? name + n + 1 : NULL, r_p, why, why_len_bytes);
+    *device_p = false;
+    return emx_standin_open(name, r_p, why, why_len_bytes);
+}
+
+static int measure(const struct emx_registrar *r, const char *text, const struct ethmx_memory_case *c,
+                   struct ethmx_memory_cost *cost_p)
 {
     const struct emx_measure_case mc = {.len_bytes = c->len_bytes,
                                         .threads = c->threads,
@@ -78,7 +98,7 @@ static int measure(const struct emx_registrar *r, const struct ethmx_memory_case
                       c->huge ? ": there are no transparent huge pages here" : "");
     else
         *cost_p = (struct ethmx_memory_cost){.registrar = r->name,
-                                             .text = emx_standin_text(r),
+                                             .text = text,
                                              .register_ns = m.reg_ns,
                                              .fault_register_ns = m.fault_reg_ns,
                                              .deregister_ns = m.dereg_ns,
@@ -90,14 +110,18 @@ int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_
 {
     struct emx_registrar r;
     char why[256];
-    int rc = emx_standin_open(c->registrar, &r, why, sizeof(why));
+    bool device;
+    int rc = open_registrar(c->registrar, &r, &device, why, sizeof(why));
 
     if (rc) {
         emx_error_set("%s", why);
         return rc;
     }
-    rc = measure(&r, c, cost_p);
-    emx_standin_close(&r);
+    rc = measure(&r, device ? "an RDMA device" : emx_standin_text(&r), c, cost_p);
+    if (device)
+        emx_verbs_registrar_close(&r);
+    else
+        emx_standin_close(&r);
     return rc;
 }
 

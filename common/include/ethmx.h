@@ -133,7 +133,7 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
 
 /* What is measured by ethmx_memory_measure(). */
 struct ethmx_memory_case {
-    const char *registrar; /* "pin", "mlock"; NULL: the best there is */
+    const char *registrar; /* "verbs" or "verbs:DEVICE", "pin", "mlock"; NULL: the first that works */
     size_t len_bytes;      /* whole pages */
     unsigned threads;      /* up to 64 at the same time, each with memory of its own */
     unsigned rounds;       /* up to 64, of which the median is taken */

@@ -418,6 +418,14 @@ static bool takes_over(struct emx_verbs_wire *w, struct emx_verbs_peer *p, struc
     return true;
 }
 
+/* One end may have counted a connection that the other never saw come up: both go on from the larger count, or a call
+ * that comes late would not be known as stale. */
+static void agree(struct emx_verbs_peer *p, const struct card *theirs)
+{
+    if (theirs->epoch > p->epoch)
+        p->epoch = theirs->epoch;
+}
+
 static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct card *call)
 {
     struct emx_verbs_dev *d = find_dev(w, id->verbs);
@@ -443,6 +451,7 @@ static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct
     id->context = c;
     c->credits = call->credits;
     c->nonce = call->nonce;
+    agree(p, call);
     card = card_to(w, p, CARD_ACCEPT, d->credits);
     param.private_data = &card;
     param.private_data_len = sizeof(card);
@@ -511,6 +520,7 @@ static void established(struct emx_verbs_wire *w, struct emx_verbs_conn *c, cons
             return;
         }
         c->credits = n->card.credits;
+        agree(c->peer, &n->card);
     }
     emx_verbs_up(w, c);
 }

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "wire/verbs_conn.h"
+#include "wire/verbs_reg.h"
 
 #define MAX_BYTES    (UINT64_C(1) << 62) /* a device that says more has no limit */
 #define INLINE_BYTES 220                 /* asked for; what is longer is copied into a buffer */
@@ -87,16 +88,7 @@ static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **
         flags |= IBV_ACCESS_REMOTE_READ;
     if (access & EMX_MEM_WRITE)
         flags |= (int)d->write_access;
-    *mr_p = ibv_reg_mr(d->pd, base, len_bytes, flags);
-    if (*mr_p)
-        return ETHMX_OK;
-    return errno == ENOMEM || errno == EAGAIN || errno == ENOSPC ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
-}
-
-static void dereg(void *arg, void *mr)
-{
-    (void)arg;
-    ibv_dereg_mr(mr);
+    return emx_verbs_reg(d->pd, base, len_bytes, flags, mr_p);
 }
 
 /* Reads are what a device may do beside frames: without them it is still of use. */
@@ -104,7 +96,7 @@ static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *att
                       struct emx_stats *stats, char *why, size_t why_len_bytes)
 {
     struct emx_regcache_params p = {
-        .cfg = cfg, .stats = stats, .registrar = {.name = "verbs", .reg = reg, .dereg = dereg, .arg = d}};
+        .cfg = cfg, .stats = stats, .registrar = {.name = "verbs", .reg = reg, .dereg = emx_verbs_dereg, .arg = d}};
 
     if (!cfg->p_verbs_read || attr->max_qp_rd_atom < 1 || attr->max_qp_init_rd_atom < 1)
         return ETHMX_OK;

@@ -13,6 +13,19 @@ void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
     memset(a, 0, sizeof(*a));
 }
 
+int emx_verbs_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes)
+{
+    (void)name;
+    (void)r_p;
+    snprintf(why, why_len_bytes, "this ethmx was built without libibverbs");
+    return ETHMX_ERR_PARAM;
+}
+
+void emx_verbs_registrar_close(struct emx_registrar *r)
+{
+    (void)r;
+}
+
 static int none_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     (void)w_p;

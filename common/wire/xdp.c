@@ -12,7 +12,8 @@
  *
  * Data frames of large messages (bulk) leave as superframes through the network stack, and come from there: see bulk.c.
  * Here the kernel makes each frame a packet of its own, at both ends, and looks at it by itself; one packet of 64 KB
- * costs far less, even though it takes the longer way.
+ * costs far less, even though it takes the longer way. Where a card reads and writes the chunks itself (zero copy)
+ * there are no such packets, and no superframes.
  *
  * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They cannot reach each other this
  * way; another wire carries what stays on the host.
@@ -165,6 +166,9 @@ static void open_bulk(struct xdp_wire *w, const struct emx_wire_params *params, 
 {
     size_t said = strlen(why);
 
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (!w->port[i].group->copies)
+            return;
     if (said + 2 < why_len_bytes)
         said += (size_t)snprintf(why + said, why_len_bytes - said, ", ");
     w->bulk = emx_bulk_open(params, why + said, why_len_bytes - said);

@@ -165,6 +165,32 @@ static void take(struct end *e)
     emx_wire_verbs.rx_return(e->w, f, n);
 }
 
+static struct emx_verbs_conn *connection(const struct end *e, const struct end *to)
+{
+    struct emx_verbs_peer *peer = emx_verbs_peer_get((struct emx_verbs_wire *)e->w, to->id);
+
+    return peer->conn;
+}
+
+/* What an end has with another, for people. */
+static void tell_state(const struct end *e, const struct end *to)
+{
+    const struct emx_verbs_conn *c = connection(e, to);
+    unsigned free_bufs = 0;
+
+    if (!c || !c->dev) {
+        print_error("%s: no connection\n", e->interface);
+        return;
+    }
+    for (const struct emx_verbs_buf *b = c->dev->free; b; b = b->next)
+        free_bufs++;
+    print_error("%s: state %u, %s, %u to send, waiting %u, credits %u, owed %u, lent %u, own %u, sent %u, reaped %u, "
+                "unsignalled %u, may send %u, broken %d, inline %u, epoch %u, buffers %u, free %u, promised %u\n",
+                e->interface, c->state, c->active ? "active" : "passive", c->peer->first != NULL, c->peer->kept,
+                c->credits, c->owed, c->lent, c->own, c->sent, c->reaped, c->unsignalled, c->may_send, c->broken,
+                c->inline_bytes, c->peer->epoch, c->dev->bufs, free_bufs, c->dev->promised);
+}
+
 static void await_frames(struct pair *p, uint32_t next_a, uint32_t next_b)
 {
     time_t end = time(NULL) + WAIT_S;
@@ -172,8 +198,11 @@ static void await_frames(struct pair *p, uint32_t next_a, uint32_t next_b)
     while (p->a.next != next_a || p->b.next != next_b) {
         take(&p->a);
         take(&p->b);
-        if (time(NULL) > end)
-            fail_msg("frames %u of %u and %u of %u came", p->a.next, next_a, p->b.next, next_b);
+        if (time(NULL) <= end)
+            continue;
+        tell_state(&p->a, &p->b);
+        tell_state(&p->b, &p->a);
+        fail_msg("frames %u of %u and %u of %u came", p->a.next, next_a, p->b.next, next_b);
     }
 }
 
@@ -233,13 +262,6 @@ static void crossing_calls_are_settled(void **state)
         open_end(&p->a);
         open_end(&p->b);
     }
-}
-
-static struct emx_verbs_conn *connection(const struct end *e, const struct end *to)
-{
-    struct emx_verbs_peer *peer = emx_verbs_peer_get((struct emx_verbs_wire *)e->w, to->id);
-
-    return peer->conn;
 }
 
 static void break_connection(const struct end *e, const struct end *to)
