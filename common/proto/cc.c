@@ -13,6 +13,7 @@ static void limit(struct emx_cc *cc)
 {
     if (cc->cwnd_frames > cc->limit_frames)
         cc->cwnd_frames = cc->limit_frames;
+    cc->flight_frames = cc->cwnd_frames;
 }
 
 void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames)
@@ -21,31 +22,41 @@ void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames)
     limit(cc);
 }
 
-void emx_cc_acked(struct emx_cc *cc, uint32_t frames)
+void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers)
 {
     if (cc->cwnd_frames < cc->threshold_frames) {
         cc->cwnd_frames += frames;
-    } else {
-        cc->credit_frames += frames;
-        if (cc->credit_frames >= cc->cwnd_frames) {
-            cc->credit_frames -= cc->cwnd_frames;
+    } else if (!recovers) {
+        cc->credit += frames * EMX_CC_GROWTH;
+        if (cc->credit >= cc->cwnd_frames * 100) {
+            cc->credit -= cc->cwnd_frames * 100;
             cc->cwnd_frames++;
         }
     }
     limit(cc);
 }
 
-void emx_cc_gap(struct emx_cc *cc)
+void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns)
 {
-    cc->cwnd_frames = at_least(cc->cwnd_frames * 7 / 10, EMX_CC_FLOOR);
-    cc->threshold_frames = cc->cwnd_frames;
-    cc->credit_frames = 0;
+    uint32_t together = cc->cwnd_frames / EMX_CC_PARTS;
+
+    if (rtt_ns > EMX_CC_LONG_NS && flying_frames && flying_frames + together > cc->cwnd_frames)
+        cc->flight_frames = 0;
+}
+
+void emx_cc_gap(struct emx_cc *cc, uint64_t rtt_ns)
+{
+    uint32_t tenths = rtt_ns > EMX_CC_LONG_NS ? 5 : 7;
+
+    cc->cwnd_frames = at_least(cc->cwnd_frames * tenths / 10, EMX_CC_FLOOR);
+    cc->threshold_frames = cc->flight_frames = cc->cwnd_frames;
+    cc->credit = 0;
 }
 
 void emx_cc_timeout(struct emx_cc *cc)
 {
     if (cc->cwnd_frames > 1) /* further time-outs in a row say nothing new */
         cc->threshold_frames = at_least(cc->cwnd_frames / 2, EMX_CC_FLOOR);
-    cc->cwnd_frames = 1;
-    cc->credit_frames = 0;
+    cc->cwnd_frames = cc->flight_frames = 1;
+    cc->credit = 0;
 }

@@ -1,30 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Congestion control of sequenced frames: how many may fly. A replaceable part: the engine calls these events and
- * reads cwnd_frames, nothing else. (Large messages are paced by their receivers, see rndv.c.)
+ * reads cwnd_frames and flight_frames, nothing else. (Large messages are paced by their receivers, see pace.h.)
  *
- * Today's rule is AIMD after RFC 5681 with two changes for clusters. It starts at EMX_CC_START frames instead of
- * slowly, because round trips are microseconds and switches buffer more than that. And a gap reduces the window by
- * three tenths instead of half (as CUBIC does, RFC 9438), because single frames are also lost without any congestion.
+ * The rule is AIMD much as CUBIC has it for windows as small as a cluster's (RFC 9438, section 4.3: growth by 0.53
+ * frames a round trip, three tenths off for a gap). To grow by a whole frame would be worth twice the share of a TCP
+ * beside it; it grows by 0.4 frames, because a real TCP loses what it sends again as well, and stands still meanwhile.
+ * Nothing is added while frames that were sent before a gap are missing (RFC 5681). A gap takes three tenths off, or
+ * half where a round trip is so long (EMX_CC_LONG_NS) that most of it must be a queue: there it is sure that nothing
+ * was lost by chance. It starts at EMX_CC_START frames instead of slowly, because round trips are microseconds and
+ * switches buffer more than that.
+ *
+ * Who is lost at a full queue is no matter of windows alone. Frames that leave one by one, each when one has arrived,
+ * take the very places in the queue that have just become free, and hardly ever find it full. A TCP, which sends two
+ * and more for each acknowledgement, finds it full in their stead: beside such a stream it lost seven times as many
+ * frames, and got a fifth of the link. (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1992,
+ * tell of the like.) So where round trips are long, frames wait until an eighth of the window can leave together. A
+ * quarter is too much: such bursts take all that is free at once. tests/sim/sharing shows all this.
  */
 #ifndef EMX_PROTO_CC_H
 #define EMX_PROTO_CC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define EMX_CC_START 64
-#define EMX_CC_FLOOR 4 /* after a gap; 1 after a timeout */
+#define EMX_CC_START   64
+#define EMX_CC_FLOOR   4      /* after a gap; 1 after a timeout */
+#define EMX_CC_GROWTH  40     /* hundredths of a frame in a round trip */
+#define EMX_CC_LONG_NS 500000 /* a round trip: no cluster without a queue has it */
+#define EMX_CC_PARTS   8
 
 struct emx_cc {
     uint32_t cwnd_frames;
+    uint32_t flight_frames;    /* frames may leave while fewer than this fly: cwnd_frames, or 0 while they gather */
     uint32_t threshold_frames; /* slow start below */
-    uint32_t credit_frames;    /* acknowledged since the last step above it */
+    uint32_t credit;           /* hundredths of frames: growth since the last step above it, times cwnd_frames */
     uint32_t limit_frames;
 };
 
 void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames);
-void emx_cc_acked(struct emx_cc *cc, uint32_t frames);
-void emx_cc_gap(struct emx_cc *cc); /* once per round trip at most */
+
+/* frames were acknowledged. recovers: some that were sent before the last gap or time-out are still missing. */
+void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers);
+
+/* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */
+void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns);
+
+void emx_cc_gap(struct emx_cc *cc, uint64_t rtt_ns); /* once per round trip at most */
 void emx_cc_timeout(struct emx_cc *cc);
 
 #endif

@@ -4,9 +4,14 @@
  */
 #include "proto/pace.h"
 
-#define STEP_BYTES  2048  /* the smallest */
-#define FIRST_PART  4     /* of the most */
-#define LEAST_BYTES 65536 /* a long way with loss by chance needs so much to be of any use; switches keep it easily */
+#define STEP_BYTES  2048 /* the smallest */
+#define FIRST_PART  4    /* of the most */
+#define FLOOR_BYTES 8192 /* of the limit, in any case */
+#define LONG_GROWTH 53   /* hundredths of a chunk for a window's worth, with a long queue */
+
+/* In so many parts the limit is asked for. */
+#define PARTS      2
+#define LONG_PARTS 8
 
 #define ANSWERS     8 /* so many say whether there is a queue */
 #define WAYS_DIFFER 4 /* so many times at most */
@@ -16,9 +21,14 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
 {
-    uint64_t least_bytes = smaller(most_bytes, LEAST_BYTES);
+    uint64_t least_bytes = smaller(most_bytes, EMX_PACE_LEAST);
     uint64_t first_bytes = most_bytes / FIRST_PART;
 
     *p = (struct emx_pace){.limit_bytes = first_bytes > least_bytes ? first_bytes : least_bytes,
@@ -32,9 +42,24 @@ static void rise(struct emx_pace *p, uint64_t bytes)
     p->limit_bytes += smaller(bytes, p->most_bytes - p->limit_bytes);
 }
 
-static void fall(struct emx_pace *p, uint64_t bytes)
+/* So long that TCP would notice. */
+static bool is_long(const struct emx_pace *p)
 {
-    p->limit_bytes -= smaller(bytes, p->limit_bytes - p->least_bytes);
+    return p->queue && p->rtt_ns > EMX_PACE_LONG_NS;
+}
+
+/* What the limit keeps when something is lost in a queue. */
+static uint64_t queue_least(const struct emx_pace *p)
+{
+    uint64_t way_bytes = p->limit_bytes * EMX_PACE_WAY_NS / p->rtt_ns;
+
+    return smaller(p->least_bytes, larger(way_bytes, FLOOR_BYTES));
+}
+
+static void fall(struct emx_pace *p, uint64_t bytes, uint64_t least_bytes)
+{
+    if (p->limit_bytes > least_bytes)
+        p->limit_bytes -= smaller(bytes, p->limit_bytes - least_bytes);
 }
 
 void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
@@ -61,7 +86,7 @@ static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
     if (p->queue)
-        return p->cut_bytes ? 0 : chunk_bytes;
+        return p->cut_bytes ? 0 : is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
     if (!verdict)
         return p->judged ? STEP_BYTES : 0;
     if (p->step_bytes < p->most_bytes)
@@ -78,6 +103,7 @@ static void next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
     p->arrived_bytes = 0;
     if (verdict) {
         p->queue = p->wait_ns > p->way_ns;
+        p->rtt_ns = p->wait_ns + p->way_ns;
         p->judged = true;
         p->answers = 0;
     }
@@ -94,13 +120,18 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
         next_window(p, bytes, limited);
 }
 
+uint64_t emx_pace_part(const struct emx_pace *p)
+{
+    return p->limit_bytes / (is_long(p) ? LONG_PARTS : PARTS);
+}
+
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
 {
     p->lost = true;
     if (!p->queue) {
-        fall(p, bytes);
+        fall(p, bytes, p->least_bytes);
     } else if (!p->cut_bytes) {
-        fall(p, p->limit_bytes * 3 / 10);
+        fall(p, p->limit_bytes * (is_long(p) ? 5 : 3) / 10, queue_least(p));
         p->cut_bytes = p->limit_bytes;
     }
 }

@@ -14,6 +14,10 @@
  *    loss takes off three tenths, once for all that was asked for in that window: additive increase, multiplicative
  *    decrease as RFC 5681 and RFC 9438 (CUBIC) have it. It makes streams equal among themselves (Chiu and Jain,
  *    Computer Networks and ISDN Systems, 1989) and leaves TCP its part.
+ *  - A long queue, behind which answers take longer than EMX_PACE_LONG_NS: there is a slow link, on which a TCP lives
+ * by its loss and nothing is lost by chance. The limit moves up by 0.53 chunks only and a loss takes off half (see
+ * cc.h). What is asked for is asked for in eighths instead of halves of the limit: the answer to a long one is a burst
+ * that fills the queue, and takes the places of others who send one frame after the other.
  *
  * An answer comes after the time of the way alone (the shortest that was seen of this sender), or it has waited. One
  * answer says little: programs are busy, processors are shared. So the quickest of some decides; if even that waited,
@@ -22,8 +26,11 @@
  * times that of the nearest peer, for no cluster is so wide: who comes late to a queue that others keep full has never
  * seen it empty.
  *
- * In both cases the limit stays above what a long way with loss by chance needs, for hosts that are slow look like a
- * queue.
+ * Without a queue the limit stays above EMX_PACE_LEAST, which a long way with loss by chance needs to be of any use and
+ * switches keep easily. With one it stays above what arrives in EMX_PACE_WAY_NS, if that is less: a link's bandwidth
+ * times the widest cluster's delay, as Westwood reduces to bandwidth times delay (Mascolo and others, MobiCom 2001).
+ * For hosts that are slow look like a queue; but on a link of 100 Mbit/s the former would be half a switch's queue, for
+ * each stream.
  *
  * Silence is no loss: the sender may be busy. And what comes twice was not lost.
  *
@@ -35,7 +42,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EMX_PACE_WAY_NS 200000
+#define EMX_PACE_WAY_NS  200000
+#define EMX_PACE_LONG_NS 500000
+#define EMX_PACE_LEAST   65536
 
 struct emx_pace {
     uint64_t limit_bytes; /* may be asked for at once */
@@ -47,6 +56,7 @@ struct emx_pace {
     uint64_t wait_ns;       /* how long the quickest of them has waited, */
     uint64_t way_ns;        /* and its way */
     uint64_t least_way_ns;  /* of all senders */
+    uint64_t rtt_ns;        /* of the last verdict */
     bool judged, queue;     /* there was a verdict; the last */
     bool lost;              /* something was, in this window */
 };
@@ -59,6 +69,9 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns);
 
 /* Data has arrived, a chunk; limited: the limit keeps more from being asked for. */
 void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited);
+
+/* The most to ask for at once. */
+uint64_t emx_pace_part(const struct emx_pace *p);
 
 /* Data did not arrive and is asked for again. */
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes);

@@ -73,7 +73,7 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s)
 {
     struct emx_txbuf *b;
 
-    if (s->flying && s->flying >= s->cc.cwnd_frames)
+    if (s->flying && s->flying >= s->cc.flight_frames)
         return NULL;
     if (s->lost)
         return first_lost(s);
@@ -237,7 +237,7 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         emx_count(s->e, resent_gap);
     }
     if (any && !emx_seq_before(s->tx_acked, s->recover)) {
-        emx_cc_gap(&s->cc);
+        emx_cc_gap(&s->cc, s->rtt.smooth_ns);
         s->recover = next_unsent(s);
     }
 }
@@ -256,7 +256,9 @@ void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time
     if (!acked && !s->lost)
         return;
     if (acked) {
-        emx_cc_acked(&s->cc, acked);
+        emx_cc_acked(&s->cc, acked, emx_seq_before(s->tx_acked, s->recover));
+        if (!s->lost)
+            emx_cc_gather(&s->cc, s->flying, s->rtt.smooth_ns);
         s->backoff = 0;
         s->rto_from_ns = next_unsent(s) == s->tx_acked ? 0 : now;
         if (s->rto_from_ns)

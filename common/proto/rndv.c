@@ -27,7 +27,6 @@
 
 #define WINDOW_BLOCKS 4 /* the pull window holds at least so many blocks, if a chunk is not more than that */
 #define DOUBT         4 /* rounds after which the route may have become narrower */
-#define LIMIT_BLOCKS  2 /* and what of it may be used now, so many */
 
 /* ---- Sender: announcing, and the end ---- */
 
@@ -442,7 +441,7 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
 static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
-    uint64_t bytes = emx_least(e->cfg->p_pull_window / WINDOW_BLOCKS, e->pace.limit_bytes / LIMIT_BLOCKS);
+    uint64_t bytes = emx_least(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(&e->pace));
     uint64_t most = emx_least(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
     return emx_least(left, most ? most : 1);

@@ -89,7 +89,8 @@ void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t se
     if (!f->endpoint || !f->node)
         abort();
     for (unsigned i = 0; i < nodes; i++) {
-        f->node[i].card = (struct sim_port){.rate_bps = shape->rate_bps, .limit_bytes = shape->card_bytes};
+        f->node[i].card = (struct sim_port){.rate_bps = shape->card_bps ? shape->card_bps : shape->rate_bps,
+                                            .limit_bytes = shape->card_bytes};
         f->node[i].port = (struct sim_port){.rate_bps = shape->rate_bps, .limit_bytes = shape->port_bytes};
     }
     for (unsigned i = 0; i < shape->endpoints; i++)

@@ -60,6 +60,7 @@ struct fabric {
 struct fabric_shape {
     unsigned endpoints, per_node;
     uint64_t rate_bps, delay_ns;
+    uint64_t card_bps;             /* 0: as the ports of the switch */
     size_t card_bytes, port_bytes; /* queues */
     uint16_t frame_bytes;
 };

@@ -35,6 +35,7 @@ struct row {
     enum kind kind[2]; /* the second NONE: so many of the first, to one receiver */
     unsigned streams;
     uint64_t rate_bps;
+    uint64_t card_bps; /* of the hosts */
     size_t port_bytes;
     uint64_t delay_ns;
     unsigned lost_ppm;   /* by chance */
@@ -47,26 +48,35 @@ struct row {
 
 /* The second begins later. Of two streams each gets at least a third; two of ethmx alike differ less. */
 static const struct row rows[] = {
-    {{LARGE}, 1, 200 * M, 256 * K, 100000, 0, 0, 0.9},
-    {{SMALL}, 1, 200 * M, 256 * K, 100000, 0, 0, 0.9},
-    {{LARGE, LARGE}, 2, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
-    {{SMALL, SMALL}, 2, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
-    {{LARGE, SMALL}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE, TCP}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{SMALL, TCP}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE}, 8, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{SMALL}, 8, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE, LARGE}, 2, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
-    {{SMALL, SMALL}, 2, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
-    {{LARGE, TCP}, 2, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
-    {{SMALL, TCP}, 2, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
-    {{SMALL, SMALL}, 2, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9},
-    {{SMALL, TCP}, 2, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9},
-    {{TCP, LARGE}, 2, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
-    {{TCP, LARGE}, 2, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE}, 1, 10000 * M, 512 * K, 10000, 10000, 0, 0.6},
-    {{LARGE}, 1, 10000 * M, 512 * K, 50000, 10000, 0, 0.16},
-    {{TCP}, 1, 10000 * M, 512 * K, 50000, 10000, 0, 0.08}, /* for comparison */
+    {{LARGE}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9},
+    {{SMALL}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9},
+    {{LARGE, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
+    {{SMALL, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
+    {{LARGE, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{SMALL, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{SMALL}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
+    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
+    {{LARGE, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
+    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
+    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9},
+    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9},
+    {{TCP, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
+    {{TCP, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
+    {{LARGE, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9},
+    {{SMALL, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9},
+    {{LARGE, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{LARGE, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{SMALL, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{TCP, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{TCP, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{LARGE}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{SMALL}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
+    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 10000, 10000, 0, 0.6},
+    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.16},
+    {{TCP}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.08}, /* for comparison */
 };
 
 struct stream {
@@ -80,7 +90,11 @@ struct stream {
     /* TCP */
     double cwnd, threshold, most, since_s;
     uint64_t sent, known; /* frames */
-    uint64_t recover;
+    uint64_t recover;     /* the first frame after those whose loss is one event */
+    bool recovers;
+    unsigned again;              /* frames to send again */
+    unsigned holes, holes_later; /* lost and not yet there again: of before and after recover */
+    unsigned silent;             /* arrived and not acknowledged */
     uint64_t flying;
 };
 
@@ -194,6 +208,8 @@ static void tcp_acked(struct stream *st)
 {
     double k, target, rtt;
 
+    if (st->recovers)
+        return;
     if (st->cwnd < st->threshold) {
         st->cwnd += 1;
         return;
@@ -207,11 +223,12 @@ static void tcp_acked(struct stream *st)
     st->cwnd += target > st->cwnd && (target - st->cwnd) > 0.53 ? (target - st->cwnd) / st->cwnd : 0.53 / st->cwnd;
 }
 
-static void tcp_lost(struct stream *st, uint64_t number)
+static void tcp_recover(struct stream *st)
 {
-    if (number < st->recover)
-        return;
+    st->recovers = true;
     st->recover = st->sent;
+    st->holes += st->holes_later;
+    st->holes_later = 0;
     st->most = st->cwnd < st->most ? st->cwnd * (1 + CUBIC_BETA) / 2 : st->cwnd;
     st->cwnd = st->cwnd * CUBIC_BETA > 2 ? st->cwnd * CUBIC_BETA : 2;
     st->threshold = st->cwnd;
@@ -221,22 +238,57 @@ static void tcp_lost(struct stream *st, uint64_t number)
 struct tcp_frame {
     struct stream *stream;
     uint64_t number;
-    bool lost;
+    bool lost, again;
 };
 
-/* The acknowledgement of a frame, or of the one after a lost one. */
+/* What was sent before the recovery began and got lost is a hole; it ends when all are filled. What was lost of the
+ * rest begins the next. */
+static void tcp_lost(struct stream *st, const struct tcp_frame *frame)
+{
+    st->again++;
+    if (frame->again)
+        return;
+    if (st->recovers && frame->number < st->recover)
+        st->holes++;
+    else
+        st->holes_later++;
+    if (!st->recovers)
+        tcp_recover(st);
+}
+
+static void tcp_there(struct stream *st, const struct tcp_frame *frame)
+{
+    if (frame->again && st->holes)
+        st->holes--;
+    else if (frame->again)
+        st->holes_later--;
+    else
+        st->known = frame->number;
+    if (st->recovers && !st->holes && st->known >= st->recover) {
+        st->recovers = false;
+        if (st->holes_later)
+            tcp_recover(st);
+    }
+    tcp_acked(st);
+}
+
+/* A frame has arrived, or the one after a lost one. Every second is acknowledged, and all while some are missing. */
 static void tcp_answered(void *arg, uint64_t unused)
 {
     struct tcp_frame *frame = arg;
     struct stream *st = frame->stream;
 
     (void)unused;
-    st->flying--;
     if (frame->lost)
-        tcp_lost(st, frame->number);
+        tcp_lost(st, frame);
     else
-        tcp_acked(st);
+        tcp_there(st, frame);
     free(frame);
+    st->silent++;
+    if (st->silent < 2 && !st->recovers)
+        return;
+    st->flying -= st->silent;
+    st->silent = 0;
     tcp_send(st);
 }
 
@@ -261,7 +313,11 @@ static void tcp_send(struct stream *st)
 
         if (!frame)
             abort();
-        *frame = (struct tcp_frame){st, st->sent++, false};
+        *frame = (struct tcp_frame){.stream = st, .again = st->again > 0};
+        if (frame->again)
+            st->again--;
+        else
+            frame->number = st->sent++;
         st->flying++;
         fabric_foreign(f, st->from, st->to, FRAME_BYTES, tcp_passed, frame);
     }
@@ -281,16 +337,20 @@ static void scene_init(struct scene *s, const struct row *row)
     struct fabric_shape shape = {.endpoints = 2 * (STREAMS_MAX + 1),
                                  .per_node = 2,
                                  .rate_bps = row->rate_bps,
+                                 .card_bps = row->card_bps,
                                  .delay_ns = row->delay_ns,
                                  .card_bytes = CARD_BYTES,
                                  .port_bytes = row->port_bytes,
                                  .frame_bytes = FRAME_BYTES};
+    uint64_t frame_ns = FRAME_BYTES * 8 * S_NS / row->rate_bps;
 
     memset(s, 0, sizeof(*s));
     s->row = row;
     fabric_init(&s->fabric, &shape, 1);
     s->fabric.lost_ppm = row->lost_ppm;
-    s->fabric.jitter_ns = row->delay_ns;
+    /* Hosts are not as regular as to hit a full queue always, or never, in the moment after a frame has left it (Floyd
+     * and Jacobson, "Traffic phase effects in packet-switched gateways", 1992). */
+    s->fabric.jitter_ns = row->delay_ns > frame_ns ? row->delay_ns : frame_ns;
     s->content = calloc(1, kind_bytes[LARGE]);
     if (!s->content)
         abort();

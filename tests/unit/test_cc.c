@@ -13,18 +13,20 @@ static void window_grows_and_shrinks(void **state)
     (void)state;
     emx_cc_init(&cc, 128);
     assert_int_equal(cc.cwnd_frames, EMX_CC_START);
-    emx_cc_acked(&cc, 10);
+    emx_cc_acked(&cc, 10, false);
     assert_int_equal(cc.cwnd_frames, EMX_CC_START + 10); /* slow start */
-    emx_cc_acked(&cc, 1000);
+    emx_cc_acked(&cc, 1000, false);
     assert_int_equal(cc.cwnd_frames, 128); /* the limit */
-    emx_cc_gap(&cc);
+    emx_cc_gap(&cc, EMX_CC_LONG_NS);
     assert_int_equal(cc.cwnd_frames, 89);
-    emx_cc_acked(&cc, 88);
-    assert_int_equal(cc.cwnd_frames, 89); /* one more per window */
-    emx_cc_acked(&cc, 1);
+    emx_cc_acked(&cc, 222, false);
+    assert_int_equal(cc.cwnd_frames, 89); /* 0.4 more per window */
+    emx_cc_acked(&cc, 1000, true);
+    assert_int_equal(cc.cwnd_frames, 89); /* not while some are missing */
+    emx_cc_acked(&cc, 1, false);
     assert_int_equal(cc.cwnd_frames, 90);
     for (int i = 0; i < 100; i++)
-        emx_cc_gap(&cc);
+        emx_cc_gap(&cc, EMX_CC_LONG_NS);
     assert_int_equal(cc.cwnd_frames, EMX_CC_FLOOR);
 }
 
@@ -39,8 +41,31 @@ static void timeouts_in_a_row_count_once(void **state)
     emx_cc_timeout(&cc);
     emx_cc_timeout(&cc);
     assert_int_equal(cc.threshold_frames, EMX_CC_START / 2);
-    emx_cc_acked(&cc, 31);
+    emx_cc_acked(&cc, 31, false);
     assert_int_equal(cc.cwnd_frames, 32);
+}
+
+static void frames_gather_where_the_way_is_long(void **state)
+{
+    struct emx_cc cc;
+
+    (void)state;
+    emx_cc_init(&cc, 64);
+    emx_cc_gather(&cc, 64, EMX_CC_LONG_NS);
+    assert_int_equal(cc.flight_frames, 64);
+    emx_cc_gather(&cc, 56, EMX_CC_LONG_NS + 1);
+    assert_int_equal(cc.flight_frames, 64);
+    emx_cc_gather(&cc, 57, EMX_CC_LONG_NS + 1);
+    assert_int_equal(cc.flight_frames, 0);
+    emx_cc_acked(&cc, 1, true);
+    assert_int_equal(cc.flight_frames, 64);
+    emx_cc_gather(&cc, 57, EMX_CC_LONG_NS + 1);
+    emx_cc_gap(&cc, EMX_CC_LONG_NS + 1); /* what was lost goes at once */
+    assert_int_equal(cc.flight_frames, 32);
+    emx_cc_timeout(&cc);
+    assert_int_equal(cc.flight_frames, 1);
+    emx_cc_gather(&cc, 0, EMX_CC_LONG_NS + 1); /* nothing would come to end it */
+    assert_int_equal(cc.flight_frames, 1);
 }
 
 static void small_limit(void **state)
@@ -106,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(window_grows_and_shrinks),
         cmocka_unit_test(timeouts_in_a_row_count_once),
+        cmocka_unit_test(frames_gather_where_the_way_is_long),
         cmocka_unit_test(small_limit),
         cmocka_unit_test(rto_follows_the_round_trip),
         cmocka_unit_test(rto_stays_in_its_limits),
