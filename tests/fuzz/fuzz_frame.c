@@ -3,10 +3,52 @@
  * Frames from the network, one after the other, to an engine that is connected and has operations open. Half of them
  * get the right id, cookie and checksum (or tag, where there is authentication), to come to their handlers.
  *
- *     input: frames, each: 2 bytes of length, 1 byte of what is set right, the frame
+ *     input: 1 byte of settings; frames, each: 2 bytes of length, 1 byte of what is set right, the frame
+ *
+ * Where the route is reliable some become short frames, elsewhere a piece that is whole, with the frame inside.
  */
 #include "fuzz.h"
 #include "history.h"
+
+/* Short frames have the same places for what they have of a header. */
+static void put_short(struct history *h, uint8_t *data, uint32_t len_bytes, unsigned what)
+{
+    struct emx_short *f = (void *)data;
+
+    if (len_bytes < sizeof(*f))
+        return;
+    f->version = EMX_FRAME_V_SHORT;
+    f->type = EMX_F_eager;
+    if (what & 8)
+        f->seq = history_next_seq(h, 1, 0);
+}
+
+/* Puts a frame into a piece: header, piece's header, frame. */
+static void put_in_piece(struct history *h, uint8_t **data_p, uint32_t *len_bytes_p)
+{
+    uint32_t inner_bytes = *len_bytes_p;
+    struct emx_frame *f = (void *)*data_p, *outer;
+
+    if (inner_bytes < sizeof(*f))
+        return;
+    f->version = EMX_FRAME_V_OFF;
+    f->check = 0;
+    outer = malloc(sizeof(*outer) + sizeof(struct emx_f_piece) + inner_bytes);
+    FUZZ_CHECK(outer, "no memory");
+    *outer = (struct emx_frame){.version = EMX_FRAME_V_OFF,
+                                .type = EMX_F_piece,
+                                .body_bytes = (uint16_t)(sizeof(struct emx_f_piece) + inner_bytes),
+                                .dst_id = history_id(h, 0),
+                                .cookie = history_cookie(),
+                                .src_id = history_id(h, 1),
+                                .ack = f->ack,
+                                .credit = f->credit};
+    *(struct emx_f_piece *)(outer + 1) = (struct emx_f_piece){.number = 1, .total_bytes = (uint16_t)inner_bytes};
+    memcpy((uint8_t *)(outer + 1) + sizeof(struct emx_f_piece), f, inner_bytes);
+    free(f);
+    *data_p = (void *)outer;
+    *len_bytes_p += sizeof(*outer) + sizeof(struct emx_f_piece);
+}
 
 /* Returns whether the frame is sealed. */
 static bool put_right(struct history *h, uint8_t **data_p, uint32_t *len_bytes_p, unsigned what)
@@ -27,6 +69,12 @@ static bool put_right(struct history *h, uint8_t **data_p, uint32_t *len_bytes_p
         f->type = (uint8_t)(1 + f->type % (EMX_F_COUNT - 1));
     if (what & 8 && f->type < EMX_F_COUNT && emx_frame_info[f->type].sequenced)
         f->seq = history_next_seq(h, 1, 0);
+    if (what & 32 && history_reliable(h)) {
+        put_short(h, *data_p, len_bytes, what);
+        return true;
+    }
+    if (what & 32)
+        put_in_piece(h, data_p, len_bytes_p);
     return what & 16 && history_seal(h, 1, 0, data_p, len_bytes_p, what >> 6 ? EMX_CHECKSUM_HEADER : EMX_CHECKSUM_FULL);
 }
 

@@ -149,6 +149,11 @@ unsigned history_nodes(const struct history *h)
     return h->nodes;
 }
 
+bool history_reliable(const struct history *h)
+{
+    return h->reliable;
+}
+
 uint32_t history_id(const struct history *h, unsigned node)
 {
     return h->node[node].id;

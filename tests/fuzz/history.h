@@ -18,6 +18,7 @@ struct history *history_begin(unsigned nodes, unsigned settings);
 void history_end(struct history *h);
 
 unsigned history_nodes(const struct history *h);
+bool history_reliable(const struct history *h); /* its routes are */
 uint32_t history_id(const struct history *h, unsigned node);
 uint32_t history_cookie(void);
 /* The number that a sequenced frame of `from` to `to` must have to be taken. */

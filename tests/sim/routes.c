@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/keyed.h"
 #include "scenario.h"
 
 #define NARROWEST_BYTES 420 /* ethmx tries no frames of less than 400 bytes */
@@ -116,8 +117,8 @@ static void draw_narrow_world(struct sim_world *w, struct emx_rng *rng)
 }
 
 /* While messages of all kinds are under way, an MTU is lowered, in both directions or in one: nobody is told, frames of
- * the old length vanish. The job goes on with shorter ones, and what was made before arrives as well. Some seeds lower
- * it a second time. */
+ * the old length vanish. The job goes on with shorter ones, and what was made before arrives as well, with tags too.
+ * Some seeds lower it a second time. */
 static void narrower(struct sim_case *c)
 {
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
@@ -125,9 +126,11 @@ static void narrower(struct sim_case *c)
     struct sim_world *w = &c->world;
     struct sim_traffic *t;
     struct sim_mix mix;
+    const char *why;
 
     sim_case_begin(c, 2 + c->seed % 2, 1);
     draw_narrow_world(w, &rng);
+    w->auth = c->seed % 5 == 1 && emx_keyed_usable(&why);
     sim_world_start(w);
     sim_mix_draw(&mix, &rng);
     t = sim_traffic_start(&c->program, &mix, c->seed);
