@@ -417,17 +417,17 @@ void emx_borrow_moved(struct emx_session *s, emx_time now)
 
 bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
 {
-    unsigned link = op->peer->session->link;
+    struct emx_session *s = op->peer->session; /* of an operation that reads; others may have none */
 
     if (!op->reading)
         return false;
     emx_list_del(&op->peer_link);
     op->where = EMX_OP_SEVERED;
     op->status = status;
-    if (!op->peer->session->lend_min_bytes)
+    if (!s->lend_min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
-    emx_list_append(&e->severs[link], &op->link);
-    has_memory_job(e, link);
+    emx_list_append(&e->severs[s->link], &op->link);
+    has_memory_job(e, s->link);
     return true;
 }
 
