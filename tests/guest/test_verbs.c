@@ -271,11 +271,14 @@ static void break_connection(const struct end *e, const struct end *to)
     assert_int_equal(ibv_modify_qp(connection(e, to)->id->qp, &error, IBV_QP_STATE), 0);
 }
 
+static bool is_up(const struct end *e, const struct end *to)
+{
+    return connection(e, to) && connection(e, to)->state == EMX_VERBS_UP;
+}
+
 static bool is_another(const struct end *e, const struct end *to, uint32_t old)
 {
-    const struct emx_verbs_conn *c = connection(e, to);
-
-    return c && c->state == EMX_VERBS_UP && c->nonce != old;
+    return is_up(e, to) && connection(e, to)->nonce != old;
 }
 
 static unsigned waiting(const struct end *from, const struct end *to)
@@ -381,13 +384,15 @@ static void idle_connection_makes_room(void **state)
     for (unsigned i = 0; i < 6; i++) {
         for (unsigned j = 0; j < 3; j++)
             send_frame(&p->a, to[i % 2], i / 2 * 3 + j, 200);
-        for (uint64_t last_ns = now_ns(); now_ns() - last_ns < idle_ns;) {
-            if (to[i % 2]->next < i / 2 * 3 + 3)
-                last_ns = now_ns();
+        for (uint64_t idle_since_ns = 0; !idle_since_ns || now_ns() - idle_since_ns < idle_ns;) {
             assert_true(time(NULL) <= end);
             take(&p->a);
             take(&p->b);
             take(&third);
+            if (to[i % 2]->next < i / 2 * 3 + 3 || !is_up(&p->a, to[i % 2]))
+                idle_since_ns = 0;
+            else if (!idle_since_ns)
+                idle_since_ns = now_ns();
         }
     }
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
