@@ -26,6 +26,7 @@ shares() {
 #   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING... WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
 #   tcp, ucx, ofi                              ob1, UCX, mtl/ofi: all by TCP
 #   tcp+sm, ucx+sm                             shared memory within a node, TCP between nodes
+#   tcp:ALGORITHM                              ob1; congestion is controlled so if the nodes do (ethmx-cluster tcp)
 #   bare:WHAT                                  as tcp: for a program that sends frames of its own
 #   vader, ucx:sm                              within one node only: ob1 over vader, UCX over posix and cma
 transport_args() {
@@ -45,7 +46,7 @@ transport_args() {
             case $settings in *:*) settings=${settings#*:} ;; *) settings='' ;; esac
         done
         ;;
-    tcp | bare:*) transport_mca=(--mca pml ob1 --mca btl "tcp,self" --mca btl_tcp_if_include "$interface") ;;
+    tcp | tcp:* | bare:*) transport_mca=(--mca pml ob1 --mca btl "tcp,self" --mca btl_tcp_if_include "$interface") ;;
     tcp+sm) transport_mca=(--mca pml ob1 --mca btl "vader,tcp,self" --mca btl_tcp_if_include "$interface") ;;
     vader) transport_mca=(--mca pml ob1 --mca btl "vader,self") ;;
     ucx) transport_ucx "tcp,self" "$interface" ;;
