@@ -40,3 +40,22 @@ bool sim_connect(struct sim_case *c, struct sim_node *a, struct sim_node *b)
     sim_node_pump(a);
     return sim_program_run(&c->program, c->world.now_ns + SIM_S);
 }
+
+void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes)
+{
+    for (unsigned i = 0; i < count; i++) {
+        sim_recv(&c->program, b, a->party, i, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
+        sim_send(&c->program, a, b->party, i, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+}
+
+uint64_t sim_bytes_read(const struct sim_world *w)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < w->node_count; i++)
+        sum += w->nodes[i].stats.bytes_read;
+    return sum;
+}

@@ -23,15 +23,6 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
     sim_world_start(w);
 }
 
-static uint64_t sum_read(const struct sim_world *w)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < w->node_count; i++)
-        sum += w->nodes[i].stats.bytes_read;
-    return sum;
-}
-
 /* Random programs; bits of the seed: frames are lost, memory can't be lent, reads fail, connections break. */
 static void among_programs(struct sim_case *c)
 {
@@ -87,8 +78,8 @@ static void nothing_is_copied(struct sim_case *c)
         exchange(c, i, room_bytes, i % 2);
     if (sim_program_run(&c->program, w->now_ns + SIM_S))
         sim_model_check(&c->program);
-    if (sum_read(w) != 4 * room_bytes || w->nodes[1].stats.pulls_sent || w->nodes[1].stats.bytes_unread)
-        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sum_read(w),
+    if (sim_bytes_read(w) != 4 * room_bytes || w->nodes[1].stats.pulls_sent || w->nodes[1].stats.bytes_unread)
+        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sim_bytes_read(w),
                  (unsigned long long)w->nodes[1].stats.pulls_sent);
     if (w->lent)
         sim_fail(w, "memory is lent still");
@@ -108,20 +99,15 @@ static void breaks_midway(struct sim_case *c)
     a = &w->nodes[0];
     b = &w->nodes[1];
     sim_connect(c, a, b);
-    for (unsigned i = 0; i < 3; i++) {
-        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
-        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
+    sim_messages(c, a, b, 3, BIG_BYTES);
     for (unsigned i = 0; i < 2; i++) {
         sim_world_run_until(w, w->now_ns + 10000 + c->seed * 20000);
         sim_world_break(w, 0, 1);
     }
     if (sim_program_run(p, w->now_ns + SIM_S))
         sim_model_check(p);
-    if (sum_read(w) != 3 * BIG_BYTES || b->stats.pulls_sent)
-        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sum_read(w),
+    if (sim_bytes_read(w) != 3 * BIG_BYTES || b->stats.pulls_sent)
+        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sim_bytes_read(w),
                  (unsigned long long)b->stats.pulls_sent);
     sim_case_end(c);
 }
@@ -140,12 +126,7 @@ static void sender_dies(struct sim_case *c)
     b = &w->nodes[1];
     sim_connect(c, a, b);
     p->doomed[a->party] = p->loses = true;
-    for (unsigned i = 0; i < 3; i++) {
-        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
-        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
+    sim_messages(c, a, b, 3, BIG_BYTES);
     sim_world_run_until(w, w->now_ns + 10000 + c->seed * 100000);
     sim_node_crash(a);
     sim_program_bury(p, a->party);
@@ -171,12 +152,7 @@ static void receiver_was_away(struct sim_case *c)
     b = &w->nodes[1];
     sim_connect(c, a, b);
     p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
-    for (unsigned i = 0; i < 3; i++) {
-        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
-        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
+    sim_messages(c, a, b, 3, BIG_BYTES);
     sim_world_run_until(w, w->now_ns + c->seed * 100000);
     away_ns = TIMEOUT_NS / 4 + c->seed * TIMEOUT_NS / 16;
     sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);

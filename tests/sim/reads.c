@@ -24,15 +24,6 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
     sim_world_start(w);
 }
 
-static uint64_t sum_read(const struct sim_world *w)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < w->node_count; i++)
-        sum += w->nodes[i].stats.bytes_read;
-    return sum;
-}
-
 /* Random programs; seed bits 0 to 2: frames are lost, reads fail, reads take many rounds. */
 static void among_programs(struct sim_case *c)
 {
@@ -85,8 +76,8 @@ static void every_shape(struct sim_case *c)
     }
     if (sim_program_run(p, w->now_ns + SIM_S))
         sim_model_check(p);
-    if (sum_read(w) != 2 * SIM_SHAPES * room_bytes || b->stats.pulls_sent)
-        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sum_read(w),
+    if (sim_bytes_read(w) != 2 * SIM_SHAPES * room_bytes || b->stats.pulls_sent)
+        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sim_bytes_read(w),
                  (unsigned long long)b->stats.pulls_sent);
     sim_case_end(c);
 }
@@ -124,9 +115,9 @@ static void fails_midway(struct sim_case *c)
     sim_send(p, a, b->party, 9, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
     sim_node_pump(a);
     sim_program_run(p, w->now_ns + SIM_S);
-    if (b->stats.reads_failed != 1 || sum_read(w) >= 3 * BIG_BYTES)
+    if (b->stats.reads_failed != 1 || sim_bytes_read(w) >= 3 * BIG_BYTES)
         sim_fail(w, "%llu reads failed, %llu bytes were read", (unsigned long long)b->stats.reads_failed,
-                 (unsigned long long)sum_read(w));
+                 (unsigned long long)sim_bytes_read(w));
     sim_case_end(c);
 }
 
@@ -206,12 +197,7 @@ static void receiver_was_away(struct sim_case *c)
     b = &w->nodes[1];
     sim_connect(c, a, b);
     p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
-    for (unsigned i = 0; i < 3; i++) {
-        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
-        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
+    sim_messages(c, a, b, 3, BIG_BYTES);
     sim_world_run_until(w, w->now_ns + c->seed * 100000);
     away_ns = TIMEOUT_NS / 4 + c->seed * TIMEOUT_NS / 16;
     sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);

@@ -46,4 +46,10 @@ uint64_t sim_limit(const struct sim_world *w, size_t bytes, uint64_t rate_bps, u
 /* Lets two parties connect, by a message of no bytes; in a world without losses. */
 bool sim_connect(struct sim_case *c, struct sim_node *a, struct sim_node *b);
 
+/* Starts count messages from a to b, all at once; their tags count from 0. */
+void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes);
+
+/* Bytes that were read from the memory of others, at all nodes. */
+uint64_t sim_bytes_read(const struct sim_world *w);
+
 #endif
