@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CRC-32C (Castagnoli, RFC 3720 appendix B.4), by the processor's instruction where there is one.
+ * CRC-32C (Castagnoli, RFC 3720 appendix B.4), by the processor's vectors or its instruction where there are such.
  */
 #ifndef EMX_BASE_CRC32C_H
 #define EMX_BASE_CRC32C_H
@@ -11,7 +11,8 @@
 /* Continues crc (start with 0) over len_bytes at buf. */
 uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes);
 
-/* The table version, for machines without the instruction and for tests. */
+/* What is done without vectors, and what without the instruction either: for tests, which know no other machine. */
+uint32_t emx_crc32c_instruction(uint32_t crc, const void *buf, size_t len_bytes);
 uint32_t emx_crc32c_table(uint32_t crc, const void *buf, size_t len_bytes);
 
 #endif
