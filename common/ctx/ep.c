@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "ctx/beat.h"
 #include "ctx/event.h"
+#include "ctx/linger.h"
 #include "ctx/pump.h"
 #include "ctx/wait.h"
 
@@ -356,12 +357,14 @@ static bool is_delivered(const struct ethmx_ep *ep)
 
 static void deliver_rest(struct ethmx_ep *ep)
 {
-    emx_time now = emx_clock_now(&ep->clock);
-    emx_time end_ns = now + ep->cfg.p_linger;
+    emx_time now = emx_clock_now(&ep->clock), most_ns;
+    struct emx_linger linger = emx_linger_start(ep->cfg.p_linger, now);
 
     emx_pump_flush(ep, now);
-    while (!is_delivered(ep) && emx_clock_now(&ep->clock) < end_ns)
-        close_round(ep, end_ns);
+    while (!is_delivered(ep) && (most_ns = emx_linger_round(&linger, now)) > 0) {
+        close_round(ep, now + most_ns);
+        now = emx_clock_now(&ep->clock);
+    }
     if (!is_delivered(ep))
         emx_log(EMX_LOG_WARN, "closing with data that peers have not acknowledged within ETHMX_LINGER");
 }
