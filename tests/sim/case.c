@@ -51,6 +51,44 @@ void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, un
     sim_node_pump(a);
 }
 
+void sim_sender_dies(struct sim_case *c, size_t len_bytes)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
+
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->loses = true;
+    for (unsigned shape = 0; shape < 3; shape++) {
+        sim_recv(p, b, a->party, shape, SIM_FULL_MASK, len_bytes, shape);
+        sim_send(p, a, b->party, shape, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    }
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + 10000 + c->seed * 100000);
+    sim_node_crash(a);
+    sim_program_bury(p, a->party);
+    sim_program_run(p, w->now_ns + 2 * w->cfg.p_peer_timeout);
+    if (b->failed_peers != 1)
+        sim_fail(w, "the receiver was not told");
+}
+
+void sim_receiver_was_away(struct sim_case *c, size_t len_bytes)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
+    uint64_t timeout_ns = w->cfg.p_peer_timeout;
+    uint64_t away_ns = timeout_ns / 4 + c->seed * timeout_ns / 16;
+
+    sim_connect(c, a, b);
+    p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
+    sim_messages(c, a, b, 3, len_bytes);
+    sim_world_run_until(w, w->now_ns + c->seed * 100000);
+    sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);
+    sim_program_run(p, w->now_ns + away_ns + 2 * timeout_ns);
+}
+
 uint64_t sim_bytes_read(const struct sim_world *w)
 {
     uint64_t sum = 0;

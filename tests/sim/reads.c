@@ -121,32 +121,13 @@ static void fails_midway(struct sim_case *c)
     sim_case_end(c);
 }
 
-/* The sender dies while it is read: the receive ends with an error, in bounded time. */
 static void sender_dies(struct sim_case *c)
 {
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
-    struct sim_program *p = &c->program;
-    struct sim_world *w = &c->world;
-    struct sim_node *a, *b;
 
     begin(c, 2, &rng);
-    w->read_bps = 10000000000ull;
-    a = &w->nodes[0];
-    b = &w->nodes[1];
-    sim_connect(c, a, b);
-    p->doomed[a->party] = p->loses = true;
-    for (unsigned i = 0; i < 3; i++) {
-        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, i);
-        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
-    sim_world_run_until(w, w->now_ns + 10000 + c->seed * 100000);
-    sim_node_crash(a);
-    sim_program_bury(p, a->party);
-    sim_program_run(p, w->now_ns + 2 * TIMEOUT_NS);
-    if (b->failed_peers != 1)
-        sim_fail(w, "the receiver was not told");
+    c->world.read_bps = 10000000000ull;
+    sim_sender_dies(c, BIG_BYTES);
     sim_case_end(c);
 }
 
@@ -181,27 +162,13 @@ static void sender_stuck(struct sim_case *c)
     sim_case_end(c);
 }
 
-/* The receiver is stopped while it reads, or before; the sender gives it up and uses the memory for something else.
- * What the receiver finds there must not pass for the message. */
 static void receiver_was_away(struct sim_case *c)
 {
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
-    struct sim_program *p = &c->program;
-    struct sim_world *w = &c->world;
-    struct sim_node *a, *b;
-    uint64_t away_ns;
 
     begin(c, 2, &rng);
-    w->read_bps = 10000000000ull;
-    a = &w->nodes[0];
-    b = &w->nodes[1];
-    sim_connect(c, a, b);
-    p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
-    sim_messages(c, a, b, 3, BIG_BYTES);
-    sim_world_run_until(w, w->now_ns + c->seed * 100000);
-    away_ns = TIMEOUT_NS / 4 + c->seed * TIMEOUT_NS / 16;
-    sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);
-    sim_program_run(p, w->now_ns + away_ns + 2 * TIMEOUT_NS);
+    c->world.read_bps = 10000000000ull;
+    sim_receiver_was_away(c, BIG_BYTES);
     sim_case_end(c);
 }
 

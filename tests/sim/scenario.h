@@ -49,6 +49,15 @@ bool sim_connect(struct sim_case *c, struct sim_node *a, struct sim_node *b);
 /* Starts count messages from a to b, all at once; their tags count from 0. */
 void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes);
 
+/* ---- What every way of reading a peer's memory must stand; node 0 sends, node 1 reads ---- */
+
+/* The sender dies while it is read: the receives, into buffers of each shape, end with an error in bounded time. */
+void sim_sender_dies(struct sim_case *c, size_t len_bytes);
+
+/* The receiver is stopped while it reads, or before; the sender gives it up and uses the memory for something else. What
+ * is found there must not pass for the message. */
+void sim_receiver_was_away(struct sim_case *c, size_t len_bytes);
+
 /* Bytes that were read from the memory of others, at all nodes. */
 uint64_t sim_bytes_read(const struct sim_world *w);
 
