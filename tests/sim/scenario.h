@@ -54,8 +54,8 @@ void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, un
 /* The sender dies while it is read: the receives, into buffers of each shape, end with an error in bounded time. */
 void sim_sender_dies(struct sim_case *c, size_t len_bytes);
 
-/* The receiver is stopped while it reads, or before; the sender gives it up and uses the memory for something else. What
- * is found there must not pass for the message. */
+/* The receiver is stopped while it reads, or before; the sender gives it up and uses the memory for something else.
+ * What is found there must not pass for the message. */
 void sim_receiver_was_away(struct sim_case *c, size_t len_bytes);
 
 /* Bytes that were read from the memory of others, at all nodes. */
