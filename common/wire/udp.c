@@ -8,6 +8,7 @@
  * the kernel as one *superframe* with UDP_SEGMENT; the network card, or the kernel just above it, cuts it into
  * datagrams. Only lengths that are multiples of 4 are joined, so that the receiver finds each frame aligned.
  * When the kernel or the interface refuses superframes, the frames go one by one, from then on always.
+ * What goes to peers that get many frames leaves by connected sockets, which is cheaper: see udp_line.c.
  *
  * Receiving. With UDP_GRO the kernel may hand over several datagrams of one length as one buffer and tell the length;
  * rx() lends its parts as frames. One call of rx() makes one system call: recvmsg() while little arrives, for latency,
@@ -26,11 +27,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wire/backlog.h"
 #include "wire/netif.h"
 #include "wire/udp.h"
+#include "wire/udp_line.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -96,6 +99,7 @@ struct udp_wire {
     union udp_control control[BUFFERS];
 
     struct udp_tx *tx;
+    struct emx_udp_lines lines;
     struct emx_backlog backlog;
 };
 
@@ -167,6 +171,7 @@ static int bind_port(struct udp_wire *w, const char *ports, char *why, size_t wh
         return ETHMX_ERR_NO_WIRE;
     }
     w->port = ntohs(any.sin_port);
+    emx_udp_lines_init(&w->lines, w->fd, any.sin_port);
     return ETHMX_OK;
 }
 
@@ -224,6 +229,7 @@ static void udp_close(struct emx_wire *base)
 {
     struct udp_wire *w = (struct udp_wire *)base;
 
+    emx_udp_lines_fini(&w->lines);
     if (w->fd >= 0)
         close(w->fd);
     for (unsigned i = 0; i < BUFFERS; i++)
@@ -272,11 +278,18 @@ static void udp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 
 /* ---- Sending ---- */
 
-static struct sockaddr_in sockaddr_of(const struct emx_wire_addr *to)
+static struct udp_addr addr_of(const struct emx_wire_addr *to)
 {
     struct udp_addr a;
 
     memcpy(&a, to, sizeof(a));
+    return a;
+}
+
+static struct sockaddr_in sockaddr_of(const struct emx_wire_addr *to)
+{
+    struct udp_addr a = addr_of(to);
+
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
 }
 
@@ -336,23 +349,87 @@ static unsigned prepare_message(struct udp_tx *tx, unsigned m, struct iovec *iov
     return pieces;
 }
 
+/* The line for n frames to this destination, or -1. */
+static int line_for(struct udp_wire *w, const struct emx_wire_addr *to, unsigned n)
+{
+    struct udp_addr a = addr_of(to);
+
+    return emx_udp_line_for(&w->lines, a.ip, a.port, n);
+}
+
+static void line_failed(struct udp_wire *w, const struct emx_wire_addr *to)
+{
+    struct udp_addr a = addr_of(to);
+
+    emx_udp_line_failed(&w->lines, a.ip, a.port);
+}
+
+/* Sends one datagram. 0 or an errno. */
+static int send_datagram(struct udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
+{
+    struct sockaddr_in sa = sockaddr_of(to);
+    int line = line_for(w, to, 1);
+
+    if (line >= 0) {
+        if (send(line, data, len, MSG_DONTWAIT) >= 0)
+            return 0;
+        if (emx_backlog_full_error(errno))
+            return errno;
+    }
+    if (sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return errno;
+    if (line >= 0)
+        line_failed(w, to);
+    return 0;
+}
+
+/* Hands the messages that have been made to the kernel, by the line or, if that is -1, by the wire's socket. Returns
+ * how many it took; -1 and errno: none. */
+static int send_messages_by(struct udp_wire *w, int line, unsigned messages)
+{
+    for (unsigned m = 0; m < messages; m++)
+        w->tx->msg[m].msg_hdr.msg_namelen = line >= 0 ? 0 : sizeof(w->tx->to[m]);
+    return sendmmsg(line >= 0 ? line : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
+}
+
+static bool one_destination(const struct udp_tx *tx, unsigned messages)
+{
+    for (unsigned m = 1; m < messages; m++)
+        if (memcmp(&tx->to[m], &tx->to[0], sizeof(tx->to[0])))
+            return false;
+    return true;
+}
+
+/* The same; the first frame of the messages is f. */
+static int send_messages(struct udp_wire *w, const struct emx_txframe *f, unsigned messages)
+{
+    int line = one_destination(w->tx, messages) ? line_for(w, f->to, messages) : -1;
+    int taken = send_messages_by(w, line, messages);
+
+    if (taken > 0 || line < 0 || emx_backlog_full_error(errno))
+        return taken;
+    taken = send_messages_by(w, -1, messages);
+    if (taken > 0)
+        line_failed(w, f->to);
+    return taken;
+}
+
 /* One frame, at best without gathering. 0 or an errno. */
 static int send_one(struct udp_wire *w, const struct emx_txframe *f)
 {
-    struct sockaddr_in to = sockaddr_of(f->to);
     const void *data = f->head;
     unsigned len = length_of(f);
 
     if (f->body_bytes && len > COPY_BYTES) {
         prepare_message(w->tx, 0, w->tx->iov, f, 1);
-        return sendmsg(w->fd, &w->tx->msg[0].msg_hdr, MSG_DONTWAIT) < 0 ? errno : 0;
+        return send_messages(w, f, 1) < 0 ? errno : 0;
     }
     if (f->body_bytes) {
         memcpy(w->tx->copy, f->head, f->head_bytes);
         memcpy(w->tx->copy + f->head_bytes, f->body, f->body_bytes);
         data = w->tx->copy;
     }
-    return sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&to, sizeof(to)) < 0 ? errno : 0;
+    return send_datagram(w, f->to, data, len);
 }
 
 static int send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
@@ -433,7 +510,7 @@ static void send_run(struct udp_wire *w, const struct emx_txframe *f, unsigned n
             return;
         }
         messages = prepare_batch(w, f, n);
-        taken = sendmmsg(w->fd, w->tx->msg, messages, MSG_DONTWAIT);
+        taken = send_messages(w, f, messages);
         if (taken > 0)
             emx_backlog_success(&w->backlog);
         for (int m = 0; m < taken; m++)
@@ -592,6 +669,14 @@ static void udp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
     (void)n;
 }
 
+static void udp_sweep(struct emx_wire *base)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    emx_udp_lines_sweep(&((struct udp_wire *)base)->lines, now.tv_sec);
+}
+
 static int udp_fd(struct emx_wire *base, unsigned i)
 {
     return i ? -1 : ((struct udp_wire *)base)->fd;
@@ -608,4 +693,5 @@ const struct emx_wire_ops emx_wire_udp = {
     .rx = udp_rx,
     .rx_return = udp_rx_return,
     .fd = udp_fd,
+    .sweep = udp_sweep,
 };

@@ -23,6 +23,7 @@
 
 #include "mangled.h"
 #include "wire/superframe.h"
+#include "wire/udp_line.h"
 #include "world.h"
 
 #define ID_A     0x12345678u
@@ -1177,6 +1178,72 @@ static void odd_superframes_are_aligned(void **state)
     assert_true(end_is_empty(&p->b));
 }
 
+/* Frames enough for a line from one end to another. */
+static void make_line(struct end *from, struct end *to)
+{
+    unsigned fds = open_fds(), len = 100;
+
+    host_enter(from->host);
+    for (uint32_t i = 0; i < EMX_UDP_LINE_AFTER; i++) {
+        frames_send(from, to, i, 1, &len);
+        frames_expect(to, i, 1);
+    }
+    assert_int_equal(open_fds(), fds + 1);
+}
+
+/* Both ends have lines; what one sends by its own never comes to the other's. */
+static void lines_go_both_ways(void **state)
+{
+    struct pair *p = *state;
+
+    make_line(&p->a, &p->b);
+    make_line(&p->b, &p->a);
+    both_directions(state);
+    batches_arrive_in_order(state);
+}
+
+/* The program is in another network when a line is due: there is none. */
+static void lines_stay_in_their_network(void **state)
+{
+    struct pair *p = *state;
+    unsigned fds = open_fds(), len = 100;
+
+    host_enter(p->host_b);
+    for (uint32_t i = 0; i < 2 * EMX_UDP_LINE_AFTER; i++) {
+        frames_send(&p->a, &p->b, i, 1, &len);
+        frames_expect(&p->b, i, 1);
+    }
+    assert_int_equal(open_fds(), fds);
+}
+
+static void lines_stand_faults(void **state)
+{
+    struct pair *p = *state;
+
+    make_line(&p->a, &p->b);
+    too_long_for_interface_is_counted(state);
+    interface_down_and_up(state);
+    carrier_lost_and_found(state);
+}
+
+/* The address that a line sends from goes: the wire finds another. */
+static void lines_stand_a_new_address(void **state)
+{
+    struct pair *p = *state;
+    unsigned len = 100;
+
+    make_line(&p->a, &p->b);
+    host_enter(p->host_a);
+    assert_int_equal(system("ip addr add 10.88.0.9/16 dev eth0 && ip addr del 10.88.0.1/24 dev eth0"), 0);
+    for (uint32_t i = 0; i < 3 * EMX_UDP_LINE_AFTER; i++) {
+        frames_send(&p->a, &p->b, i, 1, &len);
+        frames_expect(&p->b, i, 1);
+    }
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+    host_enter(p->host_a);
+    assert_int_equal(system("ip addr add 10.88.0.1/24 dev eth0 && ip addr del 10.88.0.9/16 dev eth0"), 0);
+}
+
 /* Superframes that the kernel refuses (here: because checksums are off) go singly. */
 static void superframes_refused_go_singly(void **state)
 {
@@ -1412,6 +1479,10 @@ static const struct {
     CASE(torn_superframes_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
     CASE(parts_unlike_frames_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
     CASE(odd_superframes_are_aligned, HOSTS | INSIDE | UDP),
+    CASE(lines_go_both_ways, HOSTS | INSIDE | UDP),
+    CASE(lines_stay_in_their_network, HOSTS | UDP),
+    CASE(lines_stand_faults, HOSTS | UDP),
+    CASE(lines_stand_a_new_address, HOSTS | UDP),
     CASE(superframes_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
 };
