@@ -14,6 +14,10 @@
  * rx() lends its parts as frames. One call of rx() makes one system call: recvmsg() while little arrives, for latency,
  * and recvmmsg() after a call that found something, for throughput.
  *
+ * recv() is cheaper than recvmsg(), but does not tell what was joined. So while short datagrams come one at a time
+ * (*calm*), nothing is to be joined: UDP_GRO is switched off, and recv() called. The first long datagram, or several in
+ * a row, end that. Should a superframe come just then, the kernel takes it apart before it gets here.
+ *
  * Datagrams carry DF and are never fragmented: one that is too long for an interface is lost and counted, so that the
  * full-sized probe at connect tells the truth about the path.
  */
@@ -47,6 +51,9 @@
 #define SEGMENTS_MAX  64                                  /* frames in a superframe: the limit of older kernels */
 #define BUFFERS       8                                   /* received at once */
 #define BUFFER_BYTES  (UINT16_MAX + 1 + 3 * SEGMENTS_MAX) /* parts may have to be moved apart to be aligned */
+#define CALM_BYTES    1024                                /* longest datagram of calm traffic */
+#define CALM_AFTER    256                                 /* such datagrams, each with nothing behind it */
+#define CALM_RUN      3                                   /* looks in a row that find something: it is not calm */
 #define COPY_BYTES    2048                                /* frames up to this length are put together before sending */
 
 struct udp_addr {
@@ -93,6 +100,10 @@ struct udp_wire {
     struct udp_buffer buffer[BUFFERS];
     unsigned filled, current; /* buffers in use, and the one that is being lent from */
     bool busy;                /* the last rx() found something */
+    bool gro;                 /* the kernel can join datagrams */
+    bool calm;                /* it does not, and recv() is called */
+    unsigned lonely;          /* short datagrams that came alone, since the last that did not */
+    unsigned run;             /* looks that found something, since the last that did not */
     uint32_t drops;           /* the kernel's count, as last seen */
     struct mmsghdr msg[BUFFERS];
     struct iovec iov[BUFFERS];
@@ -191,7 +202,6 @@ static int open_socket(struct udp_wire *w, const struct emx_wire_params *params,
 {
     int df = IP_PMTUDISC_PROBE, on = 1, zero = 0, ret;
     unsigned rcvbuf;
-    bool gro;
 
     w->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (w->fd < 0 || setsockopt(w->fd, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df)) ||
@@ -200,14 +210,14 @@ static int open_socket(struct udp_wire *w, const struct emx_wire_params *params,
         return ETHMX_ERR_NO_WIRE;
     }
     w->superframes = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
-    gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+    w->gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
     rcvbuf = size_buffer(w->fd, SO_RCVBUFFORCE, SO_RCVBUF, params->cfg->p_ring);
     size_buffer(w->fd, SO_SNDBUFFORCE, SO_SNDBUF, params->cfg->p_ring);
     ret = bind_port(w, params->cfg->p_udp_ports, why, why_len_bytes);
     if (ret)
         return ret;
     snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, superframes %s, receive buffer %u KiB%s", w->port,
-             w->frame_bytes, w->superframes ? gro ? "both ways" : "sent" : "not supported", rcvbuf / 1024,
+             w->frame_bytes, w->superframes ? w->gro ? "both ways" : "sent" : "not supported", rcvbuf / 1024,
              rcvbuf < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "");
     return ETHMX_OK;
 }
@@ -603,26 +613,83 @@ static void prepare_receive(struct udp_wire *w, unsigned i)
                                              .msg_controllen = sizeof(w->control[i].space)}};
 }
 
+/* Several messages at once. */
+static void fill_many(struct udp_wire *w)
+{
+    int got;
+
+    for (unsigned i = 0; i < BUFFERS; i++)
+        prepare_receive(w, i);
+    got = recvmmsg(w->fd, w->msg, BUFFERS, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < got; i++)
+        take_buffer(w, w->filled++, w->msg[i].msg_len);
+}
+
+static void fill_one(struct udp_wire *w)
+{
+    ssize_t got;
+
+    prepare_receive(w, 0);
+    got = recvmsg(w->fd, &w->msg[0].msg_hdr, MSG_DONTWAIT);
+    if (got >= 0)
+        take_buffer(w, w->filled++, (unsigned)got);
+}
+
+/* What has not been joined. */
+static void fill_calmly(struct udp_wire *w)
+{
+    struct udp_buffer *b = &w->buffer[0];
+    ssize_t got = recv(w->fd, b->data, UINT16_MAX + 1, MSG_DONTWAIT);
+
+    if (got < 0)
+        return;
+    *b = (struct udp_buffer){.data = b->data, .len_bytes = (unsigned)got, .part_bytes = (unsigned)got};
+    w->filled = 1;
+}
+
+static void set_calm(struct udp_wire *w, bool calm)
+{
+    int joining = !calm;
+
+    w->lonely = 0;
+    if (!setsockopt(w->fd, SOL_UDP, UDP_GRO, &joining, sizeof(joining)))
+        w->calm = calm;
+}
+
+/* Judges by what came whether it is calm. What the kernel had joined before it was told not to, and that comes after
+ * the look that found nothing, would be handed up as one frame: a loss that is mended, and next to impossible. */
+static void judge_traffic(struct udp_wire *w)
+{
+    const struct udp_buffer *b = &w->buffer[0];
+    bool alone = w->filled == 1 && b->len_bytes <= CALM_BYTES && b->part_bytes == b->len_bytes;
+
+    if (!w->filled) {
+        w->run = 0;
+        if (!w->calm && w->gro && w->lonely >= CALM_AFTER)
+            set_calm(w, true);
+        return;
+    }
+    w->run++;
+    if (alone && w->run < CALM_RUN) {
+        w->lonely++;
+        return;
+    }
+    w->lonely = 0;
+    if (w->calm)
+        set_calm(w, false);
+}
+
 /* Receives into the buffers; none of them is lent. */
 static void fill_buffers(struct udp_wire *w)
 {
     w->filled = w->current = 0;
-    if (w->busy) {
-        int got;
-
-        for (unsigned i = 0; i < BUFFERS; i++)
-            prepare_receive(w, i);
-        got = recvmmsg(w->fd, w->msg, BUFFERS, MSG_DONTWAIT, NULL);
-        for (int i = 0; i < got; i++)
-            take_buffer(w, w->filled++, w->msg[i].msg_len);
-    } else {
-        ssize_t got;
-
-        prepare_receive(w, 0);
-        got = recvmsg(w->fd, &w->msg[0].msg_hdr, MSG_DONTWAIT);
-        if (got >= 0)
-            take_buffer(w, w->filled++, (unsigned)got);
-    }
+    if (w->calm)
+        fill_calmly(w);
+    else if (w->busy)
+        fill_many(w);
+    else
+        fill_one(w);
+    judge_traffic(w);
     w->busy = w->filled > 0; /* errors (an interface went down, a peer's port is closed) concern no frame of ours */
 }
 

@@ -1178,6 +1178,49 @@ static void odd_superframes_are_aligned(void **state)
     assert_true(end_is_empty(&p->b));
 }
 
+/* Whether the kernel may join what comes in to this end. */
+static bool joins(const struct end *e)
+{
+    int on = -1;
+    socklen_t len = sizeof(on);
+
+    assert_int_equal(getsockopt(e->ops->fd(e->w, 0), SOL_UDP, UDP_GRO, &on, &len), 0);
+    return on;
+}
+
+/* While short frames come one at a time nothing is joined. A superframe, long frames and many frames end that; whole
+ * they all are. */
+static void calm_comes_and_goes(void **state)
+{
+    static const struct {
+        unsigned frames, len_bytes;
+    } ends_it[] = {{EMX_WIRE_BATCH, 1400}, {1, 1400}, {EMX_WIRE_BATCH, 64}, {EMX_WIRE_BATCH, 101}};
+    struct pair *p = *state;
+    uint32_t number = 1;
+
+    for (unsigned k = 0; k < ARRAY_LEN(ends_it); k++) {
+        unsigned len[EMX_WIRE_BATCH], tries = 0;
+
+        for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
+            len[i] = ends_it[k].len_bytes;
+        while (joins(&p->b)) {
+            unsigned shortest = FRAME_LEAST;
+
+            assert_true(tries++ < 10000);
+            frames_send(&p->a, &p->b, number, 1, &shortest);
+            frames_expect(&p->b, number++, 1);
+            assert_true(end_is_empty(&p->b));
+        }
+        for (unsigned again = 0; again < 3; again++) {
+            frames_send(&p->a, &p->b, number, ends_it[k].frames, len);
+            frames_expect(&p->b, number, ends_it[k].frames);
+            number += ends_it[k].frames;
+            assert_true(joins(&p->b));
+        }
+    }
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
 /* Frames enough for a line from one end to another. */
 static void make_line(struct end *from, struct end *to)
 {
@@ -1479,6 +1522,7 @@ static const struct {
     CASE(torn_superframes_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
     CASE(parts_unlike_frames_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
     CASE(odd_superframes_are_aligned, HOSTS | INSIDE | UDP),
+    CASE(calm_comes_and_goes, HOSTS | INSIDE | UDP),
     CASE(lines_go_both_ways, HOSTS | INSIDE | UDP),
     CASE(lines_stay_in_their_network, HOSTS | UDP),
     CASE(lines_stand_faults, HOSTS | UDP),
