@@ -337,11 +337,23 @@ struct writer {
     struct xdp_desc *desc;
 };
 
+/* A chunk to send from. The last one, once sent, is still in the processor's cache. */
+static uint32_t pick_chunk(struct emx_xdp_group *g)
+{
+    uint8_t *busy = &g->tx_busy[g->last_tx];
+
+    if (__atomic_load_n(busy, __ATOMIC_ACQUIRE) == EMX_XDP_FREE)
+        *busy = EMX_XDP_LISTED;
+    else
+        g->last_tx = g->free_tx[--g->free_tx_count];
+    return g->last_tx;
+}
+
 static void next_chunk(struct writer *out)
 {
     struct emx_xdp_group *g = out->g;
     struct xsk_ring_prod *tx = &g->queue[0].tx;
-    uint32_t c = g->free_tx[--g->free_tx_count];
+    uint32_t c = pick_chunk(g);
 
     if (out->desc)
         out->desc->options = XDP_PKT_CONTD;

@@ -173,6 +173,7 @@ void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q)
 {
     lock(g);
     refill_locked(g, q);
+    reap_locked(g);
     if (is_low(g, q))
         take_back_dead(g);
     unlock(g);

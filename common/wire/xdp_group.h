@@ -65,6 +65,7 @@ struct emx_xdp_group {
     uint64_t tx_base;
     uint32_t free_tx[EMX_XDP_TX];
     unsigned free_tx_count;
+    uint32_t last_tx; /* the chunk that was taken last; may be free without being listed */
     uint8_t *tx_busy; /* enum emx_xdp_tx */
 
     int fd[9 + EMX_XDP_QUEUES]; /* see enum in xdp_group.c */
@@ -82,7 +83,7 @@ void emx_xdp_group_serve(struct emx_xdp_group *g);
 /* Becomes readable when others wait. */
 int emx_xdp_group_serve_fd(const struct emx_xdp_group *g);
 
-/* Gives all chunks of frames that were lent from queue q back to the kernel. */
+/* Gives all chunks of frames that were lent from queue q back to the kernel, and collects sent ones. */
 void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q);
 /* Collects sent chunks, of all members. */
 void emx_xdp_group_reap(struct emx_xdp_group *g);
