@@ -49,8 +49,9 @@ struct ethmx_ep {
     unsigned stuck;                        /* mask of links whose frames could not be taken for want of memory */
     unsigned full;                         /* mask of links whose wire had no room for what the engine wanted to send */
     struct emx_idle idle;
-    uint64_t open_ops; /* operations under way whose callback has not run */
-    bool delivering;   /* callbacks are being run, by one thread at a time */
+    uint64_t open_ops;  /* operations under way whose callback has not run */
+    uint64_t large_ops; /* of these, those with more data than is sent eagerly */
+    bool delivering;    /* callbacks are being run, by one thread at a time */
     struct emx_list failures;
     struct emx_arrival *am_message; /* handed to the handler that runs, not received yet */
     struct emx_am_slot am[ETHMX_AM_HANDLERS];

@@ -24,6 +24,15 @@
  * that finds them so proves little where others take the core in between, so yields and sleeps are counted on until
  * something happens.
  *
+ * All this does not help where yielding does not help. An MPI library may yield between its polls, and then our own
+ * looks find polls far apart; and with autogroups (below) a rank that only yields keeps half of its core from a rank of
+ * another session that has work: of 640,000 yields beside such a one 1,600 let it run. So where a large message is
+ * under way, a wait that has become *long* is looked at by the processor time it took, every LONG_NS. If it has taken
+ * as much as that, little of it on each poll, the program only waits, whoever yields; and if others had a third of the
+ * time, the core is shared with them. Then the program sleeps; and for SHARED_NS it believes so without seeing it
+ * again. Waits for small messages stay as they are: a wake-up is long beside them, and sleepers among ranks that yield
+ * may be kept waiting (below).
+ *
  * That a probing program sleeps is not for its own good only. Linux 6.18 schedules sessions as groups (autogroup), and
  * where the ranks of one session did nothing but yield while those of another slept and woke, the sleepers, and all
  * else on the machine, got no core for as long as that lasted: their peers took them for dead. Without autogroups, or
@@ -34,19 +43,25 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/least.h"
 #include "ctx/ep.h"
 #include "ctx/wait.h"
 
 #define CALM_POLLS    512 /* some 40 us */
 #define CROWDED_POLLS 4
-#define YIELDS        8       /* in a row, before sleep */
-#define SLEEP_MIN_NS  50000   /* first sleep */
-#define SLEEP_MAX_NS  1000000 /* longest sleep */
-#define GAP_NS        3000    /* mean distance of polls of a program that only waits */
-#define EVIDENCE      3       /* observations in a row that make calm crowded or the other way round */
-#define SAMPLE        16      /* crowded: of so many yields one is observed */
+#define LOOK_POLLS    16
+#define YIELDS        8         /* in a row, before sleep */
+#define SLEEP_MIN_NS  50000     /* first sleep */
+#define SLEEP_MAX_NS  1000000   /* longest sleep */
+#define GAP_NS        3000      /* mean distance of polls of a program that only waits */
+#define EVIDENCE      3         /* observations in a row that make calm crowded or the other way round */
+#define SAMPLE        16        /* crowded: of so many yields one is observed */
+#define LONG_NS       100000    /* a wait is looked at so often whether it is one for sleep */
+#define SHARED_NS     100000000 /* so long others are believed to share the core, once they have been seen */
+#define WORK_NS       5000      /* processor time between polls of a program that does not only wait */
 
 /* Of the host, not those of this process: launchers bind each rank to a core of its own, and that is no crowd. Fewer
  * cores than the host has, as in containers, are found by observation. */
@@ -60,6 +75,8 @@ static unsigned cores(void)
 static void set_limit(struct emx_idle *i)
 {
     i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->crowded ? CROWDED_POLLS : CALM_POLLS;
+    i->step = i->crowded || i->patience_ns == INT64_MAX ? i->limit : LOOK_POLLS;
+    i->look = i->step;
 }
 
 void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps)
@@ -69,6 +86,7 @@ void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_r
     *i = (struct emx_idle){.mode = mode, .never_sleeps = never_sleeps || mode == EMX_WAIT_YIELD};
     i->settled = mode != EMX_WAIT_AUTO || (count && local_ranks > count);
     i->crowded = i->settled;
+    i->patience_ns = mode == EMX_WAIT_AUTO && !i->settled && !never_sleeps ? LONG_NS : INT64_MAX;
     set_limit(i);
 }
 
@@ -99,6 +117,17 @@ static bool is_observed(const struct ethmx_ep *ep)
 }
 
 /* ---- Making way ---- */
+
+static struct emx_idle_mark mark_now(struct ethmx_ep *ep)
+{
+    struct timespec cpu;
+
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
+        cpu = (struct timespec){0};
+    return (struct emx_idle_mark){.now_ns = emx_clock_now(&ep->clock),
+                                  .cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec,
+                                  .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed)};
+}
 
 /* Others have run for a while. The pump reads the clock now and then only; by its old time the polls that follow would
  * seem far apart. */
@@ -131,11 +160,16 @@ static uint64_t sleep_length(const struct emx_idle *i)
     return ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
 }
 
+static bool waits_for_us(const struct ethmx_ep *ep)
+{
+    return !ep->idle.never_sleeps && !ep->delivering && (ep->open_ops || ep->idle.probed);
+}
+
 static bool may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    if (!i->crowded || i->never_sleeps || ep->delivering || !(ep->open_ops || i->probed))
+    if (!i->crowded || !waits_for_us(ep))
         return false;
     return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
@@ -152,6 +186,38 @@ static void sleep_a_while(struct ethmx_ep *ep)
     emx_wait_sleep(&w);
     atomic_fetch_sub(&ep->sleepers, 1);
     come_back(ep);
+    if (ep->idle.mark.now_ns) {
+        ep->idle.mark = mark_now(ep);
+        ep->idle.long_ns = ep->idle.mark.now_ns;
+    }
+}
+
+/* ---- Long waits ---- */
+
+/* Whether others have run for a third of the time in which this one did, so that they are believed to share the core.
+ */
+static bool is_shared(struct emx_idle *i, const struct emx_idle_mark *now)
+{
+    if (now->cpu_ns - i->mark.cpu_ns < (now->now_ns - i->mark.now_ns) / 3 * 2)
+        i->shared_ns = now->now_ns + SHARED_NS;
+    return now->now_ns < i->shared_ns;
+}
+
+/* Whether to sleep in this wait now. If not, it is looked at again after a while. */
+static bool is_tired(struct ethmx_ep *ep)
+{
+    struct emx_idle *i = &ep->idle;
+    struct emx_idle_mark now = mark_now(ep);
+    uint64_t cpu_ns = now.cpu_ns - i->mark.cpu_ns;
+    bool only_waited = cpu_ns <= (uint64_t)(now.rounds - i->mark.rounds) * WORK_NS;
+
+    i->long_ns = now.now_ns + LONG_NS;
+    if (i->mark.now_ns && !i->sleeps && cpu_ns < LONG_NS)
+        return false; /* it has cost little */
+    if (i->mark.now_ns && only_waited && ep->large_ops && !ep->delivering && (i->sleeps || is_shared(i, &now)))
+        return true;
+    i->mark = now;
+    return false;
 }
 
 /* The program does things of its own between its polls; or its MPI library yields between them, and does it alone.
@@ -163,15 +229,35 @@ static bool is_at_work(struct ethmx_ep *ep)
     return emx_clock_now(&ep->clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
+/* The next look is after some polls, from the beginning if it was a yield or sleep that was looked for. */
+static void look_again(struct emx_idle *i, bool from_beginning)
+{
+    if (from_beginning)
+        i->polls = 0;
+    i->look = emx_least_u(i->polls + i->step, i->limit);
+}
+
+/* Whether this wait has become long and is for sleep. */
+static bool wants_sleep(struct ethmx_ep *ep)
+{
+    struct emx_idle *i = &ep->idle;
+
+    if (!i->long_ns) {
+        i->long_ns = ep->clock.last_ns + i->patience_ns;
+        i->mark.now_ns = 0;
+    }
+    return ep->clock.last_ns >= i->long_ns && is_tired(ep);
+}
+
 bool emx_idle_look(struct ethmx_ep *ep)
 {
     struct emx_idle *i = &ep->idle;
-    bool at_work = is_at_work(ep);
+    bool tired = wants_sleep(ep), due = i->polls >= i->limit, at_work = !tired && due && is_at_work(ep);
 
-    i->polls = 0;
-    if (at_work)
+    look_again(i, tired || due);
+    if (at_work || !(tired || due))
         return false;
-    if (may_sleep(ep))
+    if (tired || may_sleep(ep))
         sleep_a_while(ep);
     else
         yield(ep);

@@ -10,9 +10,17 @@
 
 #include "base/config.h"
 
+/* What this thread had come to at some moment of a wait. */
+struct emx_idle_mark {
+    uint64_t now_ns; /* 0: none was set in this wait */
+    uint64_t cpu_ns; /* of the processor's time */
+    unsigned rounds; /* calls of ethmx_progress() */
+};
+
 struct emx_idle {
     enum emx_wait_mode mode;
-    unsigned limit;    /* idle polls up to the next look; UINT32_MAX: never */
+    unsigned look;     /* idle polls up to the next look; UINT32_MAX: never */
+    unsigned limit;    /* idle polls up to the next yield or sleep */
     unsigned polls;    /* idle polls since the last look, or since something happened */
     uint64_t since_ns; /* when the first of these was */
     unsigned yields;   /* in a row, without anything happening */
@@ -20,7 +28,12 @@ struct emx_idle {
     bool crowded;      /* others want our core */
     bool settled;      /* crowded does not change: asked for, or there are more ranks than cores */
     bool never_sleeps;
-    bool probed;         /* since the last look, in vain: the program waits for a message without an operation */
+    bool probed;          /* since the last look, in vain: the program waits for a message without an operation */
+    uint64_t long_ns;     /* when this wait is looked at as a long one; 0: it has not begun */
+    unsigned step;        /* idle polls from look to look */
+    uint64_t patience_ns; /* how long a wait is not long */
+    uint64_t shared_ns;   /* until then others are believed to share our core */
+    struct emx_idle_mark mark;
     unsigned agreements; /* observations in a row that speak against `crowded` */
 };
 
@@ -29,16 +42,18 @@ struct ethmx_ep;
 /* local_ranks: processes of the job on this host, 0: unknown. never_sleeps: yielding must do. */
 void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps);
 
-/* The slow half of ethmx_progress(): after as many idle polls as idle.limit says. The caller holds the lock, which is
- * given back while this sleeps or yields, and taken again. True: poll again at once. */
+/* The slow half of ethmx_progress(): after as many idle polls as idle.limit says, or when the wait has become long. The
+ * caller holds the lock, which is given back while this sleeps or yields, and taken again. True: poll again at once. */
 bool emx_idle_look(struct ethmx_ep *ep);
 
 /* Something happened. */
 static inline void emx_idle_reset(struct emx_idle *i)
 {
     i->polls = 0;
+    i->look = i->step;
     i->yields = 0;
     i->sleeps = 0;
+    i->long_ns = 0;
 }
 
 /* A probe found nothing. */
@@ -52,7 +67,7 @@ static inline bool emx_idle_poll(struct emx_idle *i, uint64_t now)
 {
     if (!i->polls++)
         i->since_ns = now;
-    return __builtin_expect(i->polls >= i->limit, 0);
+    return __builtin_expect(i->polls >= i->look, 0);
 }
 
 #endif

@@ -39,8 +39,10 @@ static unsigned deliver_completions(struct ethmx_ep *ep)
             f[i].done(f[i].arg, &f[i].result);
     }
     emx_lock_take(&ep->lock);
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
+        ep->large_ops -= emx_op_data_bytes(f[i].op) > ep->cfg.p_eager_max;
         emx_engine_op_free(ep->engine, f[i].op);
+    }
     ep->open_ops -= n;
     return n;
 }

@@ -293,6 +293,8 @@ bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p);
 /* Takes the next completed operation, or NULL. The caller runs op's callback and then frees it. */
 struct emx_op *emx_engine_completed(struct emx_engine *e);
 void emx_op_result(const struct emx_op *op, ethmx_done_fn *done_p, void **arg_p, struct ethmx_result *result_p);
+/* How much data it was started with; of a receive: the room for it. */
+size_t emx_op_data_bytes(const struct emx_op *op);
 void emx_engine_op_free(struct emx_engine *e, struct emx_op *op);
 
 /* Takes the next active message that a handler can have (whole, or announced by rts), or NULL. am_p is filled; bits

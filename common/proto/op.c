@@ -224,6 +224,11 @@ void emx_op_result(const struct emx_op *op, ethmx_done_fn *done_p, void **arg_p,
                                       .msg_bytes = op->msg_bytes};
 }
 
+size_t emx_op_data_bytes(const struct emx_op *op)
+{
+    return op->data.len_bytes;
+}
+
 void emx_engine_op_free(struct emx_engine *e, struct emx_op *op)
 {
     emx_op_recycle(e, op);

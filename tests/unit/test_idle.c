@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,11 +37,16 @@ static struct ethmx_ep *open_idler(const struct idler *o)
 }
 
 /* A receive that nothing matches. */
+static void receive_in_vain(struct ethmx_ep *ep, void *buf, size_t len_bytes, struct pending *p)
+{
+    const struct ethmx_data room = flat(buf, len_bytes);
+
+    assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &room, done, p, NULL, &p->result), ETHMX_INPROGRESS);
+}
+
 static void receive_nothing(struct ethmx_ep *ep, struct pending *p)
 {
-    const struct ethmx_data none = flat(NULL, 0);
-
-    assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &none, done, p, NULL, &p->result), ETHMX_INPROGRESS);
+    receive_in_vain(ep, NULL, 0, p);
 }
 
 enum waits_for { OTHER_THINGS, RECEIVE, PROBE };
@@ -183,8 +189,8 @@ static void who_computes_between_polls_is_left_alone(void **state)
     ethmx_ep_close(ep);
 }
 
-/* On one core with n processes that spin. */
-static void share_core(pid_t *pid, unsigned n, cpu_set_t *before)
+/* On one core with n processes that spin; elsewhere: in sessions of their own. */
+static void share_core(pid_t *pid, unsigned n, bool elsewhere, cpu_set_t *before)
 {
     cpu_set_t one;
 
@@ -197,6 +203,8 @@ static void share_core(pid_t *pid, unsigned n, cpu_set_t *before)
         pid[i] = fork();
         assert_true(pid[i] >= 0);
         if (!pid[i]) {
+            if (elsewhere)
+                setsid();
             for (;;) /* a condition would let the compiler assume that this ends */
                 ;
         }
@@ -221,7 +229,7 @@ static void auto_observes_who_else_runs(void **state)
     pid_t pid;
 
     (void)state;
-    share_core(&pid, 1, &before);
+    share_core(&pid, 1, false, &before);
     ep = open_idler(&(struct idler){.wait = "auto"});
     receive_nothing(ep, &p);
     while (!counter(ep, "sleeps"))
@@ -240,13 +248,83 @@ static void long_yields_are_no_work(void **state)
     pid_t pid[SPINNERS];
 
     (void)state;
-    share_core(pid, SPINNERS, &before);
+    share_core(pid, SPINNERS, false, &before);
     ep = open_idler(&(struct idler){.wait = "auto", .local_ranks = 1u << 20});
     receive_nothing(ep, &p);
     while (!counter(ep, "sleeps") && counter(ep, "yields") < ENOUGH)
         ethmx_progress(ep);
     end_sharing(pid, SPINNERS, &before);
     assert_true(counter(ep, "yields") < ENOUGH);
+    ethmx_ep_close(ep);
+}
+
+/* Whether the kernel comes back from sched_yield() without having run the process that wants the core too, as it does
+ * where that one is of another session (autogroup). */
+static bool yields_are_vain(void)
+{
+    enum { YIELDS = 100 };
+    struct rusage before, after;
+
+    assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+    for (unsigned i = 0; i < YIELDS; i++)
+        sched_yield();
+    assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+    return after.ru_nivcsw - before.ru_nivcsw < YIELDS / 4;
+}
+
+/* The MPI library yields between the polls, in vain. A large message is worth sleep once the wait has cost something, a
+ * small one is not. */
+static void who_yields_in_vain_sleeps_for_a_large_message(void **state)
+{
+    enum { SMALL_NS = 3000000, LARGE_NS = 1000000000 }; /* of our processor time */
+    static uint8_t buf[1 << 20];
+    cpu_set_t before;
+    bool vain;
+    pid_t pid;
+
+    (void)state;
+    share_core(&pid, 1, true, &before);
+    vain = yields_are_vain();
+    for (unsigned large = 0; vain && large < 2; large++) {
+        struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "auto"});
+        uint64_t end_ns = cpu_ns() + (large ? LARGE_NS : SMALL_NS);
+        struct pending p = {.done = false};
+
+        receive_in_vain(ep, buf, large ? sizeof(buf) : 16, &p);
+        while (!counter(ep, "sleeps") && cpu_ns() < end_ns) {
+            sched_yield();
+            ethmx_progress(ep);
+        }
+        assert_int_equal(counter(ep, "sleeps") > 0, large);
+        ethmx_ep_close(ep);
+    }
+    end_sharing(&pid, 1, &before);
+    if (!vain)
+        skip();
+}
+
+/* Also on a shared core, and however long it takes until something comes. */
+static void who_computes_on_a_shared_core_is_left_alone(void **state)
+{
+    static uint8_t buf[1 << 20];
+    struct ethmx_ep *ep;
+    struct pending p = {.done = false};
+    cpu_set_t before;
+    pid_t pid;
+
+    (void)state;
+    share_core(&pid, 1, false, &before);
+    ep = open_idler(&(struct idler){.wait = "auto"});
+    receive_in_vain(ep, buf, sizeof(buf), &p);
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t end_ns = cpu_ns() + 20000;
+
+        while (cpu_ns() < end_ns)
+            ;
+        ethmx_progress(ep);
+    }
+    assert_int_equal(counter(ep, "sleeps"), 0);
+    end_sharing(&pid, 1, &before);
     ethmx_ep_close(ep);
 }
 
@@ -374,6 +452,8 @@ int main(void)
         cmocka_unit_test(who_computes_between_polls_is_left_alone),
         cmocka_unit_test(auto_observes_who_else_runs),
         cmocka_unit_test(long_yields_are_no_work),
+        cmocka_unit_test(who_yields_in_vain_sleeps_for_a_large_message),
+        cmocka_unit_test(who_computes_on_a_shared_core_is_left_alone),
         cmocka_unit_test(thread_stands_in),
         cmocka_unit_test(thread_leaves_the_programs_core),
         cmocka_unit_test(signals_do_no_harm),
