@@ -102,6 +102,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "What the CRC-32C of each frame covers: nothing, the headers, or headers and data.") \
     X(BOOL, auth, "no", 0, 0, "on or off", \
       "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md tells what it stops.") \
+    X(BOOL, ecn, "yes", 0, 0, "on or off", \
+      "Whether frames that travel in IP packets (the udp wire's, and superframes) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
     X(SIZE, bulk_ring, "4m", 0, 1073741824, "0 (off) to 1g", \

@@ -37,6 +37,8 @@
     X(frames_held, "frames", 0, "Frames that arrived early and were kept for their turn.") \
     X(resent_gap, "frames", 0, "Sent again early because later ones were acknowledged.") \
     X(resent_timeout, "frames", 0, "Sent again because no acknowledgement came in time.") \
+    X(frames_marked, "frames", 0, "Frames that arrived with a mark of congestion (ECN).") \
+    X(marks_heeded, "times", 0, "Times that less was sent, or asked for, at once because frames had arrived with marks.") \
     X(acks_sent, "frames", 0, "Frames that carried nothing but an acknowledgement.") \
     X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \

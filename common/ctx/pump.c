@@ -173,6 +173,15 @@ static inline bool unfinished(const struct ethmx_ep *ep)
     return emx_engine_hints(ep->engine)->reads || emx_engine_hints(ep->engine)->memory || ep->stuck;
 }
 
+/* What a wire has to say of a frame that was accepted. */
+static void tell_remarks(struct ethmx_ep *ep, const struct emx_rxframe *f)
+{
+    if (f->parts)
+        emx_engine_joined(ep->engine, f->data, f->parts);
+    if (f->marked)
+        emx_engine_marked(ep->engine, f->data);
+}
+
 /* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
 static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
 {
@@ -185,8 +194,8 @@ static bool take_lent(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
 
         if (why == EMX_DROP_MEMORY && k->attr.reliable)
             return false;
-        if (why == EMX_ACCEPTED && f->parts)
-            emx_engine_joined(ep->engine, f->data, f->parts);
+        if (why == EMX_ACCEPTED && f->remarks)
+            tell_remarks(ep, f);
     }
     return true;
 }

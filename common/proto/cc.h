@@ -17,6 +17,12 @@
  * frames, and got a fifth of the link. (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1992,
  * tell of the like.) So where round trips are long, frames wait until an eighth of the window can leave together. A
  * quarter is too much: such bursts take all that is free at once. tests/sim/sharing shows all this.
+ *
+ * A mark (ecn.c) comes while the queue is still short, so little has to be taken off for it to empty: a fifth, which
+ * RFC 8511 (ABE) has for windows that grow by constant steps. Less would be unfair: Linux' CUBIC takes off three tenths
+ * for a mark as well, and grows by 0.53. By the formula of RFC 9438, section 4.3, growth by 0.4 and a fifth off come
+ * to 1.1 times the share of that. DCTCP (RFC 8257), which takes off in proportion to how many frames are marked, needs
+ * switches that are set up for it, and starves TCP at those that are not.
  */
 #ifndef EMX_PROTO_CC_H
 #define EMX_PROTO_CC_H
@@ -29,6 +35,11 @@
 #define EMX_CC_GROWTH  40     /* hundredths of a frame in a round trip */
 #define EMX_CC_LONG_NS 500000 /* a round trip: no cluster without a queue has it */
 #define EMX_CC_PARTS   8
+
+/* Tenths of the window that are left */
+#define EMX_CC_GAP_LEAVES    7
+#define EMX_CC_LONG_LEAVES   5 /* where round trips are long */
+#define EMX_CC_MARKED_LEAVES 8
 
 struct emx_cc {
     uint32_t cwnd_frames;
@@ -46,7 +57,8 @@ void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers);
 /* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */
 void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns);
 
-void emx_cc_gap(struct emx_cc *cc, uint64_t rtt_ns); /* once per round trip at most */
+void emx_cc_gap(struct emx_cc *cc, uint64_t rtt_ns); /* once per round trip at most, as the next */
+void emx_cc_marked(struct emx_cc *cc);
 void emx_cc_timeout(struct emx_cc *cc);
 
 #endif

@@ -362,6 +362,8 @@ static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_t
     emx_trust_told(s, f->joined);
     if (f->early)
         emx_reltx_ack(s, h->ack, f->early, now);
+    if (f->marked != s->marked_told)
+        emx_ecn_told(s, h->ack, f->marked);
     return EMX_ACCEPTED;
 }
 
@@ -469,7 +471,8 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
 
     memset(h + 1, 0, head);
     if (type == EMX_F_ack)
-        *(struct emx_f_ack *)(h + 1) = (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx};
+        *(struct emx_f_ack *)(h + 1) =
+            (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx, .marked = s->marked_rx};
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
@@ -516,6 +519,7 @@ static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_
     bare(s, EMX_F_ack, f, scratch);
     emx_count(s->e, acks_sent);
     emx_relrx_acked(s);
+    s->marks_due = false;
     return true;
 }
 
@@ -528,7 +532,8 @@ static bool output_bye(struct emx_session *s, struct emx_txframe *f, struct emx_
     return true;
 }
 
-/* One frame of the session's, most urgent first. A map of early frames goes before all else: it spares resends. */
+/* One frame of the session's, most urgent first. What only an acknowledgement can tell goes before all else: a map of
+ * early frames spares resends, marks of congestion spare losses. */
 static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
     struct emx_engine *e = s->e;
@@ -538,7 +543,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     if (s->state == EMX_S_CONNECTING)
         return output_bye(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
                output_ping(s, f, scratch, now);
-    if (s->held_count && output_ack(s, f, scratch))
+    if ((s->held_count || s->marks_due) && output_ack(s, f, scratch))
         return true;
     if (s->connect->doubted && emx_connect_output_hello(s, f, scratch, now))
         return true;

@@ -147,6 +147,9 @@ static inline bool emx_engine_timeless(const uint8_t *data, uint32_t len_bytes)
 /* The frame just accepted was the first of so many that came together. */
 void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts);
 
+/* The frame just accepted came with a mark of congestion. */
+void emx_engine_marked(struct emx_engine *e, const uint8_t *data);
+
 /* Up to max frames for link into f; returns how many. What f points to is valid until the next call of any
  * engine function: hand the frames to the wire first. */
 unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now);

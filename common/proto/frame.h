@@ -124,7 +124,8 @@ static_assert(sizeof(struct emx_f_hello) == 16, "hello");
 struct EMX_LAYOUT emx_f_ack {
     uint64_t early;  /* bit i: frame ack+1+i has arrived */
     uint32_t joined; /* as in pull */
-    uint32_t flags;  /* 0 */
+    uint32_t
+        marked; /* sequenced frames from the receiver of this ack that arrived with a mark of congestion, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 

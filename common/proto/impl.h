@@ -323,6 +323,11 @@ struct emx_session {
     unsigned bulk_wait;       /* without any left: blocks until the next is tried, */
     unsigned bulk_gap;        /* and how many were waited for */
 
+    /* marks of congestion, see ecn.c */
+    uint32_t marked_rx;   /* sequenced frames that arrived with one, mod 2^32 */
+    uint32_t marked_told; /* of ours, as the peer last told */
+    bool marks_due;       /* some of marked_rx were not told yet */
+
     /* life */
     struct emx_timer timer;
     struct emx_tags *tags; /* NULL: no frame carries one */
@@ -546,6 +551,7 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NU
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 emx_time emx_reltx_deadline(const struct emx_session *s);
 void emx_reltx_expire(struct emx_session *s, emx_time now);
+void emx_reltx_marked(struct emx_session *s);              /* frames of ours arrived with marks */
 void emx_reltx_hurry(struct emx_session *s, emx_time now); /* what kept it from arriving is over: send again soon */
 void emx_reltx_fini(struct emx_session *s);
 void emx_reltx_spend(struct emx_engine *e); /* the wire has copied what it was given */
@@ -563,6 +569,16 @@ void emx_trust_init(struct emx_session *s); /* a new route */
 void emx_trust_told(struct emx_session *s, uint32_t joined);
 /* Whether the next block or message goes in superframes; joins: it would come well joined. */
 bool emx_trust_take(struct emx_session *s, bool joins);
+
+/* What was accepted, behind its tag if it has one. */
+static inline const struct emx_frame *emx_frame_within(const uint8_t *data)
+{
+    return (const void *)(data[0] == EMX_FRAME_V_TAGGED ? data + sizeof(struct emx_tag) : data);
+}
+
+/* ecn.c: marks of congestion */
+void emx_ecn_told(struct emx_session *s, uint32_t ack,
+                  uint32_t marked); /* an acknowledgement has told another number */
 
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);

@@ -8,6 +8,8 @@
 #define FIRST_PART  4    /* of the most */
 #define FLOOR_BYTES 8192 /* of the limit, in any case */
 #define LONG_GROWTH 53   /* hundredths of a chunk for a window's worth, with a long queue */
+#define CUT         3    /* tenths of the limit, which a loss in a queue takes off, or a mark */
+#define LONG_CUT    5    /* a loss in a long one */
 
 /* In so many parts the limit is asked for. */
 #define PARTS      2
@@ -42,17 +44,26 @@ static void rise(struct emx_pace *p, uint64_t bytes)
     p->limit_bytes += smaller(bytes, p->most_bytes - p->limit_bytes);
 }
 
+/* Whether others may want their part of the link. */
+static bool is_shared(const struct emx_pace *p)
+{
+    return p->queue || p->marked_bytes;
+}
+
 /* So long that TCP would notice. */
 static bool is_long(const struct emx_pace *p)
 {
-    return p->queue && p->rtt_ns > EMX_PACE_LONG_NS;
+    return is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
 }
 
 /* What the limit keeps when something is lost in a queue. */
 static uint64_t queue_least(const struct emx_pace *p)
 {
-    uint64_t way_bytes = p->limit_bytes * EMX_PACE_WAY_NS / p->rtt_ns;
+    uint64_t way_bytes;
 
+    if (!p->judged)
+        return p->least_bytes;
+    way_bytes = p->limit_bytes * EMX_PACE_WAY_NS / p->rtt_ns;
     return smaller(p->least_bytes, larger(way_bytes, FLOOR_BYTES));
 }
 
@@ -82,10 +93,10 @@ static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict
 {
     uint64_t step_bytes = p->step_bytes;
 
-    if (p->queue || p->lost)
+    if (is_shared(p) || p->lost)
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
-    if (p->queue)
+    if (is_shared(p))
         return p->cut_bytes ? 0 : is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
     if (!verdict)
         return p->judged ? STEP_BYTES : 0;
@@ -116,6 +127,7 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
 {
     p->arrived_bytes += bytes;
     p->cut_bytes -= smaller(bytes, p->cut_bytes);
+    p->marked_bytes -= smaller(bytes, p->marked_bytes);
     if (p->arrived_bytes >= p->limit_bytes)
         next_window(p, bytes, limited);
 }
@@ -128,16 +140,29 @@ uint64_t emx_pace_part(const struct emx_pace *p)
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
 {
     p->lost = true;
-    if (!p->queue) {
+    if (!is_shared(p)) {
         fall(p, bytes, p->least_bytes);
     } else if (!p->cut_bytes) {
-        fall(p, p->limit_bytes * (is_long(p) ? 5 : 3) / 10, queue_least(p));
+        fall(p, p->limit_bytes * (is_long(p) ? LONG_CUT : CUT) / 10, queue_least(p));
         p->cut_bytes = p->limit_bytes;
     }
 }
 
+bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
+{
+    bool new = !p->cut_bytes;
+
+    /* At a chunk for each window's worth the limit doubles in as many windows as it has chunks. */
+    p->marked_bytes = p->limit_bytes * (p->limit_bytes / larger(bytes, 1) + 1);
+    if (new) {
+        fall(p, p->limit_bytes * CUT / 10, queue_least(p));
+        p->cut_bytes = p->limit_bytes;
+    }
+    return new;
+}
+
 void emx_pace_twice(struct emx_pace *p, uint64_t bytes)
 {
-    if (!p->queue)
+    if (!is_shared(p))
         rise(p, bytes);
 }

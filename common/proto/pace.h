@@ -32,6 +32,12 @@
  * For hosts that are slow look like a queue; but on a link of 100 Mbit/s the former would be half a switch's queue, for
  * each stream.
  *
+ * A mark (ecn.c) says that a queue begins somewhere, sooner than the time of answers can. The limit falls by three
+ * tenths, once for what was asked for in a window: it grows as fast as CUBIC does, and that takes as much off. (A
+ * fifth, as in cc.h, left TCP 30 of 100 parts of a link.) Where marks come others may be at that queue, however short
+ * it is kept. So until so much has arrived without one that the limit would have doubled, it moves as if there were a
+ * queue.
+ *
  * Silence is no loss: the sender may be busy. And what comes twice was not lost.
  *
  * tests/sim/sharing plays streams against each other and against TCP, tests/cluster/test-sharing does with real ones.
@@ -51,7 +57,8 @@ struct emx_pace {
     uint64_t most_bytes, least_bytes;
     uint64_t arrived_bytes; /* since this window began */
     uint64_t step_bytes;    /* the next, without a queue */
-    uint64_t cut_bytes;     /* to arrive before another loss with a queue counts */
+    uint64_t cut_bytes;     /* to arrive before another loss with a queue counts, or mark */
+    uint64_t marked_bytes;  /* to arrive before marks are forgotten */
     unsigned answers;       /* since the last verdict, */
     uint64_t wait_ns;       /* how long the quickest of them has waited, */
     uint64_t way_ns;        /* and its way */
@@ -75,6 +82,9 @@ uint64_t emx_pace_part(const struct emx_pace *p);
 
 /* Data did not arrive and is asked for again. */
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes);
+
+/* Data has arrived with a mark, a chunk of so many bytes. true: the limit has fallen. */
+bool emx_pace_marked(struct emx_pace *p, uint64_t bytes);
 
 /* Data has arrived twice: it had been asked for again without need. */
 void emx_pace_twice(struct emx_pace *p, uint64_t bytes);

@@ -242,6 +242,15 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
     }
 }
 
+void emx_reltx_marked(struct emx_session *s)
+{
+    if (emx_seq_before(s->tx_acked, s->recover))
+        return;
+    emx_cc_marked(&s->cc);
+    s->recover = next_unsent(s);
+    emx_count(s->e, marks_heeded);
+}
+
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
 {
     unsigned acked = 0;

@@ -58,7 +58,7 @@ static bool is_whole(const struct emx_frame *h, unsigned parts)
 
 void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts)
 {
-    const struct emx_frame *h = (const void *)(data[0] == EMX_FRAME_V_TAGGED ? data + sizeof(struct emx_tag) : data);
+    const struct emx_frame *h = emx_frame_within(data);
     struct emx_peer *p = emx_peer_find(e, h->src_id);
 
     if (!p || !p->session)

@@ -64,6 +64,7 @@ struct emx_bulk {
     int rx_fd, tx_fd, udp_fd;
     struct emx_stats *stats;
     uint16_t port; /* host order */
+    bool ecn;
 
     struct emx_ring ring;
     uint16_t *lent;            /* by slot: frames not yet returned, and 1 while it is being taken apart */
@@ -205,6 +206,7 @@ struct emx_bulk *emx_bulk_open(const struct emx_wire_params *params, char *why, 
     }
     b->rx_fd = b->tx_fd = b->udp_fd = -1;
     b->stats = params->stats;
+    b->ecn = params->cfg->p_ecn;
     if (open_udp(b) || open_rx(b, params) || open_tx(b, params)) {
         snprintf(why, why_len_bytes, "superframes off: %s", strerror(errno));
     } else if (!kernel_knows_superframes(b, params->netifs)) {
@@ -300,7 +302,7 @@ int emx_bulk_send(struct emx_bulk *b, const uint8_t from_mac[6], const struct em
 {
     struct emx_bulk_to to = emx_bulk_to(f->to);
     struct emx_superframe_way way = {
-        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->port, .to_port = to.to_port};
+        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->port, .to_port = to.to_port, .ecn = b->ecn};
 
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
@@ -357,8 +359,11 @@ unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max)
                 continue;
         }
         while (n < max && (data = emx_superframe_next(&b->now, &len_bytes))) {
-            f[n++] = (struct emx_rxframe){
-                .data = data, .len_bytes = len_bytes, .cookie = EMX_BULK_COOKIE | b->now_slot, .parts = b->now_parts};
+            f[n++] = (struct emx_rxframe){.data = data,
+                                          .len_bytes = len_bytes,
+                                          .cookie = EMX_BULK_COOKIE | b->now_slot,
+                                          .parts = b->now_parts,
+                                          .marked = b->now.marked};
             b->now_parts = 0;
             b->lent[b->now_slot]++;
         }

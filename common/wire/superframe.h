@@ -24,6 +24,7 @@ struct emx_superframe_way {
     uint8_t from_mac[6], to_mac[6];
     uint32_t from_ip, to_ip;     /* network order */
     uint16_t from_port, to_port; /* host order */
+    bool ecn;                    /* what has a queue on the way may mark the packet instead of dropping it */
 };
 
 /* Writes the headers of a packet with len_bytes of frames. The UDP checksum is left to who sends it: the field holds
@@ -37,6 +38,7 @@ struct emx_superframe {
     uint32_t left_bytes, part_bytes;
     uint32_t parts; /* whole frames in it */
     uint32_t lost;  /* frames that are not, or not wholly, in the bytes given */
+    bool marked;    /* by a queue on the way */
 };
 
 /* Begins with a packet of which len_bytes are at ip; part_bytes: the frames' length as the kernel tells it, 0: one

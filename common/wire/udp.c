@@ -18,6 +18,10 @@
  * (*calm*), nothing is to be joined: UDP_GRO is switched off, and recv() called. The first long datagram, or several in
  * a row, end that. Should a superframe come just then, the kernel takes it apart before it gets here.
  *
+ * Datagrams may be marked by queues on the way (ECN, RFC 3168; ETHMX_ECN). The kernel tells the mark beside those that
+ * recvmsg() brings, and never joins one that is marked with one that is not. What recv() brings counts as unmarked:
+ * short datagrams that come one at a time fill no queue.
+ *
  * Datagrams carry DF and are never fragmented: one that is too long for an interface is lost and counted, so that the
  * full-sized probe at connect tells the truth about the path.
  */
@@ -26,6 +30,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +70,7 @@ static_assert(sizeof(struct udp_addr) <= EMX_WIRE_ADDR_BYTES, "udp address");
 /* What the kernel tells beside a datagram. */
 union udp_control {
     struct cmsghdr align;
-    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint8_t))];
 };
 
 /* A received buffer: parts of part_bytes each, part_step apart, the last may be shorter. */
@@ -74,6 +79,7 @@ struct udp_buffer {
     unsigned len_bytes, part_bytes, part_step;
     unsigned lent_bytes; /* of len_bytes, how much has been handed up */
     unsigned lent_parts;
+    bool marked; /* by a queue on the way */
 };
 
 /* Room for what the kernel is handed. A superframe takes one message and two pieces for each of its frames. */
@@ -208,6 +214,12 @@ static int open_socket(struct udp_wire *w, const struct emx_wire_params *params,
         setsockopt(w->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on))) {
         snprintf(why, why_len_bytes, "the UDP socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
+    }
+    if (params->cfg->p_ecn) {
+        int able = IPTOS_ECN_ECT0;
+
+        setsockopt(w->fd, IPPROTO_IP, IP_TOS, &able, sizeof(able)); /* without it, or them: no marks */
+        setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
     }
     w->superframes = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
     w->gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
@@ -548,11 +560,13 @@ static void udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
 
 /* ---- Receiving ---- */
 
-/* Reads what the kernel tells beside message m: the length of the parts, and how many datagrams it dropped. */
-static unsigned read_control(struct udp_wire *w, struct msghdr *h)
+/* Reads what the kernel tells beside a message: the length of the parts, whether they are marked, and how many
+ * datagrams it dropped. */
+static unsigned read_control(struct udp_wire *w, struct msghdr *h, bool *marked_p)
 {
     unsigned part_bytes = 0;
 
+    *marked_p = false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
         if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
             int bytes;
@@ -565,6 +579,8 @@ static unsigned read_control(struct udp_wire *w, struct msghdr *h)
             memcpy(&drops, CMSG_DATA(c), sizeof(drops));
             w->stats->wire_lost += drops - w->drops;
             w->drops = drops;
+        } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+            *marked_p = IPTOS_ECN(*CMSG_DATA(c)) == IPTOS_ECN_CE;
         }
     }
     return part_bytes;
@@ -595,7 +611,7 @@ static void take_buffer(struct udp_wire *w, unsigned i, unsigned len_bytes)
 
     b->len_bytes = len_bytes;
     b->lent_bytes = b->lent_parts = 0;
-    b->part_bytes = read_control(w, &w->msg[i].msg_hdr);
+    b->part_bytes = read_control(w, &w->msg[i].msg_hdr, &b->marked);
     if (!b->part_bytes || b->part_bytes > len_bytes)
         b->part_bytes = len_bytes;
     if ((w->msg[i].msg_hdr.msg_flags & MSG_TRUNC) || (len_bytes && !align_parts(b))) {
@@ -698,7 +714,8 @@ static struct emx_rxframe lend_part(struct udp_buffer *b)
 {
     unsigned rest = b->len_bytes - b->lent_bytes;
     struct emx_rxframe f = {.data = b->data + (size_t)b->lent_parts * b->part_step,
-                            .len_bytes = rest < b->part_bytes ? rest : b->part_bytes};
+                            .len_bytes = rest < b->part_bytes ? rest : b->part_bytes,
+                            .marked = b->marked};
 
     b->lent_parts++;
     b->lent_bytes += f.len_bytes;

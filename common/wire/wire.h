@@ -42,7 +42,13 @@ struct emx_rxframe {
     const uint8_t *data; /* the ethmx frame header */
     uint32_t len_bytes;
     uint32_t cookie; /* the wire's own */
-    uint8_t parts;   /* of the first of several frames that came together: how many; otherwise 0 */
+    union {
+        uint16_t remarks; /* 0: none of these */
+        struct {
+            uint8_t parts; /* of the first of several frames that came together: how many; otherwise 0 */
+            bool marked;   /* it came in an IP packet that says that there is congestion on the way (CE of RFC 3168) */
+        };
+    };
 };
 
 struct emx_netif; /* wire/netif.h */

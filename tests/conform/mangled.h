@@ -15,6 +15,7 @@ struct mangled {
     unsigned told_bytes;                  /* of them, as the IPv4 and UDP headers say */
     unsigned sent_bytes;                  /* of them, in truth */
     unsigned part_bytes;                  /* as the network is told to cut; 0: not at all */
+    bool marked;                          /* as by a queue on the way */
 };
 
 /* A sound one, with n frames numbered first, first + 1, ... of len_bytes each, up to 256. */

@@ -1304,6 +1304,90 @@ static void superframes_refused_go_singly(void **state)
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
+/* A socket of host h, on a port of its own, that is told how packets to it are marked. */
+static int open_observer(const struct host *h, uint16_t *port_p)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    socklen_t len = sizeof(any);
+    int on = 1, fd;
+
+    host_enter(h);
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &len), 0);
+    *port_p = ntohs(any.sin_port);
+    return fd;
+}
+
+/* The second byte of the IPv4 header of the next packet. */
+static unsigned observe(int fd)
+{
+    union {
+        struct cmsghdr align;
+        char space[64];
+    } control;
+    char data[2048];
+    struct iovec iov = {.iov_base = data, .iov_len = sizeof(data)};
+    struct msghdr h = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space)};
+    struct cmsghdr *c;
+
+    assert_true(recvmsg(fd, &h, 0) > 0);
+    c = CMSG_FIRSTHDR(&h);
+    assert_non_null(c);
+    assert_int_equal(c->cmsg_type, IP_TOS);
+    return *CMSG_DATA(c);
+}
+
+/* ETHMX_ECN. */
+static void datagrams_may_be_marked(void **state)
+{
+    struct pair *p = *state;
+    unsigned lengths[] = {100, 1400};
+    struct end to = p->b, deaf;
+    int fd = open_observer(p->host_b, &to.attr.udp_port);
+
+    end_init(&deaf, p->host_a, p->ops, ID_OTHER);
+    deaf.cfg.p_ecn = false;
+    end_open(&deaf);
+    for (unsigned i = 0; i < ARRAY_LEN(lengths); i++) {
+        frames_send(&p->a, &to, 1, 1, &lengths[i]);
+        assert_int_equal(observe(fd), 2);
+        frames_send(&deaf, &to, 1, 1, &lengths[i]);
+        assert_int_equal(observe(fd), 0);
+    }
+    end_close(&deaf);
+    close(fd);
+}
+
+/* Of packets of many frames and of one. */
+static void marks_are_told(void **state)
+{
+    struct pair *p = *state;
+    struct emx_rxframe rx[MANGLED_FRAMES];
+    struct mangled m;
+    unsigned n, l;
+
+    for (uint32_t round = 0; round < 20; round++) {
+        unsigned count = round % 5 < 2 ? 1 : 2 + round % 10;
+
+        mangled_init(&m, &p->a, &p->b, 1, count, 200);
+        m.marked = round % 2;
+        mangled_send(&m, &p->a, &p->b);
+        for (unsigned got = 0; got < count; got += n) {
+            n = end_wait(&p->b, rx, count - got);
+            assert_true(n > 0);
+            for (unsigned i = 0; i < n; i++) {
+                frame_check(&rx[i], &l);
+                assert_int_equal(rx[i].marked, m.marked);
+            }
+            p->ops->rx_return(p->b.w, rx, n);
+        }
+    }
+}
+
 /* An empty datagram, and a peer whose port is closed, disturb nothing. */
 static void icmp_and_empty_are_ignored(void **state)
 {
@@ -1529,6 +1613,8 @@ static const struct {
     CASE(lines_stand_a_new_address, HOSTS | UDP),
     CASE(superframes_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
+    CASE(datagrams_may_be_marked, HOSTS | INSIDE | UDP),
+    CASE(marks_are_told, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
 };
 
 static const struct CMUnitTest others[] = {

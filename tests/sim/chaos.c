@@ -84,12 +84,13 @@ static void draw_faults(struct sim_faults *x, struct emx_rng *r)
 static void draw_links(struct sim_world *w, struct emx_rng *r)
 {
     struct sim_faults x;
-    bool alike = percent(r, 50);
+    bool alike = percent(r, 50), marks = emx_mix64(w->seed ^ 0xec2) % 4 == 0;
 
     draw_faults(&x, r);
     for (unsigned i = 0; i < w->node_count * w->node_count * w->wire_count; i++) {
         if (!alike)
             draw_faults(&x, r);
+        x.mark_ppm = marks ? emx_mix64(w->seed ^ i) % 1000000 : 0;
         w->links[i].faults = x;
     }
 }

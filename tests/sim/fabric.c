@@ -13,6 +13,7 @@ struct fabric_frame {
     struct fabric_frame *next; /* in the ring of the receiver */
     unsigned dst;
     uint32_t len_bytes;
+    bool marked;
     uint8_t data[];
 };
 
@@ -91,7 +92,8 @@ void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t se
     for (unsigned i = 0; i < nodes; i++) {
         f->node[i].card = (struct sim_port){.rate_bps = shape->card_bps ? shape->card_bps : shape->rate_bps,
                                             .limit_bytes = shape->card_bytes};
-        f->node[i].port = (struct sim_port){.rate_bps = shape->rate_bps, .limit_bytes = shape->port_bytes};
+        f->node[i].port = (struct sim_port){
+            .rate_bps = shape->rate_bps, .limit_bytes = shape->port_bytes, .mark_bytes = shape->mark_bytes};
     }
     for (unsigned i = 0; i < shape->endpoints; i++)
         start(f, i, seed);
@@ -168,6 +170,7 @@ static void enter_switch(void *arg, uint64_t value)
         free(frame);
         return;
     }
+    frame->marked = sim_port_marks(p, f->now_ns, bytes);
     sim_queue_put(&f->queue, half_way(f, sim_port_pass(p, f->now_ns, bytes), &f->endpoint[frame->dst].last_ns), deliver,
                   f, value);
 }
@@ -183,6 +186,7 @@ static void send_frame(struct fabric_endpoint *ep, const struct emx_txframe *tx)
     if (!frame)
         abort();
     frame->len_bytes = len_bytes;
+    frame->marked = false;
     memcpy(&frame->dst, tx->to, sizeof(frame->dst));
     memcpy(frame->data, tx->head, tx->head_bytes);
     if (tx->body_bytes)
@@ -199,7 +203,7 @@ struct foreign {
     struct fabric *fabric;
     unsigned to;
     size_t bytes;
-    void (*passed)(void *arg, bool lost, uint64_t arrives_ns);
+    void (*passed)(void *arg, enum fabric_fate fate, uint64_t arrives_ns);
     void *arg;
 };
 
@@ -208,21 +212,26 @@ static void foreign_enters(void *arg, uint64_t unused)
     struct foreign *x = arg;
     struct fabric *f = x->fabric;
     struct sim_port *p = &node_of(f, x->to)->port;
-    bool lost = is_lost(f, p, x->bytes);
-    uint64_t through_ns = lost && p->busy_until_ns > f->now_ns ? p->busy_until_ns : f->now_ns;
+    enum fabric_fate fate = FABRIC_PASSED;
+    uint64_t through_ns;
 
     (void)unused;
     f->frames++;
-    if (lost)
+    if (is_lost(f, p, x->bytes)) {
+        fate = FABRIC_LOST;
         p->lost++;
-    else
+        through_ns = p->busy_until_ns > f->now_ns ? p->busy_until_ns : f->now_ns;
+    } else {
+        if (sim_port_marks(p, f->now_ns, x->bytes))
+            fate = FABRIC_MARKED;
         through_ns = sim_port_pass(p, f->now_ns, x->bytes);
-    x->passed(x->arg, lost, through_ns + f->delay_ns / 2);
+    }
+    x->passed(x->arg, fate, through_ns + f->delay_ns / 2);
     free(x);
 }
 
 void fabric_foreign(struct fabric *f, unsigned from, unsigned to, uint32_t len_bytes,
-                    void (*passed)(void *arg, bool lost, uint64_t arrives_ns), void *arg)
+                    void (*passed)(void *arg, enum fabric_fate fate, uint64_t arrives_ns), void *arg)
 {
     struct foreign *x = malloc(sizeof(*x));
     struct fabric_node *node = node_of(f, from);
@@ -262,7 +271,9 @@ static void input(struct fabric_endpoint *ep)
         ep->ring = frame->next;
         if (!ep->ring)
             ep->ring_tail = &ep->ring;
-        emx_engine_input(ep->engine, 0, frame->data, frame->len_bytes, ep->fabric->now_ns);
+        if (emx_engine_input(ep->engine, 0, frame->data, frame->len_bytes, ep->fabric->now_ns) == EMX_ACCEPTED &&
+            frame->marked)
+            emx_engine_marked(ep->engine, frame->data);
         free(frame);
     }
 }
@@ -379,11 +390,21 @@ void fabric_rest(struct fabric *f, uint64_t ns)
     f->now_ns = until_ns;
 }
 
-uint64_t fabric_lost(const struct fabric *f)
+static uint64_t sum_ports(const struct fabric *f, bool marked)
 {
-    uint64_t lost = 0;
+    uint64_t sum = 0;
 
     for (unsigned i = 0; i < (f->endpoints + f->per_node - 1) / f->per_node; i++)
-        lost += f->node[i].port.lost;
-    return lost;
+        sum += marked ? f->node[i].port.marked : f->node[i].port.lost;
+    return sum;
+}
+
+uint64_t fabric_lost(const struct fabric *f)
+{
+    return sum_ports(f, false);
+}
+
+uint64_t fabric_marked(const struct fabric *f)
+{
+    return sum_ports(f, true);
 }

@@ -62,6 +62,7 @@ struct fabric_shape {
     uint64_t rate_bps, delay_ns;
     uint64_t card_bps;             /* 0: as the ports of the switch */
     size_t card_bytes, port_bytes; /* queues */
+    size_t mark_bytes;             /* from this length on the switch's queues mark frames; 0: they do not */
     uint16_t frame_bytes;
 };
 
@@ -80,12 +81,15 @@ bool fabric_run(struct fabric *f, const uint64_t *left, uint64_t limit_ns);
 /* Lets so much time pass, and what is due in it happen. */
 void fabric_rest(struct fabric *f, uint64_t ns);
 
+enum fabric_fate { FABRIC_PASSED, FABRIC_MARKED, FABRIC_LOST };
+
 /* A frame of somebody else's from the node of one endpoint to that of another. passed() is called when it enters the
  * queue of the switch's port, with the time at which it arrives (or would have, if it is lost). */
 void fabric_foreign(struct fabric *f, unsigned from, unsigned to, uint32_t len_bytes,
-                    void (*passed)(void *arg, bool lost, uint64_t arrives_ns), void *arg);
+                    void (*passed)(void *arg, enum fabric_fate fate, uint64_t arrives_ns), void *arg);
 
-/* Frames lost because a port of the switch was full. */
+/* Frames lost because a port of the switch was full, and frames that one has marked. */
 uint64_t fabric_lost(const struct fabric *f);
+uint64_t fabric_marked(const struct fabric *f);
 
 #endif

@@ -157,6 +157,7 @@ static void enter_switch(void *arg, uint64_t value)
         sim_frame_free(f);
         return;
     }
+    f->marked |= sim_port_marks(p, w->now_ns, bytes);
     sim_queue_put(&w->queue, sim_port_pass(p, w->now_ns, bytes), deliver, w, value);
 }
 
@@ -194,6 +195,7 @@ static void go(struct sim_link *l, struct sim_frame *f, uint64_t at_ns, const ch
 
     pad(f);
     damaged = damage(l, f);
+    f->marked |= l->faults.mark_ppm && emx_rng_chance(&w->rng, l->faults.mark_ppm);
     record(l, f, damaged ? "damaged" : fate);
     sim_queue_put(&w->queue, at_ns, w->nodes[f->dst].in[f->wire].rate_bps ? enter_switch : deliver, w,
                   (uint64_t)(uintptr_t)f);

@@ -48,6 +48,7 @@ struct sim_faults {
     unsigned spike_ppm;
     uint64_t spike_ns; /* a frame and all behind it come so much later, at most */
     unsigned corrupt_ppm, truncate_ppm;
+    unsigned mark_ppm;  /* with a mark of congestion, whether there is some or not */
     uint32_t max_bytes; /* longer frames vanish; 0: none */
     uint64_t drop_mask; /* bit i: frame mask_first + i of the link is lost */
     uint64_t mask_first;
@@ -74,6 +75,7 @@ struct sim_frame {
     unsigned src, dst, wire;
     uint32_t len_bytes;
     bool joined; /* came in a superframe */
+    bool marked; /* by a queue on the way */
     uint8_t *data;
 };
 

@@ -294,6 +294,8 @@ static enum emx_drop take_frame(struct sim_node *n, const struct sim_frame *f)
     drop = emx_engine_input(n->engine, f->wire, f->data, f->len_bytes, w->now_ns);
     if (drop == EMX_ACCEPTED && f->joined)
         emx_engine_joined(n->engine, f->data, EMX_WIRE_BATCH);
+    if (drop == EMX_ACCEPTED && f->marked)
+        emx_engine_marked(n->engine, f->data);
     reason = drop == EMX_ACCEPTED ? EMX_C_frames_received : drop;
     sim_hash(w, (uint64_t)n->index << 32 | reason);
     if (drop != EMX_ACCEPTED)

@@ -14,6 +14,17 @@ bool sim_port_has_room(const struct sim_port *p, uint64_t now_ns, size_t bytes)
     return sim_port_room_at(p, now_ns, bytes) <= now_ns;
 }
 
+bool sim_port_marks(struct sim_port *p, uint64_t now_ns, size_t bytes)
+{
+    struct sim_port shorter = *p;
+    bool marks;
+
+    shorter.limit_bytes = p->mark_bytes;
+    marks = p->mark_bytes && !sim_port_has_room(&shorter, now_ns, bytes);
+    p->marked += marks;
+    return marks;
+}
+
 uint64_t sim_port_room_at(const struct sim_port *p, uint64_t now_ns, size_t bytes)
 {
     uint64_t ahead_ns;

@@ -8,7 +8,8 @@
  * as of different jobs; an incast has one for all.
  *
  * The rival is a stream of TCP as most systems have it: CUBIC (RFC 9438), which knows of each loss a round trip later
- * and sends what was lost again. It never waits for its time-out.
+ * and sends what was lost again. It never waits for its time-out. A mark (RFC 3168) it takes for a loss, as Linux'
+ * does.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -41,6 +42,7 @@ struct row {
     unsigned lost_ppm;   /* by chance */
     double least_share;  /* of the other's, for each */
     double least_filled; /* part of the link that all fill together */
+    size_t mark_bytes;   /* from this length on the port's queue marks frames: then none may be lost any more */
 };
 
 #define M 1000000ull
@@ -48,35 +50,54 @@ struct row {
 
 /* The second begins later. Of two streams each gets at least a third; two of ethmx alike differ less. */
 static const struct row rows[] = {
-    {{LARGE}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9},
-    {{SMALL}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9},
-    {{LARGE, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
-    {{SMALL, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9},
-    {{LARGE, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{SMALL, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{SMALL}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
-    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9},
-    {{LARGE, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
-    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
-    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9},
-    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9},
-    {{TCP, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9},
-    {{TCP, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9},
-    {{LARGE, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9},
-    {{SMALL, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9},
-    {{LARGE, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{LARGE, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{SMALL, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{TCP, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{TCP, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{LARGE}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{SMALL}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9},
-    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 10000, 10000, 0, 0.6},
-    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.16},
-    {{TCP}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.08}, /* for comparison */
+    {{LARGE}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9, 0},
+    {{SMALL}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9, 0},
+    {{LARGE, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9, 0},
+    {{SMALL, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9, 0},
+    {{LARGE, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
+    {{LARGE, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
+    {{SMALL, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
+    {{LARGE}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
+    {{SMALL}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
+    {{LARGE, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9, 0},
+    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9, 0},
+    {{LARGE, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0},
+    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0},
+    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9, 0},
+    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9, 0},
+    {{TCP, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0},
+    {{TCP, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
+    {{LARGE, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9, 0},
+    {{SMALL, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9, 0},
+    {{LARGE, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{LARGE, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{SMALL, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{TCP, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{TCP, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{LARGE}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{SMALL}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
+    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 10000, 10000, 0, 0.6, 0},
+    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.16, 0},
+    {{TCP}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.08, 0}, /* for comparison */
+
+    /* A switch that marks. */
+    {{LARGE}, 1, 200 * M, 10000 * M, 256 * K, 100000, 0, 0, 0.9, 40 * K},
+    {{SMALL}, 1, 200 * M, 10000 * M, 256 * K, 100000, 0, 0, 0.9, 40 * K},
+    {{LARGE, LARGE}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.8, 0.9, 40 * K},
+    {{SMALL, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.8, 0.9, 40 * K},
+    {{LARGE, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
+    {{LARGE, TCP}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
+    {{SMALL, TCP}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
+    {{TCP, LARGE}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
+    {{TCP, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
+    {{LARGE}, 8, 200 * M, 10000 * M, 512 * K, 100000, 0, 0.5, 0.9, 100 * K},
+    {{SMALL}, 8, 200 * M, 10000 * M, 512 * K, 100000, 0, 0.5, 0.9, 100 * K},
+    {{LARGE}, 1, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0, 0.9, 65 * K},
+    {{SMALL}, 1, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0, 0.9, 65 * K},
+    {{LARGE, LARGE}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.8, 0.9, 65 * K},
+    {{SMALL, SMALL}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.8, 0.9, 65 * K},
+    {{LARGE, TCP}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.5, 0.9, 65 * K},
+    {{SMALL, TCP}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.5, 0.9, 65 * K},
 };
 
 struct stream {
@@ -91,6 +112,7 @@ struct stream {
     double cwnd, threshold, most, since_s;
     uint64_t sent, known; /* frames */
     uint64_t recover;     /* the first frame after those whose loss is one event */
+    uint64_t slowed;      /* the same for marks */
     bool recovers;
     unsigned again;              /* frames to send again */
     unsigned holes, holes_later; /* lost and not yet there again: of before and after recover */
@@ -223,22 +245,29 @@ static void tcp_acked(struct stream *st)
     st->cwnd += target > st->cwnd && (target - st->cwnd) > 0.53 ? (target - st->cwnd) / st->cwnd : 0.53 / st->cwnd;
 }
 
+/* For a loss or a mark. */
+static void tcp_fall(struct stream *st)
+{
+    st->most = st->cwnd < st->most ? st->cwnd * (1 + CUBIC_BETA) / 2 : st->cwnd;
+    st->cwnd = st->cwnd * CUBIC_BETA > 2 ? st->cwnd * CUBIC_BETA : 2;
+    st->threshold = st->cwnd;
+    st->since_s = now_s(st);
+    st->slowed = st->sent;
+}
+
 static void tcp_recover(struct stream *st)
 {
     st->recovers = true;
     st->recover = st->sent;
     st->holes += st->holes_later;
     st->holes_later = 0;
-    st->most = st->cwnd < st->most ? st->cwnd * (1 + CUBIC_BETA) / 2 : st->cwnd;
-    st->cwnd = st->cwnd * CUBIC_BETA > 2 ? st->cwnd * CUBIC_BETA : 2;
-    st->threshold = st->cwnd;
-    st->since_s = now_s(st);
+    tcp_fall(st);
 }
 
 struct tcp_frame {
     struct stream *stream;
     uint64_t number;
-    bool lost, again;
+    bool lost, marked, again;
 };
 
 /* What was sent before the recovery began and got lost is a hole; it ends when all are filled. What was lost of the
@@ -269,6 +298,8 @@ static void tcp_there(struct stream *st, const struct tcp_frame *frame)
         if (st->holes_later)
             tcp_recover(st);
     }
+    if (frame->marked && !frame->again && !st->recovers && frame->number >= st->slowed)
+        tcp_fall(st);
     tcp_acked(st);
 }
 
@@ -292,14 +323,15 @@ static void tcp_answered(void *arg, uint64_t unused)
     tcp_send(st);
 }
 
-static void tcp_passed(void *arg, bool lost, uint64_t arrives_ns)
+static void tcp_passed(void *arg, enum fabric_fate fate, uint64_t arrives_ns)
 {
     struct tcp_frame *frame = arg;
     struct stream *st = frame->stream;
     struct fabric *f = &st->scene->fabric;
 
-    frame->lost = lost;
-    if (!lost)
+    frame->lost = fate == FABRIC_LOST;
+    frame->marked = fate == FABRIC_MARKED;
+    if (!frame->lost)
         st->arrived_bytes += FRAME_BYTES - 52;
     sim_queue_put(&f->queue, arrives_ns + f->delay_ns, tcp_answered, frame, 0);
 }
@@ -341,6 +373,7 @@ static void scene_init(struct scene *s, const struct row *row)
                                  .delay_ns = row->delay_ns,
                                  .card_bytes = CARD_BYTES,
                                  .port_bytes = row->port_bytes,
+                                 .mark_bytes = row->mark_bytes,
                                  .frame_bytes = FRAME_BYTES};
     uint64_t frame_ns = FRAME_BYTES * 8 * S_NS / row->rate_bps;
 
@@ -380,6 +413,7 @@ static bool play(const struct row *row)
     struct scene s;
     /* Some hundred times what the queue takes to fill, or a tenth of a second. */
     const char *wrong;
+    uint64_t lost_before;
     double least = 1e12, most = 0, sum = 0, seconds = 2e9 / (double)row->rate_bps;
 
     if (seconds < 1)
@@ -395,6 +429,7 @@ static bool play(const struct row *row)
     fabric_rest(&s.fabric, (uint64_t)(seconds * 3e8));
     for (unsigned i = 0; i < row->streams; i++)
         s.stream[i].before_bytes = s.stream[i].arrived_bytes;
+    lost_before = fabric_lost(&s.fabric);
     fabric_rest(&s.fabric, (uint64_t)(seconds * 1e9));
     printf("%6.0f Mbit/s, %4zu KiB, %4.0f us, %.1f%%:", (double)row->rate_bps * 1e-6, row->port_bytes / K,
            (double)row->delay_ns * 1e-3, row->lost_ppm * 1e-4);
@@ -406,11 +441,15 @@ static bool play(const struct row *row)
         most = m > most ? m : most;
         sum += m;
     }
-    wrong = s.fabric.failure[0]                                      ? s.fabric.failure
-            : least < row->least_share * most                        ? "  UNFAIR"
-            : sum < row->least_filled * 1e-6 * (double)row->rate_bps ? "  NOT FULL"
-                                                                     : "";
-    printf("; lost %.2f%% %s\n", 100.0 * (double)fabric_lost(&s.fabric) / (double)s.fabric.frames, wrong);
+    wrong = s.fabric.failure[0]                                       ? s.fabric.failure
+            : least < row->least_share * most                         ? "  UNFAIR"
+            : sum < row->least_filled * 1e-6 * (double)row->rate_bps  ? "  NOT FULL"
+            : row->mark_bytes && fabric_lost(&s.fabric) > lost_before ? "  LOST"
+                                                                      : "";
+    printf("; lost %.2f%%", 100.0 * (double)fabric_lost(&s.fabric) / (double)s.fabric.frames);
+    if (row->mark_bytes)
+        printf(", marked %.2f%%", 100.0 * (double)fabric_marked(&s.fabric) / (double)s.fabric.frames);
+    printf(" %s\n", wrong);
     scene_fini(&s);
     return !*wrong;
 }

@@ -30,6 +30,24 @@ static void window_grows_and_shrinks(void **state)
     assert_int_equal(cc.cwnd_frames, EMX_CC_FLOOR);
 }
 
+static void a_mark_takes_off_less_than_a_gap(void **state)
+{
+    struct emx_cc cc;
+
+    (void)state;
+    emx_cc_init(&cc, 128);
+    emx_cc_acked(&cc, 36, false);
+    emx_cc_marked(&cc);
+    assert_int_equal(cc.cwnd_frames, 80);
+    emx_cc_acked(&cc, 199, false);
+    assert_int_equal(cc.cwnd_frames, 80); /* it does not double any more */
+    emx_cc_acked(&cc, 1, false);
+    assert_int_equal(cc.cwnd_frames, 81);
+    for (int i = 0; i < 100; i++)
+        emx_cc_marked(&cc);
+    assert_int_equal(cc.cwnd_frames, EMX_CC_FLOOR);
+}
+
 static void timeouts_in_a_row_count_once(void **state)
 {
     struct emx_cc cc;
@@ -130,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(window_grows_and_shrinks),
+        cmocka_unit_test(a_mark_takes_off_less_than_a_gap),
         cmocka_unit_test(timeouts_in_a_row_count_once),
         cmocka_unit_test(frames_gather_where_the_way_is_long),
         cmocka_unit_test(small_limit),

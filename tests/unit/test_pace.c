@@ -147,6 +147,55 @@ static void a_disturbance_is_soon_over(void **state)
     assert_int_equal(p.limit_bytes, MOST);
 }
 
+/* Once for all that was asked for in a window; then as with a queue, until marks have stayed away for long. */
+static void marks_make_careful(void **state)
+{
+    struct emx_rng rng = {1};
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    assert_true(emx_pace_marked(&p, CHUNK));
+    assert_int_equal(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10);
+    assert_false(emx_pace_marked(&p, CHUNK));
+    assert_int_equal(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10);
+    for (uint64_t at = 0, window = p.limit_bytes; at < 2 * window + CHUNK; at += CHUNK)
+        emx_pace_arrived(&p, CHUNK, true);
+    assert_in_range(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10 + CHUNK, MOST / 4 - MOST / 4 * 3 / 10 + 2 * CHUNK);
+    for (unsigned i = 0; i < 3 * MOST / CHUNK; i++)
+        round_trip(&p, UINT64_MAX, 0, &rng, 0);
+    assert_int_equal(p.limit_bytes, MOST);
+    for (unsigned i = 0; i < 1000; i++) {
+        emx_pace_marked(&p, CHUNK);
+        for (uint64_t at = 0, window = p.limit_bytes; at < window; at += CHUNK)
+            emx_pace_arrived(&p, CHUNK, true);
+    }
+    assert_in_range(p.limit_bytes, 8192, 65536 + CHUNK);
+}
+
+/* Whatever the lengths: nobody divides by zero, and the limit keeps to its own. */
+static void marks_keep_limits(void **state)
+{
+    static const uint64_t mosts[] = {0, 1, 4096, 65536, 65537, MOST, UINT64_C(1) << 30};
+    static const uint64_t chunks[] = {0, 1, 1448, 65000};
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(mosts); i++)
+        for (unsigned k = 0; k < ARRAY_LEN(chunks); k++) {
+            struct emx_pace p;
+
+            emx_pace_init(&p, mosts[i]);
+            for (unsigned n = 0; n < 100; n++) {
+                emx_pace_marked(&p, chunks[k]);
+                emx_pace_lost(&p, chunks[k]);
+                for (unsigned m = 0; m < 100; m++)
+                    emx_pace_arrived(&p, chunks[k], true);
+            }
+            assert_true(p.limit_bytes <= mosts[i]);
+            assert_true(p.limit_bytes >= (mosts[i] < 8192 ? mosts[i] : 8192));
+        }
+}
+
 static void what_comes_twice_was_not_lost(void **state)
 {
     struct emx_pace p;
@@ -186,6 +235,8 @@ int main(void)
         cmocka_unit_test(loss_by_chance_leaves_enough),
         cmocka_unit_test(a_slow_link_leaves_little),
         cmocka_unit_test(a_disturbance_is_soon_over),
+        cmocka_unit_test(marks_make_careful),
+        cmocka_unit_test(marks_keep_limits),
         cmocka_unit_test(what_comes_twice_was_not_lost),
         cmocka_unit_test(limits_are_kept),
     };

@@ -69,6 +69,29 @@ static void headers_are_as_they_should(void **state)
     assert_memory_equal(head, want, sizeof(want));
 }
 
+/* Such that may be marked, and such that is: the header's checksum fits both times (RFC 1071: the sum over all of it is
+ * all ones). */
+static void marks_are_seen(void **state)
+{
+    uint8_t packet[EMX_SUPERFRAME_HEAD_BYTES + 40] = {0}, *ip = packet + IP;
+    struct emx_superframe_way able = way;
+    struct emx_superframe s;
+    uint32_t sum = 0;
+
+    (void)state;
+    able.ecn = true;
+    emx_superframe_head(packet, &able, 40);
+    assert_int_equal(ip[1], 2);
+    for (unsigned i = 0; i < 20; i += 2)
+        sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+    assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff);
+    for (unsigned tos = 0; tos < 256; tos++) {
+        ip[1] = (uint8_t)tos;
+        assert_true(emx_superframe_open(&s, ip, EMX_SUPERFRAME_IP_BYTES + 40, 0));
+        assert_int_equal(s.marked, tos % 4 == 3);
+    }
+}
+
 static void parts_come_out(void **state)
 {
     struct emx_superframe s;
@@ -213,9 +236,13 @@ static void garbage_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_are_as_they_should), cmocka_unit_test(parts_come_out),
-        cmocka_unit_test(a_cut_costs_what_it_cuts),   cmocka_unit_test(any_part_length_is_survived),
-        cmocka_unit_test(padding_is_left_out),        cmocka_unit_test(other_packets_are_refused),
+        cmocka_unit_test(headers_are_as_they_should),
+        cmocka_unit_test(marks_are_seen),
+        cmocka_unit_test(parts_come_out),
+        cmocka_unit_test(a_cut_costs_what_it_cuts),
+        cmocka_unit_test(any_part_length_is_survived),
+        cmocka_unit_test(padding_is_left_out),
+        cmocka_unit_test(other_packets_are_refused),
         cmocka_unit_test(garbage_is_survived),
     };
 
