@@ -13,6 +13,11 @@
  *                                                            |                  |
  *   node ---> (as new) <--------- release <------------------+------------------+
  *
+ * With a rate, frames that the node shall receive are also marked (CE of RFC 3168) while the queue behind, a token
+ * bucket (tbf), is long; kernels need not have a queueing discipline that does that. How long it is follows from what
+ * went into it, since the bucket, the rate and what finds no room are known: here is the same bucket, as the time at
+ * which it would be full again.
+ *
  * A frame must pass once only: a clone and a frame that comes back carry MARK_PASS. A mark cannot come from a node,
  * since the kernel clears it where a frame crosses from one network namespace into another.
  */
@@ -44,6 +49,9 @@ struct rule {
     __u32 dup;
     __u32 reorder;
     __u32 corrupt;
+    __u32 rate_bytes; /* in a second, of the queue behind; 0: nothing is marked */
+    __u32 mark_us;    /* the time that the bucket lacks when the queue is so long that frames are marked, */
+    __u32 most_us;    /* and when the queue is full */
 };
 
 struct count {
@@ -53,6 +61,12 @@ struct count {
     __u64 held;
     __u64 released;
     __u64 corrupted;
+    __u64 marked;
+};
+
+struct bucket {
+    struct bpf_spin_lock lock;
+    __u64 full_ns; /* when it is full again */
 };
 
 struct {
@@ -68,6 +82,13 @@ struct {
     __type(key, __u32);
     __type(value, struct count);
 } counts SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, N_SLOTS);
+    __type(key, __u32);
+    __type(value, struct bucket);
+} buckets SEC(".maps");
 
 static __always_inline int by_chance(__u32 millionths)
 {
@@ -104,6 +125,24 @@ static __always_inline int duplicate(struct __sk_buff *skb, enum direction dir)
     return err == 0;
 }
 
+/* Puts the frame into the queue behind; whether that is long then. */
+static __always_inline int queue_is_long(struct __sk_buff *skb, __u32 slot, const struct rule *rule)
+{
+    struct bucket *b = bpf_map_lookup_elem(&buckets, &slot);
+    __u64 now_ns = bpf_ktime_get_ns(), lacks_ns, takes_ns = skb->wire_len * 1000000000ull / rule->rate_bytes;
+
+    if (!b)
+        return 0;
+    bpf_spin_lock(&b->lock);
+    if (b->full_ns < now_ns)
+        b->full_ns = now_ns;
+    if (b->full_ns + takes_ns <= now_ns + rule->most_us * 1000ull)
+        b->full_ns += takes_ns;
+    lacks_ns = b->full_ns - now_ns;
+    bpf_spin_unlock(&b->lock);
+    return lacks_ns > rule->mark_us * 1000ull;
+}
+
 static __always_inline int is_meant(struct __sk_buff *skb, const struct rule *rule)
 {
     __u8 protocol;
@@ -126,7 +165,11 @@ static __always_inline int fault(struct __sk_buff *skb, enum direction dir)
         skb->mark = 0;
         return TC_ACT_OK;
     }
-    if (!rule || !count || !(rule->drop | rule->dup | rule->reorder | rule->corrupt))
+    if (!rule || !count)
+        return TC_ACT_OK;
+    if (dir == DIR_IN && rule->rate_bytes && queue_is_long(skb, slot, rule) && bpf_skb_ecn_set_ce(skb) == 1)
+        add_one(&count->marked);
+    if (!(rule->drop | rule->dup | rule->reorder | rule->corrupt))
         return TC_ACT_OK;
     if (!is_meant(skb, rule))
         return TC_ACT_OK;

@@ -9,7 +9,7 @@ fault_rules=$fault_pins-maps/rules
 fault_counts=$fault_pins-maps/counts
 
 fault_usage="usage: ethmx-cluster fault NODE|all [--dir in|out|both] [--drop P] [--dup P] [--reorder P] [--corrupt P]
-                            [--ethertype X|any] [--protocol udp|tcp|icmp|any] [--hold US]
+                            [--ethertype X|any] [--protocol udp|tcp|icmp|any] [--hold US] [--mark SIZE]
        ethmx-cluster fault clear|stats"
 
 # ---- On the host: the command line ----
@@ -33,6 +33,7 @@ cmd_fault() {
 # fault_on NODE|all OPTIONS...
 fault_on() {
     local target=$1 dirs='out in' ethertype=0 protocol=0 drop=0 dup=0 reorder=0 corrupt=0 hold=2000
+    local words queue_rule=(0 0 0)
     shift
     while [ $# -gt 0 ]; do
         [ $# -gt 1 ] || die "$1: unknown, or without a value
@@ -45,6 +46,7 @@ $fault_usage"
         --corrupt) corrupt=$(millionths "$2") ;;
         --ethertype) ethertype=$(parse_ethertype "$2") ;;
         --protocol) protocol=$(parse_protocol "$2") ;;
+        --mark) words=$(parse_mark "$2") && read -ra queue_rule <<<"$words" ;;
         --hold) number "the time to hold" "$2" && hold=$2 ;;
         *) die "unknown option $1
 $fault_usage" ;;
@@ -52,7 +54,35 @@ $fault_usage" ;;
         shift 2
     done
     fault_need_tools
-    on_switch _fault_set "$target" "$dirs" "$hold" "$ethertype" "$protocol" "$drop" "$dup" "$reorder" "$corrupt"
+    on_switch _fault_set "$target" "$dirs" "$hold" "$ethertype" "$protocol" "$drop" "$dup" "$reorder" "$corrupt" \
+        "${queue_rule[@]}"
+}
+
+# tc's units: 1kbit are 1000 bits a second, 1kb are 1024 bytes.
+bytes_of() {
+    local factor
+    [[ $1 =~ ^([0-9]+)(|[kmg]b|[kmg]bit)$ ]] || die "\"$1\": give a number and kb, mb, or kbit, mbit, gbit"
+    case ${BASH_REMATCH[2]} in
+    '') factor=1 ;;
+    kb) factor=1024 ;;
+    mb) factor=1048576 ;;
+    gb) factor=1073741824 ;;
+    kbit) factor=125 ;;
+    mbit) factor=125000 ;;
+    gbit) factor=125000000 ;;
+    esac
+    echo $((BASH_REMATCH[1] * factor))
+}
+
+# What fault.bpf.c wants to know of a port's queue that marks what makes it longer than SIZE: see struct rule. What tbf is
+# made with is in build_port.
+parse_mark() {
+    local above bytes most
+    if [ -z "$rate" ] || [ -z "$queue" ]; then die "--mark needs a cluster that was made with --rate and --queue"; fi
+    above=$(bytes_of "$1")
+    bytes=$(bytes_of "$rate")
+    most=$(bytes_of "$queue")
+    echo "$bytes $(((bucket_bytes + above) * 1000000 / bytes)) $(((bucket_bytes + most) * 1000000 / bytes))"
 }
 
 fault_dirs() {
@@ -173,7 +203,7 @@ fault_write() {
     bpftool map update pinned "$map" key $(le32 "$slot") value $(le32 "$@")
 }
 
-# fault_set NODE|all DIRS HOLD ETHERTYPE PROTOCOL DROP DUP REORDER CORRUPT
+# fault_set NODE|all DIRS HOLD ETHERTYPE PROTOCOL DROP DUP REORDER CORRUPT RATE MARK MOST
 fault_set() {
     local node way targets=$1
     [ "$1" = all ] || has_port "$1" || die "node $1 is down"
@@ -209,8 +239,8 @@ fault_stats() {
 }
 
 fault_clear_one() {
-    fault_write "$fault_rules" "$3" 0 0 0 0 0 0
-    fault_write "$fault_counts" "$3" 0 0 0 0 0 0 0 0 0 0 0 0
+    fault_write "$fault_rules" "$3" 0 0 0 0 0 0 0 0 0
+    fault_write "$fault_counts" "$3" 0 0 0 0 0 0 0 0 0 0 0 0 0 0
 }
 
 # One line for each direction of each node: n1 out seen 10 dropped 1 ...

@@ -2,13 +2,14 @@
  *
  * A stream that does not end until it is told to, for tests of how streams share a link (test-sharing):
  *
- *     flow NODE BYTES COUNT
+ *     flow NODE BYTES COUNT [COUNTER...]
  *
  * The rank on the host NODE receives messages of BYTES from all other ranks, COUNT of them under way from each. Four
  * times a second it prints "at T B1 B2 ...": the time since the system was started (in seconds, as in /proc/uptime),
  * and how many bytes have come from each of the others since the beginning. When the file MT_SHARED_DIR/stop-MT_NAME is
- * there, it tells them to stop: what they send from then on is empty.
+ * there, it tells them to stop: what they send from then on is empty. At the end come the counters, see counters.h.
  */
+#include "counters.h"
 #include "mpitest.h"
 
 #include <stdio.h>
@@ -147,7 +148,8 @@ int main(int argc, char **argv)
     struct flow f;
 
     MPI_Init(&argc, &argv);
-    mt_check(argc == 4, "flow NODE BYTES COUNT");
+    mt_check(argc >= 4, "flow NODE BYTES COUNT [COUNTER...]");
+    counters_open(argc - 4, argv + 4);
     f.bytes = atoi(argv[2]);
     f.count = atoi(argv[3]);
     mt_check(f.bytes > 0 && f.count > 0, "no bytes or no messages");
@@ -159,6 +161,7 @@ int main(int argc, char **argv)
         receive_until_stopped(&f);
     else
         send_until_stopped(&f);
+    counters_print(argc - 4, argv + 4, f.rank);
     MPI_Finalize();
     return 0;
 }
