@@ -160,7 +160,7 @@ static size_t fill_body(struct plan *plan, uint8_t *body)
 
 static void wait_for_turn(const struct plan *plan, const struct timespec *start, unsigned long n)
 {
-    struct timespec t = *start;
+    struct timespec t = *start, now;
 
     if (!plan->rate)
         return;
@@ -170,7 +170,9 @@ static void wait_for_turn(const struct plan *plan, const struct timespec *start,
         t.tv_sec++;
         t.tv_nsec -= 1000000000;
     }
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &now); /* a sleep until a time that has passed gives the processor away, too */
+    if (now.tv_sec < t.tv_sec || (now.tv_sec == t.tv_sec && now.tv_nsec < t.tv_nsec))
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
 /* A full queue is waited for; a frame too long for the interface is an error of the caller. */
