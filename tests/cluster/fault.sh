@@ -46,7 +46,10 @@ $fault_usage"
         --corrupt) corrupt=$(millionths "$2") ;;
         --ethertype) ethertype=$(parse_ethertype "$2") ;;
         --protocol) protocol=$(parse_protocol "$2") ;;
-        --mark) words=$(parse_mark "$2") && read -ra queue_rule <<<"$words" ;;
+        --mark)
+            words=$(parse_mark "$2")
+            read -ra queue_rule <<<"$words"
+            ;;
         --hold) number "the time to hold" "$2" && hold=$2 ;;
         *) die "unknown option $1
 $fault_usage" ;;
