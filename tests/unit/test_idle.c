@@ -273,33 +273,35 @@ static bool yields_are_vain(void)
 }
 
 /* The MPI library yields between the polls, in vain. A large message is worth sleep once the wait has cost something, a
- * small one is not. */
+ * small one is not. Where a poll takes as long as work (a sanitizer on a busy machine) nothing can be told. */
 static void who_yields_in_vain_sleeps_for_a_large_message(void **state)
 {
-    enum { SMALL_NS = 3000000, LARGE_NS = 1000000000 }; /* of our processor time */
+    enum { SMALL_NS = 3000000, LARGE_NS = 1000000000, CHEAP_NS = 4000 }; /* of our processor time */
     static uint8_t buf[1 << 20];
     cpu_set_t before;
-    bool vain;
+    bool vain, cheap = true;
     pid_t pid;
 
     (void)state;
     share_core(&pid, 1, true, &before);
     vain = yields_are_vain();
-    for (unsigned large = 0; vain && large < 2; large++) {
+    for (unsigned large = 0; vain && cheap && large < 2; large++) {
         struct ethmx_ep *ep = open_idler(&(struct idler){.wait = "auto"});
-        uint64_t end_ns = cpu_ns() + (large ? LARGE_NS : SMALL_NS);
+        uint64_t begin_ns = cpu_ns(), most_ns = large ? LARGE_NS : SMALL_NS, rounds = 0;
         struct pending p = {.done = false};
 
         receive_in_vain(ep, buf, large ? sizeof(buf) : 16, &p);
-        while (!counter(ep, "sleeps") && cpu_ns() < end_ns) {
+        while (!counter(ep, "sleeps") && cpu_ns() - begin_ns < most_ns) {
             sched_yield();
             ethmx_progress(ep);
+            rounds++;
         }
-        assert_int_equal(counter(ep, "sleeps") > 0, large);
+        cheap = cpu_ns() - begin_ns < rounds * CHEAP_NS;
+        assert_true(!cheap || (counter(ep, "sleeps") > 0) == large);
         ethmx_ep_close(ep);
     }
     end_sharing(&pid, 1, &before);
-    if (!vain)
+    if (!vain || !cheap)
         skip();
 }
 
