@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -203,6 +204,7 @@ static void share_core(pid_t *pid, unsigned n, bool elsewhere, cpu_set_t *before
         pid[i] = fork();
         assert_true(pid[i] >= 0);
         if (!pid[i]) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not end it */
             if (elsewhere)
                 setsid();
             for (;;) /* a condition would let the compiler assume that this ends */
