@@ -89,7 +89,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(TIME, peer_timeout, "30s", 100000000, 86400000000000, "100ms to 1 day", \
       "A peer that does not answer for so long is declared dead and its requests fail.") \
     X(TIME, connect_timeout, "4s", 10000000, 3600000000000, "10ms to 1h", \
-      "How long each wire is tried when a peer is first reached.") \
+      "How long each wire is tried when a peer is first reached, in turn until peer_timeout has passed.") \
     X(TIME, linger, "2s", 0, 3600000000000, "0 to 1h", \
       "How long closing an endpoint waits for frames not yet acknowledged.") \
     X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \

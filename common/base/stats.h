@@ -42,6 +42,7 @@
     X(acks_sent, "frames", 0, "Frames that carried nothing but an acknowledgement.") \
     X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
+    X(messages_shortened, "messages", 0, "Large messages that were received in shorter chunks from somewhere on, because an MTU was lowered.") \
     X(pieces_sent, "frames", 0, "Pieces of frames that had become too long, because an MTU was lowered.") \
     X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm and verbs wires).") \
     X(bytes_read_helped, "bytes", 0, "Of these, written by the sender, which helped (shm wire).") \
@@ -56,7 +57,7 @@
     X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet and xdp wires).") \
     X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
-    X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped.") \
+    X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped, or memory was never used again of late.") \
     X(reg_faulted, "registrations", 0, "Registrations whose pages were not there and were brought in first, which is cheaper.") \
     X(reg_evicted, "registrations", 0, "Registrations given up to make room for others.") \
     X(reg_invalidated, "registrations", 0, "Registrations given up because the program unmapped, moved or discarded the memory.") \

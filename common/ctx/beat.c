@@ -122,7 +122,7 @@ static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p
         return false;
     *got_p = false;
     for (unsigned i = 0; i < ROUNDS && !idle && !emx_lock_wanted(&ep->lock); i++) {
-        idle = !emx_pump(ep, true);
+        idle = !emx_pump(ep, true, NULL);
         *got_p |= !idle;
     }
     emx_wait_prepare(ep, idle ? longest_sleep(ep) : 0, w);

@@ -343,7 +343,7 @@ static void close_round(struct ethmx_ep *ep, emx_time end_ns)
     emx_time now = emx_clock_now(&ep->clock);
     struct emx_wait w;
 
-    if (!emx_pump(ep, true) && end_ns > now) {
+    if (!emx_pump(ep, true, NULL) && end_ns > now) {
         emx_wait_prepare(ep, end_ns - now, &w);
         emx_wait_sleep(&w);
     }

@@ -50,7 +50,7 @@ struct ethmx_ep {
     unsigned full;                         /* mask of links whose wire had no room for what the engine wanted to send */
     struct emx_idle idle;
     uint64_t open_ops;  /* operations under way whose callback has not run */
-    uint64_t large_ops; /* of these, those with more data than is sent eagerly */
+    uint64_t large_ops; /* of these, the large ones: emx_ep_is_large() */
     bool delivering;    /* callbacks are being run, by one thread at a time */
     struct emx_list failures;
     struct emx_arrival *am_message; /* handed to the handler that runs, not received yet */
@@ -81,6 +81,12 @@ static inline struct emx_peer *emx_peer_in(const struct ethmx_peer *p)
 static inline struct ethmx_peer *emx_peer_out(const struct emx_peer *p)
 {
     return (struct ethmx_peer *)(uintptr_t)p;
+}
+
+/* Whether a message of so many bytes is more than is sent eagerly. */
+static inline bool emx_ep_is_large(const struct ethmx_ep *ep, size_t len_bytes)
+{
+    return len_bytes > ep->cfg.p_eager_max;
 }
 
 /* Takes the lock; false in a forked child, where nothing may be touched. */

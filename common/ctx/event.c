@@ -60,8 +60,7 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now)
             log_connected(ep, &ev);
             break;
         case EMX_EVENT_ROUTE_LOST:
-            emx_log(EMX_LOG_WARN, "host %s is not reached by %s; trying the next way",
-                    emx_peer_address(ep->engine, ev.peer)->host, ev.text);
+            emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_address(ep->engine, ev.peer)->host, ev.text);
             break;
         case EMX_EVENT_NARROWER:
             emx_log(EMX_LOG_WARN, "%s", ev.text);

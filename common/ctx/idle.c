@@ -63,6 +63,36 @@
 #define SHARED_NS     100000000 /* so long others are believed to share the core, once they have been seen */
 #define WORK_NS       5000      /* processor time between polls of a program that does not only wait */
 
+/* ---- The host ---- */
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec cpu;
+
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
+        return 0;
+    return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+}
+
+static long switches(void)
+{
+    struct rusage u;
+
+    return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
+}
+
+static void yield_core(void)
+{
+    sched_yield();
+}
+
+static const struct emx_idle_host this_host = {.now = emx_clock_now,
+                                               .cpu_ns = cpu_ns,
+                                               .switches = switches,
+                                               .yield = yield_core,
+                                               .prepare = emx_wait_prepare,
+                                               .sleep = emx_wait_sleep};
+
 /* Of the host, not those of this process: launchers bind each rank to a core of its own, and that is no crowd. Fewer
  * cores than the host has, as in containers, are found by observation. */
 static unsigned cores(void)
@@ -75,7 +105,7 @@ static unsigned cores(void)
 static void set_limit(struct emx_idle *i)
 {
     i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->crowded ? CROWDED_POLLS : CALM_POLLS;
-    i->step = i->crowded || i->patience_ns == INT64_MAX ? i->limit : LOOK_POLLS;
+    i->step = i->may_tire && !i->crowded ? LOOK_POLLS : i->limit;
     i->look = i->step;
 }
 
@@ -83,21 +113,14 @@ void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_r
 {
     unsigned count = cores();
 
-    *i = (struct emx_idle){.mode = mode, .never_sleeps = never_sleeps || mode == EMX_WAIT_YIELD};
+    *i = (struct emx_idle){.mode = mode, .never_sleeps = never_sleeps || mode == EMX_WAIT_YIELD, .host = &this_host};
     i->settled = mode != EMX_WAIT_AUTO || (count && local_ranks > count);
     i->crowded = i->settled;
-    i->patience_ns = mode == EMX_WAIT_AUTO && !i->settled && !never_sleeps ? LONG_NS : INT64_MAX;
+    i->may_tire = !i->settled && !never_sleeps;
     set_limit(i);
 }
 
 /* ---- Observation ---- */
-
-static long switches(void)
-{
-    struct rusage u;
-
-    return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
-}
 
 /* A yield was observed. */
 static void learn(struct emx_idle *i, bool others_ran)
@@ -120,12 +143,10 @@ static bool is_observed(const struct ethmx_ep *ep)
 
 static struct emx_idle_mark mark_now(struct ethmx_ep *ep)
 {
-    struct timespec cpu;
+    const struct emx_idle_host *host = ep->idle.host;
 
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
-        cpu = (struct timespec){0};
-    return (struct emx_idle_mark){.now_ns = emx_clock_now(&ep->clock),
-                                  .cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec,
+    return (struct emx_idle_mark){.now_ns = host->now(&ep->clock),
+                                  .cpu_ns = host->cpu_ns(),
                                   .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed)};
 }
 
@@ -134,20 +155,21 @@ static struct emx_idle_mark mark_now(struct ethmx_ep *ep)
 static void come_back(struct ethmx_ep *ep)
 {
     emx_lock_take(&ep->lock);
-    emx_clock_now(&ep->clock);
+    ep->idle.host->now(&ep->clock);
 }
 
 static void yield(struct ethmx_ep *ep)
 {
+    const struct emx_idle_host *host = ep->idle.host;
     bool observe = is_observed(ep), others_ran;
     long before;
 
     ep->idle.yields++;
     ep->stats.yields++;
     emx_ep_leave(ep);
-    before = observe ? switches() : 0;
-    sched_yield();
-    others_ran = observe && switches() != before;
+    before = observe ? host->switches() : 0;
+    host->yield();
+    others_ran = observe && host->switches() != before;
     come_back(ep);
     if (observe)
         learn(&ep->idle, others_ran);
@@ -160,30 +182,26 @@ static uint64_t sleep_length(const struct emx_idle *i)
     return ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
 }
 
-static bool waits_for_us(const struct ethmx_ep *ep)
-{
-    return !ep->idle.never_sleeps && !ep->delivering && (ep->open_ops || ep->idle.probed);
-}
-
 static bool may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    if (!i->crowded || !waits_for_us(ep))
+    if (!i->crowded || i->never_sleeps || ep->delivering || !(ep->open_ops || i->probed))
         return false;
     return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
 
 static void sleep_a_while(struct ethmx_ep *ep)
 {
+    const struct emx_idle_host *host = ep->idle.host;
     struct emx_wait w;
 
-    emx_wait_prepare(ep, sleep_length(&ep->idle), &w);
+    host->prepare(ep, sleep_length(&ep->idle), &w);
     ep->idle.sleeps++;
     ep->stats.sleeps++;
     atomic_fetch_add(&ep->sleepers, 1);
     emx_ep_leave(ep);
-    emx_wait_sleep(&w);
+    host->sleep(&w);
     atomic_fetch_sub(&ep->sleepers, 1);
     come_back(ep);
     if (ep->idle.mark.now_ns) {
@@ -208,11 +226,11 @@ static bool is_tired(struct ethmx_ep *ep)
 {
     struct emx_idle *i = &ep->idle;
     struct emx_idle_mark now = mark_now(ep);
-    uint64_t cpu_ns = now.cpu_ns - i->mark.cpu_ns;
-    bool only_waited = cpu_ns <= (uint64_t)(now.rounds - i->mark.rounds) * WORK_NS;
+    uint64_t taken_ns = now.cpu_ns - i->mark.cpu_ns;
+    bool only_waited = taken_ns <= (uint64_t)(now.rounds - i->mark.rounds) * WORK_NS;
 
     i->long_ns = now.now_ns + LONG_NS;
-    if (i->mark.now_ns && !i->sleeps && cpu_ns < LONG_NS)
+    if (i->mark.now_ns && !i->sleeps && taken_ns < LONG_NS)
         return false; /* it has cost little */
     if (i->mark.now_ns && only_waited && ep->large_ops && !ep->delivering && (i->sleeps || is_shared(i, &now)))
         return true;
@@ -226,7 +244,7 @@ static bool is_at_work(struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    return emx_clock_now(&ep->clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
+    return i->host->now(&ep->clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
 /* The next look is after some polls, from the beginning if it was a yield or sleep that was looked for. */
@@ -242,8 +260,10 @@ static bool wants_sleep(struct ethmx_ep *ep)
 {
     struct emx_idle *i = &ep->idle;
 
+    if (!i->may_tire)
+        return false;
     if (!i->long_ns) {
-        i->long_ns = ep->clock.last_ns + i->patience_ns;
+        i->long_ns = ep->clock.last_ns + LONG_NS;
         i->mark.now_ns = 0;
     }
     return ep->clock.last_ns >= i->long_ns && is_tired(ep);

@@ -17,6 +17,21 @@ struct emx_idle_mark {
     unsigned rounds; /* calls of ethmx_progress() */
 };
 
+struct ethmx_ep;
+struct emx_clock;
+struct emx_wait;
+
+/* Where idle learns about time and other programs, and by which it makes way. Tests have hosts of their own, on which
+ * time passes as they say. */
+struct emx_idle_host {
+    uint64_t (*now)(struct emx_clock *c);
+    uint64_t (*cpu_ns)(void); /* the processor's time that this thread has had */
+    long (*switches)(void);   /* how often this thread has lost the processor to others */
+    void (*yield)(void);
+    void (*prepare)(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w); /* as emx_wait_prepare() */
+    bool (*sleep)(struct emx_wait *w);                                             /* as emx_wait_sleep() */
+};
+
 struct emx_idle {
     enum emx_wait_mode mode;
     unsigned look;     /* idle polls up to the next look; UINT32_MAX: never */
@@ -28,16 +43,15 @@ struct emx_idle {
     bool crowded;      /* others want our core */
     bool settled;      /* crowded does not change: asked for, or there are more ranks than cores */
     bool never_sleeps;
-    bool probed;          /* since the last look, in vain: the program waits for a message without an operation */
-    uint64_t long_ns;     /* when this wait is looked at as a long one; 0: it has not begun */
-    unsigned step;        /* idle polls from look to look */
-    uint64_t patience_ns; /* how long a wait is not long */
-    uint64_t shared_ns;   /* until then others are believed to share our core */
+    bool may_tire;      /* long waits are looked at */
+    bool probed;        /* since the last look, in vain: the program waits for a message without an operation */
+    uint64_t long_ns;   /* when this wait is looked at as a long one; 0: it has not begun */
+    unsigned step;      /* idle polls from look to look */
+    uint64_t shared_ns; /* until then others are believed to share our core */
     struct emx_idle_mark mark;
     unsigned agreements; /* observations in a row that speak against `crowded` */
+    const struct emx_idle_host *host;
 };
-
-struct ethmx_ep;
 
 /* local_ranks: processes of the job on this host, 0: unknown. never_sleeps: yielding must do. */
 void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps);

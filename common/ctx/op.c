@@ -17,7 +17,7 @@ static inline void note_started(struct ethmx_ep *ep, const struct emx_op_args *a
     if (rc != ETHMX_INPROGRESS)
         return;
     ep->open_ops++;
-    ep->large_ops += a->data.len_bytes > ep->cfg.p_eager_max;
+    ep->large_ops += emx_ep_is_large(ep, a->data.len_bytes);
     if (ep->cfg.p_progress == EMX_PROGRESS_THREAD && a->data.len_bytes >= LONG_BYTES)
         emx_beat_ring(ep->beat);
 }

@@ -22,6 +22,14 @@ struct finished {
     struct ethmx_result result;
 };
 
+/* Its callback has run. */
+static inline void forget(struct ethmx_ep *ep, struct emx_op *op)
+{
+    ep->large_ops -= emx_ep_is_large(ep, emx_op_data_bytes(op));
+    emx_engine_op_free(ep->engine, op);
+    ep->open_ops--;
+}
+
 static unsigned deliver_completions(struct ethmx_ep *ep)
 {
     struct finished f[DONE_BATCH];
@@ -39,11 +47,8 @@ static unsigned deliver_completions(struct ethmx_ep *ep)
             f[i].done(f[i].arg, &f[i].result);
     }
     emx_lock_take(&ep->lock);
-    for (unsigned i = 0; i < n; i++) {
-        ep->large_ops -= emx_op_data_bytes(f[i].op) > ep->cfg.p_eager_max;
-        emx_engine_op_free(ep->engine, f[i].op);
-    }
-    ep->open_ops -= n;
+    for (unsigned i = 0; i < n; i++)
+        forget(ep, f[i].op);
     return n;
 }
 
@@ -88,7 +93,7 @@ static bool has_news(const struct ethmx_ep *ep)
     return emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
 }
 
-static unsigned deliver(struct ethmx_ep *ep)
+static __attribute__((noinline)) unsigned deliver(struct ethmx_ep *ep)
 {
     const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
     unsigned total = 0, n;
@@ -112,15 +117,42 @@ static unsigned deliver(struct ethmx_ep *ep)
     return total;
 }
 
+/* A receive that is in no list. Apart, as deliver(): a poll that finds nothing should have little to save and restore.
+ */
+static __attribute__((noinline)) void tell_quick(struct ethmx_ep *ep, struct emx_op *op)
+{
+    struct ethmx_result result;
+    ethmx_done_fn done;
+    void *arg;
+
+    emx_op_result(op, &done, &arg, &result);
+    ep->delivering = true;
+    emx_ep_leave(ep);
+    if (done)
+        done(arg, &result);
+    emx_lock_take(&ep->lock);
+    ep->delivering = false;
+    forget(ep, op);
+}
+
 static inline unsigned one_round(struct ethmx_ep *ep)
 {
-    unsigned n = emx_pump(ep, false);
+    struct emx_op *quick = NULL;
+    unsigned n = emx_pump(ep, false, &quick);
 
+    if (quick)
+        tell_quick(ep, quick);
     if (has_news(ep) && !ep->delivering)
         n += deliver(ep);
     if (n)
         emx_idle_reset(&ep->idle);
     return n;
+}
+
+/* A poll has found nothing, and it is time to see whether that costs others something. */
+static __attribute__((noinline)) unsigned look_and_poll(struct ethmx_ep *ep)
+{
+    return emx_idle_look(ep) ? one_round(ep) : 0;
 }
 
 unsigned ethmx_progress(struct ethmx_ep *ep)
@@ -132,8 +164,8 @@ unsigned ethmx_progress(struct ethmx_ep *ep)
     atomic_store_explicit(&ep->rounds, atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     n = one_round(ep);
-    if (!n && emx_idle_poll(&ep->idle, ep->clock.last_ns) && emx_idle_look(ep))
-        n = one_round(ep);
+    if (!n && emx_idle_poll(&ep->idle, ep->clock.last_ns))
+        n = look_and_poll(ep);
     emx_ep_leave(ep);
     return n;
 }

@@ -226,7 +226,21 @@ static inline bool look(struct emx_link *k)
     return k->rx_count;
 }
 
-static inline unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
+/* The next frame by the short way, if that is possible. Not while others are to be told first. */
+static inline bool input_quick(struct ethmx_ep *ep, unsigned i, const struct emx_wire_peek *p, struct emx_op **quick_p)
+{
+    struct emx_link *k = &ep->links.link[i];
+
+    if (!quick_p || *quick_p || !p->len_bytes || ep->delivering || emx_engine_has_news(ep->engine))
+        return false;
+    *quick_p = emx_engine_input_quick(ep->engine, i, p->data, p->len_bytes, ep->clock.last_ns);
+    if (*quick_p)
+        k->ops->passed(k->wire);
+    return *quick_p;
+}
+
+/* Not inline, as take(). */
+static __attribute__((noinline)) unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
 {
     unsigned total = 0;
     bool more = true;
@@ -236,12 +250,32 @@ static inline unsigned input(struct ethmx_ep *ep, unsigned i, emx_time *now_p)
     return total;
 }
 
-static inline unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p)
+/* Of a wire that can be peeked at. */
+static inline unsigned input_peek(struct ethmx_ep *ep, unsigned i, emx_time *now_p, struct emx_op **quick_p)
+{
+    struct emx_link *k = &ep->links.link[i];
+    struct emx_wire_peek p;
+
+    if (k->rx_count)
+        return input(ep, i, now_p);
+    p = k->ops->peek(k->wire);
+    if (!p.data)
+        return 0;
+    return input_quick(ep, i, &p, quick_p) ? 1 : input(ep, i, now_p);
+}
+
+static inline unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p, struct emx_op **quick_p)
 {
     unsigned total = 0;
 
-    for (unsigned left = ep->links.cheap; left; left &= left - 1)
-        total += input(ep, (unsigned)__builtin_ctz(left), now_p);
+    for (unsigned left = ep->links.cheap; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+
+        if (ep->links.link[i].ops->peek)
+            total += input_peek(ep, i, now_p, quick_p);
+        else if (look(&ep->links.link[i]))
+            total += input(ep, i, now_p);
+    }
     return total;
 }
 
@@ -333,13 +367,13 @@ static unsigned look_around(struct ethmx_ep *ep, unsigned frames, bool every_wir
     return frames;
 }
 
-unsigned emx_pump(struct ethmx_ep *ep, bool every_wire)
+unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p)
 {
     emx_time now = 0; /* not read */
     unsigned total;
 
     emx_engine_let_go(ep->engine, false);
-    total = input_cheap(ep, &now);
+    total = input_cheap(ep, &now, quick_p);
     if (every_wire || now || clock_is_due(ep))
         total = look_around(ep, total, every_wire, &now);
     else if (ep->links.dear)

@@ -8,8 +8,10 @@
 #include "ctx/ep.h"
 
 /* One round: frames in, timers, frames out. every_wire: polls also those that would not be due. Returns how many
- * frames came. */
-unsigned emx_pump(struct ethmx_ep *ep, bool every_wire);
+ * frames came.
+ * quick_p: NULL, or *quick_p is NULL and may become a receive that was done the short way (emx_engine_input_quick()):
+ * the caller's to tell at once, and then to free. */
+unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p);
 
 /* Written where the wire wants it, without a look at the clock. */
 static inline bool emx_pump_place(struct ethmx_ep *ep, struct emx_link *k, struct emx_peer *peer,

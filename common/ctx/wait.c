@@ -41,7 +41,7 @@ bool emx_wait_sleep(struct emx_wait *w)
 /* Under the lock: whether ethmx_progress() would have something to do at once. */
 static bool has_work(struct ethmx_ep *ep)
 {
-    return emx_pump(ep, true) || emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
+    return emx_pump(ep, true, NULL) || emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
 }
 
 void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns)

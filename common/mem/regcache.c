@@ -16,6 +16,11 @@
  *               The last put() deregisters it
  *     dead      loose without users: waits to be deregistered by the next call that has time for it
  *
+ * Keeping has a price: that pages of a new mapping are watched, and that the program waits in munmap() until their
+ * going is known. A program that sends each message from memory of its own pays it for nothing. So when WASTED regions
+ * in a row have gone that were never used a second time, new ones are not kept any more, but each PROBE-th; the first
+ * of these that is used again ends that.
+ *
  * Registering and deregistering happen without the lock (see memwatch.h), so bytes are counted before the one and after
  * the other: the sum never exceeds the bound.
  */
@@ -33,6 +38,9 @@
 #include "mem/memlock.h"
 #include "mem/memwatch.h"
 
+#define WASTED 8
+#define PROBE  16
+
 enum state { MAKING, KEPT, LOOSE, DEAD };
 
 struct region {
@@ -41,6 +49,7 @@ struct region {
     enum state state;
     bool watched; /* making: its pages are, and have not gone since */
     bool faulted; /* its pages were brought in first */
+    bool reused;  /* found at least once */
     unsigned users;
 };
 
@@ -60,6 +69,8 @@ struct emx_regcache {
     uint64_t idle_bytes; /* of these: idle */
     uint64_t dead_bytes; /* of these: dead */
     uint64_t news;       /* invalidated, by whatever thread, and not yet in stats */
+    unsigned wasted;     /* kept regions that have gone unused since one was found again; no more than WASTED */
+    unsigned skipped;    /* regions that were not kept for that */
     struct emx_list making, idle, dead;
     unsigned count;
     struct region **table;
@@ -161,6 +172,8 @@ static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
     unsigned i = first_beyond(c, base);
 
     while (i < c->count && c->table[i]->r.base < end) {
+        if (!c->table[i]->reused && c->wasted < WASTED)
+            c->wasted++;
         take_out(c, i);
         c->news++;
     }
@@ -358,6 +371,12 @@ static bool reserve_joined(struct emx_regcache *c, struct region *e)
     return reserve(c, e->r.len_bytes);
 }
 
+/* Whether it is worth while to keep a new region. */
+static bool is_worth_keeping(struct emx_regcache *c)
+{
+    return c->wasted < WASTED || ++c->skipped % PROBE == 0;
+}
+
 /* On ETHMX_OK e is counted and among those being made. */
 static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bool alone)
 {
@@ -365,6 +384,7 @@ static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bo
 
     enter(c);
     bury(c);
+    quiet = quiet && is_worth_keeping(c);
     room = quiet && !alone ? reserve_joined(c, e) : reserve(c, e->r.len_bytes);
     if (room) {
         e->state = MAKING;
@@ -445,6 +465,9 @@ static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsig
     e = find(c, base, end, access);
     if (e) {
         hold(c, e);
+        if (!e->reused)
+            c->wasted = 0;
+        e->reused = true;
         c->stats->reg_hits++;
     }
     emx_memwatch_unlock();

@@ -51,9 +51,9 @@ static void fall(struct emx_cc *cc, uint32_t tenths)
     cc->credit = 0;
 }
 
-void emx_cc_gap(struct emx_cc *cc, uint64_t rtt_ns)
+void emx_cc_gap(struct emx_cc *cc)
 {
-    fall(cc, rtt_ns > EMX_CC_LONG_NS ? EMX_CC_LONG_LEAVES : EMX_CC_GAP_LEAVES);
+    fall(cc, EMX_CC_GAP_LEAVES);
 }
 
 void emx_cc_marked(struct emx_cc *cc)

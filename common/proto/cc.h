@@ -3,26 +3,24 @@
  * Congestion control of sequenced frames: how many may fly. A replaceable part: the engine calls these events and
  * reads cwnd_frames and flight_frames, nothing else. (Large messages are paced by their receivers, see pace.h.)
  *
- * The rule is AIMD much as CUBIC has it for windows as small as a cluster's (RFC 9438, section 4.3: growth by 0.53
- * frames a round trip, three tenths off for a gap). To grow by a whole frame would be worth twice the share of a TCP
- * beside it; it grows by 0.4 frames, because a real TCP loses what it sends again as well, and stands still meanwhile.
- * Nothing is added while frames that were sent before a gap are missing (RFC 5681). A gap takes three tenths off, or
- * half where a round trip is so long (EMX_CC_LONG_NS) that most of it must be a queue: there it is sure that nothing
- * was lost by chance. It starts at EMX_CC_START frames instead of slowly, because round trips are microseconds and
- * switches buffer more than that.
+ * The rule is AIMD as CUBIC has it for windows as small as a cluster's (RFC 9438, section 4.3: growth by 0.53 frames a
+ * round trip, three tenths off for a gap), so that it gets as much of a link as a TCP beside it. Nothing is added while
+ * frames that were sent before a gap are missing (RFC 5681). It starts at EMX_CC_START frames instead of slowly,
+ * because round trips are microseconds and switches buffer more than that.
  *
  * Who is lost at a full queue is no matter of windows alone. Frames that leave one by one, each when one has arrived,
  * take the very places in the queue that have just become free, and hardly ever find it full. A TCP, which sends two
  * and more for each acknowledgement, finds it full in their stead: beside such a stream it lost seven times as many
- * frames, and got a fifth of the link. (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1992,
- * tell of the like.) So where round trips are long, frames wait until an eighth of the window can leave together. A
- * quarter is too much: such bursts take all that is free at once. tests/sim/sharing shows all this.
+ * frames. (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1992, tell of the like.) So where
+ * round trips are so long (EMX_CC_LONG_NS) that most of it must be a queue, frames wait until an eighth of the window
+ * can leave together. A quarter is too much: such bursts take all that is free at once. tests/sim/sharing shows all
+ * this.
  *
  * A mark (ecn.c) comes while the queue is still short, so little has to be taken off for it to empty: a fifth, which
  * RFC 8511 (ABE) has for windows that grow by constant steps. Less would be unfair: Linux' CUBIC takes off three tenths
- * for a mark as well, and grows by 0.53. By the formula of RFC 9438, section 4.3, growth by 0.4 and a fifth off come
- * to 1.1 times the share of that. DCTCP (RFC 8257), which takes off in proportion to how many frames are marked, needs
- * switches that are set up for it, and starves TCP at those that are not.
+ * for a mark as well, so a fifth is worth 1.26 times its share by the formula of RFC 9438, section 4.3. DCTCP (RFC
+ * 8257), which takes off in proportion to how many frames are marked, needs switches that are set up for it, and
+ * starves TCP at those that are not.
  */
 #ifndef EMX_PROTO_CC_H
 #define EMX_PROTO_CC_H
@@ -32,13 +30,12 @@
 
 #define EMX_CC_START   64
 #define EMX_CC_FLOOR   4      /* after a gap; 1 after a timeout */
-#define EMX_CC_GROWTH  40     /* hundredths of a frame in a round trip */
+#define EMX_CC_GROWTH  53     /* hundredths of a frame in a round trip */
 #define EMX_CC_LONG_NS 500000 /* a round trip: no cluster without a queue has it */
 #define EMX_CC_PARTS   8
 
 /* Tenths of the window that are left */
 #define EMX_CC_GAP_LEAVES    7
-#define EMX_CC_LONG_LEAVES   5 /* where round trips are long */
 #define EMX_CC_MARKED_LEAVES 8
 
 struct emx_cc {
@@ -57,7 +54,7 @@ void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers);
 /* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */
 void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns);
 
-void emx_cc_gap(struct emx_cc *cc, uint64_t rtt_ns); /* once per round trip at most, as the next */
+void emx_cc_gap(struct emx_cc *cc); /* once per round trip at most, as the next */
 void emx_cc_marked(struct emx_cc *cc);
 void emx_cc_timeout(struct emx_cc *cc);
 

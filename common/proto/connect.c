@@ -2,9 +2,10 @@
  *
  * Connect: the handshake. Each side proves for itself that a route carries frames both ways, small ones and full ones:
  * it sends a hello of each length and waits for a welcome of the same length. Both are repeated with doubling pauses;
- * after connect_timeout the next route is tried; after the last, the peer is unreachable. A side that hears a hello
- * starts its own handshake at once, so both are connected within about one round trip. A hello carries the sender's
- * address, so the receiver need not know it beforehand.
+ * after connect_timeout the next route is tried; after the last, the first again, since a peer that has not answered on
+ * any may be stopped, or wait for a processor. When peer_timeout has passed it is unreachable. A side that hears a
+ * hello starts its own handshake at once, so both are connected within about one round trip. A hello carries the
+ * sender's address, so the receiver need not know it beforehand.
  *
  * When small frames get through and full ones do not, some switch between carries a smaller MTU than both ends believe:
  * the route is tried once more with the frames of an MTU of 1500 before it is given up; and the last route with shorter
@@ -90,6 +91,7 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     c = s->connect;
     c->count = n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX;
     memcpy(c->route, r, c->count * sizeof(*r));
+    c->since_ns = now;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
         if (s->welcome[full].due && !emx_list_linked(&s->welcoming)) {
@@ -270,6 +272,16 @@ static uint16_t next_shorter(unsigned bytes)
     return 0;
 }
 
+/* The length to try after one of so many bytes; 0: none. Both are without a tag, but what is tried is counted with it,
+ * as in narrow(): a peer that has become as narrow itself answers with no longer frames. */
+static uint16_t shorter_untagged(const struct emx_session *s, unsigned bytes)
+{
+    unsigned tag_bytes = emx_tag_bytes(s->e, s->link);
+    uint16_t shorter = next_shorter(bytes + tag_bytes);
+
+    return shorter ? (uint16_t)(shorter - tag_bytes) : 0;
+}
+
 static emx_time doubt_pause_ns(const struct emx_session *s)
 {
     emx_time rto_ns = emx_least(emx_rtt_backed_off(&s->rtt, 0, s->e->cfg), DOUBT_PAUSE_NS);
@@ -295,7 +307,7 @@ static void try_length(struct emx_session *s, uint16_t bytes, emx_time now)
 
 void emx_connect_doubt(struct emx_session *s, emx_time now)
 {
-    if (s->state == EMX_S_CONNECTED && !s->reliable && !s->connect->doubted && s->frame_bytes > EMX_NARROWEST)
+    if (s->state == EMX_S_CONNECTED && !s->reliable && !s->connect->doubted && shorter_untagged(s, s->frame_bytes))
         try_length(s, s->frame_bytes, now);
 }
 
@@ -315,14 +327,15 @@ static void too_narrow(struct emx_session *s, emx_time now)
 /* Without memory for it the doubt comes again. */
 static void go_on_shorter(struct emx_session *s, uint16_t bytes, emx_time now)
 {
-    uint16_t before = s->frame_bytes;
+    unsigned before = s->frame_bytes, tag_bytes = emx_tag_bytes(s->e, s->link);
 
     if (!emx_piece_narrow(s, bytes))
         return;
     emx_event_post(s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
                    "%s to host %s: frames of %u bytes are lost now, those of %u are not, so it goes on with these; was "
                    "the MTU lowered, on %s, there or on a switch between?",
-                   current_route(s)->name, emx_peer_address(s->e, s->peer)->host, before, bytes, s->e->self.host);
+                   current_route(s)->name, emx_peer_address(s->e, s->peer)->host, before + tag_bytes, bytes + tag_bytes,
+                   s->e->self.host);
     emx_reltx_hurry(s, now);
     emx_session_ready(s);
 }
@@ -357,8 +370,8 @@ static void doubt_expire(struct emx_session *s, emx_time now)
             c->wait_ns *= 2;
         c->retry_ns = now + c->wait_ns;
         emx_session_ready(s);
-    } else if (next_shorter(c->tried_bytes)) {
-        try_length(s, next_shorter(c->tried_bytes), now);
+    } else if (shorter_untagged(s, c->tried_bytes)) {
+        try_length(s, shorter_untagged(s, c->tried_bytes), now);
     } else {
         too_narrow(s, now);
     }
@@ -433,27 +446,54 @@ static bool narrow(struct emx_session *s, emx_time now)
     return true;
 }
 
+/* Which is tried when the current one has failed; count: none. A peer that has answered on the last lives, and would
+ * not do better on the others. */
+static unsigned next_to_try(const struct emx_session *s, emx_time now)
+{
+    const struct emx_connect *c = s->connect;
+
+    if (c->current + 1 < c->count)
+        return c->current + 1;
+    return c->got[0] || now - c->since_ns >= s->e->cfg->p_peer_timeout ? c->count : 0;
+}
+
+/* No route is left to try. */
+static void give_up(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    char why[sizeof(c->why) + 64], all[64] = "";
+
+    if (c->again)
+        snprintf(all, sizeof(all), " (tried again and again for %llu s)",
+                 (unsigned long long)(now - c->since_ns) / 1000000000);
+    snprintf(why, sizeof(why), "%s%s", c->why, all);
+    unreachable(s, why, now);
+}
+
 static void route_failed(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
     const struct emx_route *r = current_route(s);
     size_t len = strlen(c->why);
     unsigned long long ms = s->e->cfg->p_connect_timeout / 1000000;
+    unsigned next = next_to_try(s, now);
 
     if (!c->got[0])
         snprintf(c->why + len, sizeof(c->why) - len, "%s%s: no answer in %llu ms", len ? "; " : "", r->name, ms);
     else
         snprintf(c->why + len, sizeof(c->why) - len, "%s%s: frames of %u bytes are lost, small ones are not (MTU?)",
                  len ? "; " : "", r->name, r->frame_bytes);
-    if (c->current + 1 == c->count) {
-        char why[sizeof(c->why)];
-
-        memcpy(why, c->why, sizeof(why));
-        unreachable(s, why, now);
+    if (next == c->count) {
+        give_up(s, now);
         return;
     }
-    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s", c->why + (len ? len + 2 : 0));
-    use_route(s, c->current + 1, now);
+    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s", c->why + (len ? len + 2 : 0),
+                   next ? "trying the next way" : "trying again from the first way");
+    if (!next) {
+        c->again = true;
+        c->why[0] = 0;
+    }
+    use_route(s, next, now);
 }
 
 /* ---- Connected, and the wire does not reach the peer any more ---- */
@@ -481,7 +521,8 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
 
     if (frame_bytes < s->frame_bytes && !emx_piece_narrow(s, frame_bytes))
         return;
-    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more", current_route(s)->name);
+    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more; trying the next way",
+                   current_route(s)->name);
     emx_borrow_moved(s, now);
     s->e->link_peers[s->link]--;
     emx_list_del(&s->ready);
@@ -517,8 +558,10 @@ void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_
 
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns)
 {
-    if (s->state == EMX_S_CONNECTING)
-        s->connect->give_up_ns += late_ns;
+    if (s->state != EMX_S_CONNECTING)
+        return;
+    s->connect->since_ns += late_ns;
+    s->connect->give_up_ns += late_ns;
 }
 
 void emx_connect_expire(struct emx_session *s, emx_time now)

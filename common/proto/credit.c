@@ -74,11 +74,6 @@ bool emx_credit_take(struct emx_session *s, uint32_t cost)
     return true;
 }
 
-bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes)
-{
-    return total_bytes <= s->share && s->rx_charged - s->rx_released + emx_eager_cost(total_bytes) <= s->share;
-}
-
 void emx_credit_release(struct emx_session *s, uint32_t cost)
 {
     s->rx_released += cost;
@@ -87,9 +82,5 @@ void emx_credit_release(struct emx_session *s, uint32_t cost)
         s->e->stats->unexpected_promised -= cost;
         return;
     }
-    /* Tell the sender before it runs dry. */
-    if (emx_credit_limit(s) - s->announced > s->share / 2) {
-        s->ack_now = true;
-        emx_session_ready(s);
-    }
+    emx_credit_tell(s);
 }

@@ -102,6 +102,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->self = *params->self;
     e->reliable_links = params->reliable_links;
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
+    e->quick_links = e->reliable_links & ~e->tagged_links;
     e->self_addr_bytes = emx_address_encode_public(&e->self, e->self_addr); /* in hellos */
     e->rng.state = params->seed;
     e->seq_frame_bytes = longest_frame(&e->self);
@@ -389,12 +390,23 @@ static enum emx_drop input_goodbye(struct emx_session *s, const uint8_t *data, e
 }
 
 static const input_fn handler[EMX_F_COUNT] = {
-    [EMX_F_welcome] = input_welcome,    [EMX_F_ack] = input_ack,          [EMX_F_ping] = input_ping,
-    [EMX_F_pong] = input_pong,          [EMX_F_bye] = input_goodbye,      [EMX_F_eager] = emx_relrx_input,
-    [EMX_F_more] = emx_relrx_input,     [EMX_F_rts] = emx_relrx_input,    [EMX_F_fin] = emx_relrx_input,
-    [EMX_F_matched] = emx_relrx_input,  [EMX_F_bundle] = emx_relrx_input, [EMX_F_pull] = emx_rndv_input_pull,
-    [EMX_F_data] = emx_rndv_input_data, [EMX_F_piece] = emx_piece_input,  [EMX_F_ask] = emx_relrx_input,
+    [EMX_F_welcome] = input_welcome,
+    [EMX_F_ack] = input_ack,
+    [EMX_F_ping] = input_ping,
+    [EMX_F_pong] = input_pong,
+    [EMX_F_bye] = input_goodbye,
+    [EMX_F_eager] = emx_relrx_input,
+    [EMX_F_more] = emx_relrx_input,
+    [EMX_F_rts] = emx_relrx_input,
+    [EMX_F_fin] = emx_relrx_input,
+    [EMX_F_matched] = emx_relrx_input,
+    [EMX_F_bundle] = emx_relrx_input,
+    [EMX_F_pull] = emx_rndv_input_pull,
+    [EMX_F_data] = emx_rndv_input_data,
+    [EMX_F_piece] = emx_piece_input,
+    [EMX_F_ask] = emx_relrx_input,
     [EMX_F_lend] = emx_relrx_input,
+    [EMX_F_shorter] = emx_rndv_input_shorter,
 };
 
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,

@@ -137,6 +137,13 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 
+/* The short way of a short frame (quick.c): the next one of its session, over a reliable link, with a message that a
+ * posted receive takes. The receive is over then, and the caller's as if emx_engine_completed() had returned it; so
+ * only while that would return nothing. NULL: nothing has happened, and emx_engine_input() must do it. lately: a time
+ * told before. */
+struct emx_op *emx_engine_input_quick(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                                      emx_time lately);
+
 /* Whether a frame needs no look at the clock: now may then be a time told before. Such a frame starts no timer, and
  * what it proves, a sign of life, it proves for the earlier time too. */
 static inline bool emx_engine_timeless(const uint8_t *data, uint32_t len_bytes)
@@ -269,7 +276,7 @@ void emx_engine_expire(struct emx_engine *e, emx_time now);
 enum emx_event_type {
     EMX_EVENT_ROUTES,     /* answer with emx_engine_routes() */
     EMX_EVENT_CONNECTED,  /* text: the route's name */
-    EMX_EVENT_ROUTE_LOST, /* text: a route that did not reach and why; the next is tried */
+    EMX_EVENT_ROUTE_LOST, /* text: a route that did not reach, why, and what is tried next */
     EMX_EVENT_NOTE,       /* text: something is slower than it could be, and why */
     EMX_EVENT_FAILED,     /* status, text: unreachable, dead; all its requests complete with status */
     EMX_EVENT_CLOSED,     /* said goodbye with nothing open: no error */

@@ -97,11 +97,12 @@ enum emx_tag_key {
     X(bundle, 14, 1,  8, "several small messages") \
     X(piece,  15, 0,  8, "a piece of a frame that has become too long for its route") \
     X(ask,    16, 1, 32, "asks for the key to more of a message that devices read") \
-    X(lend,   17, 1, 32, "answers it")
+    X(lend,   17, 1, 32, "answers it") \
+    X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 18 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 19 };
 
 struct emx_frame_info {
     const char *name;
@@ -124,8 +125,7 @@ static_assert(sizeof(struct emx_f_hello) == 16, "hello");
 struct EMX_LAYOUT emx_f_ack {
     uint64_t early;  /* bit i: frame ack+1+i has arrived */
     uint32_t joined; /* as in pull */
-    uint32_t
-        marked; /* sequenced frames from the receiver of this ack that arrived with a mark of congestion, mod 2^32 */
+    uint32_t marked; /* sequenced frames that came to the ack's sender with a mark of congestion, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 
@@ -159,7 +159,7 @@ struct EMX_LAYOUT emx_f_rts {
     uint32_t op;          /* the sender's operation */
     uint16_t am_header_bytes;
     uint16_t flags;
-    uint16_t chunk_bytes; /* data in one frame of a block */
+    uint16_t chunk_bytes; /* data in one frame of a block, at most */
     uint16_t reserved[3];
 };
 static_assert(sizeof(struct emx_f_rts) == 32, "rts");
@@ -173,21 +173,29 @@ struct EMX_LAYOUT emx_f_lent {
 static_assert(sizeof(struct emx_f_lent) == 24, "lent");
 
 struct EMX_LAYOUT emx_f_pull {
-    uint32_t op;     /* the sender's operation, from the rts */
-    uint32_t rop;    /* the receiver's, returned in data */
-    uint64_t first;  /* index of the block's first chunk */
-    uint64_t wanted; /* bit i: chunk first+i is wanted */
-    uint32_t round;  /* counts the tries of this block, returned in data: round trips are measured by it */
-    uint32_t joined; /* superframes from the receiver of this pull that arrived well joined, mod 2^32 */
+    uint32_t op;          /* the sender's operation, from the rts */
+    uint32_t rop;         /* the receiver's, returned in data */
+    uint64_t first;       /* index of the block's first chunk */
+    uint64_t wanted;      /* bit i: chunk first+i is wanted */
+    uint16_t round;       /* counts the tries of this block (after 65535: 1), returned in data: measures round trips */
+    uint16_t chunk_bytes; /* first and wanted count in these */
+    uint32_t joined;      /* superframes from the receiver of this pull that arrived well joined, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
 
 struct EMX_LAYOUT emx_f_data {
     uint32_t rop;
-    uint32_t round;
-    uint64_t chunk; /* index */
+    uint16_t round, chunk_bytes; /* from the pull */
+    uint64_t chunk;              /* index */
 };
 static_assert(sizeof(struct emx_f_data) == 16, "data");
+
+struct EMX_LAYOUT emx_f_shorter {
+    uint32_t rop;         /* from the pull */
+    uint16_t chunk_bytes; /* the longest that the route carries now */
+    uint16_t reserved;
+};
+static_assert(sizeof(struct emx_f_shorter) == 8, "shorter");
 
 struct EMX_LAYOUT emx_f_fin {
     uint32_t op;
@@ -250,8 +258,8 @@ static_assert(offsetof(struct emx_short, seq) == offsetof(struct emx_frame, seq)
 
 /* The piece follows, to the end of the body. */
 struct EMX_LAYOUT emx_f_piece {
-    uint32_t number;      /* of the frame; another for each that is cut */
-    uint16_t offset;      /* of the piece in it */
+    uint32_t number;      /* of the frame: its seq */
+    uint16_t offset;      /* of the piece in it: a multiple of 8, as its length is, but of the last */
     uint16_t total_bytes; /* of the frame, its header included */
 };
 static_assert(sizeof(struct emx_f_piece) == 8, "piece");

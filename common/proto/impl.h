@@ -52,8 +52,19 @@ struct emx_block {
     uint64_t missing; /* bit i: chunk first+i has not arrived */
     uint64_t asked;   /* as missing when last asked */
     emx_time asked_ns;
-    uint32_t round;
+    uint16_t round;
     bool due; /* a pull frame is to be sent */
+};
+
+/* What had arrived of a message when its chunks became shorter. */
+struct emx_had {
+    struct emx_had *next; /* when they did so before */
+    uint64_t next_chunk;  /* those before it have, except for what is missing of blocks */
+    uint16_t chunk_bytes;
+    unsigned active;
+    struct {
+        uint64_t first, missing;
+    } block[EMX_BLOCKS];
 };
 
 /* The receiving side of a rendezvous. */
@@ -84,6 +95,8 @@ struct emx_rndv {
     uint64_t lent_bytes;    /* and this */
     uint64_t started_bytes; /* reads end here that the device has done, or is at */
     struct emx_txbuf *fin;  /* made beforehand, or NULL */
+    struct emx_had *had;    /* with longer chunks; NULL: nothing */
+    uint8_t shortened;      /* so many times */
     unsigned active;
     struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
 };
@@ -120,7 +133,7 @@ struct emx_op {
     bool is_send, is_am, sync;
     bool bulk;         /* sends: the frames being made are */
     bool eager;        /* sends: credit was taken, frames are being made */
-    bool counted_wait; /* sends: counted in session.awaits */
+    bool counted_wait; /* counted in session.awaits */
     bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */
     uint8_t reading;   /* receives: reads of a device under way */
     uint16_t am_header_bytes;
@@ -189,7 +202,8 @@ struct emx_job {
     struct emx_list link;
     struct emx_op *op;
     uint64_t first, wanted;
-    uint32_t rop, round;
+    uint32_t rop;
+    uint16_t round, chunk_bytes;
     bool bulk; /* goes in superframes */
 };
 
@@ -205,11 +219,13 @@ enum emx_state {
 struct emx_connect {
     struct emx_route route[EMX_ROUTES_MAX];
     unsigned count, current;
+    emx_time since_ns;   /* the first was tried */
     emx_time give_up_ns; /* on the current route */
     emx_time retry_ns;
     emx_time wait_ns; /* between tries, doubling */
     bool got[2];      /* welcomes: small, full */
     bool due[2];      /* hellos to send */
+    bool again;       /* all routes have failed, and were tried once more */
     char why[320];    /* of the routes that failed */
 
     /* when connected: whether long frames still arrive is being tried out */
@@ -334,11 +350,11 @@ struct emx_session {
     emx_time heard_ns;
     emx_time spoke_ns;             /* with reads: when a frame last went out */
     emx_time asked_ns;             /* first frame since then that wants an answer; 0: none */
-    unsigned awaits;               /* sends that wait for the peer's program */
+    unsigned awaits;               /* operations that wait for the peer, but posted receives */
     struct emx_welcome welcome[2]; /* small, full */
     uint32_t probe;                /* number of the current route's hellos */
     struct emx_cut *cut;           /* the route has become narrower: longer frames leave in pieces; else NULL */
-    struct emx_join *join;         /* pieces that came; NULL: none ever did */
+    struct emx_join *join;         /* frames of which pieces came, and not all; NULL: none */
 };
 
 /* A job has many peers that are never talked to, so all that only others need is in the session. */
@@ -417,6 +433,7 @@ struct emx_engine {
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;      /* mask; of the frame being handled */
     unsigned tagged_links;                    /* mask: frames carry tags there */
+    unsigned quick_links;                     /* mask: short frames may come there */
     struct emx_list spent;                    /* frames of reliable sessions that are in the wire's hands */
     struct emx_list reads[EMX_ENGINE_LINKS];  /* emx_rndv.wait of messages that are read */
     struct emx_list loans[EMX_ENGINE_LINKS];  /* for which the pump has something to do; */
@@ -576,9 +593,8 @@ static inline const struct emx_frame *emx_frame_within(const uint8_t *data)
     return (const void *)(data[0] == EMX_FRAME_V_TAGGED ? data + sizeof(struct emx_tag) : data);
 }
 
-/* ecn.c: marks of congestion */
-void emx_ecn_told(struct emx_session *s, uint32_t ack,
-                  uint32_t marked); /* an acknowledgement has told another number */
+/* ecn.c: marks of congestion. An acknowledgement has told another number of them. */
+void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked);
 
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
@@ -614,7 +630,10 @@ static inline void emx_credit_heard(struct emx_session *s, uint32_t limit) /* se
     if (emx_seq_before(s->credit_limit, limit))
         s->credit_limit = limit;
 }
-bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes); /* receiver: false: the peer overdraws */
+static inline bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes) /* receiver: false: overdrawn */
+{
+    return total_bytes <= s->share && s->rx_charged - s->rx_released + emx_eager_cost(total_bytes) <= s->share;
+}
 static inline void emx_credit_charge(struct emx_session *s, uint32_t cost)
 {
     s->rx_charged += cost;
@@ -624,6 +643,19 @@ void emx_credit_starved(struct emx_session *s);
 static inline uint32_t emx_credit_limit(const struct emx_session *s)
 {
     return s->rx_released + s->share;
+}
+static inline void emx_credit_tell(struct emx_session *s) /* the sender, before it runs dry */
+{
+    if (emx_credit_limit(s) - s->announced <= s->share / 2)
+        return;
+    s->ack_now = true;
+    emx_session_ready(s);
+}
+static inline void emx_credit_passed(struct emx_session *s, uint32_t cost) /* charged and released at once */
+{
+    s->rx_charged += cost;
+    s->rx_released += cost;
+    emx_credit_tell(s);
 }
 
 /* All but seq, ack, credit, check. */
@@ -705,6 +737,7 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
 enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now);
 /* A receive takes an announced message; frees the arrival. NO_MEMORY: nothing has happened. */
 int emx_rndv_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op, emx_time now);
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op); /* fin without pulling */
@@ -754,7 +787,8 @@ struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
 bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */
 void emx_op_drop_id(struct emx_engine *e, struct emx_op *op);
-void emx_op_await(struct emx_op *op); /* a send waits for the peer's program */
+void emx_op_await(struct emx_op *op);                      /* a send waits for the peer's program */
+void emx_op_expect(struct emx_op *op, struct emx_peer *p); /* a receive waits for the rest of a message of p */
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);

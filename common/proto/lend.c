@@ -366,8 +366,10 @@ static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_byt
         return;
     }
     ask_for_more(s, r);
-    if (!op->reading && !r->asked && r->started_bytes == r->lent_bytes)
-        pull_rest(s, r, now); /* no memory for asking */
+    if (op->reading)
+        return;
+    if (r->last || (!r->asked && r->started_bytes == r->lent_bytes))
+        pull_rest(s, r, now); /* it was the last, or there was no memory for asking */
 }
 
 static void severed(struct emx_engine *e, struct emx_op *op)

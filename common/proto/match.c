@@ -108,20 +108,28 @@ void emx_match_post(struct emx_match *m, struct emx_posted *p)
     table_make_room(&m->posted, m->alloc, posted_bits);
     emx_list_append(table_bucket(&m->posted, p->bits), &p->link);
     m->posted.count++;
+    m->alone = m->posted.count == 1 ? p : NULL;
 }
 
 void emx_match_unpost(struct emx_match *m, struct emx_posted *p)
 {
     emx_list_del(&p->link);
-    if (is_exact(m, p->mask))
+    if (is_exact(m, p->mask)) {
         m->posted.count--;
-    else
+        m->alone = NULL;
+    } else {
         m->wild_count--;
+    }
 }
 
 static bool peer_fits(const struct emx_peer *wanted, const struct emx_peer *peer)
 {
     return !wanted || wanted == peer;
+}
+
+static bool takes(const struct emx_posted *p, uint64_t bits, const struct emx_peer *peer)
+{
+    return !((p->bits ^ bits) & p->mask) && peer_fits(p->peer, peer);
 }
 
 /* The earliest receive in a list of them that takes the message and was posted before order. */
@@ -134,7 +142,7 @@ static struct emx_posted *first_taker(const struct emx_list *list, uint64_t bits
 
         if (p->order >= order)
             return NULL;
-        if (!((p->bits ^ bits) & p->mask) && peer_fits(p->peer, peer))
+        if (takes(p, bits, peer))
             return p;
     }
     return NULL;
@@ -144,7 +152,9 @@ struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct e
 {
     struct emx_posted *exact = NULL, *wild = NULL, *first;
 
-    if (m->posted.count)
+    if (m->alone)
+        exact = takes(m->alone, bits, peer) ? m->alone : NULL;
+    else if (m->posted.count)
         exact = first_taker(table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
     if (m->wild_count)
         wild = first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);

@@ -48,7 +48,8 @@ struct emx_match_table {
 
 struct emx_match {
     const struct emx_alloc *alloc;
-    struct emx_match_table posted; /* receives with a full mask */
+    struct emx_match_table posted; /* receives with a full mask, */
+    struct emx_posted *alone;      /* and the only one of them, if it was posted last */
     struct emx_list wild;          /* receives with wildcards */
     unsigned wild_count;
     struct emx_match_table arrived;

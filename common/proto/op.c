@@ -141,6 +141,12 @@ void emx_op_await(struct emx_op *op)
     op->peer->session->awaits++;
 }
 
+void emx_op_expect(struct emx_op *op, struct emx_peer *p)
+{
+    emx_op_depend(op, p);
+    emx_op_await(op);
+}
+
 static void unpost(struct emx_engine *e, struct emx_op *op)
 {
     e->stats->posted_now--;

@@ -7,9 +7,8 @@
 #define STEP_BYTES  2048 /* the smallest */
 #define FIRST_PART  4    /* of the most */
 #define FLOOR_BYTES 8192 /* of the limit, in any case */
-#define LONG_GROWTH 53   /* hundredths of a chunk for a window's worth, with a long queue */
+#define LONG_GROWTH 70   /* hundredths of a chunk for a window's worth, with a long queue */
 #define CUT         3    /* tenths of the limit, which a loss in a queue takes off, or a mark */
-#define LONG_CUT    5    /* a loss in a long one */
 
 /* In so many parts the limit is asked for. */
 #define PARTS      2
@@ -137,28 +136,30 @@ uint64_t emx_pace_part(const struct emx_pace *p)
     return p->limit_bytes / (is_long(p) ? LONG_PARTS : PARTS);
 }
 
+/* Others want more of the link: the limit falls once for what has been asked for. false: it did already. */
+static bool cut(struct emx_pace *p)
+{
+    if (p->cut_bytes)
+        return false;
+    fall(p, p->limit_bytes * CUT / 10, queue_least(p));
+    p->cut_bytes = p->limit_bytes;
+    return true;
+}
+
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
 {
     p->lost = true;
-    if (!is_shared(p)) {
+    if (is_shared(p))
+        cut(p);
+    else
         fall(p, bytes, p->least_bytes);
-    } else if (!p->cut_bytes) {
-        fall(p, p->limit_bytes * (is_long(p) ? LONG_CUT : CUT) / 10, queue_least(p));
-        p->cut_bytes = p->limit_bytes;
-    }
 }
 
 bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
 {
-    bool new = !p->cut_bytes;
-
     /* At a chunk for each window's worth the limit doubles in as many windows as it has chunks. */
     p->marked_bytes = p->limit_bytes * (p->limit_bytes / larger(bytes, 1) + 1);
-    if (new) {
-        fall(p, p->limit_bytes * CUT / 10, queue_least(p));
-        p->cut_bytes = p->limit_bytes;
-    }
-    return new;
+    return cut(p);
 }
 
 void emx_pace_twice(struct emx_pace *p, uint64_t bytes)

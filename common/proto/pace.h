@@ -15,9 +15,10 @@
  *    decrease as RFC 5681 and RFC 9438 (CUBIC) have it. It makes streams equal among themselves (Chiu and Jain,
  *    Computer Networks and ISDN Systems, 1989) and leaves TCP its part.
  *  - A long queue, behind which answers take longer than EMX_PACE_LONG_NS: there is a slow link, on which a TCP lives
- * by its loss and nothing is lost by chance. The limit moves up by 0.53 chunks only and a loss takes off half (see
- * cc.h). What is asked for is asked for in eighths instead of halves of the limit: the answer to a long one is a burst
- * that fills the queue, and takes the places of others who send one frame after the other.
+ *    by its loss and nothing is lost by chance. The limit moves up by 0.7 chunks only: CUBIC's 0.53 frames, and a
+ *    little more, for what is asked for in parts comes later; with it shares come out even. Eighths instead of halves
+ *    of the limit are asked for at once: the answer to a long one is a burst that fills the queue, and takes the places
+ *    of others who send one frame after the other.
  *
  * An answer comes after the time of the way alone (the shortest that was seen of this sender), or it has waited. One
  * answer says little: programs are busy, processors are shared. So the quickest of some decides; if even that waited,

@@ -1,41 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Pieces: frames that have become too long for their route. Somebody lowers an MTU, here, at the peer or between, while
- * a job runs. New frames are made shorter from then on (connect.c finds out how long they may be). But some were made
- * before: those in the window, whose numbers the peer waits for, and the chunks of messages that were announced with
- * longer ones. These are cut: the peer puts the pieces of a frame together and then handles it as if it had come whole.
+ * a job runs. New frames are made shorter from then on (connect.c finds out how long they may be), and large messages
+ * are pulled in shorter chunks (rndv.c). But the sequenced frames in the window were made before, and the peer waits
+ * for their numbers. These are cut: the peer puts the pieces of a frame together and then handles it as if it had come
+ * whole.
  *
- * One frame is cut at a time, and its pieces leave one after the other; so the receiver needs one place to put them
- * together, and takes them in order only. A piece that is missing or out of order costs its frame, which comes again as
- * any lost frame. The place is as long as the frame says, 64 KiB at most, and is there only where pieces came.
+ * One frame is cut at a time, and sent again as a whole. Each piece tells the number of its frame, and so those of a
+ * later try fill the gaps that the earlier ones left, in any order: where frames get lost, 25 pieces seldom arrive all
+ * at once. That is safe: a frame's bytes are the same each time but for what is stamped (acknowledgement, credit,
+ * check), which lies at its beginning, in the first piece. The check of the frame decides in the end; one that fails is
+ * put together from the start.
+ *
+ * The receiver has places for PLACES frames, none longer than sequenced frames are, which are there only while
+ * something is in them. When more are wanted, the frame that is furthest ahead has to go. So the one that is to be
+ * handled next keeps what it has, and the session moves on.
  */
 #include "proto/impl.h"
 
 #define SUPERFRAME_BYTES 28 /* what a frame in a superframe has before it, more than one of the own EtherType */
+#define GRAIN            8  /* bytes: pieces begin and end at multiples of it; the last ends where the frame ends */
+#define PLACES           4
 
 struct emx_cut {
-    uint32_t number;
-    uint32_t room_bytes;
     uint16_t len_bytes, sent_bytes; /* equal: nothing is being cut */
-    uint8_t frame[];
-};
-
-struct emx_join {
-    uint32_t number;
-    uint32_t room_bytes;
-    uint32_t total_bytes, got_bytes; /* 0 in all: none has begun */
     uint8_t frame[] __attribute__((aligned(8)));
 };
+
+/* A place. */
+struct emx_join {
+    struct emx_join *next;
+    uint32_t number;
+    uint16_t total_bytes;
+    uint16_t missing;                             /* grains */
+    uint64_t got[EMX_SEQ_FRAME_MAX / GRAIN / 64]; /* bit i: grain i */
+    uint8_t frame[] __attribute__((aligned(8)));
+};
+
+static_assert(EMX_SEQ_FRAME_MAX % (GRAIN * 64) == 0, "a bit for each grain");
 
 /* ---- Out ---- */
 
 bool emx_piece_narrow(struct emx_session *s, uint16_t frame_bytes)
 {
     if (!s->cut) {
-        s->cut = emx_alloc_get(&s->e->alloc, sizeof(*s->cut) + s->frame_bytes);
+        s->cut = emx_alloc_get(&s->e->alloc, sizeof(*s->cut) + s->e->seq_frame_bytes);
         if (!s->cut)
             return false;
-        *s->cut = (struct emx_cut){.room_bytes = s->frame_bytes};
+        *s->cut = (struct emx_cut){0};
     }
     s->cut->sent_bytes = s->cut->len_bytes; /* its pieces were too long, too */
     s->frame_bytes = frame_bytes;
@@ -52,7 +64,7 @@ bool emx_piece_output(struct emx_session *s, struct emx_txframe *f, struct emx_s
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_piece *t = (void *)(h + 1);
     struct emx_cut *c = s->cut;
-    size_t n = s->frame_bytes - sizeof(*h) - sizeof(*t);
+    size_t n = (s->frame_bytes - sizeof(*h) - sizeof(*t)) & ~(size_t)(GRAIN - 1);
     uint8_t *body;
 
     if (c->sent_bytes == c->len_bytes)
@@ -65,7 +77,9 @@ bool emx_piece_output(struct emx_session *s, struct emx_txframe *f, struct emx_s
     if (n > (size_t)(c->len_bytes - c->sent_bytes))
         n = c->len_bytes - c->sent_bytes;
     memcpy(body, c->frame + c->sent_bytes, n);
-    *t = (struct emx_f_piece){.number = c->number, .offset = c->sent_bytes, .total_bytes = c->len_bytes};
+    *t = (struct emx_f_piece){.number = ((const struct emx_frame *)(const void *)c->frame)->seq,
+                              .offset = c->sent_bytes,
+                              .total_bytes = c->len_bytes};
     emx_engine_head(s->e, s->peer, h, EMX_F_piece, sizeof(*t) + n);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){
@@ -87,12 +101,11 @@ bool emx_piece_fit(struct emx_session *s, struct emx_txframe *f, struct emx_scra
         f->bulk = f->bulk && len_bytes <= s->bulk_bytes;
         return true;
     }
-    if (len_bytes > c->room_bytes)
+    if (len_bytes > s->e->seq_frame_bytes)
         return false; /* none was ever so long */
     memcpy(c->frame, (const uint8_t *)f->head + tag_bytes, head_bytes);
     if (f->body_bytes)
         memcpy(c->frame + head_bytes, f->body, f->body_bytes);
-    c->number++;
     c->len_bytes = (uint16_t)len_bytes;
     c->sent_bytes = 0;
     return emx_piece_output(s, f, scratch, i);
@@ -100,42 +113,105 @@ bool emx_piece_fit(struct emx_session *s, struct emx_txframe *f, struct emx_scra
 
 /* ---- In ---- */
 
-/* A place for a frame of so many bytes; NULL: no memory. */
-static struct emx_join *begin(struct emx_session *s, const struct emx_f_piece *t)
+/* How far a frame is from that which the session waits for. Those that came already are furthest. */
+static uint32_t ahead(const struct emx_session *s, uint32_t number)
 {
-    struct emx_join *j = s->join;
-
-    if (!j || j->room_bytes < t->total_bytes) {
-        emx_alloc_put(&s->e->alloc, j);
-        s->join = j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes);
-        if (!j)
-            return NULL;
-        j->room_bytes = t->total_bytes;
-    }
-    j->number = t->number;
-    j->total_bytes = t->total_bytes;
-    j->got_bytes = 0;
-    return j;
+    return number - s->rx_next;
 }
 
-static bool is_next(const struct emx_join *j, const struct emx_f_piece *t)
+/* Where the place of a frame hangs; what hangs there is NULL if it has none. */
+static struct emx_join **find(struct emx_session *s, uint32_t number)
 {
-    return j && j->number == t->number && j->total_bytes == t->total_bytes && j->got_bytes == t->offset;
+    struct emx_join **at = &s->join;
+
+    while (*at && (*at)->number != number)
+        at = &(*at)->next;
+    return at;
+}
+
+static void give_up(struct emx_session *s, struct emx_join **at)
+{
+    struct emx_join *j = *at;
+
+    *at = j->next;
+    emx_alloc_put(&s->e->alloc, j);
+}
+
+/* For a frame of this number. false: all places belong to frames that are needed sooner. */
+static bool make_room(struct emx_session *s, uint32_t number)
+{
+    struct emx_join **furthest = &s->join;
+    unsigned count = 0;
+
+    for (struct emx_join **at = &s->join; *at; at = &(*at)->next, count++)
+        if (ahead(s, (*at)->number) > ahead(s, (*furthest)->number))
+            furthest = at;
+    if (count < PLACES)
+        return true;
+    if (ahead(s, (*furthest)->number) < ahead(s, number))
+        return false;
+    give_up(s, furthest);
+    return true;
+}
+
+/* A place for a frame that has none; NULL: no room or no memory. */
+static struct emx_join *begin(struct emx_session *s, const struct emx_f_piece *t)
+{
+    struct emx_join *j;
+
+    if (!make_room(s, t->number) || !(j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes)))
+        return NULL;
+    *j = (struct emx_join){.next = s->join,
+                           .number = t->number,
+                           .total_bytes = t->total_bytes,
+                           .missing = (t->total_bytes + GRAIN - 1) / GRAIN};
+    return s->join = j;
+}
+
+static struct emx_join *place_of(struct emx_session *s, const struct emx_f_piece *t)
+{
+    struct emx_join **at = find(s, t->number), *j = *at;
+
+    if (j && j->total_bytes == t->total_bytes)
+        return j;
+    if (j)
+        give_up(s, at); /* one of the two is not true */
+    return begin(s, t);
+}
+
+static void put(struct emx_join *j, const struct emx_f_piece *t, size_t n)
+{
+    memcpy(j->frame + t->offset, t + 1, n);
+    for (size_t i = t->offset / GRAIN; i * GRAIN < t->offset + n; i++) {
+        uint64_t bit = UINT64_C(1) << i % 64;
+
+        j->missing -= !(j->got[i / 64] & bit);
+        j->got[i / 64] |= bit;
+    }
 }
 
 /* Others are short, and must not end the session from inside a piece. */
 static bool is_cuttable(const struct emx_frame *h)
 {
-    return h->type < EMX_F_COUNT && (emx_frame_info[h->type].sequenced || h->type == EMX_F_data);
+    return h->type < EMX_F_COUNT && emx_frame_info[h->type].sequenced;
 }
 
 static enum emx_drop handle_whole(struct emx_session *s, const struct emx_join *j, emx_time now)
 {
     const struct emx_frame *h = (const void *)j->frame;
 
-    if (h->src_id != s->peer->id || !is_cuttable(h))
+    if (h->src_id != s->peer->id || h->seq != j->number || !is_cuttable(h))
         return EMX_DROP_MALFORMED;
     return emx_engine_dispatch(s->e, j->frame, j->total_bytes, now);
+}
+
+static bool plausible(const struct emx_f_piece *t, size_t n)
+{
+    if (t->total_bytes < sizeof(struct emx_frame) || t->total_bytes > EMX_SEQ_FRAME_MAX)
+        return false;
+    if (!n || t->offset % GRAIN || t->offset > t->total_bytes || n > (size_t)t->total_bytes - t->offset)
+        return false;
+    return n % GRAIN == 0 || t->offset + n == t->total_bytes;
 }
 
 enum emx_drop emx_piece_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -143,28 +219,27 @@ enum emx_drop emx_piece_input(struct emx_session *s, const uint8_t *data, emx_ti
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_piece *t = (const void *)(h + 1);
     size_t n = h->body_bytes - sizeof(*t);
-    struct emx_join *j = s->join;
+    struct emx_join *j;
+    enum emx_drop why;
 
-    if (!n || t->total_bytes < sizeof(*h) || t->offset > t->total_bytes || n > (size_t)t->total_bytes - t->offset)
+    if (!plausible(t, n))
         return EMX_DROP_MALFORMED;
-    if (!t->offset) {
-        if (!(j = begin(s, t)))
-            return EMX_DROP_MEMORY;
-    } else if (!is_next(j, t)) {
-        return EMX_DROP_STALE;
-    }
-    memcpy(j->frame + t->offset, t + 1, n);
-    j->got_bytes += (uint32_t)n;
-    if (j->got_bytes < j->total_bytes)
+    j = place_of(s, t);
+    if (!j)
+        return EMX_DROP_MEMORY;
+    put(j, t, n);
+    if (j->missing)
         return EMX_ACCEPTED;
-    j->got_bytes = 0; /* no piece that follows fits */
-    return handle_whole(s, j, now);
+    *find(s, j->number) = j->next;
+    why = handle_whole(s, j, now);
+    emx_alloc_put(&s->e->alloc, j);
+    return why;
 }
 
 void emx_piece_fini(struct emx_session *s)
 {
+    while (s->join)
+        give_up(s, &s->join);
     emx_alloc_put(&s->e->alloc, s->cut);
-    emx_alloc_put(&s->e->alloc, s->join);
     s->cut = NULL;
-    s->join = NULL;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Quick sends: the short way of a short message that nothing stands in front of. It is made into its one frame, which
- * goes to the wire in the same call, past the window's list and the list of sessions with something to send.
+ * Quick: the short ways of short messages.
+ *
+ * Sending: a message that nothing stands in front of is made into its one frame, which goes to the wire in the same
+ * call, past the window's list and the list of sessions with something to send.
  *
  * Over a reliable route it is a short frame (frame.h), which needs no look at the clock either. A wire that gives
  * memory for it has header and data written there at once: nothing is copied twice, and no store waits to be read
@@ -12,6 +14,10 @@
  *
  * What it takes is known when the session is connected (session.quick_room): a standard send, in one frame. That
  * nothing stands in front of it is looked at each time.
+ *
+ * Receiving: a short frame whose turn it is, with a message that a posted receive waits for. The receive is done at
+ * once, past the list of completed operations. What is looked at before the match has no effect; whatever does not fit
+ * goes the long way, which then counts what it drops.
  */
 #include "base/copy.h"
 #include "proto/impl.h"
@@ -36,13 +42,15 @@ bool emx_engine_quick(const struct emx_peer *p, const struct emx_op_args *a, uns
 {
     const struct emx_session *s = p->session;
 
-    if (!s || a->data.len_bytes >= s->quick_room || a->mode != ETHMX_SEND_STANDARD || a->is_am)
+    if (!s || a->data.len_bytes >= s->quick_room || a->mode != ETHMX_SEND_STANDARD)
         return false;
     if (!emx_list_empty(&s->backlog) || !emx_list_empty(&s->control) || s->held_count || !emx_reltx_clear(s))
         return false;
     if (!s->reliable && s->tx_next - s->tx_acked >= EMX_BUNDLE_PATIENCE)
         return false;
     if (!emx_credit_allows(s, emx_eager_cost(a->data.len_bytes)))
+        return false;
+    if (a->is_am) /* apart from the mode: its neighbour, it would be read with it, and wait for two stores */
         return false;
     *link_p = s->link;
     return true;
@@ -157,4 +165,61 @@ void emx_engine_send_placed(struct emx_peer *p, const struct emx_op_args *a, voi
     fill_short(s, frame, a);
     emx_copy((uint8_t *)frame + sizeof(struct emx_short), a->data.base, a->data.len_bytes);
     account(s, a, lately);
+}
+
+/* ---- Receiving ---- */
+
+/* The session whose turn this frame is; NULL: the long way tells what is wrong with it. */
+static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx_short *h)
+{
+    struct emx_peer *p;
+    struct emx_session *s;
+
+    if (h->dst_id != e->self.id || h->cookie != e->self.cookie || !(p = emx_peer_find(e, h->src_id)))
+        return NULL;
+    s = p->session;
+    if (!s || !emx_connect_reachable(s) || h->seq != s->rx_next || s->rx_op || s->rx_arrival || s->swallow)
+        return NULL;
+    return s;
+}
+
+/* A receive that has just matched is over: it has no number yet, and nobody waits for its peer. */
+static inline void end_receive(struct emx_engine *e, struct emx_op *op, uint32_t n)
+{
+    bool fits = n <= op->data.len_bytes;
+
+    if (emx_list_linked(&op->peer_link))
+        emx_list_del(&op->peer_link);
+    op->msg_bytes = n;
+    op->len_bytes = fits ? n : op->data.len_bytes;
+    op->status = fits ? ETHMX_OK : ETHMX_ERR_TRUNCATED;
+    op->where = EMX_OP_DONE;
+    emx_count(e, match_posted);
+    emx_count(e, msgs_received);
+    emx_count(e, frames_received);
+    emx_add(e, bytes_received, op->len_bytes);
+}
+
+struct emx_op *emx_engine_input_quick(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                                      emx_time lately)
+{
+    const struct emx_short *h = (const void *)data;
+    struct emx_session *s;
+    struct emx_op *op;
+    uint32_t n;
+
+    if (!(e->quick_links >> link & 1) || len_bytes < sizeof(*h) || h->version != EMX_FRAME_V_SHORT)
+        return NULL;
+    n = h->body_bytes;
+    if (n > len_bytes - sizeof(*h) || !(s = turn_of(e, h)) || !emx_credit_covers(s, n))
+        return NULL;
+    if (!(op = emx_op_match(e, h->bits, s->peer)))
+        return NULL;
+    emx_session_heard(s, lately);
+    emx_credit_heard(s, h->credit);
+    s->rx_next++;
+    emx_data_write(&op->data, 0, h + 1, n);
+    end_receive(e, op, n);
+    emx_credit_passed(s, emx_eager_cost(n));
+    return op;
 }

@@ -237,9 +237,16 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         emx_count(s->e, resent_gap);
     }
     if (any && !emx_seq_before(s->tx_acked, s->recover)) {
-        emx_cc_gap(&s->cc, s->rtt.smooth_ns);
+        emx_cc_gap(&s->cc);
         s->recover = next_unsent(s);
     }
+}
+
+/* More may leave than before. */
+static void go_on(struct emx_session *s)
+{
+    if (s->lost || s->send_next != &s->unacked || !emx_list_empty(&s->control) || !emx_list_empty(&s->backlog))
+        emx_session_ready(s);
 }
 
 void emx_reltx_marked(struct emx_session *s)
@@ -249,6 +256,7 @@ void emx_reltx_marked(struct emx_session *s)
     emx_cc_marked(&s->cc);
     s->recover = next_unsent(s);
     emx_count(s->e, marks_heeded);
+    go_on(s); /* frames that gathered no longer do */
 }
 
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
@@ -273,8 +281,7 @@ void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time
         if (s->rto_from_ns)
             emx_session_arm(s, emx_reltx_deadline(s));
     }
-    if (s->lost || s->send_next != &s->unacked || !emx_list_empty(&s->control) || !emx_list_empty(&s->backlog))
-        emx_session_ready(s);
+    go_on(s);
 }
 
 emx_time emx_reltx_deadline(const struct emx_session *s)
@@ -286,6 +293,8 @@ emx_time emx_reltx_deadline(const struct emx_session *s)
 
 void emx_reltx_expire(struct emx_session *s, emx_time now)
 {
+    size_t first_bytes;
+
     if (now < emx_reltx_deadline(s))
         return;
     emx_list_each(l, &s->unacked)
@@ -308,7 +317,8 @@ void emx_reltx_expire(struct emx_session *s, emx_time now)
     s->backoff++;
     s->rto_from_ns = now;
     emx_session_ready(s);
-    if (s->backoff >= DOUBT && emx_list_entry(s->unacked.next, struct emx_txbuf, link)->len_bytes > EMX_NARROWEST)
+    first_bytes = emx_list_entry(s->unacked.next, struct emx_txbuf, link)->len_bytes + emx_tag_bytes(s->e, s->link);
+    if (s->backoff >= DOUBT && first_bytes > EMX_NARROWEST)
         emx_connect_doubt(s, now);
 }
 

@@ -19,14 +19,22 @@
  * in turn to the messages that want more. So many senders to one receiver share what its link takes instead of
  * overflowing it, as in Homa (Montazeri et al., SIGCOMM 2018).
  *
+ * A route may become narrower under way (connect.c): then the sender answers a pull of chunks that are too long with
+ * the length that they may have now (shorter), and the receiver asks anew, in chunks of that length, for all from the
+ * first byte on that it has not got. What had arrived behind that comes twice and is left out (emx_had); it is little,
+ * for at that time all long frames are lost. Pulls and data say how long the chunks are that they count in, so that
+ * late ones of the other length are told apart.
+ *
  * Superframes (trust.c). Where the route has them, all frames of a block that is asked for the first time are marked as
  * bulk, or none. What has to be sent again goes in single frames always.
  */
 #include "base/least.h"
 #include "proto/impl.h"
 
-#define WINDOW_BLOCKS 4 /* the pull window holds at least so many blocks, if a chunk is not more than that */
-#define DOUBT         4 /* rounds after which the route may have become narrower */
+#define WINDOW_BLOCKS 4   /* the pull window holds at least so many blocks, if a chunk is not more than that */
+#define DOUBT         4   /* rounds after which the route may have become narrower */
+#define CHUNK_LEAST   128 /* shorter chunks than any route asks for */
+#define SHORTER_MAX   16  /* more often than chunks of a message become shorter */
 
 /* ---- Sender: announcing, and the end ---- */
 
@@ -102,13 +110,13 @@ static unsigned highest_bit(uint64_t map)
 }
 
 /* The queued job for the same block, which a repeated pull only extends. */
-static struct emx_job *find_job(struct emx_session *s, const struct emx_op *op, uint64_t first)
+static struct emx_job *find_job(struct emx_session *s, const struct emx_op *op, const struct emx_f_pull *f)
 {
     emx_list_each(l, &s->jobs)
     {
         struct emx_job *j = emx_list_entry(l, struct emx_job, link);
 
-        if (j->op == op && j->first == first)
+        if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
             return j;
     }
     return NULL;
@@ -134,11 +142,11 @@ void emx_rndv_forget_jobs(struct emx_session *s, const struct emx_op *op)
 
 /* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
  * keep their order; but a message of one frame has nothing to be joined with. */
-static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f, uint16_t chunk_bytes)
+static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
-    return (chunks > 1 || f->first) && emx_trust_take(s, (uint64_t)chunks * chunk_bytes >= EMX_JOINED_BYTES);
+    return (chunks > 1 || f->first) && emx_trust_take(s, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
 }
 
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -150,13 +158,15 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
 
     if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
         return EMX_DROP_STALE;
-    chunks = chunk_count(op->msg_bytes, op->chunk_bytes);
+    if (f->chunk_bytes < 8 || f->chunk_bytes > op->chunk_bytes)
+        return EMX_DROP_MALFORMED;
+    chunks = chunk_count(op->msg_bytes, f->chunk_bytes);
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
     emx_trust_told(s, f->joined);
-    if (f->round >= DOUBT && op->chunk_bytes > EMX_NARROWEST)
+    if (f->round >= DOUBT && f->chunk_bytes > EMX_NARROWEST)
         emx_connect_doubt(s, now);
-    j = f->round ? find_job(s, op, f->first) : NULL;
+    j = f->round ? find_job(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
@@ -167,8 +177,13 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     }
     if (s->job_count >= EMX_JOBS_MAX || !(j = emx_pool_get(&s->e->jobs)))
         return EMX_DROP_MEMORY;
-    *j = (struct emx_job){.op = op, .first = f->first, .wanted = f->wanted, .rop = f->rop, .round = f->round};
-    j->bulk = !f->round && take_bulk(s, f, op->chunk_bytes);
+    *j = (struct emx_job){.op = op,
+                          .first = f->first,
+                          .wanted = f->wanted,
+                          .rop = f->rop,
+                          .round = f->round,
+                          .chunk_bytes = f->chunk_bytes};
+    j->bulk = !f->round && take_bulk(s, f);
     emx_list_append(&s->jobs, &j->link);
     s->job_count++;
     emx_session_ready(s);
@@ -187,6 +202,25 @@ static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t 
     return gathered;
 }
 
+static bool is_too_long(const struct emx_session *s, const struct emx_job *j)
+{
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + j->chunk_bytes > s->frame_bytes;
+}
+
+/* Instead of what the job is for. */
+static void ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
+                            const struct emx_job *j)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_shorter *t = (void *)(h + 1);
+
+    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = chunk_limit(s)};
+    emx_engine_head(s->e, s->peer, h, EMX_F_shorter, sizeof(*t));
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
+    emx_engine_seal(s, h, f, s->seal);
+}
+
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
     struct emx_list *l = emx_list_first(&s->jobs);
@@ -199,9 +233,14 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     if (!l)
         return false;
     j = emx_list_entry(l, struct emx_job, link);
+    if (is_too_long(s, j)) {
+        ask_for_shorter(s, f, scratch, j);
+        drop_job(s, j);
+        return true;
+    }
     chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
-    offset = chunk * j->op->chunk_bytes;
-    n = j->op->msg_bytes - offset < j->op->chunk_bytes ? j->op->msg_bytes - offset : j->op->chunk_bytes;
+    offset = chunk * j->chunk_bytes;
+    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
     f->body = body(s->e, j->op, offset, n, i);
     if (!f->body) {
         emx_rndv_forget_jobs(s, NULL); /* the puller asks again */
@@ -211,7 +250,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     f->to = &s->to;
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->bulk = j->bulk;
-    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk = chunk};
+    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
     emx_engine_seal(s, h, f, s->seal);
@@ -248,6 +287,8 @@ int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
 
 static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
 {
+    struct emx_had *had;
+
     emx_list_del(&r->wait);
     if (r->reading)
         emx_read_ended(e, r->op->peer->session->link);
@@ -256,6 +297,10 @@ static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
     e->timer_reserve--;
     if (r->fin)
         emx_reltx_put(e, r->fin);
+    while ((had = r->had)) {
+        r->had = had->next;
+        emx_alloc_put(&e->alloc, had);
+    }
     emx_pool_put(&e->rndvs, r);
 }
 
@@ -310,7 +355,7 @@ static void start(struct emx_session *s, struct emx_op *op, const struct announc
     }
     r = new_rndv(e);
     emx_op_take_id(e, op);
-    emx_op_depend(op, s->peer);
+    emx_op_expect(op, s->peer);
     op->where = EMX_OP_PULLING;
     op->rndv = r;
     r->op = op;
@@ -524,6 +569,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
                              .first = b->first,
                              .wanted = b->missing,
                              .round = b->round,
+                             .chunk_bytes = r->chunk_bytes,
                              .joined = s->joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
@@ -542,7 +588,7 @@ static void ask_again(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
-    b->round++;
+    b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first */
     want_pull(r, b);
 }
 
@@ -564,14 +610,76 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
     r->last_ns = now;
 }
 
+static void forget_blocks(struct emx_engine *e, struct emx_rndv *r)
+{
+    for (unsigned i = 0; i < r->active; i++)
+        e->pulling_bytes -= (uint64_t)__builtin_popcountll(r->block[i].missing) * r->chunk_bytes;
+    r->active = 0;
+    emx_list_del(&r->due);
+}
+
 void emx_rndv_drop(struct emx_engine *e, struct emx_op *op)
 {
     struct emx_rndv *r = op->rndv;
 
-    for (unsigned i = 0; i < r->active; i++)
-        e->pulling_bytes -= (uint64_t)__builtin_popcountll(r->block[i].missing) * r->chunk_bytes;
+    forget_blocks(e, r);
     op->rndv = NULL;
     free_rndv(e, r);
+}
+
+/* Blocks are in order, oldest first. */
+static uint64_t first_missing(const struct emx_rndv *r)
+{
+    return r->active ? r->block[0].first + (unsigned)__builtin_ctzll(r->block[0].missing) : r->next_chunk;
+}
+
+/* false: no memory. */
+static bool remember_had(struct emx_engine *e, struct emx_rndv *r)
+{
+    struct emx_had *had;
+
+    if (!r->got_chunks)
+        return true;
+    had = emx_alloc_get(&e->alloc, sizeof(*had));
+    if (!had)
+        return false;
+    *had = (struct emx_had){
+        .next = r->had, .next_chunk = r->next_chunk, .chunk_bytes = r->chunk_bytes, .active = r->active};
+    for (unsigned i = 0; i < r->active; i++) {
+        had->block[i].first = r->block[i].first;
+        had->block[i].missing = r->block[i].missing;
+    }
+    r->had = had;
+    return true;
+}
+
+enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_shorter *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_engine *e = s->e;
+    struct emx_op *op = emx_op_by_id(e, f->rop, s);
+    struct emx_rndv *r;
+    uint64_t got_bytes;
+
+    if (f->chunk_bytes < CHUNK_LEAST || f->chunk_bytes % 8)
+        return EMX_DROP_MALFORMED;
+    if (!op || op->where != EMX_OP_PULLING || op->rndv->reading || f->chunk_bytes >= op->rndv->chunk_bytes)
+        return EMX_DROP_STALE;
+    r = op->rndv;
+    if (r->shortened == SHORTER_MAX)
+        return EMX_DROP_MALFORMED;
+    if (!remember_had(e, r))
+        return EMX_DROP_MEMORY;
+    r->shortened++;
+    got_bytes = first_missing(r) * r->chunk_bytes;
+    forget_blocks(e, r);
+    emx_list_del(&r->wait);
+    r->chunk_bytes = f->chunk_bytes;
+    r->chunks = chunk_count(r->want_bytes, r->chunk_bytes);
+    r->backoff = 0;
+    emx_count(e, messages_shortened);
+    emx_rndv_pull_rest(e, r, got_bytes, now);
+    return EMX_ACCEPTED;
 }
 
 /* ---- Receiver: data ---- */
@@ -595,7 +703,34 @@ static void lost(struct emx_rndv *r, struct emx_block *b)
     ask_again(r, b);
 }
 
-static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint32_t round, unsigned bit)
+static bool has(const struct emx_had *had, uint64_t chunk)
+{
+    for (unsigned i = 0; i < had->active; i++)
+        if (chunk - had->block[i].first < 64 && had->block[i].missing >> (chunk - had->block[i].first) & 1)
+            return false;
+    return chunk < had->next_chunk;
+}
+
+/* Without what came in longer chunks before: programs are promised to get each byte once. */
+static void put(const struct ethmx_data *to, const struct emx_had *had, uint64_t offset, const uint8_t *data, size_t n)
+{
+    if (!had) {
+        emx_data_write(to, offset, data, n);
+        return;
+    }
+    while (n) {
+        uint64_t chunk = offset / had->chunk_bytes;
+        size_t part = emx_least(n, (chunk + 1) * had->chunk_bytes - offset);
+
+        if (!has(had, chunk))
+            put(to, had->next, offset, data, part);
+        offset += part;
+        data += part;
+        n -= part;
+    }
+}
+
+static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t round, unsigned bit)
 {
     struct emx_block *mine = &r->block[b - r->block];
 
@@ -642,7 +777,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     uint64_t offset, left;
     unsigned bit;
 
-    if (!op || op->where != EMX_OP_PULLING)
+    if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
         return EMX_DROP_STALE;
     r = op->rndv;
     if (f->chunk >= r->chunks)
@@ -659,7 +794,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     /* The last chunk brings the fin about, which needs memory. */
     if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->small_txbufs))
         return EMX_DROP_MEMORY;
-    emx_data_write(&op->data, offset, f + 1, n);
+    put(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
     if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);

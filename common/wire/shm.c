@@ -129,6 +129,8 @@ struct shm_wire {
 
     struct shm_in *near[NEAR];
     unsigned near_count;
+    unsigned first;     /* of the near ones, to be peeked at, */
+    unsigned peeked;    /* and the one that had something */
     struct shm_in **in; /* all that have a ring */
     unsigned in_count, in_room;
     unsigned turn;                     /* which of them is looked at next */
@@ -487,6 +489,7 @@ static void forget_near(struct shm_wire *w, const struct shm_in *in)
             w->near[kept++] = w->near[i];
     }
     w->near_count = kept;
+    w->first = 0;
 }
 
 static bool add_in(struct shm_wire *w, struct shm_in *in)
@@ -822,6 +825,63 @@ static void shm_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
     }
 }
 
+static inline unsigned next_near(const struct shm_wire *w, unsigned i)
+{
+    return i + 1 < w->near_count ? i + 1 : 0;
+}
+
+/* One of those that are far has something: it is near now. */
+static bool far_speaks(struct shm_wire *w)
+{
+    for (unsigned i = 0; i < FAR; i++) {
+        w->turn = w->turn + 1 < w->in_count ? w->turn + 1 : 0;
+        if (!emx_shm_rx_ready(&w->in[w->turn]->rx))
+            continue;
+        bring_near(w, w->in[w->turn]);
+        return true;
+    }
+    return false;
+}
+
+/* What shm_rx() does beside looking. Apart, as it is seldom. */
+static __attribute__((noinline)) void attend(struct shm_wire *w)
+{
+    if (w->armed)
+        disarm(w);
+    flush_backlogs(w);
+}
+
+/* With many peers the far ones must have their turn: what they have said is left to shm_rx(). */
+static struct emx_wire_peek shm_peek(struct emx_wire *base)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    struct emx_wire_peek p = {.data = NULL};
+
+    if (__builtin_expect(w->armed || !emx_list_empty(&w->busy), 0))
+        attend(w);
+    if (w->in_count > w->near_count && far_speaks(w))
+        return (struct emx_wire_peek){.data = (const uint8_t *)w};
+    for (unsigned n = 0, i = w->first; n < w->near_count; n++, i = next_near(w, i)) {
+        if (!emx_shm_rx_ready(&w->near[i]->rx))
+            continue;
+        w->peeked = i;
+        p.data = emx_shm_rx_peek(&w->near[i]->rx, &p.len_bytes);
+        return p;
+    }
+    return p;
+}
+
+/* The next look begins with another. */
+static void shm_passed(struct emx_wire *base)
+{
+    struct shm_wire *w = (struct shm_wire *)base;
+    struct shm_in *in = w->near[w->peeked];
+
+    w->first = next_near(w, w->peeked);
+    emx_shm_rx_pass(&in->rx);
+    settle(in);
+}
+
 static bool anything_there(const struct shm_wire *w)
 {
     for (unsigned i = 0; i < w->in_count; i++) {
@@ -1148,6 +1208,8 @@ const struct emx_wire_ops emx_wire_shm = {
     .unsent = shm_unsent,
     .rx = shm_rx,
     .rx_return = shm_rx_return,
+    .peek = shm_peek,
+    .passed = shm_passed,
     .read = shm_read,
     .fd = shm_fd,
     .arm = shm_arm,

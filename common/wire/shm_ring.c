@@ -58,17 +58,14 @@
 #include <assert.h>
 #include <string.h>
 
-#define PIECE       64u
-#define LINE        64u   /* a cache line */
-#define OWN_BYTES   2048u /* fetched ahead by the writer */
-#define FETCH_BYTES 1024u /* fetched by the reader before it looks at them */
-#define WORD_BYTES  (EMX_SHM_SLOT_BYTES - EMX_SHM_INLINE_BYTES)
-#define WORD_LEN    0x7fffu
-#define WORD_LAP    (1u << 15)
-#define TELL_SLOTS  (EMX_SHM_SLOTS / 4)
-#define TELL_BYTES  (EMX_SHM_AREA_BYTES / 4)
+#define PIECE      64u
+#define OWN_BYTES  2048u /* fetched ahead by the writer */
+#define WORD_BYTES (EMX_SHM_SLOT_BYTES - EMX_SHM_INLINE_BYTES)
+#define WORD_LAP   (1u << 15)
+#define TELL_BYTES (EMX_SHM_AREA_BYTES / EMX_SHM_TELL_PART)
 
-static_assert(EMX_SHM_FRAME_BYTES <= WORD_LEN && EMX_SHM_FRAME_BYTES <= TELL_BYTES, "frames leave room for others");
+static_assert(EMX_SHM_FRAME_BYTES <= EMX_SHM_WORD_LEN && EMX_SHM_FRAME_BYTES <= TELL_BYTES,
+              "frames leave room for others");
 static_assert(EMX_SHM_AREA_BYTES / PIECE <= UINT16_MAX + 1u, "the word tells each place");
 static_assert(sizeof(struct emx_shm_slot) == EMX_SHM_SLOT_BYTES, "slot");
 
@@ -122,10 +119,10 @@ static void own_next(const struct emx_shm_tx *t, uint32_t len_bytes)
 
     if (len_bytes <= EMX_SHM_INLINE_BYTES) {
         at = (const uint8_t *)&t->m->slot[t->next % EMX_SHM_SLOTS];
-        from = LINE;
+        from = EMX_SHM_LINE;
         len_bytes += WORD_BYTES;
     }
-    for (uint32_t i = from; i < len_bytes && i < OWN_BYTES; i += LINE)
+    for (uint32_t i = from; i < len_bytes && i < OWN_BYTES; i += EMX_SHM_LINE)
         __builtin_prefetch(at + i, 1);
 }
 
@@ -155,7 +152,7 @@ void emx_shm_tx_placed(struct emx_shm_tx *t)
     t->area_end[i] = t->area_next;
     t->next++;
     atomic_store_explicit(&t->m->slot[i].word, t->word, memory_order_release);
-    own_next(t, t->word & WORD_LEN);
+    own_next(t, t->word & EMX_SHM_WORD_LEN);
 }
 
 bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
@@ -197,29 +194,22 @@ void emx_shm_rx_init(struct emx_shm_rx *r, struct emx_shm_memory *m)
     *r = (struct emx_shm_rx){.m = m};
 }
 
-/* Fetches the lines of a frame together, before the first is looked at; the processor sees to the rest. */
-static inline void fetch(const uint8_t *data, uint32_t from, uint32_t len_bytes)
-{
-    for (uint32_t i = from; i < len_bytes && i < FETCH_BYTES; i += LINE)
-        __builtin_prefetch(data + i);
-}
-
 /* Frame of the slot at i with this word, or false: the writer has lost its mind. */
 static bool lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
 {
-    uint32_t len_bytes = word & WORD_LEN, place = (word >> 16) * PIECE;
+    uint32_t len_bytes = word & EMX_SHM_WORD_LEN, place = (word >> 16) * PIECE;
 
     f->len_bytes = len_bytes;
     if (len_bytes <= EMX_SHM_INLINE_BYTES) {
         f->data = r->m->slot[i].data;
-        fetch(f->data, LINE - WORD_BYTES, len_bytes);
+        emx_shm_fetch(f->data, EMX_SHM_LINE - WORD_BYTES, len_bytes);
         return len_bytes > 0;
     }
     if (len_bytes > EMX_SHM_FRAME_BYTES || place + len_bytes > EMX_SHM_AREA_BYTES)
         return false;
     f->data = r->m->area + place;
     r->untold_bytes += len_bytes;
-    fetch(f->data, 0, len_bytes);
+    emx_shm_fetch(f->data, 0, len_bytes);
     return true;
 }
 
@@ -235,7 +225,7 @@ int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max)
             break;
         if (lend(r, i, word, &f[n]))
             n++;
-        else if (word & WORD_LEN)
+        else if (word & EMX_SHM_WORD_LEN)
             return -1;
         else
             r->called = true;
@@ -244,10 +234,8 @@ int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max)
     return (int)n;
 }
 
-bool emx_shm_rx_settle(struct emx_shm_rx *r)
+bool emx_shm_rx_settle_now(struct emx_shm_rx *r)
 {
-    if (r->next - r->told < TELL_SLOTS && r->untold_bytes < TELL_BYTES)
-        return false;
     r->told = r->next;
     r->untold_bytes = 0;
     atomic_store_explicit(&r->m->taken, r->next, memory_order_release);

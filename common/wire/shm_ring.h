@@ -16,10 +16,14 @@
 
 #define EMX_SHM_LAYOUT 4 /* counts the changes of what is in shared memory */
 
-#define EMX_SHM_SLOTS        64   /* a power of 2 */
-#define EMX_SHM_SLOT_BYTES   1152 /* a multiple of 128; not a power of 2: slots would share places in caches */
+#define EMX_SHM_WORD_LEN     0x7fffu /* the length in a slot's word */
+#define EMX_SHM_SLOTS        64      /* a power of 2 */
+#define EMX_SHM_SLOT_BYTES   1152    /* a multiple of 128; not a power of 2: slots would share places in caches */
 #define EMX_SHM_INLINE_BYTES (EMX_SHM_SLOT_BYTES - 4)
 #define EMX_SHM_AREA_BYTES   65536 /* a power of 2 */
+#define EMX_SHM_TELL_PART    4     /* the reader tells of so much of either */
+#define EMX_SHM_LINE         64    /* a cache line */
+#define EMX_SHM_FETCH_BYTES  1024  /* fetched by the reader before it looks at them */
 #define EMX_SHM_FRAME_BYTES  8192  /* the longest frame; a quarter of the area at most */
 
 /* A frame of up to EMX_SHM_INLINE_BYTES lies in its slot; of a longer one the slot tells the place in the area. */
@@ -114,9 +118,39 @@ static inline bool emx_shm_rx_ready(const struct emx_shm_rx *r)
  * is of no use any more. */
 int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max);
 
+/* Fetches the lines of a frame together, before the first is looked at; the processor sees to the rest. */
+static inline void emx_shm_fetch(const uint8_t *data, uint32_t from, uint32_t len_bytes)
+{
+    for (uint32_t i = from; i < len_bytes && i < EMX_SHM_FETCH_BYTES; i += EMX_SHM_LINE)
+        __builtin_prefetch(data + i);
+}
+
+/* After emx_shm_rx_ready(), and while nothing is lent: the next frame. *len_bytes_p 0: it does not lie in its slot, or
+ * is none, so take() must have a look. emx_shm_rx_pass() is done with it. */
+static inline const uint8_t *emx_shm_rx_peek(const struct emx_shm_rx *r, uint32_t *len_bytes_p)
+{
+    const struct emx_shm_slot *slot = &r->m->slot[r->next % EMX_SHM_SLOTS];
+    uint32_t len_bytes = atomic_load_explicit(&slot->word, memory_order_acquire) & EMX_SHM_WORD_LEN;
+
+    *len_bytes_p = len_bytes <= EMX_SHM_INLINE_BYTES ? len_bytes : 0;
+    emx_shm_fetch(slot->data, EMX_SHM_LINE - sizeof(slot->word), *len_bytes_p);
+    return slot->data;
+}
+static inline void emx_shm_rx_pass(struct emx_shm_rx *r)
+{
+    r->next++;
+}
+
 /* All frames lent are given back. true: the writer sleeps until there is room, there is now, and this call has taken it
  * upon its caller to wake it. */
-bool emx_shm_rx_settle(struct emx_shm_rx *r);
+bool emx_shm_rx_settle_now(struct emx_shm_rx *r);
+static inline bool emx_shm_rx_settle(struct emx_shm_rx *r)
+{
+    if (r->next - r->told < EMX_SHM_SLOTS / EMX_SHM_TELL_PART &&
+        r->untold_bytes < EMX_SHM_AREA_BYTES / EMX_SHM_TELL_PART)
+        return false;
+    return emx_shm_rx_settle_now(r);
+}
 
 /* The reader's state as the writer sees it. ASLEEP: whether a frame is there must be looked at afterwards, and, if it
  * was AWAKE before, after a barrier on all processors. */

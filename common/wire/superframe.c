@@ -2,6 +2,7 @@
 #include "wire/superframe.h"
 
 #include <arpa/inet.h>
+#include <netinet/ip.h>
 #include <string.h>
 
 #define ETH_BYTES  14
@@ -14,9 +15,6 @@
 #define DONT_BREAK 0x40 /* DF */
 #define FRAGMENT   0x3f /* MF and the offset's upper bits */
 #define UDP_AT     IPV4_BYTES
-#define ECN_BITS   3 /* of the second byte, RFC 3168: */
-#define ECN_ABLE   2 /* ECT(0), may be marked */
-#define ECN_MARKED 3 /* CE */
 
 static void put16(uint8_t *p, unsigned v)
 {
@@ -50,7 +48,7 @@ void emx_superframe_head(uint8_t head[EMX_SUPERFRAME_HEAD_BYTES], const struct e
     memcpy(head + 6, way->from_mac, 6);
     put16(head + 12, ETHTYPE_IP);
     ip[0] = IPV4_PLAIN;
-    ip[1] = way->ecn ? ECN_ABLE : 0;
+    ip[1] = way->ecn ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
     put16(ip + 2, udp_bytes + IPV4_BYTES);
     ip[6] = DONT_BREAK;
     ip[8] = IPV4_TTL;
@@ -80,7 +78,7 @@ bool emx_superframe_open(struct emx_superframe *s, const uint8_t *ip, size_t len
     if (!part_bytes || part_bytes > payload_bytes)
         part_bytes = payload_bytes;
     parts = (payload_bytes + part_bytes - 1) / part_bytes;
-    s->marked = (ip[1] & ECN_BITS) == ECN_MARKED;
+    s->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
     s->at = ip + EMX_SUPERFRAME_IP_BYTES;
     s->part_bytes = (uint32_t)part_bytes;
     if (len_bytes - EMX_SUPERFRAME_IP_BYTES >= payload_bytes) { /* what follows is padding */

@@ -30,6 +30,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
 #endif
@@ -158,7 +160,7 @@ static void put_off(struct emx_udp_line *line)
 
 static struct emx_udp_line *set_of(struct emx_udp_lines *l, uint64_t peer)
 {
-    return l->line[(peer * 0x9e3779b97f4a7c15u) >> 60 & (EMX_UDP_LINE_SETS - 1)];
+    return l->line[emx_mix64(peer) % EMX_UDP_LINE_SETS];
 }
 
 /* NULL: it is not remembered. */

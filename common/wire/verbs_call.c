@@ -32,7 +32,10 @@
  * this is told upwards (lost()): another wire may reach it.
  *
  * Too many. Where the queues have no room for a further connection, that which was used least lately ends, if nothing
- * is under way on it; the call comes again a little later. Its peer calls when it has something to say.
+ * is under way on it; the call comes again a little later. Its peer calls when it has something to say. While all are
+ * in use the call waits, but not for ever: programs that talk to all peers all the time would never let it through.
+ * After PATIENCE_NS a connection in use ends for it, after PATIENCE_MORE_NS also one over which memory is read: frames
+ * on the way are sent again by the engine, and what was not read comes in frames.
  *
  * A connection that breaks is put in error, which brings back all that was under way; then it is freed. Frames that
  * were under way are lost; the engine sends them again, and the first of them calls.
@@ -52,18 +55,20 @@
 #include "wire/verbs_peer.h"
 #include "wire/verbs_read.h"
 
-#define MAGIC           0x4d785632u /* "2VxM": version 2 of what follows */
-#define LOOK_UP_MS      2000
-#define AGAIN_NS        200000000ull  /* after a call that failed */
-#define AGAIN_BROKEN_NS 10000000ull   /* after a connection that broke */
-#define CROSSING_NS     1000000000ull /* the other one's call is to come in this time */
-#define ENDING_NS       1000000000ull /* a device that does not give back what is under way is not waited for longer */
-#define LOOK_NS         1000000000ull /* between two looks after connections and devices */
-#define USED_NS         2000000ull    /* a connection that was used so lately makes no room */
-#define ROOM_NS         3000000ull    /* until one that makes room has done so */
-#define LOST            5             /* calls that fail in a row: the peer is not reached any more */
-#define LISTEN_TRIES    16
-#define LISTEN_BACKLOG  1024
+#define MAGIC            0x4d785632u /* "2VxM": version 2 of what follows */
+#define LOOK_UP_MS       2000
+#define AGAIN_NS         200000000ull  /* after a call that failed */
+#define AGAIN_BROKEN_NS  10000000ull   /* after a connection that broke */
+#define CROSSING_NS      1000000000ull /* the other one's call is to come in this time */
+#define ENDING_NS        1000000000ull /* a device that does not give back what is under way is not waited for longer */
+#define LOOK_NS          1000000000ull /* between two looks after connections and devices */
+#define USED_NS          2000000ull    /* a connection that was used so lately makes no room */
+#define ROOM_NS          3000000ull    /* until one that makes room has done so */
+#define PATIENCE_NS      50000000ull   /* for connections in use to become idle; and how long a new one is left alone */
+#define PATIENCE_MORE_NS 1000000000ull /* for reads to end */
+#define LOST             5             /* calls that fail in a row: the peer is not reached any more */
+#define LISTEN_TRIES     16
+#define LISTEN_BACKLOG   1024
 
 enum card_kind { CARD_CALL = 1, CARD_ACCEPT, CARD_CROSSING, CARD_STALE, CARD_STRANGER, CARD_FULL, CARD_LATER };
 
@@ -237,28 +242,42 @@ static void call_later(struct emx_verbs_wire *w, struct emx_verbs_conn *c, uint6
     p->not_before_ns = now_ns() + wait_ns;
 }
 
-static bool is_idle(const struct emx_verbs_conn *c, const struct emx_verbs_dev *d, uint64_t now)
+/* Whether it may end for a peer that has waited so long for room. */
+static bool may_end(const struct emx_verbs_conn *c, uint64_t now, uint64_t waited_ns)
 {
-    return c->state == EMX_VERBS_UP && c->dev == d && !c->exposed && !c->peer->first && emx_list_empty(&c->reads) &&
-           now - c->since_ns >= USED_NS && now - c->used_ns >= USED_NS;
+    uint64_t age_ns = now - c->since_ns;
+
+    if (waited_ns >= PATIENCE_MORE_NS)
+        return age_ns >= PATIENCE_NS;
+    if (c->exposed || !emx_list_empty(&c->reads))
+        return false;
+    if (waited_ns >= PATIENCE_NS)
+        return age_ns >= PATIENCE_NS;
+    return !c->peer->first && age_ns >= USED_NS && now - c->used_ns >= USED_NS;
 }
 
-/* Ends the idle connection that was used least lately. false: there is none. */
-static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d)
+/* The peer is to wait for room on the device: ends the connection that was used least lately, of those that may end.
+ * false: none of ours is there, so waiting is of no use. */
+static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, struct emx_verbs_peer *for_peer)
 {
     uint64_t now = now_ns();
     struct emx_verbs_conn *oldest = NULL;
+    bool any = !emx_list_empty(&w->ending);
     char to[INET_ADDRSTRLEN];
 
+    if (!for_peer->crowded_ns)
+        for_peer->crowded_ns = now;
     emx_list_each(l, &w->conns)
     {
         struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
 
-        if (is_idle(c, d, now) && (!oldest || c->used_ns < oldest->used_ns))
+        any |= c->dev == d;
+        if (c->dev == d && c->state == EMX_VERBS_UP && may_end(c, now, now - for_peer->crowded_ns) &&
+            (!oldest || c->used_ns < oldest->used_ns))
             oldest = c;
     }
     if (!oldest)
-        return !emx_list_empty(&w->ending);
+        return any;
     emx_log(EMX_LOG_DEBUG, "verbs: the connection to %s makes room for another", ip_text(oldest->peer->way.to, to));
     w->stats->verbs_idle_ended++;
     end_conn(w, oldest);
@@ -290,6 +309,7 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     c->since_ns = now_ns();
     c->peer->epoch++;
     c->peer->failures = 0;
+    c->peer->crowded_ns = 0;
     c->may_send |= c->active;
     if (c->active)
         emx_verbs_conn_tell(c, true);
@@ -378,7 +398,7 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     }
     card.nonce = c->nonce = random_number();
     err = emx_verbs_conn_ready(c, d);
-    if (err == ENOSPC && make_room(w, d))
+    if (err == ENOSPC && make_room(w, d, c->peer))
         call_later(w, c, ROOM_NS);
     else if (err)
         call_failed(w, c, no_queues(err));
@@ -460,7 +480,7 @@ static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct
         err = errno;
     if (!err)
         return;
-    card.kind = err == ENOSPC && make_room(w, d) ? CARD_LATER : CARD_FULL;
+    card.kind = err == ENOSPC && make_room(w, d, p) ? CARD_LATER : CARD_FULL;
     rdma_reject(id, &card, sizeof(card));
     if (card.kind == CARD_LATER)
         call_later(w, c, ROOM_NS);

@@ -25,6 +25,7 @@
 
 #define MAX_BYTES    (UINT64_C(1) << 62) /* a device that says more has no limit */
 #define INLINE_BYTES 220                 /* asked for; what is longer is copied into a buffer */
+#define READ_LEAST   32768               /* shorter messages are copied sooner than a rendezvous is over, new or not */
 
 bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_verbs_fabric *fabric_p, char *why,
                            size_t why_len_bytes)
@@ -91,6 +92,15 @@ static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **
     return emx_verbs_reg(d->pd, base, len_bytes, flags, mr_p);
 }
 
+/* What was measured compares registering with copying; reading takes further messages to and fro. */
+static void count_rendezvous(struct emx_critical *c)
+{
+    if (c->resident_bytes < READ_LEAST)
+        c->resident_bytes = READ_LEAST;
+    if (c->fresh_bytes < READ_LEAST)
+        c->fresh_bytes = READ_LEAST;
+}
+
 /* Reads are what a device may do beside frames: without them it is still of use. */
 static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, const struct emx_config *cfg,
                       struct emx_stats *stats, char *why, size_t why_len_bytes)
@@ -110,6 +120,8 @@ static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *att
         p.registrar.max_bytes = attr->max_mr_size;
     emx_critical_get(&p.registrar, ibv_get_device_name(d->context->device), cfg, &d->critical, d->critical_text,
                      sizeof(d->critical_text));
+    if (!cfg->p_reg_min)
+        count_rendezvous(&d->critical);
     p.fault_in =
         cfg->p_reg_fault_in == EMX_REG_FAULT_AUTO ? d->critical.fault_in : cfg->p_reg_fault_in == EMX_REG_FAULT_YES;
     return emx_regcache_open(&d->cache, &p, why, why_len_bytes);

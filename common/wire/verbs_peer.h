@@ -26,6 +26,7 @@ struct emx_verbs_peer {
     struct emx_verbs_conn *conn; /* NULL: none, or all that there were have ended */
     uint32_t epoch;              /* connections that have come up */
     uint64_t not_before_ns;      /* when it may be called again */
+    uint64_t crowded_ns;         /* since when there has been no room for a connection with it; 0: there is */
     unsigned failures;           /* calls since a connection was up that have failed */
     bool lost;                   /* it is to be told */
     struct emx_verbs_kept *first, **last_p;

@@ -111,6 +111,12 @@ struct emx_wire {
     const struct emx_wire_ops *ops;
 };
 
+/* A frame where it lies. data NULL: there is none. len_bytes 0: there may be some, but rx() must lend them. */
+struct emx_wire_peek {
+    const uint8_t *data;
+    uint32_t len_bytes;
+};
+
 struct emx_wire_ops {
     const char *name;
     const char *help; /* one line for ethmx_info */
@@ -147,6 +153,11 @@ struct emx_wire_ops {
      * Also tries again to send what tx() took and the kernel did not yet. */
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
+
+    /* A look at what rx() would lend first, while nothing is lent; all else is as with rx(). passed() is done with it,
+     * before any other call; without passed() it is still there for rx(). NULL: this wire has rx() only. */
+    struct emx_wire_peek (*peek)(struct emx_wire *w);
+    void (*passed)(struct emx_wire *w);
 
     /* Copies len_bytes at remote in the memory of the process at from, to local. NULL, unless attr.reads.
      * ETHMX_OK: done. ETHMX_INPROGRESS, only if r->lasting: others may be writing to local. The caller calls again,

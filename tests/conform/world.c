@@ -291,12 +291,30 @@ uint32_t frame_check(const struct emx_rxframe *rx, unsigned *len_bytes_p)
     return fields[0];
 }
 
+/* Wires that show where a frame lies: the next one is looked at, and every second time done with. false: it is still to
+ * come, or left to rx(). */
+static bool frame_passed(struct end *to, uint32_t number)
+{
+    struct emx_wire_peek p = to->ops->peek ? to->ops->peek(to->w) : (struct emx_wire_peek){0};
+    unsigned len;
+
+    if (!p.len_bytes)
+        return false;
+    assert_int_equal(frame_check(&(struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes}, &len), number);
+    if (number % 2)
+        to->ops->passed(to->w);
+    return number % 2;
+}
+
 void frames_expect(struct end *to, uint32_t first, unsigned n)
 {
     struct emx_rxframe rx[EMX_WIRE_BATCH];
     unsigned got, len;
 
     for (unsigned done = 0; done < n; done += got) {
+        got = frame_passed(to, first + done);
+        if (got)
+            continue;
         got = end_wait(to, rx, n - done < EMX_WIRE_BATCH ? n - done : EMX_WIRE_BATCH);
         if (!got)
             fail_msg("%u of %u frames did not come", n - done, n);

@@ -43,7 +43,7 @@ static void put_in_piece(struct history *h, uint8_t **data_p, uint32_t *len_byte
                                 .src_id = history_id(h, 1),
                                 .ack = f->ack,
                                 .credit = f->credit};
-    *(struct emx_f_piece *)(outer + 1) = (struct emx_f_piece){.number = 1, .total_bytes = (uint16_t)inner_bytes};
+    *(struct emx_f_piece *)(outer + 1) = (struct emx_f_piece){.number = f->seq, .total_bytes = (uint16_t)inner_bytes};
     memcpy((uint8_t *)(outer + 1) + sizeof(struct emx_f_piece), f, inner_bytes);
     free(f);
     *data_p = (void *)outer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * History: engines on a network that does what it is told. After each call of an engine its invariants are checked
- * (emx_engine_check()), what completes gives back its memory, and received contents are compared as long as no frame
- * was altered.
+ * (emx_engine_check(); after output with the next call), what completes gives back its memory, and received contents
+ * are compared as long as no frame was altered.
  */
 #ifndef FUZZ_HISTORY_H
 #define FUZZ_HISTORY_H

@@ -666,6 +666,48 @@ static void broken_connection_ends_reads(void **state)
     }
 }
 
+static void await_third(struct pair *p, struct end *third, uint32_t next)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    while (third->next != next) {
+        assert_true(time(NULL) <= end);
+        try_out(&p->a, &p->b);
+        take(&p->a);
+        take(&p->b);
+        take(third);
+    }
+}
+
+/* With room for one connection, which is in use all the time: a second peer waits, and then has its turn. So it is
+ * where memory is held out to the first over that connection. */
+static void busy_connection_makes_room(void **state)
+{
+    struct pair *p = *state;
+    struct end third = {0};
+    struct emx_wire_addr to_b = address_of(&p->a, &p->b);
+    uint8_t *src = fresh_memory(1u << 20, 1);
+    void *held = NULL;
+
+    close_end(&p->a);
+    p->a.cfg.p_verbs_peers = 1;
+    open_end(&p->a);
+    init_end(&third, interface_b, ID_THIRD, p->shared);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct emx_wire_lend lend = {.to = &to_b, .base = src, .len_bytes = 1u << 20};
+
+        connect_ends(p);
+        if (i % 2)
+            assert_int_equal(emx_wire_verbs.expose(p->a.w, &lend, &held), ETHMX_OK);
+        send_frame(&p->a, &third, i, 300);
+        await_third(p, &third, i + 1);
+        emx_wire_verbs.conceal(p->a.w, &held, NULL);
+    }
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+    close_end(&third);
+    munmap(src, 1u << 20);
+}
+
 #define TEST(f, p) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, p)
 
 int main(int argc, char **argv)
@@ -678,6 +720,7 @@ int main(int argc, char **argv)
         TEST(broken_connection_is_made_again, &shared),
         TEST(silent_end_notices, &shared),
         TEST(idle_connection_makes_room, &shared),
+        TEST(busy_connection_makes_room, &shared),
         TEST(peer_that_went_is_called_again, &shared),
         TEST(nobody_there_is_counted, &shared),
         TEST(descriptor_tells, &shared),

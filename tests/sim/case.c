@@ -41,14 +41,25 @@ bool sim_connect(struct sim_case *c, struct sim_node *a, struct sim_node *b)
     return sim_program_run(&c->program, c->world.now_ns + SIM_S);
 }
 
-void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes)
+static void messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes,
+                     bool each_shape)
 {
     for (unsigned i = 0; i < count; i++) {
-        sim_recv(&c->program, b, a->party, i, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
+        sim_recv(&c->program, b, a->party, i, SIM_FULL_MASK, len_bytes, each_shape ? i : SIM_CONTIGUOUS);
         sim_send(&c->program, a, b->party, i, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
     }
     sim_node_pump(b);
     sim_node_pump(a);
+}
+
+void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes)
+{
+    messages(c, a, b, count, len_bytes, false);
+}
+
+void sim_messages_shaped(struct sim_case *c, struct sim_node *a, struct sim_node *b, size_t len_bytes)
+{
+    messages(c, a, b, SIM_SHAPES, len_bytes, true);
 }
 
 void sim_sender_dies(struct sim_case *c, size_t len_bytes)
@@ -59,12 +70,7 @@ void sim_sender_dies(struct sim_case *c, size_t len_bytes)
 
     sim_connect(c, a, b);
     p->doomed[a->party] = p->loses = true;
-    for (unsigned shape = 0; shape < 3; shape++) {
-        sim_recv(p, b, a->party, shape, SIM_FULL_MASK, len_bytes, shape);
-        sim_send(p, a, b->party, shape, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
+    sim_messages_shaped(c, a, b, len_bytes);
     sim_world_run_until(w, w->now_ns + 10000 + c->seed * 100000);
     sim_node_crash(a);
     sim_program_bury(p, a->party);

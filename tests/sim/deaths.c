@@ -130,6 +130,45 @@ static void lonely_receive(struct sim_case *c)
     sim_case_end(c);
 }
 
+static enum sim_verdict first_alone(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    (void)arg, (void)delay_ns_p;
+    return look->head->type == EMX_F_more ? SIM_DROP : SIM_PASS;
+}
+
+/* A node sends the first frame of a message and is gone. Who has matched it asks the dead nothing and has nothing
+ * posted any more, and yet must learn of it. Seed bit 0: the receive comes after the frame, bit 1: the send is
+ * synchronous. */
+static void half_a_message(struct sim_case *c)
+{
+    enum ethmx_send_mode mode = c->seed & 2 ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD;
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    bool late = c->seed & 1;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    sim_world_link(w, 0, 1, 0)->verdict = first_alone;
+    if (!late)
+        sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 5000, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, 5000, mode, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    sim_node_crash(a);
+    sim_program_bury(p, a->party);
+    if (late)
+        sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 5000, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_program_run(p, w->now_ns + 2 * TIMEOUT_NS);
+    expect_failed(c, b, 1);
+    sim_case_end(c);
+}
+
 /* ---- Crash among others, and return ---- */
 
 struct grave {
@@ -222,10 +261,7 @@ static uint64_t play_tape(struct sim_world *w, struct tape *t, uint64_t within_n
 
 static void listen(struct sim_world *w, struct tape *t)
 {
-    for (unsigned i = 0; i < w->node_count * w->node_count; i++) {
-        w->links[i].verdict = t ? on_tape : NULL;
-        w->links[i].verdict_arg = t;
-    }
+    sim_world_judge(w, t ? on_tape : NULL, t);
 }
 
 static void erase(struct tape *t)
@@ -278,7 +314,8 @@ static void restart(struct sim_case *c)
 
 /* ---- Unreachable ---- */
 
-static void play_unreachable(struct sim_case *c, uint64_t within_ns)
+/* again: the error shall say that all ways were tried more than once. */
+static void play_unreachable(struct sim_case *c, uint64_t within_ns, bool again)
 {
     struct sim_world *w = &c->world;
     struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
@@ -289,24 +326,45 @@ static void play_unreachable(struct sim_case *c, uint64_t within_ns)
     sim_program_run(&c->program, w->now_ns + within_ns);
     expect_failed(c, a, 1);
     expect_failed(c, b, 1);
+    if ((strstr(a->failed_text, "again and again") != NULL) != again)
+        sim_fail(w, "the error is '%s'", a->failed_text);
     sim_case_end(c);
 }
 
+/* Nothing arrives at all; nothing from n0 to n1; no long frames; nothing at all, with time for several turns. */
 static void no_answer(struct sim_case *c)
 {
     struct sim_world *w = &c->world;
+    unsigned kind = (unsigned)c->seed / 3;
     struct sim_faults *x;
 
     sim_case_begin(c, 2, 1 + c->seed % 3);
-    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    if (kind != 3)
+        w->cfg.p_peer_timeout = TIMEOUT_NS;
     sim_world_start(w);
     for (unsigned i = 0; i < 4 * w->wire_count; i++) {
         x = &w->links[i].faults;
-        /* nothing at all; or nothing from n0 to n1; or no long frames */
-        x->drop_ppm = c->seed / 3 == 0 || (c->seed / 3 == 1 && w->links[i].src == 0) ? 1000000 : 0;
-        x->max_bytes = c->seed / 3 == 2 ? 300 : 0;
+        x->drop_ppm = kind == 0 || kind == 3 || (kind == 1 && w->links[i].src == 0) ? 1000000 : 0;
+        x->max_bytes = kind == 2 ? 300 : 0;
     }
-    play_unreachable(c, (w->wire_count + 1) * w->cfg.p_connect_timeout + TIMEOUT_NS);
+    play_unreachable(c, (w->wire_count + 1) * w->cfg.p_connect_timeout + w->cfg.p_peer_timeout, kind == 3);
+}
+
+/* One is stopped, or gets no processor, before it has answered for the first time. */
+static void answers_late(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    uint64_t heals_ns;
+
+    sim_case_begin(c, 2, 1 + c->seed % 2);
+    sim_world_start(w);
+    a = &w->nodes[0], b = &w->nodes[1];
+    heals_ns = w->now_ns + w->cfg.p_peer_timeout / 2 + c->seed * w->cfg.p_connect_timeout;
+    sim_world_cut(w, 1, 0, w->now_ns, heals_ns);
+    sim_messages(c, a, b, 3, 20000);
+    sim_program_run(&c->program, heals_ns + (w->wire_count + 1) * w->cfg.p_connect_timeout);
+    sim_case_end(c);
 }
 
 static void no_route(struct sim_case *c)
@@ -314,7 +372,7 @@ static void no_route(struct sim_case *c)
     begin(c, 2);
     c->world.nodes[0].wire_count = c->world.nodes[1].wire_count = 0;
     c->world.resolve_ns = c->seed & 1 ? SIM_MS : 0;
-    play_unreachable(c, 10 * SIM_MS);
+    play_unreachable(c, 10 * SIM_MS, false);
 }
 
 /* ---- Leave ---- */
@@ -346,8 +404,8 @@ static void goodbye(struct sim_case *c)
     sim_connect(c, &n[0], &n[1]);
     if (c->seed & 4)
         sim_connect(c, &n[1], &n[2]);
-    for (unsigned i = 0; lost && i < 9; i++)
-        w->links[i].verdict = no_byes;
+    if (lost)
+        sim_world_judge(w, no_byes, NULL);
     for (unsigned i = 0; i < 20 && !sim_failed(w); i++) {
         sim_send(p, &n[i & 1], n[!(i & 1)].party, i, i * 5000, i & 1, SIM_CONTIGUOUS);
         sim_recv(p, &n[!(i & 1)], n[i & 1].party, i, SIM_FULL_MASK, i * 5000, SIM_CONTIGUOUS);
@@ -410,10 +468,8 @@ static void leave_at_once(struct sim_case *c)
     from->poll_ns = emx_rng_below(&rng, 100000);
     to->poll_ns = emx_rng_below(&rng, 100000);
     sim_world_faults(w, &x);
-    for (unsigned i = 0; !w->reliable && i < 4; i++) {
-        w->links[i].verdict = lose_others;
-        w->links[i].verdict_arg = &losses;
-    }
+    if (!w->reliable)
+        sim_world_judge(w, lose_others, &losses);
     for (unsigned i = 1 + emx_rng_below(&rng, 10); i--;) {
         sim_recv(p, to, from->party, i, SIM_FULL_MASK, 3000, SIM_CONTIGUOUS);
         sim_send(p, from, to->party, i, emx_rng_below(&rng, 3000), ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
@@ -456,9 +512,12 @@ const struct sim_scenario sim_deaths[] = {
     {"cut-for-good", "two nodes are cut off from each other: both fail what is open", cut_for_good, 200, 0},
     {"both-stopped", "both are stopped for longer than the time-out: nobody is thought dead", both_stopped, 300, 0},
     {"lonely-receive", "a receive from a node that is gone", lonely_receive, 2, 0},
+    {"half-a-message", "the sender is gone after the first frame of several", half_a_message, 4, 0},
     {"crash", "one node of several crashes: the others go on", crash_scenario, 0, 5},
     {"restart", "it comes back, and so do frames of its former life", restart, 0, 5},
-    {"no-answer", "no wire reaches: an error in bounded time", no_answer, 9, 0},
+    {"no-answer", "no wire reaches: an error in bounded time", no_answer, 12, 0},
+    {"answers-late", "one answers after three time-outs of the handshake or more: it is waited for", answers_late, 3,
+     0},
     {"no-route", "there is no wire: an error at once", no_route, 2, 0},
     {"goodbye", "one leaves; goodbyes arrive or not, something is open or not", goodbye, 8, 0},
     {"leave-at-once", "who has received all leaves before it has acknowledged it", leave_at_once, 0, 3},

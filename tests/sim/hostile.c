@@ -221,10 +221,7 @@ static void forged(struct sim_case *c)
     sim_world_start(w);
     for (unsigned i = 0; i < w->node_count; i++)
         w->nodes[i].program = &ops;
-    for (unsigned i = 0; i < w->node_count * w->node_count; i++) {
-        w->links[i].verdict = forge;
-        w->links[i].verdict_arg = &m;
-    }
+    sim_world_judge(w, forge, &m);
     for (unsigned i = 0; i < 200 && !sim_failed(w); i++) {
         mad_op(&m);
         sim_world_run_until(w, w->now_ns + emx_rng_below(&m.rng, SIM_MS));
@@ -233,8 +230,75 @@ static void forged(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* ---- Pieces of frames that are none ---- */
+
+#define PIECES       2000
+#define PLACES_BYTES (4 * (9216 + 256)) /* docs/architecture.md, and what it costs to manage them */
+
+/* A piece as node 0 could send it to node 1. Half of them pretend to be of the frames that come next. */
+static void forge_piece(struct sim_case *c, struct emx_rng *rng)
+{
+    struct sim_world *w = &c->world;
+    const struct sim_node *a = &w->nodes[0], *b = &w->nodes[1];
+    uint16_t n = (uint16_t)(8 + emx_rng_below(rng, 60) * 8);
+    struct {
+        struct emx_frame h;
+        struct emx_f_piece t;
+        uint8_t data[512];
+    } EMX_LAYOUT f = {.h = {.type = EMX_F_piece,
+                            .body_bytes = (uint16_t)(sizeof(f.t) + n),
+                            .dst_id = w->party[b->party].id,
+                            .cookie = w->cookie,
+                            .src_id = w->party[a->party].id},
+                      .t = {.number = (uint32_t)emx_rng_next(rng) >> (emx_rng_below(rng, 2) ? 0 : 29),
+                            .offset = (uint16_t)(emx_rng_below(rng, 1200) * 8),
+                            .total_bytes = (uint16_t)emx_rng_below(rng, 9300)}};
+
+    memset(f.data, (int)emx_rng_below(rng, 256), sizeof(f.data));
+    emx_frame_seal(&f, sizeof(f.h) + f.h.body_bytes, NULL, 0, w->cfg.p_checksum);
+    sim_link_inject(sim_world_link(w, 0, 1, 0), &f, sizeof(f.h) + f.h.body_bytes,
+                    w->now_ns + emx_rng_below(rng, SIM_MS));
+}
+
+/* What is kept of them is bounded, and a frame that does come in pieces is put together all the same. */
+static void forged_pieces(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    size_t before, now;
+
+    sim_case_begin(c, 2, 1);
+    w->frame_bytes[0] = 9000;
+    w->cfg.p_checksum = EMX_CHECKSUM_FULL;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    before = emx_engine_memory(b->engine);
+    for (unsigned i = 0; i < PIECES; i++)
+        forge_piece(c, &rng);
+    sim_world_run_until(w, w->now_ns + 2 * SIM_MS);
+    now = emx_engine_memory(b->engine);
+    if (now <= before || now > before + PLACES_BYTES)
+        sim_fail(w, "the engine holds %zu bytes more after pieces came", now - before);
+    sim_world_link(w, 0, 1, 0)->faults.max_bytes = 437;
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 8000, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, 8000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + 5 * SIM_S))
+        sim_model_check(p);
+    if (!a->stats.pieces_sent)
+        sim_fail(w, "no frame was cut");
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_hostile[] = {
     {"strangers", "frames of others among random programs: counted by reason, nothing else", strangers, 0, 5},
     {"forged", "frames changed with a checksum that fits: no engine breaks", forged, 0, 5},
+    {"forged-pieces", "pieces of frames that are none: memory is bounded, pieces of real ones come through",
+     forged_pieces, 20, 0},
     {0},
 };

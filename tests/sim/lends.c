@@ -112,6 +112,25 @@ static void breaks_midway(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* A device refuses a read while the one before is under way: when that has ended, the rest is pulled. */
+static void is_refused(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_world *w = &c->world;
+
+    begin(c, 2, &rng);
+    w->lend_bytes = 64000;
+    w->read_bps = 10000000000ull;
+    w->read_fail_ppm = 100000;
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    sim_messages(c, &w->nodes[0], &w->nodes[1], 3, BIG_BYTES);
+    if (sim_program_run(&c->program, w->now_ns + SIM_S))
+        sim_model_check(&c->program);
+    if (!w->nodes[1].stats.pulls_sent)
+        sim_fail(w, "nothing was pulled");
+    sim_case_end(c);
+}
+
 static void sender_dies(struct sim_case *c)
 {
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
@@ -133,13 +152,15 @@ static void receiver_was_away(struct sim_case *c)
 }
 
 /* The first wire is gone for good, and with it the devices that read, in the middle of messages of all kinds: both ends
- * learn of it, one after the other, and all goes on over the second wire, which takes shorter frames. */
+ * learn of it, one after the other, and all goes on over the second wire, which takes shorter frames. The reads under
+ * way fail, or (bit 1 of the seed) end well when the wire has been left already. */
 static void goes_another_way(struct sim_case *c)
 {
     static const size_t lengths[] = {10, 5000, 30000, 100000, BIG_BYTES};
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
     struct sim_program *p = &c->program;
     struct sim_world *w = &c->world;
+    bool ends_well = c->seed & 2;
     struct sim_node *n[2];
 
     sim_case_begin(c, 2, 2);
@@ -170,10 +191,11 @@ static void goes_another_way(struct sim_case *c)
 
         sim_world_link(w, i, !i, 0)->faults = dead;
     }
-    sim_world_break(w, 0, 1);
+    if (!ends_well)
+        sim_world_break(w, 0, 1);
     w->sever_ppm = 1000000;
     for (unsigned i = 0; i < 2; i++) {
-        sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, 100) * SIM_MS);
+        sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, ends_well ? 20000 : 100 * SIM_MS));
         sim_node_lose(n[i], n[!i], 0);
     }
     if (sim_program_run(p, w->now_ns + 10 * SIM_S))
@@ -187,6 +209,7 @@ const struct sim_scenario sim_lends[] = {
     {"lends", "random programs whose devices read from each other; all kinds of faults", among_programs, 0, 10},
     {"lends-all", "no byte of a long message comes in a frame", nothing_is_copied, 40, 0},
     {"lends-break", "connections break in the middle of messages: the rest is read over others", breaks_midway, 60, 0},
+    {"lends-refused", "a read is refused while another is under way: the rest is pulled", is_refused, 40, 0},
     {"lends-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
     {"lends-away", "the receiver was stopped, and the sender has given it up", receiver_was_away, 60, 0},
     {0},

@@ -91,13 +91,13 @@ static void check_receives_before(struct sim_program *p, const struct sim_receiv
     }
 }
 
-/* A synchronous send completes after its receive was posted. (A receiver that crashes may have matched a message and
- * not yet received all of it.) */
+/* A synchronous send completes after its receive was posted. (When either side crashes, the receive may have matched
+ * the message and not got all of it: then nothing tells which receive it was.) */
 static void check_synchronous(struct sim_program *p, const struct sim_message *m)
 {
     if (m->mode != ETHMX_SEND_SYNC || m->is_am || m->refused || m->open || m->status != ETHMX_OK)
         return;
-    if (!m->receive && p->doomed[m->dst])
+    if (!m->receive && (p->doomed[m->src] || p->doomed[m->dst]))
         return;
     if (!m->receive || m->receive->posted_step > m->done_step)
         sim_fail(p->world, "synchronous message %u completed before it was matched", (unsigned)m->ident);

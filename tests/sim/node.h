@@ -78,6 +78,7 @@ struct sim_node {
     uint64_t device_until_ns; /* the device's last read takes so long */
     uint64_t wake_ns;         /* the event that is set; EMX_NEVER: none */
     bool pumping;
+    struct emx_op *quick;                      /* a receive that was done the short way and is still to be told */
     struct emx_peer *peers[SIM_PARTIES_MAX];   /* by party; NULL: not asked for yet */
     struct emx_peer *resolving[SIM_RESOLVING]; /* peers whose routes are asked for and not yet told */
     unsigned checks;

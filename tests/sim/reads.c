@@ -101,12 +101,7 @@ static void fails_midway(struct sim_case *c)
     a = &w->nodes[0];
     b = &w->nodes[1];
     sim_connect(c, a, b);
-    for (unsigned i = 0; i < 3; i++) {
-        sim_recv(p, b, a->party, i, SIM_FULL_MASK, BIG_BYTES, i);
-        sim_send(p, a, b->party, i, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    }
-    sim_node_pump(b);
-    sim_node_pump(a);
+    sim_messages_shaped(c, a, b, BIG_BYTES);
     on_read_fail(c, w->now_ns + 10000 + c->seed * 10000);
     if (sim_program_run(p, w->now_ns + SIM_S))
         sim_model_check(p);

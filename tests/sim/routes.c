@@ -7,6 +7,7 @@
 #include "base/keyed.h"
 #include "scenario.h"
 
+#define LOSSY_FRAMES    16
 #define NARROWEST_BYTES 420 /* ethmx tries no frames of less than 400 bytes */
 
 static void spoil(struct sim_world *w, unsigned wire, uint32_t max_bytes, bool one_way)
@@ -147,6 +148,70 @@ static void narrower(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Where frames get lost and overtake each other besides. What is under way must not have to arrive whole at once:
+ * frames of 8 KB that were made before leave in 25 pieces, and chunks that were announced as long are pulled in shorter
+ * ones. */
+static void narrower_lossy(struct sim_case *c)
+{
+    const struct sim_faults faults = {
+        .delay_ns = 5000, .drop_ppm = 25000, .reorder_ppm = 50000, .reorder_ns = 100000, .max_bytes = 437};
+    struct narrowing x = {.w = &c->world};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    const char *why;
+
+    sim_case_begin(c, 2, 1);
+    w->frame_bytes[0] = 9000;
+    w->auth = c->seed & 1 && emx_keyed_usable(&why);
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    sim_world_faults(w, &faults);
+    narrow_links(&x, 437);
+    for (unsigned i = 0; i < LOSSY_FRAMES; i++)
+        sim_recv(p, b, a->party, i, SIM_FULL_MASK, 8000, c->seed % SIM_SHAPES);
+    sim_recv(p, b, a->party, LOSSY_FRAMES, SIM_FULL_MASK, 3000000, c->seed % SIM_SHAPES);
+    sim_send(p, a, b->party, LOSSY_FRAMES, 3000000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    for (unsigned i = 0; i < LOSSY_FRAMES; i++)
+        sim_send(p, a, b->party, i, 8000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + 4 * SIM_S))
+        sim_model_check(p);
+    if (a->stats.frames_resent > 4 * LOSSY_FRAMES)
+        sim_fail(w, "%llu frames were sent again", (unsigned long long)a->stats.frames_resent);
+    if (!a->stats.pieces_sent || !b->stats.messages_shortened)
+        sim_fail(w, "no frame was cut, or no message went on in shorter chunks");
+    sim_case_end(c);
+}
+
+/* As far as ethmx goes along, and a tag counts as part of the frame. */
+static void narrowest(struct sim_case *c)
+{
+    struct narrowing x = {.w = &c->world, .one_way = c->seed & 1};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+    const char *why;
+
+    sim_case_begin(c, 2, 1);
+    w->auth = c->seed & 2 && emx_keyed_usable(&why);
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    narrow_links(&x, 400);
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 300000, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, c->seed & 4 ? 340 : 300000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + 30 * SIM_S))
+        sim_model_check(p);
+    sim_case_end(c);
+}
+
 /* So far that ethmx gives up: it says so, and nobody hangs. */
 static void too_narrow(struct sim_case *c)
 {
@@ -179,6 +244,9 @@ const struct sim_scenario sim_routes[] = {
     {"short-only", "the first wire carries short frames only", short_only, 40, 0},
     {"last-of-three", "only the third wire works", last_of_three, 10, 0},
     {"narrower", "an MTU is lowered under way: it goes on with shorter frames", narrower, 0, 5},
+    {"narrower-lossy", "and frames get lost besides: what is under way arrives soon all the same", narrower_lossy, 20,
+     0},
+    {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 8, 0},
     {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
     {"crossed", "two nodes prefer different wires", crossed, 20, 0},
     {0},

@@ -49,6 +49,9 @@ bool sim_connect(struct sim_case *c, struct sim_node *a, struct sim_node *b);
 /* Starts count messages from a to b, all at once; their tags count from 0. */
 void sim_messages(struct sim_case *c, struct sim_node *a, struct sim_node *b, unsigned count, size_t len_bytes);
 
+/* The same, one message for each shape of the receiver's buffer. */
+void sim_messages_shaped(struct sim_case *c, struct sim_node *a, struct sim_node *b, size_t len_bytes);
+
 /* ---- What every way of reading a peer's memory must stand; node 0 sends, node 1 reads ---- */
 
 /* The sender dies while it is read: the receives, into buffers of each shape, end with an error in bounded time. */

@@ -102,6 +102,34 @@ static uint64_t cases_of(const struct sim_scenario *s, uint64_t seeds)
     return (seeds * s->percent + 99) / 100;
 }
 
+/* Seeds that have found a fault: played each time, so that it does not come back. (One more use of random numbers in a
+ * scenario makes other histories of them; then they are seeds like others.) */
+static const struct {
+    const char *scenario;
+    uint64_t seed;
+} known[] = {
+    /* a mark opened the window and nobody was told */
+    {"chaos", 7111},
+    {"chaos", 17530},
+    {"corrupt-full", 6999},
+    {"pauses", 3894},
+    /* a read was refused while another was under way, and nobody pulled the rest */
+    {"lends", 662},
+    {"lends", 868},
+    /* chunks went in 25 pieces, of which one was lost each time */
+    {"narrower", 3020},
+};
+
+static uint64_t play_known(const struct sim_scenario *s, bool trace)
+{
+    uint64_t failed = 0;
+
+    for (unsigned i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (!strcmp(known[i].scenario, s->name))
+            failed += !play(s, known[i].seed, trace);
+    return failed;
+}
+
 /* Returns whether all seeds passed. */
 static bool play_all(const struct sim_scenario *s)
 {
@@ -114,6 +142,8 @@ static bool play_all(const struct sim_scenario *s)
         return play(s, env_number("EMX_SEED", 0), trace);
     for (seed = first; seed < cases && failed < keep; seed++)
         failed += !play(s, seed, trace);
+    if (!first)
+        failed += play_known(s, trace);
     printf("%s %-22s %7" PRIu64 " played, %" PRIu64 " failed, %.1f s\n", failed ? "not ok" : "ok    ", s->name,
            seed - first, failed, seconds() - start);
     fflush(stdout);

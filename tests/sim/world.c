@@ -72,6 +72,15 @@ void sim_world_faults(struct sim_world *w, const struct sim_faults *faults)
         w->links[i].faults = *faults;
 }
 
+void sim_world_judge(struct sim_world *w, enum sim_verdict (*verdict)(void *, const struct sim_look *, uint64_t *),
+                     void *arg)
+{
+    for (size_t i = 0; i < (size_t)w->node_count * w->node_count * w->wire_count; i++) {
+        w->links[i].verdict = verdict;
+        w->links[i].verdict_arg = arg;
+    }
+}
+
 void sim_world_rate(struct sim_world *w, uint64_t rate_bps, size_t out_bytes, size_t in_bytes)
 {
     for (unsigned i = 0; i < w->node_count; i++) {

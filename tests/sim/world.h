@@ -84,8 +84,11 @@ void sim_world_init(struct sim_world *w, uint64_t seed, unsigned nodes, unsigned
 void sim_world_fini(struct sim_world *w);
 
 struct sim_link *sim_world_link(struct sim_world *w, unsigned src, unsigned dst, unsigned wire);
-void sim_world_start(struct sim_world *w);                                                      /* all nodes */
-void sim_world_faults(struct sim_world *w, const struct sim_faults *faults);                    /* on all links */
+void sim_world_start(struct sim_world *w);                                   /* all nodes */
+void sim_world_faults(struct sim_world *w, const struct sim_faults *faults); /* on all links */
+/* Who judges each frame of every link from now on; NULL: nobody. */
+void sim_world_judge(struct sim_world *w, enum sim_verdict (*verdict)(void *, const struct sim_look *, uint64_t *),
+                     void *arg);
 void sim_world_rate(struct sim_world *w, uint64_t rate_bps, size_t out_bytes, size_t in_bytes); /* of all ports */
 /* No frames between the nodes of the set (bit i: node i) and the others in this time. slot: which of SIM_CUTS. */
 void sim_world_cut(struct sim_world *w, uint64_t set, unsigned slot, uint64_t from_ns, uint64_t until_ns);

@@ -5,6 +5,8 @@
  */
 #include "api/role.h"
 
+#include "ctx/ep.h"
+
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -105,9 +107,8 @@ static void on_error(void *arg, struct ethmx_peer *peer, int status, const char 
     atomic_store(&t->any, true);
 }
 
-static struct ethmx_ep *open_impatient(struct told *told)
+static struct ethmx_ep *open_telling(struct told *told, const char *const *settings)
 {
-    static const char *const settings[] = {"connect_timeout", "100ms", "peer_timeout", "300ms", "linger", "0", NULL};
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
     struct ethmx_ep *ep = open_with(&opt, settings);
 
@@ -118,9 +119,10 @@ static struct ethmx_ep *open_impatient(struct told *told)
 /* The address of an endpoint that has gone. */
 static void unreachable_peer_fails(void **state)
 {
+    static const char *const impatient[] = {"connect_timeout", "100ms", "peer_timeout", "300ms", "linger", "0", NULL};
     struct told told = {.any = false};
     struct ethmx_ep *gone = open_expecting(NULL, NULL, ETHMX_OK);
-    struct side s = {.ep = open_impatient(&told), .scenario = 1};
+    struct side s = {.ep = open_telling(&told, impatient), .scenario = 1};
     uint8_t addr[ETHMX_ADDRESS_MAX];
     size_t len = sizeof(addr);
     struct ethmx_data none = flat(NULL, 0);
@@ -141,9 +143,18 @@ static void unreachable_peer_fails(void **state)
     ethmx_ep_close(s.ep);
 }
 
-/* The other process is killed while we wait for it. */
+/* From now on. A peer that lives may be silent for longer, when it waits for a core. */
+static void lose_patience(struct ethmx_ep *ep)
+{
+    emx_lock_take(&ep->lock);
+    ep->cfg.p_peer_timeout = 300000000;
+    emx_lock_give(&ep->lock);
+}
+
+/* The other process is killed, and then we wait for it. */
 static void killed_peer_is_noticed(void **state)
 {
+    static const char *const patient[] = {"linger", "0", NULL};
     const struct pair_options plain = {.heartbeat = "20ms"};
     struct told told = {.any = false};
     struct side s = {.scenario = 1};
@@ -166,12 +177,13 @@ static void killed_peer_is_noticed(void **state)
         _exit(1);
     }
     s.fd = fd[0];
-    s.ep = open_impatient(&told);
+    s.ep = open_telling(&told, patient);
     assert_true(exchange(&s));
     assert_true(signal_other(&s, 1));
     assert_true(await_signal(&s, 2));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
+    lose_patience(s.ep);
     assert_true(start_recv(&s, 3, flat(buf, sizeof(buf)), &p[0]));
     assert_true(start_send(&s, 4, flat(buf, sizeof(buf)), ETHMX_SEND_SYNC, &p[1]));
     assert_true(await(&s, &p[0].done) && await(&s, &p[1].done));
@@ -218,12 +230,36 @@ static bool receive_gathered(struct side *s)
     return true;
 }
 
-/* Sends many small messages and then only waits beside the wire. */
-static uint64_t send_and_compute(const char *heartbeat)
+/* What the sender saw. */
+struct sent {
+    uint64_t gathered, late; /* counters, once all has come */
+    uint64_t gap_ns;         /* the longest time from one message to the next */
+};
+
+static uint64_t start_sends(struct side *s, struct pending *p, uint64_t *value)
+{
+    uint64_t last_ns = emx_clock_kernel_ns(), gap_ns = 0, now_ns;
+
+    for (unsigned i = 0; i < BEFORE + AFTER; i++) {
+        value[i] = i;
+        if (i == BEFORE)
+            assert_true(await_signal(s, BEFORE + AFTER));
+        assert_true(start_send(s, i, flat(&value[i], sizeof(*value)), ETHMX_SEND_STANDARD, &p[i]));
+        now_ns = emx_clock_kernel_ns();
+        gap_ns = now_ns - last_ns > gap_ns ? now_ns - last_ns : gap_ns;
+        last_ns = now_ns;
+    }
+    return gap_ns;
+}
+
+/* Sends many small messages, and then waits beside the wire until they have come: without a call of the library if it
+ * has a helper. (Without one, acknowledgements that were late leave some for the next call.) */
+static struct sent send_and_compute(const char *heartbeat, bool helped)
 {
     struct side s = {.scenario = 1};
     struct pending p[BEFORE + AFTER];
-    uint64_t value[BEFORE + AFTER], gathered;
+    uint64_t value[BEFORE + AFTER];
+    struct sent sent;
     int fd[2], status;
     pid_t pid;
 
@@ -241,31 +277,35 @@ static uint64_t send_and_compute(const char *heartbeat)
     s.fd = fd[0];
     s.ep = open_gathering(heartbeat);
     assert_true(exchange(&s) && await_signal(&s, BEFORE + AFTER + 1));
-    for (unsigned i = 0; i < BEFORE + AFTER; i++) {
-        value[i] = i;
-        if (i == BEFORE)
-            assert_true(await_signal(&s, BEFORE + AFTER));
-        assert_true(start_send(&s, i, flat(&value[i], sizeof(*value)), ETHMX_SEND_STANDARD, &p[i]));
-    }
-    gathered = counter(s.ep, "sent_gathered");
-    assert_true(hear(&s));
+    sent.gap_ns = start_sends(&s, p, value);
+    assert_true(helped ? hear(&s) : hear_progressing(&s));
+    sent.gathered = counter(s.ep, "sent_gathered");
+    sent.late = counter(s.ep, "bundles_late");
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     ethmx_ep_close(s.ep);
     close(fd[0]);
-    return gathered;
+    return sent;
 }
 
+/* It is the helper that lets them go when they have waited, and not its heartbeat. On a machine so busy that messages
+ * are not close, they are not gathered: it is tried again. */
 static void gathered_messages_are_not_left_lying(void **state)
 {
+    struct sent sent;
+
     (void)state;
-    assert_true(send_and_compute("60s") > AFTER / 2);
+    do {
+        sent = send_and_compute("2s", true);
+    } while (sent.gap_ns > 100000000);
+    assert_true(sent.gathered > AFTER / 2);
+    assert_true(sent.late > 0);
 }
 
 static void nothing_is_gathered_without_the_helper(void **state)
 {
     (void)state;
-    assert_int_equal(send_and_compute("0"), 0);
+    assert_int_equal(send_and_compute("0", false).gathered, 0);
 }
 
 /* ---- What the host has ---- */

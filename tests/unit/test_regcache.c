@@ -398,6 +398,29 @@ static void test_gone(void **state)
     end();
 }
 
+/* Memory that is used once and goes is soon not kept any more; some is, and as soon as that is used again, all is. */
+static void test_not_worth_keeping(void **state)
+{
+    unsigned kept = 0;
+
+    (void)state;
+    begin(PAGES, 16);
+    for (unsigned i = 0; i < 100; i++) {
+        use(0, 4, READ);
+        kept += has(0, 4, READ);
+        gone(0, 4);
+    }
+    assert_in_range(kept, 8, 20);
+    assert_int_equal(stats.reg_made, 100);
+    assert_int_equal(stats.reg_once, 100 - kept);
+    for (unsigned i = 0; i < 100; i++)
+        use(10, 4, READ);
+    assert_in_range(stats.reg_made, 101, 120);
+    use(20, 4, READ);
+    assert_true(has(20, 4, READ));
+    end();
+}
+
 static struct regdevice *registering;
 
 /* Pages go while they are being registered. */
@@ -576,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_piece),
         cmocka_unit_test(test_memlock),
         cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_not_worth_keeping),
         cmocka_unit_test(test_gone_while_registered),
         cmocka_unit_test(test_fault_in),
         cmocka_unit_test(test_random),
