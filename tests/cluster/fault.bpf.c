@@ -18,6 +18,10 @@
  * went into it, since the bucket, the rate and what finds no room are known: here is the same bucket, as the time at
  * which it would be full again.
  *
+ * A frame that waits in a port of the switch belongs to the socket that sent it all that time, since all this is one
+ * kernel. What a NIC has sent does not. TCP keeps only about a millisecond's worth of frames below itself (TSQ), and
+ * would let the switch's queue to the others. So frames can be disowned: a clone has no socket.
+ *
  * A frame must pass once only: a clone and a frame that comes back carry MARK_PASS. A mark cannot come from a node,
  * since the kernel clears it where a frame crosses from one network namespace into another.
  */
@@ -52,6 +56,7 @@ struct rule {
     __u32 rate_bytes; /* in a second, of the queue behind; 0: nothing is marked */
     __u32 mark_us;    /* the time that the bucket lacks when the queue is so long that frames are marked, */
     __u32 most_us;    /* and when the queue is full */
+    __u32 disown;     /* frames are the sender's no longer */
 };
 
 struct count {
@@ -115,6 +120,7 @@ static __always_inline int corrupt(struct __sk_buff *skb)
     return bpf_skb_store_bytes(skb, at, &byte, 1, 0) == 0;
 }
 
+/* The frame once more, from here on. */
 static __always_inline int duplicate(struct __sk_buff *skb, enum direction dir)
 {
     int err;
@@ -169,7 +175,7 @@ static __always_inline int fault(struct __sk_buff *skb, enum direction dir)
         return TC_ACT_OK;
     if (dir == DIR_IN && rule->rate_bytes && queue_is_long(skb, slot, rule) && bpf_skb_ecn_set_ce(skb) == 1)
         add_one(&count->marked);
-    if (!(rule->drop | rule->dup | rule->reorder | rule->corrupt))
+    if (!(rule->drop | rule->dup | rule->reorder | rule->corrupt | rule->disown))
         return TC_ACT_OK;
     if (!is_meant(skb, rule))
         return TC_ACT_OK;
@@ -187,7 +193,7 @@ static __always_inline int fault(struct __sk_buff *skb, enum direction dir)
         skb->mark = MARK_HELD | slot;
         return bpf_redirect(HELD_IFINDEX, 0);
     }
-    return TC_ACT_OK;
+    return rule->disown && duplicate(skb, dir) ? TC_ACT_SHOT : TC_ACT_OK;
 }
 
 SEC("tc")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * foreign [OPTIONS] INTERFACE: send frames of random content, as a broken or hostile station would
+ * foreign [OPTIONS] INTERFACE: send frames of random content, at most 1024 different ones, as a broken or hostile
+ * station would
  *
  *   --to MAC            to whom (ff:ff:ff:ff:ff:ff)
  *   --ethertype X       0x88b5 unless given
@@ -28,6 +29,8 @@
 #include <unistd.h>
 
 #define LEN_BODY_MAX 65536
+#define N_POOL       1024 /* frames that differ */
+#define NS_PER_S     1000000000ull
 
 struct plan {
     const char *interface;
@@ -158,30 +161,65 @@ static size_t fill_body(struct plan *plan, uint8_t *body)
     return len_bytes;
 }
 
-static void wait_for_turn(const struct plan *plan, const struct timespec *start, unsigned long n)
-{
-    struct timespec t = *start, now;
+/* To draw a frame takes as long as to send it, so these are sent again and again. */
+struct pool {
+    struct mmsghdr message[N_POOL];
+    struct iovec data[N_POOL];
+    unsigned count;
+};
 
-    if (!plan->rate)
-        return;
-    t.tv_sec += n / plan->rate;
-    t.tv_nsec += (long)(n % plan->rate * 1000000000ull / plan->rate);
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
+static bool fill_pool(struct pool *pool, struct plan *plan, const struct ethhdr *head)
+{
+    pool->count = plan->count < N_POOL ? (unsigned)plan->count : N_POOL;
+    for (unsigned i = 0; i < pool->count; i++) {
+        struct frame *f = malloc(sizeof(f->eth) + plan->max_bytes);
+
+        if (!f)
+            return false;
+        f->eth = *head;
+        pool->data[i] = (struct iovec){f, sizeof(f->eth) + fill_body(plan, f->body)};
+        pool->message[i].msg_hdr = (struct msghdr){.msg_iov = &pool->data[i], .msg_iovlen = 1};
     }
-    clock_gettime(CLOCK_MONOTONIC, &now); /* a sleep until a time that has passed gives the processor away, too */
-    if (now.tv_sec < t.tv_sec || (now.tv_sec == t.tv_sec && now.tv_nsec < t.tv_nsec))
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    return true;
 }
 
-/* A full queue is waited for; a frame too long for the interface is an error of the caller. */
-static bool send_frame(int fd, const struct frame *f, size_t len_bytes)
+static uint64_t clock_ns(void)
 {
-    while (send(fd, f, sizeof(f->eth) + len_bytes, 0) < 0)
-        if (errno != ENOBUFS && errno != EINTR)
-            return false;
-    return true;
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* How many may have been sent by now; waits until that is more than n. */
+static unsigned long due(const struct plan *plan, uint64_t start_ns, unsigned long n)
+{
+    uint64_t turn_ns, now_ns;
+
+    if (!plan->rate)
+        return plan->count;
+    turn_ns = start_ns + n * NS_PER_S / plan->rate;
+    now_ns = clock_ns();
+    if (now_ns < turn_ns) { /* a sleep until a time that has passed gives the processor away, too */
+        struct timespec t = {(time_t)(turn_ns / NS_PER_S), (long)(turn_ns % NS_PER_S)};
+
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+        return n + 1;
+    }
+    return (now_ns - start_ns) * plan->rate / NS_PER_S + 1;
+}
+
+/* Some of the pool, from the n-th frame on: how many were sent; -1: an error. A full queue is waited for; a frame too
+ * long for the interface is an error of the caller. */
+static int send_some(int fd, struct pool *pool, unsigned long n, unsigned long most)
+{
+    unsigned at = (unsigned)(n % pool->count), left = pool->count - at;
+    int sent;
+
+    do
+        sent = sendmmsg(fd, pool->message + at, most < left ? (unsigned)most : left, 0);
+    while (sent < 0 && (errno == ENOBUFS || errno == EINTR));
+    return sent;
 }
 
 int main(int argc, char **argv)
@@ -193,25 +231,33 @@ int main(int argc, char **argv)
         .max_bytes = 1500,
         .random = 0x9e3779b97f4a7c15ull,
     };
-    static struct frame frame;
-    struct timespec start;
+    static struct pool pool;
+    struct ethhdr head;
+    uint64_t start_ns;
     int fd;
 
     parse(&plan, argc, argv);
-    fd = open_wire(&plan, frame.eth.h_source);
+    fd = open_wire(&plan, head.h_source);
     if (fd < 0) {
         perror(plan.interface);
         return 1;
     }
-    memcpy(frame.eth.h_dest, plan.to, ETH_ALEN);
-    frame.eth.h_proto = htons(plan.ethertype);
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    for (unsigned long n = 0; n < plan.count; n++) {
-        wait_for_turn(&plan, &start, n);
-        if (!send_frame(fd, &frame, fill_body(&plan, frame.body))) {
+    memcpy(head.h_dest, plan.to, ETH_ALEN);
+    head.h_proto = htons(plan.ethertype);
+    if (!fill_pool(&pool, &plan, &head)) {
+        perror("memory");
+        return 1;
+    }
+    start_ns = clock_ns();
+    for (unsigned long n = 0; n < plan.count;) {
+        unsigned long to = due(&plan, start_ns, n);
+        int sent = send_some(fd, &pool, n, (to < plan.count ? to : plan.count) - n);
+
+        if (sent < 0) {
             perror(plan.interface);
             return 1;
         }
+        n += (unsigned)sent;
     }
     printf("%lu frames sent\n", plan.count);
     return 0;
