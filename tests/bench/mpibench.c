@@ -2,6 +2,8 @@
  *
  * Measures between ranks 0 and 1 and prints a line per figure: kind, size, value. Kinds:
  *   latency      half a round trip in microseconds, by size
+ *   typical      the same, the median of single round trips, which what others do meanwhile does not reach
+ *   fresh        MB/s of a ping-pong, each message in memory that is new from the system, by size
  *   stream       MB/s one way, 16 messages in flight, by size
  *   rate         messages per second, 64 in flight, by size
  *   receive      unexpected messages received in reverse order: nanoseconds each, by how many there were
@@ -17,16 +19,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "bench.h"
 
-enum { TAG = 1, TAG_END = 2, RUNS = 9, STREAM_WINDOW = 16, RATE_WINDOW = 64, LONGEST = 1 << 26 };
+enum { TAG = 1, TAG_END = 2, RUNS = 9, STREAM_WINDOW = 16, RATE_WINDOW = 64, LONGEST = 1 << 26, TYPICAL_MAX = 1000 };
 
 static int rank;
 static char *buf;
 
 /* What one run does: times rounds, returns seconds. */
 typedef double (*run_fn)(int size, int rounds);
+
+static void round_trip(int size)
+{
+    if (rank == 0) {
+        MPI_Send(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+        MPI_Recv(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+    }
+}
 
 static double latency_run(int size, int rounds)
 {
@@ -35,13 +49,70 @@ static double latency_run(int size, int rounds)
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime();
     for (int i = 0; i < rounds; i++)
-        if (rank == 0) {
-            MPI_Send(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
-            MPI_Recv(buf, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        } else {
-            MPI_Recv(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(buf, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
-        }
+        round_trip(size);
+    return MPI_Wtime() - start;
+}
+
+static double typical_run(int size, int rounds)
+{
+    static double trips[TYPICAL_MAX];
+    int count = rounds < TYPICAL_MAX ? rounds : TYPICAL_MAX;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) {
+        double start = MPI_Wtime();
+
+        round_trip(size);
+        trips[i] = MPI_Wtime() - start;
+    }
+    return bench_median(trips, (unsigned)count) * rounds;
+}
+
+static char *fresh_memory(int size)
+{
+    char *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    return p;
+}
+
+static void fresh_send(int size, int number)
+{
+    char *p = fresh_memory(size);
+
+    memset(p, number, (size_t)size);
+    MPI_Send(p, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD);
+    munmap(p, (size_t)size);
+}
+
+/* Data of an earlier message is not taken for this one's. */
+static void fresh_receive(int size, int number)
+{
+    char *p = fresh_memory(size);
+
+    MPI_Recv(p, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (p[0] != (char)number || p[size / 2] != (char)number || p[size - 1] != (char)number) {
+        fprintf(stderr, "mpibench: wrong data in message %d of %d bytes\n", number, size);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    munmap(p, (size_t)size);
+}
+
+static double fresh_run(int size, int rounds)
+{
+    static int number;
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    for (int i = 0; i < rounds; i++, number++) {
+        if (rank == 0)
+            fresh_send(size, number);
+        fresh_receive(size, number);
+        if (rank == 1)
+            fresh_send(size, number);
+    }
     return MPI_Wtime() - start;
 }
 
@@ -133,6 +204,11 @@ static double as_latency_us(int size, double round_s)
     return round_s / 2 * 1e6;
 }
 
+static double as_pingpong_mb(int size, double round_s)
+{
+    return (double)size / (round_s / 2) / 1e6;
+}
+
 static double as_stream_mb(int size, double round_s)
 {
     return (double)size * STREAM_WINDOW / round_s / 1e6;
@@ -157,6 +233,8 @@ static const struct kind {
     int least_rounds;
 } kinds[] = {
     {"latency", latency_run, as_latency_us, 3},
+    {"typical", typical_run, as_latency_us, 100},
+    {"fresh", fresh_run, as_pingpong_mb, 1},
     {"stream", stream_run, as_stream_mb, 1},
     {"rate", rate_run, as_rate, 10},
     {"receive", receive_run, as_ns, 10000},
@@ -197,7 +275,7 @@ static void measure(const void *k, int size, double seconds)
 static int usage(void)
 {
     fprintf(stderr, "usage: mpibench [--seconds S] KIND SIZE... [KIND SIZE...]\n"
-                    "kinds: latency, stream, rate, receive, unexpected\n");
+                    "kinds: latency, typical, fresh, stream, rate, receive, unexpected\n");
     return 2;
 }
 
