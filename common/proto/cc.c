@@ -44,21 +44,11 @@ void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns)
         cc->flight_frames = 0;
 }
 
-static void fall(struct emx_cc *cc, uint32_t tenths)
+void emx_cc_slow(struct emx_cc *cc)
 {
-    cc->cwnd_frames = at_least(cc->cwnd_frames * tenths / 10, EMX_CC_FLOOR);
+    cc->cwnd_frames = at_least(cc->cwnd_frames * EMX_CC_LEAVES / 10, EMX_CC_FLOOR);
     cc->threshold_frames = cc->flight_frames = cc->cwnd_frames;
     cc->credit = 0;
-}
-
-void emx_cc_gap(struct emx_cc *cc)
-{
-    fall(cc, EMX_CC_GAP_LEAVES);
-}
-
-void emx_cc_marked(struct emx_cc *cc)
-{
-    fall(cc, EMX_CC_MARKED_LEAVES);
 }
 
 void emx_cc_timeout(struct emx_cc *cc)

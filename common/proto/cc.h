@@ -16,11 +16,11 @@
  * can leave together. A quarter is too much: such bursts take all that is free at once. tests/sim/sharing shows all
  * this.
  *
- * A mark (ecn.c) comes while the queue is still short, so little has to be taken off for it to empty: a fifth, which
- * RFC 8511 (ABE) has for windows that grow by constant steps. Less would be unfair: Linux' CUBIC takes off three tenths
- * for a mark as well, so a fifth is worth 1.26 times its share by the formula of RFC 9438, section 4.3. DCTCP (RFC
- * 8257), which takes off in proportion to how many frames are marked, needs switches that are set up for it, and
- * starves TCP at those that are not.
+ * A mark (ecn.c) takes off as much as a gap, as with Linux' CUBIC. A fifth would do for a queue that is still short
+ * (RFC 8511, ABE); but it comes back sooner, and with it the next mark, and CUBIC, which looks at its growth about 35
+ * times a second, hardly grows where marks come more often: it was left a tenth of a link. DCTCP (RFC 8257), which
+ * takes off in proportion to how many frames are marked, needs switches that are set up for it, and starves TCP at
+ * those that are not.
  */
 #ifndef EMX_PROTO_CC_H
 #define EMX_PROTO_CC_H
@@ -33,10 +33,7 @@
 #define EMX_CC_GROWTH  53     /* hundredths of a frame in a round trip */
 #define EMX_CC_LONG_NS 500000 /* a round trip: no cluster without a queue has it */
 #define EMX_CC_PARTS   8
-
-/* Tenths of the window that are left */
-#define EMX_CC_GAP_LEAVES    7
-#define EMX_CC_MARKED_LEAVES 8
+#define EMX_CC_LEAVES  7 /* tenths of the window, after a gap or a mark */
 
 struct emx_cc {
     uint32_t cwnd_frames;
@@ -54,8 +51,7 @@ void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers);
 /* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */
 void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns);
 
-void emx_cc_gap(struct emx_cc *cc); /* once per round trip at most, as the next */
-void emx_cc_marked(struct emx_cc *cc);
+void emx_cc_slow(struct emx_cc *cc); /* after a gap or a mark; once per round trip at most */
 void emx_cc_timeout(struct emx_cc *cc);
 
 #endif

@@ -15,7 +15,7 @@
  *
  * Any other number than the last one told is news, whether it is more or less. So whoever forges marks, or, where
  * frames carry no tags, acknowledgements, can make a sender slower and never faster; and not slower than losses would:
- * once in a round trip by a fifth, down to EMX_CC_FLOOR.
+ * once in a round trip by three tenths, down to EMX_CC_FLOOR.
  *
  * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are not many, and
  * an acknowledgement for each marked acknowledgement would never end.

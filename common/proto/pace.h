@@ -35,7 +35,7 @@
  *
  * A mark (ecn.c) says that a queue begins somewhere, sooner than the time of answers can. The limit falls by three
  * tenths, once for what was asked for in a window: it grows as fast as CUBIC does, and that takes as much off. (A
- * fifth, as in cc.h, left TCP 30 of 100 parts of a link.) Where marks come others may be at that queue, however short
+ * fifth left TCP 30 of 100 parts of a link.) Where marks come others may be at that queue, however short
  * it is kept. So until so much has arrived without one that the limit would have doubled, it moves as if there were a
  * queue.
  *

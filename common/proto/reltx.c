@@ -237,7 +237,7 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         emx_count(s->e, resent_gap);
     }
     if (any && !emx_seq_before(s->tx_acked, s->recover)) {
-        emx_cc_gap(&s->cc);
+        emx_cc_slow(&s->cc);
         s->recover = next_unsent(s);
     }
 }
@@ -253,7 +253,7 @@ void emx_reltx_marked(struct emx_session *s)
 {
     if (emx_seq_before(s->tx_acked, s->recover))
         return;
-    emx_cc_marked(&s->cc);
+    emx_cc_slow(&s->cc);
     s->recover = next_unsent(s);
     emx_count(s->e, marks_heeded);
     go_on(s); /* frames that gathered no longer do */
