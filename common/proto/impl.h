@@ -653,7 +653,7 @@ static inline void emx_credit_tell(struct emx_session *s) /* the sender, before 
 }
 static inline void emx_credit_passed(struct emx_session *s, uint32_t cost) /* charged and released at once */
 {
-    s->rx_charged += cost;
+    emx_credit_charge(s, cost);
     s->rx_released += cost;
     emx_credit_tell(s);
 }

@@ -768,15 +768,19 @@ static inline unsigned rx_near(struct shm_wire *w, struct emx_rxframe *f, unsign
     return n;
 }
 
+static struct shm_in *next_far(struct shm_wire *w)
+{
+    w->turn = w->turn + 1 < w->in_count ? w->turn + 1 : 0;
+    return w->in[w->turn];
+}
+
 static unsigned rx_far(struct shm_wire *w, struct emx_rxframe *f, unsigned max)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < FAR && n < max; i++) {
-        struct shm_in *in;
+        struct shm_in *in = next_far(w);
 
-        w->turn = w->turn + 1 < w->in_count ? w->turn + 1 : 0;
-        in = w->in[w->turn];
         if (!emx_shm_rx_ready(&in->rx))
             continue;
         n += take(w, in, f + n, max - n);
@@ -793,15 +797,27 @@ static void disarm(struct shm_wire *w)
     look_at_sockets(w);
 }
 
+/* Apart, as it is seldom. */
+static __attribute__((noinline)) void attend(struct shm_wire *w)
+{
+    if (w->armed)
+        disarm(w);
+    flush_backlogs(w);
+}
+
+/* What is to be done beside looking for frames. */
+static inline void attend_if_due(struct shm_wire *w)
+{
+    if (__builtin_expect(w->armed || !emx_list_empty(&w->busy), 0))
+        attend(w);
+}
+
 static unsigned shm_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct shm_wire *w = (struct shm_wire *)base;
     unsigned n;
 
-    if (__builtin_expect(w->armed, 0))
-        disarm(w);
-    if (__builtin_expect(!emx_list_empty(&w->busy), 0))
-        flush_backlogs(w);
+    attend_if_due(w);
     n = rx_near(w, f, max);
     if (w->in_count > w->near_count)
         n += rx_far(w, f + n, max - n);
@@ -834,21 +850,14 @@ static inline unsigned next_near(const struct shm_wire *w, unsigned i)
 static bool far_speaks(struct shm_wire *w)
 {
     for (unsigned i = 0; i < FAR; i++) {
-        w->turn = w->turn + 1 < w->in_count ? w->turn + 1 : 0;
-        if (!emx_shm_rx_ready(&w->in[w->turn]->rx))
+        struct shm_in *in = next_far(w);
+
+        if (!emx_shm_rx_ready(&in->rx))
             continue;
-        bring_near(w, w->in[w->turn]);
+        bring_near(w, in);
         return true;
     }
     return false;
-}
-
-/* What shm_rx() does beside looking. Apart, as it is seldom. */
-static __attribute__((noinline)) void attend(struct shm_wire *w)
-{
-    if (w->armed)
-        disarm(w);
-    flush_backlogs(w);
 }
 
 /* With many peers the far ones must have their turn: what they have said is left to shm_rx(). */
@@ -857,8 +866,7 @@ static struct emx_wire_peek shm_peek(struct emx_wire *base)
     struct shm_wire *w = (struct shm_wire *)base;
     struct emx_wire_peek p = {.data = NULL};
 
-    if (__builtin_expect(w->armed || !emx_list_empty(&w->busy), 0))
-        attend(w);
+    attend_if_due(w);
     if (w->in_count > w->near_count && far_speaks(w))
         return (struct emx_wire_peek){.data = (const uint8_t *)w};
     for (unsigned n = 0, i = w->first; n < w->near_count; n++, i = next_near(w, i)) {
