@@ -45,6 +45,11 @@ static uint16_t chunk_limit(const struct emx_session *s)
     return (uint16_t)((frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_data)) & ~(size_t)7);
 }
 
+static size_t data_frame_bytes(uint16_t chunk_bytes)
+{
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
+}
+
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
 {
     struct emx_engine *e = s->e;
@@ -164,7 +169,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
     emx_trust_told(s, f->joined);
-    if (f->round >= DOUBT && f->chunk_bytes > EMX_NARROWEST)
+    if (f->round >= DOUBT && data_frame_bytes(f->chunk_bytes) + emx_tag_bytes(s->e, s->link) > EMX_NARROWEST)
         emx_connect_doubt(s, now);
     j = f->round ? find_job(s, op, f) : NULL;
     if (j) {
@@ -204,7 +209,7 @@ static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t 
 
 static bool is_too_long(const struct emx_session *s, const struct emx_job *j)
 {
-    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + j->chunk_bytes > s->frame_bytes;
+    return data_frame_bytes(j->chunk_bytes) > s->frame_bytes;
 }
 
 /* Instead of what the job is for. */

@@ -187,7 +187,7 @@ static void narrower_lossy(struct sim_case *c)
     sim_case_end(c);
 }
 
-/* As far as ethmx goes along, and a tag counts as part of the frame. */
+/* As far as ethmx goes along, also from only little more. A tag counts as part of the frame, and so does its header. */
 static void narrowest(struct sim_case *c)
 {
     struct narrowing x = {.w = &c->world, .one_way = c->seed & 1};
@@ -198,6 +198,8 @@ static void narrowest(struct sim_case *c)
 
     sim_case_begin(c, 2, 1);
     w->auth = c->seed & 2 && emx_keyed_usable(&why);
+    if (c->seed & 8)
+        w->frame_bytes[0] = 440;
     sim_world_start(w);
     a = &w->nodes[0];
     b = &w->nodes[1];
@@ -246,7 +248,7 @@ const struct sim_scenario sim_routes[] = {
     {"narrower", "an MTU is lowered under way: it goes on with shorter frames", narrower, 0, 5},
     {"narrower-lossy", "and frames get lost besides: what is under way arrives soon all the same", narrower_lossy, 20,
      0},
-    {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 8, 0},
+    {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 16, 0},
     {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
     {"crossed", "two nodes prefer different wires", crossed, 20, 0},
     {0},
