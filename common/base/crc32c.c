@@ -15,9 +15,9 @@
  * Processors with carry-less products of vectors (VPCLMULQDQ) fold instead (Gopal et al., "Fast CRC Computation for
  * Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009): of 16 bytes, each half is multiplied by the power of x
  * that it stands before, modulo the polynomial, and added to the 16 bytes there. The crc stays what it was, and the
- * buffer has become shorter. Four vectors of 64 bytes go side by side, then fold into one; its 64 bytes take the
- * instruction, like what is left. The product of two halves comes out multiplied by x in this order, so the factor of
- * the first half is x^(distance + 63) and that of the second x^(distance - 1).
+ * buffer has become shorter. Four vectors of 64 bytes go side by side, then fold into one, and its four lanes into the
+ * last, which takes the instruction. The product of two halves comes out multiplied by x in this order, so the factor
+ * of the first half is x^(distance + 63) and that of the second x^(distance - 1).
  *
  * The table way takes 8 bytes a step with 8 tables: table[k][b] is what byte b does when k more bytes follow it. They
  * are made when the library is loaded.
@@ -138,10 +138,12 @@ TARGET static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t len
 
 #define WIDE __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
 
-#define WIDE_LEAST 256 /* bytes */
+#define WIDE_LEAST 320 /* bytes: four vectors, and less than one before them */
 
 static bool has_vectors;
-static uint64_t fold_far[2], fold_near[2]; /* over 256 and over 64 bytes: factors of the first and the second half */
+static uint64_t fold_far[2];     /* over 256 bytes: factors of the first and the second half */
+static uint64_t fold_near[3][2]; /* over 64, 128 and 192 bytes */
+static uint64_t fold_lanes[8];   /* of the four lanes of a vector: over 48, 32 and 16 bytes, and nothing */
 
 /* x^(31 + 32 * steps) modulo the polynomial, as the upper half of 64 bits. */
 TARGET static uint64_t power(unsigned steps)
@@ -153,12 +155,20 @@ TARGET static uint64_t power(unsigned steps)
     return (uint64_t)c << 32;
 }
 
+/* Factors over so many bytes. */
+TARGET static void make_fold(uint64_t factors[2], unsigned bytes)
+{
+    factors[0] = power((8 * bytes + 32) / 32);
+    factors[1] = power((8 * bytes - 32) / 32);
+}
+
 TARGET static void make_folds(void)
 {
-    fold_far[0] = power((2048 + 32) / 32);
-    fold_far[1] = power((2048 - 32) / 32);
-    fold_near[0] = power((512 + 32) / 32);
-    fold_near[1] = power((512 - 32) / 32);
+    make_fold(fold_far, 256);
+    for (unsigned i = 0; i < 3; i++) {
+        make_fold(fold_near[i], 64 * (i + 1));
+        make_fold(&fold_lanes[2 * i], 16 * (3 - i));
+    }
 }
 
 /* acc, moved to where next is, and next. */
@@ -170,26 +180,46 @@ WIDE static inline __m512i fold(__m512i acc, __m512i factors, __m512i next)
     return _mm512_ternarylogic_epi64(first, second, next, 0x96); /* the sum of the three */
 }
 
-/* Of at least WIDE_LEAST bytes. */
+WIDE static inline __m512i in_each_lane(const uint64_t factors[2])
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)factors));
+}
+
+/* The crc of a vector that stands for all before it. */
+WIDE static inline uint32_t crc_of(__m512i acc)
+{
+    __m512i all = fold(acc, _mm512_loadu_si512(fold_lanes), _mm512_maskz_mov_epi64(0xc0, acc));
+    __m256i half = _mm256_xor_si256(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+    __m128i lane = _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    uint64_t first = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(lane));
+
+    return (uint32_t)_mm_crc32_u64(first, (uint64_t)_mm_extract_epi64(lane, 1));
+}
+
+/* Of at least WIDE_LEAST bytes. What is before the last whole vectors takes the instruction meanwhile: its crc, and
+ * that of what came before, is moved over the others, up to the lengths that there is a factor for. */
 WIDE static uint32_t by_vectors(uint32_t crc, const uint8_t *p, size_t len_bytes)
 {
-    const __m512i far = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)fold_far));
-    const __m512i near = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)fold_near));
+    const __m512i far = in_each_lane(fold_far), near = in_each_lane(fold_near[0]);
+    size_t first_bytes = len_bytes % 64, n = len_bytes - first_bytes;
+    uint32_t c = one_run(~crc, p, first_bytes), moved = 0;
     __m512i acc[4];
-    uint8_t last[64];
 
+    p += first_bytes;
     for (unsigned i = 0; i < 4; i++)
         acc[i] = _mm512_loadu_si512(p + 64 * i);
-    acc[0] = _mm512_xor_si512(acc[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
-    for (p += 256, len_bytes -= 256; len_bytes >= 256; p += 256, len_bytes -= 256)
+    if (n <= 2 * RUN_MOST)
+        moved = move(c, over[n / 8]);
+    else
+        acc[0] = _mm512_xor_si512(acc[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)c)));
+    for (p += 256, n -= 256; n >= 256; p += 256, n -= 256)
         for (unsigned i = 0; i < 4; i++)
             acc[i] = fold(acc[i], far, _mm512_loadu_si512(p + 64 * i));
-    for (unsigned i = 1; i < 4; i++)
-        acc[i] = fold(acc[i - 1], near, acc[i]);
-    for (; len_bytes >= 64; p += 64, len_bytes -= 64)
+    for (unsigned i = 0; i < 3; i++)
+        acc[3] = fold(acc[i], in_each_lane(fold_near[2 - i]), acc[3]);
+    for (; n; p += 64, n -= 64)
         acc[3] = fold(acc[3], near, _mm512_loadu_si512(p));
-    _mm512_storeu_si512(last, acc[3]);
-    return ~one_run(one_run(0, last, sizeof(last)), p, len_bytes);
+    return ~(crc_of(acc[3]) ^ moved);
 }
 
 __attribute__((constructor)) static void prepare(void)
