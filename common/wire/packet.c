@@ -12,9 +12,9 @@
  * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
  * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
- * It is not bound either: naming the interface with each frame costs nothing measurable. Short frames are put together
- * here and go out by sendto(), which is 0.1 us cheaper than gathering three pieces by sendmsg(); many frames by
- * sendmmsg(). What finds no room in the kernel waits in the backlog.
+ * Where frames leave through one interface only it is bound there: a frame that need not name it goes 0.05 us faster.
+ * Short frames are put together here and go out by send() or sendto(), which is 0.1 us cheaper than gathering three
+ * pieces by sendmsg(); many frames by sendmmsg(). What finds no room in the kernel waits in the backlog.
  *
  * Data frames of large messages (bulk) take another way at both ends: see bulk.c. They go as single frames of the own
  * EtherType where that way is not open.
@@ -78,6 +78,7 @@ struct packet_wire {
 
     struct packet_port port[EMX_NETIF_MAX];
     unsigned port_count;
+    unsigned bound_ifindex; /* of the sending socket; 0: of none */
     struct packet_tx *tx;
     struct emx_backlog backlog;
 };
@@ -163,6 +164,30 @@ static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, 
     return ETHMX_OK;
 }
 
+/* The one interface to other hosts, or loopback where there is none; 0: there are several. */
+static unsigned only_port(const struct packet_wire *w, unsigned loopback_index)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < w->port_count; i++) {
+        if (w->port[i].ifindex == loopback_index && w->port_count > 1)
+            continue;
+        if (found)
+            return 0;
+        found = w->port[i].ifindex;
+    }
+    return found;
+}
+
+/* Protocol 0: it receives nothing all the same. */
+static void bind_tx(struct packet_wire *w, unsigned ifindex)
+{
+    struct sockaddr_ll there = {.sll_family = AF_PACKET, .sll_ifindex = (int)ifindex};
+
+    if (ifindex && !bind(w->tx_fd, (const struct sockaddr *)&there, sizeof(there)))
+        w->bound_ifindex = ifindex;
+}
+
 static int open_tx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
@@ -178,6 +203,7 @@ static int open_tx(struct packet_wire *w, const struct emx_wire_params *params, 
         snprintf(why, why_len_bytes, "the packet socket for sending cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
+    bind_tx(w, only_port(w, params->netifs->loopback_index));
     /* A whole batch should fit; what does not waits in the backlog. */
     if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
         setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -327,6 +353,18 @@ static void prepare_frame(struct packet_wire *w, unsigned i, const struct emx_tx
         .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = pieces}};
 }
 
+/* A frame in one piece. An interface that went away took the binding with it, even if it is back. */
+static ssize_t send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
+{
+    if ((unsigned)to->sll_ifindex == w->bound_ifindex) {
+        ssize_t sent = send(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
+
+        if (sent >= 0 || errno != ENXIO)
+            return sent;
+    }
+    return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
+}
+
 /* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
 static int send_prepared(struct packet_wire *w, unsigned first, unsigned n)
 {
@@ -337,10 +375,7 @@ static int send_prepared(struct packet_wire *w, unsigned first, unsigned n)
         return sendmmsg(w->tx_fd, &tx->msg[first], n, MSG_DONTWAIT);
     if (tx->msg[first].msg_hdr.msg_iovlen > 1)
         return sendmsg(w->tx_fd, &tx->msg[first].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
-    return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)&tx->to[first],
-                  sizeof(tx->to[first])) < 0
-               ? -1
-               : 1;
+    return send_one(w, iov, &tx->to[first]) < 0 ? -1 : 1;
 }
 
 static int send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
