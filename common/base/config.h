@@ -46,6 +46,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "How the xdp wire takes an interface: in the driver (native), with zero copy where it can or without (copy); or by the kernel's slow, generic hook. auto: the first of these that works; but generic on veth, where there is no card and it is the fastest.") \
     X(UINT, xdp_busy_poll, "0", 0, 1024, "0 (off) to 1024", \
       "Packets that the xdp wire lets the driver process at each look (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
+    X(TIME, verbs_ack_timeout, "60ms", 100000, 10000000000, "100us to 10s", \
+      "How long a RoCE or InfiniBand device of the verbs wire waits for an acknowledgement before it sends again; it takes the next power of two of 4.096 us.") \
     X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \
       "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
     X(UINT, verbs_peers, "64", 1, 65536, "1 to 65536", \

@@ -28,8 +28,14 @@
  * removed it goes first, and the removal then waits until we have let go of all. (rdma_cm tells of it, too, but only if
  * its turn comes before that of the kernel's part that waits.)
  *
+ * Packets that get lost. With RoCE and InfiniBand devices send again by themselves, after a time that is ours to set,
+ * and give up after some tries: the connection breaks. Of a call the kernel would do so after 4.3 s, which is longer
+ * than anybody waits for it; so an own call that is not answered is taken back and made again (not with iWARP: see
+ * above, and TCP sends again by itself).
+ *
  * Lost. When a peer that there was a connection with cannot be called several times in a row, or its device is removed,
- * this is told upwards (lost()): another wire may reach it.
+ * this is told upwards (lost()): another wire may reach it. It is not told too late for that: all these calls together
+ * take no longer than half the time after which the peer is dead.
  *
  * Too many. Where the queues have no room for a further connection, that which was used least lately ends, if nothing
  * is under way on it; the call comes again a little later. Its peer calls when it has something to say. While all are
@@ -67,6 +73,10 @@
 #define PATIENCE_NS      50000000ull   /* for connections in use to become idle; and how long a new one is left alone */
 #define PATIENCE_MORE_NS 1000000000ull /* for reads to end */
 #define LOST             5             /* calls that fail in a row: the peer is not reached any more */
+#define ACK_UNIT_NS      4096ull
+#define ACK_EXPONENT_MAX 31
+#define RETRIES          6             /* of a device; 7, the most there are, is for ever with rxe */
+#define REPEAT_NS        1000000000ull /* a call without an answer is made again */
 #define LISTEN_TRIES     16
 #define LISTEN_BACKLOG   1024
 
@@ -160,10 +170,16 @@ static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     c->exposed = 0;
 }
 
+/* Whether our call can end before its answer. */
+static bool may_be_taken_back(const struct emx_verbs_conn *c)
+{
+    return c->dev && c->dev->fabric != EMX_VERBS_IWARP;
+}
+
 /* Our call counts no more. */
 static void leave_call(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
-    if (c->state != EMX_VERBS_CALLING || !c->asked) {
+    if (c->state != EMX_VERBS_CALLING || !c->asked_ns) {
         end_conn(w, c);
         return;
     }
@@ -219,7 +235,7 @@ static void call_ended(struct emx_verbs_wire *w, struct emx_verbs_conn *c, bool 
 
     emx_log(EMX_LOG_INFO, "verbs: no connection from %s to %s: %s", ip_text(p->way.from, from), ip_text(p->way.to, to),
             why);
-    if (answered)
+    if (answered || may_be_taken_back(c))
         end_conn(w, c);
     else
         leave_call(w, c);
@@ -338,6 +354,33 @@ static void finish_endings(struct emx_verbs_wire *w, uint64_t now)
     }
 }
 
+/* How long a peer is called before that counts as a failure. */
+static uint64_t call_limit_ns(const struct emx_verbs_wire *w, const struct emx_verbs_peer *p)
+{
+    uint64_t limit_ns = w->cfg->p_connect_timeout, share_ns = w->cfg->p_peer_timeout / (2 * LOST);
+
+    return p->epoch && share_ns < limit_ns ? share_ns : limit_ns;
+}
+
+/* With iWARP TCP does this. */
+static bool is_to_be_repeated(const struct emx_verbs_conn *c, uint64_t now)
+{
+    return c->state == EMX_VERBS_CALLING && c->asked_ns && may_be_taken_back(c) && now - c->asked_ns > REPEAT_NS;
+}
+
+static void repeat_call(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    struct emx_verbs_peer *p = c->peer;
+    uint64_t since_ns = c->since_ns;
+    char to[INET_ADDRSTRLEN];
+
+    emx_log(EMX_LOG_DEBUG, "verbs: %s does not answer and is called again", ip_text(p->way.to, to));
+    end_conn(w, c);
+    emx_verbs_call(w, p);
+    if (p->conn)
+        p->conn->since_ns = since_ns;
+}
+
 static void give_up_calls(struct emx_verbs_wire *w, uint64_t now)
 {
     emx_list_each_safe(l, next, &w->conns)
@@ -346,12 +389,26 @@ static void give_up_calls(struct emx_verbs_wire *w, uint64_t now)
 
         if (c->broken)
             emx_verbs_broke(w, c, strerror(c->broken));
-        else if (c->state < EMX_VERBS_LEFT && now - c->since_ns > w->cfg->p_connect_timeout)
-            call_ended(w, c, false, "no answer in ETHMX_CONNECT_TIMEOUT");
+        else if (c->state < EMX_VERBS_LEFT && now - c->since_ns > call_limit_ns(w, c->peer))
+            call_ended(w, c, false, "no answer in time (ETHMX_CONNECT_TIMEOUT, ETHMX_PEER_TIMEOUT)");
+        else if (is_to_be_repeated(c, now))
+            repeat_call(w, c);
     }
 }
 
 /* ---- Calling ---- */
+
+/* rdma_cm's own is 2.1 s with RoCE: so long would the connection stand still for each loss that the other side does not
+ * tell of. The device counts by an exponent, of which 0 would be for ever. A kernel before 5.2 keeps its own. */
+static void set_ack_timeout(const struct emx_verbs_wire *w, struct rdma_cm_id *id)
+{
+    uint8_t exponent = 1;
+
+    while (exponent < ACK_EXPONENT_MAX && ACK_UNIT_NS << exponent < w->cfg->p_verbs_ack_timeout)
+        exponent++;
+    if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof(exponent)))
+        emx_log(EMX_LOG_DEBUG, "verbs: the time until devices send again cannot be set: %s", strerror(errno));
+}
 
 void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
 {
@@ -366,8 +423,12 @@ void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
         return;
     }
     c->active = true;
-    if (rdma_create_id(w->channel, &c->id, c, RDMA_PS_TCP) ||
-        rdma_resolve_addr(c->id, (struct sockaddr *)&from, (struct sockaddr *)&to, LOOK_UP_MS))
+    if (rdma_create_id(w->channel, &c->id, c, RDMA_PS_TCP)) {
+        call_failed(w, c, strerror(errno));
+        return;
+    }
+    set_ack_timeout(w, c->id);
+    if (rdma_resolve_addr(c->id, (struct sockaddr *)&from, (struct sockaddr *)&to, LOOK_UP_MS))
         call_failed(w, c, strerror(errno));
 }
 
@@ -388,7 +449,7 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
                                     .private_data_len = sizeof(card),
                                     .responder_resources = RDMA_MAX_RESP_RES,
                                     .initiator_depth = RDMA_MAX_INIT_DEPTH,
-                                    .retry_count = 7,
+                                    .retry_count = RETRIES,
                                     .rnr_retry_count = 7};
     int err;
 
@@ -405,7 +466,7 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     else if (rdma_connect(c->id, &param))
         call_failed(w, c, strerror(errno));
     else
-        c->asked = true;
+        c->asked_ns = now_ns();
 }
 
 /* ---- Being called ---- */
@@ -475,6 +536,7 @@ static void answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct
     card = card_to(w, p, CARD_ACCEPT, d->credits);
     param.private_data = &card;
     param.private_data_len = sizeof(card);
+    set_ack_timeout(w, id);
     err = emx_verbs_conn_ready(c, d);
     if (!err && rdma_accept(id, &param))
         err = errno;
@@ -549,6 +611,10 @@ static void rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const s
 {
     char why[80];
 
+    if (c->state == EMX_VERBS_ASKED) {
+        call_later(w, c, AGAIN_NS); /* taken back: it is to come again */
+        return;
+    }
     switch (n->has_card ? n->card.kind : 0) {
     case CARD_CROSSING:
         call_later(w, c, CROSSING_NS);

@@ -59,7 +59,7 @@ struct emx_verbs_conn {
     uint32_t serial; /* a number may come again, this does not so soon */
     enum emx_verbs_state state;
     bool active;       /* we called */
-    bool asked;        /* and the other side has been asked */
+    uint64_t asked_ns; /* when the other side was asked; 0: it was not yet */
     bool may_send;     /* the other side has said something, or is to be told something first */
     int broken;        /* an errno: it is to be ended */
     uint64_t since_ns; /* when this state began */

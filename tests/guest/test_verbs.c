@@ -82,7 +82,8 @@ static void init_end(struct end *e, const char *interface, uint32_t id, bool sha
     snprintf(e->cfg.p_if, sizeof(e->cfg.p_if), "%s", interface);
     e->cfg.p_verbs_srq = shared;
     e->cfg.p_reg_min = 1;
-    e->cfg.p_connect_timeout = WAIT_S * 900000000ull; /* on a slow machine a call may take its second try */
+    e->cfg.p_connect_timeout = WAIT_S * 900000000ull;      /* on a slow machine a call may take its second try, */
+    e->cfg.p_peer_timeout = 10 * e->cfg.p_connect_timeout; /* also to a peer that there was a connection with */
     open_end(e);
 }
 
@@ -113,21 +114,28 @@ static uint8_t byte_at(uint32_t number, unsigned i)
     return (uint8_t)(emx_mix64(((uint64_t)number << 16) + i / 8) >> 8 * (i % 8));
 }
 
+static struct emx_wire_addr address_of(const struct end *from, const struct end *to)
+{
+    const struct emx_verbs_way way = {
+        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = to->attr.verbs_port};
+    struct emx_wire_addr addr;
+
+    emx_verbs_addr(&addr, &way);
+    return addr;
+}
+
 static void send_frame(struct end *from, const struct end *to, uint32_t number, unsigned len_bytes)
 {
     static uint8_t bytes[EMX_VERBS_FRAME_BYTES];
-    const struct emx_verbs_way way = {
-        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = to->attr.verbs_port};
     const uint32_t fields[2] = {number, len_bytes};
     unsigned head_bytes = number % 2 ? LEAST : len_bytes < 60 ? len_bytes : 60;
-    struct emx_wire_addr addr;
+    const struct emx_wire_addr addr = address_of(from, to);
     const struct emx_txframe f = {.to = &addr,
                                   .head = bytes,
                                   .head_bytes = (uint16_t)head_bytes,
                                   .body = len_bytes > head_bytes ? bytes + head_bytes : NULL,
                                   .body_bytes = (uint16_t)(len_bytes - head_bytes)};
 
-    emx_verbs_addr(&addr, &way);
     memcpy(bytes, fields, LEAST);
     for (unsigned i = LEAST; i < len_bytes; i++)
         bytes[i] = byte_at(number, i);
@@ -480,6 +488,110 @@ static void unsent_ends(void **state)
     }
 }
 
+/* ---- Packets that get lost: with iWARP TCP sees to that ---- */
+
+#define ALL   ""
+#define CALLS "@th,104,24 1" /* rdma_cm's messages: to queue pair 1 */
+
+/* Which of RoCE's packets get lost from now on. */
+static void lose_packets(const char *which)
+{
+    char command[300];
+
+    snprintf(command, sizeof(command),
+             "nft 'table inet verbs_test { chain in { type filter hook input priority 0; udp dport 4791 %s drop; }; }'",
+             which);
+    assert_int_equal(system(command), 0);
+}
+
+static void lose_no_more(void)
+{
+    assert_int_equal(system("nft delete table inet verbs_test"), 0);
+}
+
+static int teardown_losses(void **state)
+{
+    int rc = system("nft delete table inet verbs_test 2>/dev/null");
+
+    (void)rc; /* most often it is gone */
+    return teardown(state);
+}
+
+static void for_roce(const struct end *e)
+{
+    if (((struct emx_verbs_wire *)e->w)->dev[0]->fabric != EMX_VERBS_ROCE)
+        skip();
+}
+
+static void check_patience(const struct end *e, const struct end *to)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    assert_int_equal(ibv_query_qp(connection(e, to)->id->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT, &init), 0);
+    assert_in_range(4096ull << attr.timeout, e->cfg.p_verbs_ack_timeout, 2 * e->cfg.p_verbs_ack_timeout - 1);
+    assert_in_range(attr.retry_cnt, 1, 6); /* 7 is for ever with rxe */
+}
+
+/* Both ends' devices send again as soon as they are told to, and not for ever. */
+static void devices_send_again_in_time(void **state)
+{
+    struct pair *p = *state;
+
+    for_roce(&p->a);
+    p->b.cfg.p_verbs_ack_timeout = 3000000;
+    connect_ends(p);
+    check_patience(&p->a, &p->b);
+    check_patience(&p->b, &p->a);
+}
+
+/* A call that is lost on the way is made again soon, and what waits for it comes. */
+static void lost_call_is_repeated(void **state)
+{
+    struct pair *p = *state;
+    time_t end = time(NULL) + WAIT_S;
+    uint32_t first = 0;
+
+    for_roce(&p->a);
+    lose_packets(CALLS);
+    send_frame(&p->a, &p->b, 0, 100);
+    while (!connection(&p->a, &p->b) || !first || connection(&p->a, &p->b)->serial == first) {
+        assert_true(time(NULL) <= end);
+        if (!first && connection(&p->a, &p->b) && connection(&p->a, &p->b)->asked_ns)
+            first = connection(&p->a, &p->b)->serial;
+        take(&p->a);
+        take(&p->b);
+    }
+    lose_no_more();
+    await_frames(p, 0, 1);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+}
+
+/* Nothing comes through any more: it is told soon enough for another wire. When all comes through again there is a
+ * connection again. */
+static void cut_off_peer_is_told(void **state)
+{
+    struct pair *p = *state;
+    time_t end = time(NULL) + WAIT_S;
+    struct emx_wire_addr lost, to_b = address_of(&p->a, &p->b);
+    uint32_t old;
+
+    for_roce(&p->a);
+    connect_ends(p);
+    old = connection(&p->a, &p->b)->nonce;
+    p->a.cfg.p_peer_timeout = 10000000000;
+    lose_packets(ALL);
+    while (!emx_wire_verbs.lost(p->a.w, &lost)) {
+        assert_true(time(NULL) <= end);
+        try_out(&p->a, &p->b);
+        take(&p->a);
+        take(&p->b);
+    }
+    assert_memory_equal(&lost, &to_b, sizeof(lost));
+    lose_no_more();
+    await_another_connection(p, old);
+}
+
 /* ---- Reads ---- */
 
 #define LONG_BYTES (6u << 20) /* two pieces of registered memory, or three */
@@ -492,16 +604,6 @@ struct reading {
     int status;
     size_t most_bytes; /* 0: all */
 };
-
-static struct emx_wire_addr address_of(const struct end *from, const struct end *to)
-{
-    const struct emx_verbs_way way = {
-        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = to->attr.verbs_port};
-    struct emx_wire_addr addr;
-
-    emx_verbs_addr(&addr, &way);
-    return addr;
-}
 
 static uint8_t *fresh_memory(size_t len_bytes, uint32_t number)
 {
@@ -708,7 +810,8 @@ static void busy_connection_makes_room(void **state)
     munmap(src, 1u << 20);
 }
 
-#define TEST(f, p) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, p)
+#define TEST(f, p)           cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, p)
+#define TEST_OF_LOSSES(f, p) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown_losses, p)
 
 int main(int argc, char **argv)
 {
@@ -725,6 +828,9 @@ int main(int argc, char **argv)
         TEST(nobody_there_is_counted, &shared),
         TEST(descriptor_tells, &shared),
         TEST(unsent_ends, &shared),
+        TEST_OF_LOSSES(devices_send_again_in_time, &shared),
+        TEST_OF_LOSSES(lost_call_is_repeated, &shared),
+        TEST_OF_LOSSES(cut_off_peer_is_told, &shared),
         TEST(memory_is_read, &shared),
         TEST(registered_once, &shared),
         TEST(broken_connection_ends_reads, &shared),
