@@ -307,7 +307,8 @@ static void try_length(struct emx_session *s, uint16_t bytes, emx_time now)
 
 void emx_connect_doubt(struct emx_session *s, emx_time now)
 {
-    if (s->state == EMX_S_CONNECTED && !s->reliable && !s->connect->doubted && shorter_untagged(s, s->frame_bytes))
+    if (s->state == EMX_S_CONNECTED && !s->reliable && !current_route(s)->cuts && !s->connect->doubted &&
+        shorter_untagged(s, s->frame_bytes))
         try_length(s, s->frame_bytes, now);
 }
 
@@ -419,6 +420,8 @@ static uint16_t narrower(const struct emx_connect *c)
 {
     unsigned bytes = c->route[c->current].frame_bytes;
 
+    if (c->route[c->current].cuts)
+        return 0;
     if (bytes > NARROW_BYTES)
         return NARROW_BYTES;
     return c->current + 1 == c->count ? next_shorter(bytes) : 0;

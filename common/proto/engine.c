@@ -503,6 +503,8 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     if (h->type == EMX_F_eager)
         ((struct emx_f_eager *)(h + 1))->joined = s->joined_rx;
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
+    if (b->tries)
+        f->age_ns = now - b->sent_ns;
     emx_engine_seal(s, h, f, s->seal);
     emx_reltx_sent(s, b, now);
     return true;

@@ -70,6 +70,7 @@ struct emx_route {
     uint16_t frame_bytes;
     uint16_t bulk_bytes;     /* longest frame that may travel in a superframe, 0: none does */
     bool reliable;           /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
+    bool cuts;               /* the wire cuts frames as it needs: none is lost for its length */
     bool reads;              /* the receiver of a large message may read it from the sender's memory */
     uint64_t lend_min_bytes; /* a device may, if it is so long; 0: none can */
     struct emx_wire_addr to;

@@ -9,7 +9,8 @@
  *
  * The wire does not say that it is reliable, although its connections are: when one breaks, what was under way is lost.
  * The engine keeps frames until they are acknowledged and sends them again, over a new connection; so nothing is lost
- * or delivered twice. What that costs (an acknowledgement for many frames) is little beside the device's work.
+ * or delivered twice. (As long as the first one is under way, the wire drops the second.) What that costs (an
+ * acknowledgement for many frames) is little beside the device's work.
  *
  * A poll looks at the completion queues, in memory. What rdma_cm tells waits for sweep(). Before a sleep arm() asks the
  * completion queues for an event and looks once more; one epoll descriptor holds them and the rest.
@@ -121,7 +122,7 @@ void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
         struct emx_verbs_kept *k = p->first;
         const struct emx_txframe f = {.head = k->data, .head_bytes = (uint16_t)k->len_bytes};
 
-        if (!emx_verbs_conn_put(p->conn, &f))
+        if (!emx_verbs_conn_put(p->conn, &f, k->since_ns))
             return;
         drop_first(p);
     }
@@ -134,7 +135,7 @@ static bool keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struc
 
     if (!k)
         return false;
-    *k = (struct emx_verbs_kept){.len_bytes = (uint32_t)len_bytes};
+    *k = (struct emx_verbs_kept){.since_ns = w->now_ns, .len_bytes = (uint32_t)len_bytes};
     memcpy(k->data, f->head, f->head_bytes);
     if (f->body_bytes)
         memcpy(k->data + f->head_bytes, f->body, f->body_bytes);
@@ -148,6 +149,18 @@ static bool keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struc
 
 /* ---- Sending ---- */
 
+/* Whether a frame that is sent again is still under way. What goes to a peer goes in its order: so it is, if anything
+ * is that was there before it. Once more of it would be for nothing and take a credit, and where the devices lose
+ * packets, and frames wait for longer than the engine does, there would soon be little else under way. */
+static bool is_under_way(const struct emx_verbs_peer *p, uint64_t age_ns)
+{
+    uint64_t now = emx_verbs_now();
+
+    if (p->conn && emx_verbs_conn_unsent(p->conn))
+        return now - emx_verbs_conn_oldest_ns(p->conn) >= age_ns;
+    return p->first && now - p->first->since_ns >= age_ns;
+}
+
 /* false: the frame is lost. */
 static bool send_one(struct emx_verbs_wire *w, const struct emx_txframe *f)
 {
@@ -156,7 +169,9 @@ static bool send_one(struct emx_verbs_wire *w, const struct emx_txframe *f)
 
     if (!p || !len_bytes || len_bytes > EMX_VERBS_FRAME_BYTES)
         return false;
-    if (!p->first && p->conn && emx_verbs_conn_put(p->conn, f))
+    if (f->age_ns && is_under_way(p, f->age_ns))
+        return true;
+    if (!p->first && p->conn && emx_verbs_conn_put(p->conn, f, w->now_ns))
         return true;
     if (!keep(w, p, f))
         return false;
@@ -467,6 +482,7 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
 
     *attr_p = (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES,
                                      .cheap_poll = true,
+                                     .cuts = true,
                                      .lend_min_bytes = emx_verbs_lend_min(w),
                                      .verbs_port = w->listen_port};
     for (unsigned i = 0; i < w->port_count; i++) {

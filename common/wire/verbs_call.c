@@ -92,7 +92,7 @@ struct card {
     uint32_t nonce; /* of the connection, chosen by the caller */
 };
 
-static uint64_t now_ns(void)
+uint64_t emx_verbs_now(void)
 {
     struct timespec t;
 
@@ -140,7 +140,7 @@ static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verb
         return NULL;
     c->peer = p;
     c->state = state;
-    c->since_ns = now_ns();
+    c->since_ns = emx_verbs_now();
     c->ended = &w->ended;
     c->now_ns = &w->now_ns;
     c->used_ns = c->since_ns;
@@ -162,7 +162,7 @@ static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     if (c->id && c->dev)
         rdma_disconnect(c->id); /* puts the queue pair in error */
     c->state = EMX_VERBS_ENDING;
-    c->since_ns = now_ns();
+    c->since_ns = emx_verbs_now();
     emx_list_del(&c->link);
     emx_list_append(&w->ending, &c->link);
     emx_verbs_reads_fail(c);
@@ -239,7 +239,7 @@ static void call_ended(struct emx_verbs_wire *w, struct emx_verbs_conn *c, bool 
         end_conn(w, c);
     else
         leave_call(w, c);
-    p->not_before_ns = now_ns() + AGAIN_NS;
+    p->not_before_ns = emx_verbs_now() + AGAIN_NS;
     emx_verbs_peer_lose(w, p);
     count_failure(w, p);
 }
@@ -255,7 +255,7 @@ static void call_later(struct emx_verbs_wire *w, struct emx_verbs_conn *c, uint6
     struct emx_verbs_peer *p = c->peer;
 
     end_conn(w, c);
-    p->not_before_ns = now_ns() + wait_ns;
+    p->not_before_ns = emx_verbs_now() + wait_ns;
 }
 
 /* Whether it may end for a peer that has waited so long for room. */
@@ -276,7 +276,7 @@ static bool may_end(const struct emx_verbs_conn *c, uint64_t now, uint64_t waite
  * false: none of ours is there, so waiting is of no use. */
 static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, struct emx_verbs_peer *for_peer)
 {
-    uint64_t now = now_ns();
+    uint64_t now = emx_verbs_now();
     struct emx_verbs_conn *oldest = NULL;
     bool any = !emx_list_empty(&w->ending);
     char to[INET_ADDRSTRLEN];
@@ -314,7 +314,7 @@ void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const c
     emx_log(EMX_LOG_INFO, "verbs: the connection from %s to %s has ended: %s", ip_text(p->way.from, from),
             ip_text(p->way.to, to), why);
     end_conn(w, c);
-    p->not_before_ns = now_ns() + AGAIN_BROKEN_NS;
+    p->not_before_ns = emx_verbs_now() + AGAIN_BROKEN_NS;
 }
 
 void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
@@ -322,7 +322,7 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     if (c->state != EMX_VERBS_CALLING && c->state != EMX_VERBS_ASKED)
         return;
     c->state = EMX_VERBS_UP;
-    c->since_ns = now_ns();
+    c->since_ns = emx_verbs_now();
     c->peer->epoch++;
     c->peer->failures = 0;
     c->peer->crowded_ns = 0;
@@ -415,7 +415,7 @@ void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
     struct sockaddr_in from = address(p->way.from, 0), to = address(p->way.to, p->way.port);
     struct emx_verbs_conn *c;
 
-    if (p->conn || now_ns() < p->not_before_ns)
+    if (p->conn || emx_verbs_now() < p->not_before_ns)
         return;
     c = new_conn(w, p, EMX_VERBS_CALLING);
     if (!c) {
@@ -466,7 +466,7 @@ static void way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     else if (rdma_connect(c->id, &param))
         call_failed(w, c, strerror(errno));
     else
-        c->asked_ns = now_ns();
+        c->asked_ns = emx_verbs_now();
 }
 
 /* ---- Being called ---- */
@@ -758,7 +758,7 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
         else if (n.id->context)
             to_conn(w, n.id->context, &n);
     }
-    w->now_ns = now = now_ns();
+    w->now_ns = now = emx_verbs_now();
     if (now - w->looked_ns >= LOOK_NS) {
         w->looked_ns = now;
         look_after(w);

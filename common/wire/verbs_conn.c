@@ -153,7 +153,7 @@ static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_ve
             emx_verbs_buf_put(c->dev, b);
         return false;
     }
-    c->flying[c->sent++ % c->depth] = b;
+    c->flying[c->sent++ % c->depth] = (struct emx_verbs_flight){.buf = b, .since_ns = *c->now_ns};
     return true;
 }
 
@@ -229,10 +229,11 @@ static bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind, con
     return sent;
 }
 
-bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f)
+bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, uint64_t since_ns)
 {
     if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
         return false;
+    c->flying[(c->sent - 1) % c->depth].since_ns = since_ns;
     c->credits--;
     c->used_ns = *c->now_ns;
     return true;
@@ -269,16 +270,21 @@ bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
     return true;
 }
 
+uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c)
+{
+    return c->flying[c->reaped % c->depth].since_ns;
+}
+
 static void reap_sends(struct emx_verbs_conn *c, uint32_t until)
 {
     if (until - c->reaped > c->sent - c->reaped)
         return; /* told before */
     for (; c->reaped != until; c->reaped++) {
-        struct emx_verbs_buf *b = c->flying[c->reaped % c->depth];
+        struct emx_verbs_buf *b = c->flying[c->reaped % c->depth].buf;
 
         if (b)
             emx_verbs_buf_put(c->dev, b);
-        c->flying[c->reaped % c->depth] = NULL;
+        c->flying[c->reaped % c->depth].buf = NULL;
     }
 }
 

@@ -49,6 +49,12 @@ struct emx_verbs_part {
     uint32_t len_bytes;
 };
 
+/* A message that is with the device. */
+struct emx_verbs_flight {
+    struct emx_verbs_buf *buf; /* NULL: inline */
+    uint64_t since_ns;         /* when the wire got it, or earlier */
+};
+
 struct emx_verbs_conn {
     struct emx_list link; /* of the wire's connections, or of those that end */
     struct emx_verbs_peer *peer;
@@ -64,15 +70,15 @@ struct emx_verbs_conn {
     int broken;        /* an errno: it is to be ended */
     uint64_t since_ns; /* when this state began */
 
-    unsigned credits;              /* frames that the peer has buffers for */
-    unsigned owed;                 /* buffers that are free again and were not told */
-    unsigned lent;                 /* frames received from it and not given back */
-    unsigned own;                  /* without a shared queue: receives posted or lent */
-    unsigned depth;                /* messages in the send queue, at most */
-    uint32_t sent, reaped;         /* messages sent, and known to be over */
-    unsigned unsignalled;          /* sent since one whose end is told */
-    unsigned inline_bytes;         /* messages up to this need no buffer */
-    struct emx_verbs_buf **flying; /* by number, mod depth; NULL: inline */
+    unsigned credits;                /* frames that the peer has buffers for */
+    unsigned owed;                   /* buffers that are free again and were not told */
+    unsigned lent;                   /* frames received from it and not given back */
+    unsigned own;                    /* without a shared queue: receives posted or lent */
+    unsigned depth;                  /* messages in the send queue, at most */
+    uint32_t sent, reaped;           /* messages sent, and known to be over */
+    unsigned unsignalled;            /* sent since one whose end is told */
+    unsigned inline_bytes;           /* messages up to this need no buffer */
+    struct emx_verbs_flight *flying; /* by number, mod depth */
 
     uint32_t nonce;        /* the same at both ends: keys of another connection are of no use */
     struct emx_list reads; /* emx_verbs_read that have not ended; in their order */
@@ -89,8 +95,9 @@ struct emx_verbs_conn {
 /* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d);
 
-/* Sends a frame. false: there is no credit or no room now, or the connection is broken; the frame is the caller's. */
-bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f);
+/* Sends a frame, which the wire has had since then. false: there is no credit or no room now, or the connection is
+ * broken; the frame is the caller's. */
+bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, uint64_t since_ns);
 
 /* Tells the peer of free buffers, when they are enough to be worth a message, or always. */
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
@@ -100,6 +107,9 @@ void emx_verbs_conn_probe(struct emx_verbs_conn *c);
 
 /* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);
+
+/* Since when the message has been under way that has been so for the longest time. Only if emx_verbs_conn_unsent(). */
+uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c);
 
 /* What has this number is over, well or not; if it is a send, all sends before it are, too. */
 void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well);

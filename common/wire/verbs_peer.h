@@ -15,6 +15,7 @@
 /* A frame that waits. */
 struct emx_verbs_kept {
     struct emx_verbs_kept *next;
+    uint64_t since_ns;
     uint32_t len_bytes;
     uint8_t data[];
 };
@@ -73,6 +74,7 @@ void emx_verbs_peer_lose(struct emx_verbs_wire *w, struct emx_verbs_peer *p);   
 void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p);    /* sends what waits and can go */
 
 /* verbs_call.c */
+uint64_t emx_verbs_now(void);
 
 /* Listens on every chosen interface that has a device. ETHMX_ERR_NO_WIRE: there is none, or none works; why has a
  * sentence for each. ETHMX_OK: why tells what was found. */

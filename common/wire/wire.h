@@ -35,6 +35,8 @@ struct emx_txframe {
     uint16_t head_bytes;
     uint16_t body_bytes;
     bool bulk; /* data of a large message: may travel together with its neighbours, and overtake other frames */
+    uint64_t
+        age_ns; /* of a frame that is sent again: since it was sent last. A wire that has it still may drop it now */
 };
 
 /* One received frame, lent: valid until rx_return(). data may start at any byte. */
@@ -68,6 +70,7 @@ struct emx_wire_attr {
     uint16_t bulk_port;      /* packet, xdp: of superframes to it, host order; 0: it takes none */
     bool cheap_poll;         /* rx with nothing there costs no system call */
     bool reliable;           /* frames of one sender arrive once, whole and in order, while both ends live */
+    bool cuts;               /* it cuts frames as it needs: no MTU on the way matters to them */
     bool reads;              /* read() works here; towards a given peer it may still fail */
     uint64_t lend_min_bytes; /* expose() and what belongs to it are worth while for messages from this length on; 0:
                                 they do not work here */

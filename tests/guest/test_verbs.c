@@ -124,7 +124,8 @@ static struct emx_wire_addr address_of(const struct end *from, const struct end 
     return addr;
 }
 
-static void send_frame(struct end *from, const struct end *to, uint32_t number, unsigned len_bytes)
+/* age_ns: since it was sent before; 0: it was not. */
+static void send_aged(struct end *from, const struct end *to, uint32_t number, unsigned len_bytes, uint64_t age_ns)
 {
     static uint8_t bytes[EMX_VERBS_FRAME_BYTES];
     const uint32_t fields[2] = {number, len_bytes};
@@ -134,7 +135,8 @@ static void send_frame(struct end *from, const struct end *to, uint32_t number, 
                                   .head = bytes,
                                   .head_bytes = (uint16_t)head_bytes,
                                   .body = len_bytes > head_bytes ? bytes + head_bytes : NULL,
-                                  .body_bytes = (uint16_t)(len_bytes - head_bytes)};
+                                  .body_bytes = (uint16_t)(len_bytes - head_bytes),
+                                  .age_ns = age_ns};
 
     memcpy(bytes, fields, LEAST);
     for (unsigned i = LEAST; i < len_bytes; i++)
@@ -142,6 +144,11 @@ static void send_frame(struct end *from, const struct end *to, uint32_t number, 
     assert_true(emx_wire_verbs.tx_room(from->w) > 0);
     emx_wire_verbs.tx(from->w, &f, 1);
     memset(bytes, 0xee, len_bytes); /* nothing is referenced after return */
+}
+
+static void send_frame(struct end *from, const struct end *to, uint32_t number, unsigned len_bytes)
+{
+    send_aged(from, to, number, len_bytes, 0);
 }
 
 /* It is the next, or one that may be lost. */
@@ -216,6 +223,19 @@ static void await_frames(struct pair *p, uint32_t next_a, uint32_t next_b)
 
 /* ---- Tests ---- */
 
+static unsigned waiting(const struct end *from, const struct end *to)
+{
+    return emx_verbs_peer_get((struct emx_verbs_wire *)from->w, to->id)->kept;
+}
+
+static void connect_ends(struct pair *p)
+{
+    send_frame(&p->a, &p->b, p->b.next, 100);
+    await_frames(p, p->a.next, p->b.next + 1);
+    send_frame(&p->b, &p->a, p->a.next, 100);
+    await_frames(p, p->a.next + 1, p->b.next);
+}
+
 static void all_lengths_arrive(void **state)
 {
     struct pair *p = *state;
@@ -247,6 +267,31 @@ static void floods_wait_for_credits(void **state)
     }
     await_frames(p, 400, 800);
     assert_int_equal(p->a.stats.wire_tx_errors + p->b.stats.wire_tx_errors, 0);
+}
+
+/* A frame is not sent once more while the first one waits, or is with the device; it is when that one is gone. */
+static void frames_are_not_doubled(void **state)
+{
+    struct pair *p = *state;
+    time_t end = time(NULL) + WAIT_S;
+    unsigned before;
+
+    connect_ends(p);
+    for (uint32_t i = 1; i <= 60; i++)
+        send_frame(&p->a, &p->b, i, 100);
+    before = waiting(&p->a, &p->b);
+    assert_in_range(before, 1, 59);
+    send_aged(&p->a, &p->b, 60, 100, 1);
+    assert_int_equal(waiting(&p->a, &p->b), before);
+    send_aged(&p->a, &p->b, 61, 100, 3600000000000);
+    assert_int_equal(waiting(&p->a, &p->b), before + 1);
+    await_frames(p, 1, 62);
+    while (emx_wire_verbs.unsent(p->a.w)) {
+        assert_true(time(NULL) <= end);
+        take(&p->a);
+    }
+    send_aged(&p->a, &p->b, 62, 100, 1);
+    await_frames(p, 1, 63);
 }
 
 /* Both speak first at once. */
@@ -287,11 +332,6 @@ static bool is_up(const struct end *e, const struct end *to)
 static bool is_another(const struct end *e, const struct end *to, uint32_t old)
 {
     return is_up(e, to) && connection(e, to)->nonce != old;
-}
-
-static unsigned waiting(const struct end *from, const struct end *to)
-{
-    return emx_verbs_peer_get((struct emx_verbs_wire *)from->w, to->id)->kept;
 }
 
 /* A frame that brings a connection about, or shows that there is none; few of them, or others would find no room. */
@@ -339,14 +379,6 @@ static void broken_connection_is_made_again(void **state)
             send_frame(from, to, to->next + i, 100);
         await_frames(p, p->a.next + (to == &p->a ? 40 : 0), p->b.next + (to == &p->b ? 40 : 0));
     }
-}
-
-static void connect_ends(struct pair *p)
-{
-    send_frame(&p->a, &p->b, p->b.next, 100);
-    await_frames(p, p->a.next, p->b.next + 1);
-    send_frame(&p->b, &p->a, p->a.next, 100);
-    await_frames(p, p->a.next + 1, p->b.next);
 }
 
 /* An end that says nothing notices that its connection is gone: of either end the queue pair is in error. */
@@ -819,6 +851,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest with_srq[] = {
         TEST(all_lengths_arrive, &shared),
         TEST(floods_wait_for_credits, &shared),
+        TEST(frames_are_not_doubled, &shared),
         TEST(crossing_calls_are_settled, &shared),
         TEST(broken_connection_is_made_again, &shared),
         TEST(silent_end_notices, &shared),

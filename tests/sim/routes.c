@@ -240,6 +240,37 @@ static void too_narrow(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* A wire that cuts frames has no MTU: when long ones do not come for a while, as devices behave that lose a part of
+ * them and send again and again, it is not that they are too long, and no other lengths are tried. */
+static void cut_frames(struct sim_case *c)
+{
+    struct narrowing x = {.w = &c->world, .one_way = c->seed & 1};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct ethmx_peer_info before, after;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->cuts = true;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    emx_peer_query(a->engine, sim_node_peer(a, b->party), &before);
+    narrow_links(&x, 400);
+    sim_queue_put(&w->queue, w->now_ns + 10 * SIM_S, narrow_links, &x, w->frame_bytes[0]);
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, c->seed & 2 ? 5000 : 300000, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, c->seed & 2 ? 5000 : 300000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + 30 * SIM_S))
+        sim_model_check(p);
+    emx_peer_query(a->engine, sim_node_peer(a, b->party), &after);
+    if (after.frame_bytes != before.frame_bytes)
+        sim_fail(w, "frames of %u bytes are sent now, not of %u", after.frame_bytes, before.frame_bytes);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_routes[] = {
     {"black-hole", "the first wire carries nothing: the second is used", black_hole, 20, 0},
     {"black-hole-one-way", "the first wire carries nothing one way", black_hole_one_way, 20, 0},
@@ -250,6 +281,7 @@ const struct sim_scenario sim_routes[] = {
      0},
     {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 16, 0},
     {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
+    {"cut-frames", "a wire that cuts frames itself loses the long ones for a while", cut_frames, 4, 0},
     {"crossed", "two nodes prefer different wires", crossed, 20, 0},
     {0},
 };
