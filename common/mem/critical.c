@@ -22,7 +22,7 @@
 #include "ethmx.h"
 #include "mem/measure.h"
 
-#define WORD        "ethmx-critical-size-1"
+#define WORD        "ethmx-critical-size-2"
 #define SMALLEST    4096
 #define LARGEST     (1u << 20)
 #define SIZES       9 /* doubling */
@@ -33,13 +33,28 @@
 
 /* ---- Measuring ---- */
 
-/* The smallest size from which on cost[] is below copy[], for all above, too. */
-static uint64_t crossing(const uint64_t *cost, const uint64_t *copy, unsigned n)
+/* By how many thousandths a is more than b; twice as much and more are alike. */
+static uint64_t regret(uint64_t a, uint64_t b)
 {
-    uint64_t from = EMX_CRITICAL_NEVER;
+    if (a <= b)
+        return 0;
+    return a >= 2 * b ? 1000 : (a - b) * 1000 / b;
+}
 
-    while (n-- && cost[n] < copy[n])
-        from = (uint64_t)SMALLEST << n;
+uint64_t emx_critical_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
+{
+    uint64_t least = UINT64_MAX, from = EMX_CRITICAL_NEVER;
+
+    for (unsigned k = n + 1; k--;) {
+        uint64_t sum = 0;
+
+        for (unsigned i = 0; i < n; i++)
+            sum += i < k ? regret(copy_ns[i], reg_ns[i]) : regret(reg_ns[i], copy_ns[i]);
+        if (sum >= least)
+            continue;
+        least = sum;
+        from = k < n ? (uint64_t)SMALLEST << k : EMX_CRITICAL_NEVER;
+    }
     return from;
 }
 
@@ -51,7 +66,7 @@ static unsigned measure_sizes(const struct emx_registrar *r, bool resident, uint
 
     for (; n < SIZES; n++) {
         const struct emx_measure_case c = {
-            .len_bytes = (size_t)SMALLEST << n, .threads = 1, .rounds = ROUNDS, .resident = resident};
+            .len_bytes = (size_t)SMALLEST << n, .threads = 1, .rounds = ROUNDS, .least = true, .resident = resident};
         struct emx_measure m;
 
         if (emx_measure(r, &c, &m))
@@ -70,12 +85,12 @@ int emx_critical_measure(const struct emx_registrar *r, struct emx_critical *c_p
 
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
-    c_p->resident_bytes = crossing(plain, copy, n);
+    c_p->resident_bytes = emx_critical_crossing(plain, copy, n);
     n = measure_sizes(r, false, plain, faulted, copy);
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
     c_p->fault_in = faulted[n - 1] < plain[n - 1];
-    c_p->fresh_bytes = crossing(c_p->fault_in ? faulted : plain, copy, n);
+    c_p->fresh_bytes = emx_critical_crossing(c_p->fault_in ? faulted : plain, copy, n);
     return ETHMX_OK;
 }
 

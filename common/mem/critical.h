@@ -22,6 +22,11 @@ struct emx_critical {
     bool fault_in;           /* such pages are better brought in before they are registered */
 };
 
+/* Of n sizes, which double from 4096 on: from which on registering is the better choice, all taken together. One that
+ * was measured wrong does not decide, the largest least of all: each counts by how much the wrong choice costs there,
+ * twice as much at most. EMX_CRITICAL_NEVER: from none. */
+uint64_t emx_critical_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n);
+
 /* Measures. Takes some hundredths of a second. ETHMX_ERR_NO_MEMORY: not even the smallest could be registered. */
 int emx_critical_measure(const struct emx_registrar *r, struct emx_critical *c_p);
 

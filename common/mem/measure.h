@@ -17,7 +17,8 @@
 struct emx_measure_case {
     size_t len_bytes;
     unsigned threads; /* at the same time, each with memory of its own */
-    unsigned rounds;  /* of which the median is taken */
+    unsigned rounds;  /* of which the median is taken, */
+    bool least;       /* or the shortest: programs beside this one only make rounds longer */
     bool resident;    /* the pages are there; otherwise the memory is as fresh from the system */
     bool huge;        /* transparent huge pages */
 };

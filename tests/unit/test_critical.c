@@ -65,6 +65,27 @@ static int teardown(void **state)
     return rmdir(folder);
 }
 
+static void one_wrong_size_does_not_decide(void **state)
+{
+    static const uint64_t copy[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+    static const struct {
+        uint64_t reg[9], from;
+    } row[] = {
+        {{20, 20, 20, 20, 20, 20, 20, 20, 20}, 131072},
+        {{20, 20, 20, 20, 20, 20, 20, 20, 300}, 131072}, /* the largest measured wrong */
+        {{20, 20, 20, 20, 20, 20, 90, 20, 20}, 131072},
+        {{20, 20, 20, 20, 20, 90, 20, 20, 20}, 262144}, /* beside the crossing: one size late */
+        {{20, 1, 20, 20, 20, 20, 20, 20, 20}, 131072},  /* a copy that took too long */
+        {{400, 400, 400, 400, 400, 400, 400, 400, 400}, EMX_CRITICAL_NEVER},
+        {{0, 0, 0, 0, 0, 0, 0, 0, 0}, 4096},
+        {{1, 2, 4, 8, 16, 32, 64, 128, 256}, EMX_CRITICAL_NEVER}, /* for nothing nothing is registered */
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+        assert_int_equal(emx_critical_crossing(row[i].reg, copy, 9), row[i].from);
+}
+
 static void get(const char *device)
 {
     calls = 0;
@@ -239,9 +260,13 @@ static void test_standins(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_measure), cmocka_unit_test(test_kept),
-                                       cmocka_unit_test(test_told),    cmocka_unit_test(test_bad_file),
-                                       cmocka_unit_test(test_busy),    cmocka_unit_test(test_bounds),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_wrong_size_does_not_decide),
+                                       cmocka_unit_test(test_measure),
+                                       cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(test_told),
+                                       cmocka_unit_test(test_bad_file),
+                                       cmocka_unit_test(test_busy),
+                                       cmocka_unit_test(test_bounds),
                                        cmocka_unit_test(test_standins)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
