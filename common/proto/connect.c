@@ -305,8 +305,10 @@ static void try_length(struct emx_session *s, uint16_t bytes, emx_time now)
     emx_session_arm(s, c->retry_ns);
 }
 
-void emx_connect_doubt(struct emx_session *s, emx_time now)
+void emx_connect_doubt(struct emx_session *s, size_t frame_bytes, emx_time now)
 {
+    if (frame_bytes + emx_tag_bytes(s->e, s->link) <= EMX_NARROWEST)
+        return;
     if (s->state == EMX_S_CONNECTED && !s->reliable && !current_route(s)->cuts && !s->connect->doubted &&
         shorter_untagged(s, s->frame_bytes))
         try_length(s, s->frame_bytes, now);

@@ -529,7 +529,8 @@ static inline bool emx_connect_reachable(const struct emx_session *s) /* a route
     return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;
 }
 
-void emx_connect_doubt(struct emx_session *s, emx_time now); /* long frames seem to get lost: find out */
+/* Frames of so many bytes, without a tag, seem to get lost: finds out if that is for their length. */
+void emx_connect_doubt(struct emx_session *s, size_t frame_bytes, emx_time now);
 
 /* piece.c: frames that are too long for the route now */
 bool emx_piece_narrow(struct emx_session *s, uint16_t frame_bytes); /* longest from now on; false: no memory */

@@ -209,6 +209,16 @@ static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsign
     return last;
 }
 
+/* The window falls, once for what was under way then. false: it has. */
+static bool slow_down(struct emx_session *s)
+{
+    if (emx_seq_before(s->tx_acked, s->recover))
+        return false;
+    emx_cc_slow(&s->cc);
+    s->recover = next_unsent(s);
+    return true;
+}
+
 /* Frames that were sent before `last` and still are not there although it is. */
 static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint64_t early, emx_time now)
 {
@@ -236,10 +246,8 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         any = true;
         emx_count(s->e, resent_gap);
     }
-    if (any && !emx_seq_before(s->tx_acked, s->recover)) {
-        emx_cc_slow(&s->cc);
-        s->recover = next_unsent(s);
-    }
+    if (any)
+        slow_down(s);
 }
 
 /* More may leave than before. */
@@ -251,10 +259,8 @@ static void go_on(struct emx_session *s)
 
 void emx_reltx_marked(struct emx_session *s)
 {
-    if (emx_seq_before(s->tx_acked, s->recover))
+    if (!slow_down(s))
         return;
-    emx_cc_slow(&s->cc);
-    s->recover = next_unsent(s);
     emx_count(s->e, marks_heeded);
     go_on(s); /* frames that gathered no longer do */
 }
@@ -293,8 +299,6 @@ emx_time emx_reltx_deadline(const struct emx_session *s)
 
 void emx_reltx_expire(struct emx_session *s, emx_time now)
 {
-    size_t first_bytes;
-
     if (now < emx_reltx_deadline(s))
         return;
     emx_list_each(l, &s->unacked)
@@ -317,9 +321,8 @@ void emx_reltx_expire(struct emx_session *s, emx_time now)
     s->backoff++;
     s->rto_from_ns = now;
     emx_session_ready(s);
-    first_bytes = emx_list_entry(s->unacked.next, struct emx_txbuf, link)->len_bytes + emx_tag_bytes(s->e, s->link);
-    if (s->backoff >= DOUBT && first_bytes > EMX_NARROWEST)
-        emx_connect_doubt(s, now);
+    if (s->backoff >= DOUBT)
+        emx_connect_doubt(s, emx_list_entry(s->unacked.next, struct emx_txbuf, link)->len_bytes, now);
 }
 
 void emx_reltx_hurry(struct emx_session *s, emx_time now)

@@ -38,16 +38,16 @@
 
 /* ---- Sender: announcing, and the end ---- */
 
+static size_t data_frame_bytes(uint16_t chunk_bytes)
+{
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
+}
+
 static uint16_t chunk_limit(const struct emx_session *s)
 {
     unsigned frame_bytes = s->bulk_bytes ? s->bulk_bytes : s->frame_bytes;
 
-    return (uint16_t)((frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_data)) & ~(size_t)7);
-}
-
-static size_t data_frame_bytes(uint16_t chunk_bytes)
-{
-    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
+    return (uint16_t)((frame_bytes - data_frame_bytes(0)) & ~(size_t)7);
 }
 
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
@@ -169,8 +169,8 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
     emx_trust_told(s, f->joined);
-    if (f->round >= DOUBT && data_frame_bytes(f->chunk_bytes) + emx_tag_bytes(s->e, s->link) > EMX_NARROWEST)
-        emx_connect_doubt(s, now);
+    if (f->round >= DOUBT)
+        emx_connect_doubt(s, data_frame_bytes(f->chunk_bytes), now);
     j = f->round ? find_job(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
