@@ -65,9 +65,9 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \
       "Upper limit of the frame length on every interface; 0: the interface's MTU.") \
     X(SIZE, eager_max, "64k", 0, 1048576, "0 to 1m", \
-      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous). Beyond 32k a peer's messages are also pulled while frames to it get lost.") \
-    X(SIZE, read_min, "17k", 1, 1073741824, "1 to 1g", \
-      "Messages of so many bytes and more between processes of one node are read by the receiver straight from the sender's memory.") \
+      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous). Beyond 32k a peer's messages are also pulled while frames to it get lost. Where read_min has a say it alone decides.") \
+    X(SIZE, read_min, "129k", 1, 1073741824, "1 to 1g", \
+      "Messages of so many bytes and more between processes of one node are read by the receiver straight from the sender's memory; shorter ones are sent eagerly, copied through shared memory.") \
     X(UINT, window, "128", 8, 1024, "8 to 1024", \
       "Frames a sender may have unacknowledged to one peer.") \
     X(UINT, pull_frames, "64", 1, 64, "1 to 64", \

@@ -31,7 +31,8 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
     if (!emx_pump_quick(ep, emx_peer_in(peer), a, &rc)) {
         emx_time now = emx_clock_now(&ep->clock);
 
-        rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
+        if (!emx_pump_place_all(ep, emx_peer_in(peer), a, now, &rc))
+            rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
         emx_pump_flush(ep, now);
         emx_beat_sent(ep);
         note_started(ep, a, rc);

@@ -57,6 +57,31 @@ static void output(struct ethmx_ep *ep, unsigned i, emx_time now)
     }
 }
 
+bool emx_pump_place_all(struct ethmx_ep *ep, struct emx_peer *peer, const struct emx_op_args *a, emx_time now,
+                        int *rc_p)
+{
+    const struct emx_wire_addr *to;
+    struct emx_placing p;
+    struct emx_link *k;
+    uint32_t len_bytes;
+    unsigned link;
+    void *frame;
+
+    if (!emx_engine_place_begin(ep->engine, peer, a, &p, &link))
+        return false;
+    k = &ep->links.link[link];
+    if (!k->ops->place)
+        return false;
+    while ((len_bytes = emx_engine_place_next(&p, &to)) && (frame = k->ops->place(k->wire, to, len_bytes))) {
+        emx_engine_place_fill(&p, frame, len_bytes);
+        k->ops->placed(k->wire);
+    }
+    if (!p.done_bytes)
+        return false;
+    *rc_p = emx_engine_place_end(&p, now);
+    return true;
+}
+
 static int do_lending(const struct emx_link *k, struct emx_lending *m)
 {
     struct emx_wire_lend l = {.to = m->to,

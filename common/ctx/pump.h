@@ -49,6 +49,11 @@ static inline bool emx_pump_quick(struct ethmx_ep *ep, struct emx_peer *peer, co
     return true;
 }
 
+/* Sends a message of several frames that way, one after the other. false: not possible. *rc_p ETHMX_INPROGRESS: the
+ * rest waits; flush. */
+bool emx_pump_place_all(struct ethmx_ep *ep, struct emx_peer *peer, const struct emx_op_args *a, emx_time now,
+                        int *rc_p);
+
 /* Acts on the engine's events, then sends what it wants to send. After each operation. */
 void emx_pump_flush_now(struct ethmx_ep *ep, emx_time now);
 static inline bool emx_pump_wants_flush(const struct ethmx_ep *ep)

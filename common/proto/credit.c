@@ -45,10 +45,18 @@ void emx_credit_close(struct emx_session *s)
     s->share = held;
 }
 
+/* Longest message that may come eagerly. */
+static uint64_t longest(const struct emx_session *s)
+{
+    const struct emx_config *cfg = s->e->cfg;
+
+    return s->reads && cfg->p_read_min > cfg->p_eager_max ? cfg->p_read_min : cfg->p_eager_max;
+}
+
 /* A share too small for a message is never used: more is needed whatever was. */
 static bool is_used(const struct emx_session *s)
 {
-    return s->share < 2 * (s->e->cfg->p_eager_max + EMX_EAGER_OVERHEAD) || s->rx_charged - s->rx_grown >= s->share / 2;
+    return s->share < 2 * (longest(s) + EMX_EAGER_OVERHEAD) || s->rx_charged - s->rx_grown >= s->share / 2;
 }
 
 void emx_credit_starved(struct emx_session *s)

@@ -5,14 +5,18 @@
  * Frames of one message follow each other in the peer's sequence (frames without data may lie between), so a session
  * has one eager message under way at most.
  */
+#include "base/least.h"
 #include "proto/impl.h"
 
-#define ALIGN 8u  /* of frames in a superframe */
-#define SLOTS 16u /* of the receiver's ring that messages may fill: a slot takes 64 KB, and others want some, too */
+#define ALIGN            8u  /* of frames in a superframe */
+#define SLOTS            16u /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
+#define LONG_BYTES       32768 /* messages beyond this length are careful not to overflow a link */
+#define LONG_WINDOW_PART 2     /* of the congestion window that one of them may take */
 
+/* Over a reliable route no frame ever has to go another way, whose frames may be shorter. */
 static size_t frame_limit(const struct emx_session *s)
 {
-    return s->frame_bytes < s->e->seq_frame_bytes ? s->frame_bytes : s->e->seq_frame_bytes;
+    return emx_least(s->frame_bytes, s->reliable ? EMX_SEQ_FRAME_MAX : s->e->seq_frame_bytes);
 }
 
 size_t emx_eager_room(const struct emx_session *s)
@@ -49,6 +53,30 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
     return (unsigned)(1 + (total_bytes - first + more - 1) / more);
 }
 
+/* ---- Whether ---- */
+
+/* What can be read is copied once instead of twice, and by one process. What is pulled waits for a round trip, but its
+ * receiver paces it, which keeps the messages of many senders from overflowing its link. So a long one goes eagerly
+ * only if it takes no more than half of the congestion window: that is wide where many frames have arrived and hardly
+ * any were lost. */
+bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
+{
+    if (s->reads && emx_data_contiguous(data))
+        return data->len_bytes < s->e->cfg->p_read_min;
+    if (data->len_bytes > s->e->cfg->p_eager_max)
+        return false;
+    if (emx_loan_wanted(s, data))
+        return false;
+    return data->len_bytes <= LONG_BYTES || s->reliable ||
+           emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / LONG_WINDOW_PART;
+}
+
+bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)
+{
+    return s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
+           emx_eager_suits(s, &a->data, a->am_header_bytes + a->data.len_bytes);
+}
+
 /* ---- Out ---- */
 
 /* Copies n bytes at offset of an active message's header and data, or of data alone. */
@@ -71,32 +99,44 @@ static bool take_bulk(struct emx_session *s, unsigned frames)
     return frames > 1 && s->slots_taken < SLOTS && emx_trust_take(s, true);
 }
 
-/* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
-static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset, bool bulk,
-                                    size_t *n_p)
+size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset)
 {
-    bool first = offset == 0;
-    size_t head = first ? sizeof(struct emx_f_eager) : sizeof(struct emx_f_more);
-    size_t room = first ? first_room(s, m->total_bytes) : more_room(s);
-    size_t n = m->total_bytes - offset < room ? m->total_bytes - offset : room;
-    struct emx_txbuf *b = emx_reltx_get(s->e, sizeof(struct emx_frame) + head + n);
-    struct emx_frame *h;
+    size_t room = offset ? more_room(s) : first_room(s, total_bytes);
 
-    if (!b)
-        return NULL;
-    b->bulk = bulk;
-    b->slot = bulk && first;
-    h = emx_txbuf_frame(b);
-    emx_engine_head(s->e, s->peer, h, first ? EMX_F_eager : EMX_F_more, head + n);
-    if (first)
+    return emx_least(total_bytes - offset, room);
+}
+
+void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t n,
+                    struct emx_frame *h)
+{
+    size_t own_bytes = emx_eager_head_bytes(offset) - sizeof(*h);
+
+    emx_engine_head(s->e, s->peer, h, offset ? EMX_F_more : EMX_F_eager, own_bytes + n);
+    if (offset)
+        *(struct emx_f_more *)(h + 1) = (struct emx_f_more){.offset = (uint32_t)offset};
+    else
         *(struct emx_f_eager *)(h + 1) = (struct emx_f_eager){.bits = m->bits,
                                                               .total_bytes = m->total_bytes,
                                                               .op = m->op,
                                                               .am_header_bytes = m->am_header_bytes,
                                                               .flags = m->flags};
-    else
-        *(struct emx_f_more *)(h + 1) = (struct emx_f_more){.offset = (uint32_t)offset};
-    read_message(m, offset, (uint8_t *)(h + 1) + head, n);
+}
+
+/* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
+static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset, bool bulk,
+                                    size_t *n_p)
+{
+    size_t n = emx_eager_part(s, m->total_bytes, offset), head_bytes = emx_eager_head_bytes(offset);
+    struct emx_txbuf *b = emx_reltx_get(s->e, head_bytes + n);
+    struct emx_frame *h;
+
+    if (!b)
+        return NULL;
+    b->bulk = bulk;
+    b->slot = bulk && offset == 0;
+    h = emx_txbuf_frame(b);
+    emx_eager_head(s, m, offset, n, h);
+    read_message(m, offset, (uint8_t *)h + head_bytes, n);
     *n_p = n;
     return b;
 }
@@ -273,7 +313,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     enum emx_drop why;
 
     /* Telling a synchronous sender needs memory: have it before the receive is taken out of its order. */
-    if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->small_txbufs))
+    if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     if (!(f->flags & EMX_FF_AM))
         op = emx_op_match(e, f->bits, s->peer);

@@ -7,9 +7,6 @@
 #include "base/least.h"
 #include "proto/impl.h"
 
-#define LONG_BYTES       32768 /* eager messages beyond this length are careful not to overflow a link */
-#define LONG_WINDOW_PART 2     /* of the congestion window that one of them may take */
-
 /* ---- Memory: counted, and the caller's ---- */
 
 #define OUTER_BYTES 16 /* what malloc keeps for itself, about */
@@ -81,8 +78,9 @@ static void init_pools(struct emx_engine *e)
 {
     emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
     emx_pool_init(&e->arrivals, &e->alloc, sizeof(struct emx_arrival), 64);
-    emx_pool_init(&e->small_txbufs, &e->alloc, 256 + sizeof(struct emx_tag), 64);
-    emx_pool_init(&e->big_txbufs, &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
+    emx_pool_init(&e->txbufs[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
+    emx_pool_init(&e->txbufs[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
+    emx_pool_init(&e->txbufs[EMX_TXBUF_NEAR], &e->alloc, sizeof(struct emx_txbuf) + EMX_SEQ_FRAME_MAX, 8);
     emx_pool_init(&e->jobs, &e->alloc, sizeof(struct emx_job), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
     emx_pool_init(&e->loan_pool, &e->alloc, sizeof(struct emx_loan), 16);
@@ -177,8 +175,8 @@ void emx_engine_destroy(struct emx_engine *e)
         ;
     emx_pool_fini(&e->ops);
     emx_pool_fini(&e->arrivals);
-    emx_pool_fini(&e->small_txbufs);
-    emx_pool_fini(&e->big_txbufs);
+    for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
+        emx_pool_fini(&e->txbufs[i]);
     emx_pool_fini(&e->jobs);
     emx_pool_fini(&e->rndvs);
     emx_pool_fini(&e->loan_pool);
@@ -200,24 +198,6 @@ uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
 }
 
 /* ---- Sending ---- */
-
-/* Whether a message goes eagerly to this peer. What can be read is copied once instead of twice. What is pulled waits
- * for a round trip, but its receiver paces it, which keeps the messages of many senders from overflowing its link. So a
- * long one goes eagerly only if it takes no more than half of the congestion window: that is wide where many frames
- * have arrived and hardly any were lost. */
-static bool is_eager(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
-{
-    const struct emx_config *cfg = s->e->cfg;
-
-    if (data->len_bytes > cfg->p_eager_max)
-        return false;
-    if (s->reads && data->len_bytes >= cfg->p_read_min && emx_data_contiguous(data))
-        return false;
-    if (emx_loan_wanted(s, data))
-        return false;
-    return data->len_bytes <= LONG_BYTES || s->reliable ||
-           emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / LONG_WINDOW_PART;
-}
 
 static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes, emx_time now)
 {
@@ -250,7 +230,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
-    bool is_short = is_eager(s, &op->data, total_bytes);
+    bool is_short = emx_eager_suits(s, &op->data, total_bytes);
 
     if (!emx_reltx_room(s))
         return false;
@@ -313,8 +293,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
         return s->end_status;
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
-    } else if (s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
-               is_eager(s, &a->data, a->am_header_bytes + a->data.len_bytes) &&
+    } else if (emx_eager_now(s, a) &&
                (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes, now)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {

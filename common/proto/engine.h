@@ -116,6 +116,23 @@ int emx_engine_send_quick(struct emx_peer *peer, const struct emx_op_args *a, st
  * and to whom it goes; 0: send_quick must do it. lately: as with emx_engine_input(). */
 uint32_t emx_engine_place(const struct emx_peer *peer, const struct emx_op_args *a, const struct emx_wire_addr **to_p);
 void emx_engine_send_placed(struct emx_peer *peer, const struct emx_op_args *a, void *frame, emx_time lately);
+
+/* A message of several frames, likewise written to where the wire wants them (place.c), one after the other:
+ * begin(): whether that can be done now, over which link. Then, until next() says 0 or the wire has no room: next()
+ * tells how long the next frame is and to whom it goes, fill() writes it, and the wire sends it. At last end():
+ * ETHMX_OK, or ETHMX_INPROGRESS: the rest waits. No frame sent: there is nothing to end, emx_engine_send() must do it.
+ * Nothing else may be done with the engine meanwhile. */
+struct emx_placing {
+    struct emx_peer *peer;
+    const struct emx_op_args *a;
+    size_t done_bytes;
+};
+bool emx_engine_place_begin(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a,
+                            struct emx_placing *p_p, unsigned *link_p);
+uint32_t emx_engine_place_next(const struct emx_placing *p, const struct emx_wire_addr **to_p);
+void emx_engine_place_fill(struct emx_placing *p, void *frame, uint32_t len_bytes);
+int emx_engine_place_end(struct emx_placing *p, emx_time now);
+
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, struct emx_op **op_p,
                     struct ethmx_result *result_p, emx_time now);
 /* Whether the next emx_engine_recv() starts no timer, so that now may be a time told before. */

@@ -168,6 +168,14 @@ struct emx_arrival {
 
 /* ---- Sessions ----------------------------------------------------------------------------------------------- */
 
+/* Buffers for sequenced frames: of three lengths, as most frames are short, and the longest ones stay on the host. */
+enum emx_txbuf_size {
+    EMX_TXBUF_SMALL,
+    EMX_TXBUF_BIG,  /* engine.seq_frame_bytes */
+    EMX_TXBUF_NEAR, /* EMX_SEQ_FRAME_MAX */
+    EMX_TXBUF_SIZES
+};
+
 /* A sequenced frame, kept until acknowledged. */
 struct emx_txbuf {
     struct emx_list link; /* session.control or session.unacked */
@@ -178,7 +186,7 @@ struct emx_txbuf {
     bool early;   /* acknowledged before its turn */
     bool lost;    /* to be sent again */
     bool unready; /* an rts whose key is still to come (lend.c) */
-    bool big;     /* which pool */
+    uint8_t size; /* enum emx_txbuf_size: whose it is */
     bool bulk;    /* may travel in a superframe, the first time */
     bool slot;    /* the first frame of a message that does */
 
@@ -411,7 +419,7 @@ struct emx_engine {
 
     struct emx_match match;
     unsigned posted_any; /* receives from anybody */
-    struct emx_pool ops, arrivals, small_txbufs, big_txbufs, jobs, rndvs, loan_pool;
+    struct emx_pool ops, arrivals, txbufs[EMX_TXBUF_SIZES], jobs, rndvs, loan_pool;
 
     struct emx_peer **peers; /* hash by id */
     unsigned peer_mask, peer_count;
@@ -445,7 +453,7 @@ struct emx_engine {
     unsigned gatherable;        /* messages that were, or could have been, gathered */
     struct emx_list taken;      /* arrivals in the program's hands */
     struct emx_list unreleased; /* arrivals whose senders could not be told yet for want of memory */
-    size_t seq_frame_bytes;     /* longest sequenced frame */
+    size_t seq_frame_bytes;     /* longest sequenced frame to another host: what its interfaces take */
 
     struct emx_scratch scratch[EMX_WIRE_BATCH];
     uint8_t *stage;             /* scattered data on its way out, EMX_WIRE_BATCH frames */
@@ -722,6 +730,17 @@ struct emx_eager_source { /* what an eager message is made from */
 bool emx_eager_whole(struct emx_session *s, const struct emx_eager_source *m, unsigned frames); /* false: no memory */
 size_t emx_eager_room(const struct emx_session *s); /* data in a message of one frame */
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
+/* Whether a message goes eagerly to this peer, and whether nothing is in its way. */
+bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);
+bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a);
+/* The frame that begins with the byte at offset: what it brings, its headers' length, and its headers. */
+size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset);
+static inline size_t emx_eager_head_bytes(size_t offset)
+{
+    return sizeof(struct emx_frame) + (offset ? sizeof(struct emx_f_more) : sizeof(struct emx_f_eager));
+}
+void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t n,
+                    struct emx_frame *h);
 bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);

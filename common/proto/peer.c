@@ -209,7 +209,7 @@ static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
     if (!s)
         return bytes;
     bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0) + (s->tags ? sizeof(*s->tags) : 0);
-    bytes += (list_length(&s->unacked) + list_length(&s->control)) * e->big_txbufs.object_bytes;
+    bytes += (list_length(&s->unacked) + list_length(&s->control)) * e->txbufs[EMX_TXBUF_BIG].object_bytes;
     return bytes + s->held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }
 

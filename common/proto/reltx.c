@@ -19,23 +19,26 @@
 
 struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
 {
-    bool big = sizeof(struct emx_txbuf) + len_bytes > e->small_txbufs.object_bytes;
-    struct emx_txbuf *b = emx_pool_get(big ? &e->big_txbufs : &e->small_txbufs);
+    unsigned size = EMX_TXBUF_SMALL;
+    struct emx_txbuf *b;
 
+    while (sizeof(*b) + len_bytes > e->txbufs[size].object_bytes)
+        size++;
+    b = emx_pool_get(&e->txbufs[size]);
     if (!b)
         return NULL;
     emx_list_init(&b->link);
     b->len_bytes = (uint16_t)len_bytes;
     b->tries = 0;
     b->early = b->lost = false;
-    b->big = big;
+    b->size = (uint8_t)size;
     b->bulk = b->slot = b->unready = false;
     return b;
 }
 
 void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b)
 {
-    emx_pool_put(b->big ? &e->big_txbufs : &e->small_txbufs, b);
+    emx_pool_put(&e->txbufs[b->size], b);
 }
 
 void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b)

@@ -326,7 +326,7 @@ static struct emx_rndv *new_rndv(struct emx_engine *e)
 /* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
 static bool reserve(struct emx_engine *e)
 {
-    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->small_txbufs) &&
+    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]) &&
            !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
 }
 
@@ -797,7 +797,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_DUPLICATE;
     }
     /* The last chunk brings the fin about, which needs memory. */
-    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->small_txbufs))
+    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     put(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
     if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)

@@ -15,8 +15,13 @@
  *
  * The lap bit turns with each lap: set in the first, clear in the second. All slots are written in each lap, so the bit
  * alone tells a new frame from the one of the lap before, and the reader need not clear anything. The reader tells in
- * `taken` how far it has come, after a quarter of the slots or of the area only. What it has not told yet is always
- * less than that; so a writer waiting for room gets some when the reader has read all there is.
+ * `taken` how far it has come: after a quarter of the slots or 16 KiB of the area, and when nothing is left after a
+ * frame of the area. What it has not told yet is always less than that; so a writer waiting for room gets some when the
+ * reader has read all there is.
+ *
+ * The area takes three messages of 128 KiB before anybody reads: ranks that exchange such first send, then receive. A
+ * writer whose reader keeps up uses the first 64 KiB only, so pages for the rest are there only for those that need
+ * them (calm_down()).
  *
  * Order. The writer stores the word last (release), the reader loads it first (acquire). The reader has done with the
  * data when it stores taken (release), the writer loads it (acquire) before it writes there again.
@@ -62,10 +67,10 @@
 #define OWN_BYTES  2048u /* fetched ahead by the writer */
 #define WORD_BYTES (EMX_SHM_SLOT_BYTES - EMX_SHM_INLINE_BYTES)
 #define WORD_LAP   (1u << 15)
-#define TELL_BYTES (EMX_SHM_AREA_BYTES / EMX_SHM_TELL_PART)
 
-static_assert(EMX_SHM_FRAME_BYTES <= EMX_SHM_WORD_LEN && EMX_SHM_FRAME_BYTES <= TELL_BYTES,
-              "frames leave room for others");
+static_assert(EMX_SHM_FRAME_BYTES <= EMX_SHM_WORD_LEN, "the word tells each length");
+static_assert(2 * EMX_SHM_FRAME_BYTES + EMX_SHM_TELL_BYTES <= EMX_SHM_AREA_BYTES,
+              "there is room when all that is told is taken, also before a gap");
 static_assert(EMX_SHM_AREA_BYTES / PIECE <= UINT16_MAX + 1u, "the word tells each place");
 static_assert(sizeof(struct emx_shm_slot) == EMX_SHM_SLOT_BYTES, "slot");
 
@@ -80,23 +85,46 @@ void emx_shm_tx_init(struct emx_shm_tx *t, struct emx_shm_memory *m, bool carefu
 static void refresh(struct emx_shm_tx *t)
 {
     uint32_t taken = atomic_load_explicit(&t->m->taken, memory_order_acquire);
+    uint32_t end;
 
     if (taken == t->taken || taken - t->taken > t->next - t->taken)
         return;
     t->taken = taken;
-    t->area_taken = t->area_end[(taken - 1) % EMX_SHM_SLOTS];
+    end = t->area_end[(taken - 1) % EMX_SHM_SLOTS];
+    if ((int32_t)(end - t->area_taken) > 0)
+        t->area_taken = end;
+}
+
+/* Begins again at the beginning of the area when the reader has taken all that lay in it. What it keeps up with so
+ * takes few pages, and stays in caches. */
+static void calm_down(struct emx_shm_tx *t)
+{
+    if (t->area_next % EMX_SHM_AREA_BYTES < EMX_SHM_CALM_BYTES)
+        return;
+    if (t->area_taken != t->area_next)
+        refresh(t);
+    if (t->area_taken == t->area_next)
+        t->area_taken = t->area_next += EMX_SHM_AREA_BYTES - t->area_next % EMX_SHM_AREA_BYTES;
+}
+
+/* Whether so many bytes more than now may be given out. */
+static bool has_room(const struct emx_shm_tx *t, uint32_t bytes)
+{
+    return t->area_next + bytes - t->area_taken <= EMX_SHM_AREA_BYTES;
 }
 
 /* A place in the area, or -1. */
 static int64_t find_place(struct emx_shm_tx *t, uint32_t len_bytes)
 {
     uint32_t need = (len_bytes + PIECE - 1) / PIECE * PIECE;
-    uint32_t at = t->area_next % EMX_SHM_AREA_BYTES;
-    uint32_t gap = at + need > EMX_SHM_AREA_BYTES ? EMX_SHM_AREA_BYTES - at : 0;
+    uint32_t at, gap;
 
-    if (t->area_next + gap + need - t->area_taken > EMX_SHM_AREA_BYTES) {
+    calm_down(t);
+    at = t->area_next % EMX_SHM_AREA_BYTES;
+    gap = at + need > EMX_SHM_AREA_BYTES ? EMX_SHM_AREA_BYTES - at : 0;
+    if (!has_room(t, gap + need)) {
         refresh(t);
-        if (t->area_next + gap + need - t->area_taken > EMX_SHM_AREA_BYTES)
+        if (!has_room(t, gap + need))
             return -1;
     }
     t->area_next += gap + need;
@@ -194,10 +222,20 @@ void emx_shm_rx_init(struct emx_shm_rx *r, struct emx_shm_memory *m)
     *r = (struct emx_shm_rx){.m = m};
 }
 
+const uint8_t *emx_shm_rx_in_area(const struct emx_shm_rx *r, uint32_t word)
+{
+    uint32_t len_bytes = word & EMX_SHM_WORD_LEN, place = (word >> 16) * PIECE;
+
+    if (len_bytes > EMX_SHM_FRAME_BYTES || place + len_bytes > EMX_SHM_AREA_BYTES)
+        return NULL;
+    emx_shm_fetch(r->m->area + place, 0, len_bytes);
+    return r->m->area + place;
+}
+
 /* Frame of the slot at i with this word, or false: the writer has lost its mind. */
 static bool lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
 {
-    uint32_t len_bytes = word & EMX_SHM_WORD_LEN, place = (word >> 16) * PIECE;
+    uint32_t len_bytes = word & EMX_SHM_WORD_LEN;
 
     f->len_bytes = len_bytes;
     if (len_bytes <= EMX_SHM_INLINE_BYTES) {
@@ -205,11 +243,10 @@ static bool lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxf
         emx_shm_fetch(f->data, EMX_SHM_LINE - WORD_BYTES, len_bytes);
         return len_bytes > 0;
     }
-    if (len_bytes > EMX_SHM_FRAME_BYTES || place + len_bytes > EMX_SHM_AREA_BYTES)
+    f->data = emx_shm_rx_in_area(r, word);
+    if (!f->data)
         return false;
-    f->data = r->m->area + place;
     r->untold_bytes += len_bytes;
-    emx_shm_fetch(f->data, 0, len_bytes);
     return true;
 }
 

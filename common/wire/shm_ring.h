@@ -14,17 +14,19 @@
 #include "wire/shm_split.h"
 #include "wire/wire.h"
 
-#define EMX_SHM_LAYOUT 4 /* counts the changes of what is in shared memory */
+#define EMX_SHM_LAYOUT 5 /* counts the changes of what is in shared memory */
 
 #define EMX_SHM_WORD_LEN     0x7fffu /* the length in a slot's word */
 #define EMX_SHM_SLOTS        64      /* a power of 2 */
 #define EMX_SHM_SLOT_BYTES   1152    /* a multiple of 128; not a power of 2: slots would share places in caches */
 #define EMX_SHM_INLINE_BYTES (EMX_SHM_SLOT_BYTES - 4)
-#define EMX_SHM_AREA_BYTES   65536 /* a power of 2 */
-#define EMX_SHM_TELL_PART    4     /* the reader tells of so much of either */
-#define EMX_SHM_LINE         64    /* a cache line */
-#define EMX_SHM_FETCH_BYTES  1024  /* fetched by the reader before it looks at them */
-#define EMX_SHM_FRAME_BYTES  8192  /* the longest frame; a quarter of the area at most */
+#define EMX_SHM_AREA_BYTES   524288 /* a power of 2 */
+#define EMX_SHM_CALM_BYTES   65536  /* of it: what is used while the reader keeps up */
+#define EMX_SHM_TELL_SLOTS   16     /* the reader tells of so much */
+#define EMX_SHM_TELL_BYTES   16384
+#define EMX_SHM_LINE         64   /* a cache line */
+#define EMX_SHM_FETCH_BYTES  1024 /* fetched by the reader before it looks at them */
+#define EMX_SHM_FRAME_BYTES  8256 /* the longest frame, with 8 KiB of data */
 
 /* A frame of up to EMX_SHM_INLINE_BYTES lies in its slot; of a longer one the slot tells the place in the area. */
 struct emx_shm_slot {
@@ -125,20 +127,33 @@ static inline void emx_shm_fetch(const uint8_t *data, uint32_t from, uint32_t le
         __builtin_prefetch(data + i);
 }
 
-/* After emx_shm_rx_ready(), and while nothing is lent: the next frame. *len_bytes_p 0: it does not lie in its slot, or
- * is none, so take() must have a look. emx_shm_rx_pass() is done with it. */
+/* A frame that does not lie in its slot, by its word; NULL: the writer has lost its mind. */
+const uint8_t *emx_shm_rx_in_area(const struct emx_shm_rx *r, uint32_t word);
+
+/* After emx_shm_rx_ready(), and while nothing is lent: the next frame. *len_bytes_p 0: it is none, or makes no sense,
+ * so take() must have a look. emx_shm_rx_pass() is done with it. */
 static inline const uint8_t *emx_shm_rx_peek(const struct emx_shm_rx *r, uint32_t *len_bytes_p)
 {
     const struct emx_shm_slot *slot = &r->m->slot[r->next % EMX_SHM_SLOTS];
-    uint32_t len_bytes = atomic_load_explicit(&slot->word, memory_order_acquire) & EMX_SHM_WORD_LEN;
+    uint32_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
+    const uint8_t *data;
 
-    *len_bytes_p = len_bytes <= EMX_SHM_INLINE_BYTES ? len_bytes : 0;
-    emx_shm_fetch(slot->data, EMX_SHM_LINE - sizeof(slot->word), *len_bytes_p);
+    *len_bytes_p = word & EMX_SHM_WORD_LEN;
+    if (*len_bytes_p <= EMX_SHM_INLINE_BYTES) {
+        emx_shm_fetch(slot->data, EMX_SHM_LINE - sizeof(slot->word), *len_bytes_p);
+        return slot->data;
+    }
+    data = emx_shm_rx_in_area(r, word);
+    if (data)
+        return data;
+    *len_bytes_p = 0;
     return slot->data;
 }
-static inline void emx_shm_rx_pass(struct emx_shm_rx *r)
+static inline void emx_shm_rx_pass(struct emx_shm_rx *r, uint32_t len_bytes)
 {
     r->next++;
+    if (len_bytes > EMX_SHM_INLINE_BYTES)
+        r->untold_bytes += len_bytes;
 }
 
 /* All frames lent are given back. true: the writer sleeps until there is room, there is now, and this call has taken it
@@ -146,8 +161,8 @@ static inline void emx_shm_rx_pass(struct emx_shm_rx *r)
 bool emx_shm_rx_settle_now(struct emx_shm_rx *r);
 static inline bool emx_shm_rx_settle(struct emx_shm_rx *r)
 {
-    if (r->next - r->told < EMX_SHM_SLOTS / EMX_SHM_TELL_PART &&
-        r->untold_bytes < EMX_SHM_AREA_BYTES / EMX_SHM_TELL_PART)
+    if (r->next - r->told < EMX_SHM_TELL_SLOTS && r->untold_bytes < EMX_SHM_TELL_BYTES &&
+        (!r->untold_bytes || emx_shm_rx_ready(r)))
         return false;
     return emx_shm_rx_settle_now(r);
 }

@@ -495,6 +495,32 @@ static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct 
     return true;
 }
 
+/* The same with a message of several frames; the wire may have no room for any of them. */
+static bool send_all_placed(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a, int *rc_p)
+{
+    struct sim_world *w = n->world;
+    struct emx_placing p;
+    uint32_t len_bytes;
+    unsigned link;
+
+    if (!emx_engine_place_begin(n->engine, peer, a, &p, &link))
+        return false;
+    for (struct emx_txframe f = {.head = NULL};
+         !emx_rng_chance(&w->rng, 100000) && (len_bytes = emx_engine_place_next(&p, &f.to));) {
+        uint8_t *frame = malloc(len_bytes);
+
+        emx_engine_place_fill(&p, frame, len_bytes);
+        f.head = frame;
+        f.head_bytes = (uint16_t)len_bytes;
+        send_one(n, link, &f);
+        free(frame);
+    }
+    if (!p.done_bytes)
+        return false;
+    *rc_p = emx_engine_place_end(&p, w->now_ns);
+    return true;
+}
+
 int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a)
 {
     struct sim_world *w = n->world;
@@ -502,8 +528,10 @@ int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op
     unsigned link;
     int rc;
 
-    if (emx_rng_chance(&w->rng, 300000) || !emx_engine_quick(peer, a, &link) || !tx_room(n, link))
+    if (emx_rng_chance(&w->rng, 300000))
         return emx_engine_send(n->engine, peer, a, w->now_ns);
+    if (!emx_engine_quick(peer, a, &link) || !tx_room(n, link))
+        return send_all_placed(n, peer, a, &rc) ? rc : emx_engine_send(n->engine, peer, a, w->now_ns);
     if (send_placed(n, peer, a, link))
         return ETHMX_OK;
     rc = emx_engine_send_quick(peer, a, &f, w->now_ns);

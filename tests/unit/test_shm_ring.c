@@ -118,6 +118,72 @@ static void frames_come_as_they_went(void **state)
     each_seed(200, random_traffic);
 }
 
+/* One by one, peeked at; some are left to take(). */
+static bool peeked_traffic(uint64_t seed)
+{
+    struct emx_rng r = {seed};
+    struct fixture x;
+    unsigned len[EMX_SHM_SLOTS] = {0};
+    uint32_t written = 0, read = 0;
+
+    make(&x);
+    while (read < 2000) {
+        struct emx_rxframe f;
+
+        for (unsigned puts = (unsigned)emx_rng_below(&r, 80), l; puts && put(&x.tx, written, l = any_length(&r));
+             puts--)
+            len[written++ % EMX_SHM_SLOTS] = l;
+        for (unsigned takes = (unsigned)emx_rng_below(&r, 80); takes && emx_shm_rx_ready(&x.rx); takes--, read++) {
+            f.data = emx_shm_rx_peek(&x.rx, &f.len_bytes);
+            CHECK(is_frame(&f, read, len[read % EMX_SHM_SLOTS]));
+            if (emx_rng_below(&r, 4))
+                emx_shm_rx_pass(&x.rx, f.len_bytes);
+            else
+                CHECK(emx_shm_rx_take(&x.rx, &f, 1) == 1 && is_frame(&f, read, len[read % EMX_SHM_SLOTS]));
+            CHECK(!emx_shm_rx_settle(&x.rx));
+        }
+        if (read == written)
+            CHECK(put(&x.tx, written, len[written % EMX_SHM_SLOTS] = EMX_SHM_FRAME_BYTES) && ++written);
+    }
+    clear(&x);
+    return true;
+}
+
+static void peeked_frames_come_as_they_went(void **state)
+{
+    (void)state;
+    each_seed(200, peeked_traffic);
+}
+
+/* Frames of a reader that keeps up lie in the first part of the area, whatever their lengths; of one that does not, in
+ * all of it. */
+static void calm_traffic_stays_in_few_pages(void **state)
+{
+    static struct emx_rxframe f[EMX_SHM_SLOTS];
+    struct emx_rng r = {1};
+    struct fixture x;
+    const uint8_t *calm_end;
+    unsigned n = 0, beyond = 0;
+
+    (void)state;
+    make(&x);
+    calm_end = x.m->area + EMX_SHM_CALM_BYTES + EMX_SHM_FRAME_BYTES;
+    for (uint32_t i = 0; i < 10000; i++) {
+        assert_true(put(&x.tx, i, any_length(&r)));
+        assert_int_equal(emx_shm_rx_take(&x.rx, f, 1), 1);
+        assert_true(f[0].data < calm_end);
+        assert_false(emx_shm_rx_settle(&x.rx));
+    }
+    while (put(&x.tx, n, EMX_SHM_FRAME_BYTES))
+        n++;
+    assert_true(n >= EMX_SHM_AREA_BYTES / (EMX_SHM_FRAME_BYTES + EMX_SHM_LINE) - 2); /* all but two gaps */
+    assert_int_equal(emx_shm_rx_take(&x.rx, f, EMX_SHM_SLOTS), n);
+    for (unsigned i = 0; i < n; i++)
+        beyond += f[i].data >= calm_end;
+    assert_true(beyond > n / 2);
+    clear(&x);
+}
+
 static void slots_fill_up(void **state)
 {
     struct emx_rxframe f[EMX_SHM_SLOTS];
@@ -298,6 +364,10 @@ static bool nonsense(uint64_t seed)
     for (unsigned i = 0; i < EMX_SHM_SLOTS; i++)
         x.m->slot[i].word = (uint32_t)emx_rng_next(&r) >> (emx_rng_below(&r, 2) * 16);
     do {
+        uint32_t len_bytes;
+        const uint8_t *data = emx_shm_rx_peek(&x.rx, &len_bytes);
+
+        CHECK(len_bytes <= EMX_SHM_FRAME_BYTES && data >= first && data + len_bytes <= end);
         n = emx_shm_rx_take(&x.rx, f, 1 + (unsigned)emx_rng_below(&r, EMX_SHM_SLOTS));
         for (int i = 0; i < n; i++)
             CHECK(f[i].len_bytes && f[i].len_bytes <= EMX_SHM_FRAME_BYTES && f[i].data >= first &&
@@ -340,6 +410,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_come_as_they_went),
+        cmocka_unit_test(peeked_frames_come_as_they_went),
+        cmocka_unit_test(calm_traffic_stays_in_few_pages),
         cmocka_unit_test(slots_fill_up),
         cmocka_unit_test(sleeping_reader_is_woken_once),
         cmocka_unit_test(waiting_writer_is_woken_once),
