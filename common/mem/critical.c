@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file is one line: a word, the hash of what it was measured on (kernel, processor, device), and the three values.
+ * The file has a line for each device: a word, the hash of what it was measured on (kernel, processor, device), and the
+ * three values. Unless it is named by the user it has one line. What is not such a line goes when one is written.
  * Ranks that start together on a host must not measure together, or each measures the others: the first locks the file;
  * the others, if nothing is in it yet, guess this time.
  */
@@ -29,6 +30,7 @@
 #define ROUNDS      7
 #define PATH_BYTES  512
 #define LINE_BYTES  256
+#define FILE_BYTES  4096 /* more is not looked at, the oldest lines go first */
 #define GUESS_BYTES 65536
 
 /* ---- Measuring ---- */
@@ -156,34 +158,61 @@ static bool file_name(const struct emx_config *cfg, uint64_t id, char path[PATH_
     return n < PATH_BYTES;
 }
 
-static bool read_file(int fd, uint64_t id, struct emx_critical *c_p)
+/* The file's text, with a zero behind. Returns its length. */
+static size_t load(int fd, char text[FILE_BYTES])
 {
-    char line[LINE_BYTES], word[32];
-    struct emx_critical c;
-    unsigned fault_in;
-    uint64_t of;
-    ssize_t bytes = pread(fd, line, sizeof(line) - 1, 0);
+    ssize_t bytes = pread(fd, text, FILE_BYTES - 1, 0);
 
-    if (bytes <= 0)
-        return false;
-    line[bytes] = 0;
-    if (sscanf(line, "%31s %" SCNx64 " %" SCNu64 " %" SCNu64 " %u", word, &of, &c.resident_bytes, &c.fresh_bytes,
+    text[bytes > 0 ? bytes : 0] = 0;
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
+/* A line of the file, and what it was measured on. false: it is none. */
+static bool parse_line(const char *line, uint64_t *id_p, struct emx_critical *c_p)
+{
+    unsigned fault_in;
+    char word[32];
+
+    if (sscanf(line, "%31s %" SCNx64 " %" SCNu64 " %" SCNu64 " %u", word, id_p, &c_p->resident_bytes, &c_p->fresh_bytes,
                &fault_in) != 5 ||
-        strcmp(word, WORD) || of != id || !c.resident_bytes || !c.fresh_bytes || fault_in > 1)
+        strcmp(word, WORD) || !c_p->resident_bytes || !c_p->fresh_bytes || fault_in > 1)
         return false;
-    c.fault_in = fault_in;
-    *c_p = c;
+    c_p->fault_in = fault_in;
     return true;
 }
 
-/* Somebody may read it at any time: it is written at once, and then cut. */
+static bool read_file(int fd, uint64_t id, struct emx_critical *c_p)
+{
+    char text[FILE_BYTES], *rest = text, *line;
+    struct emx_critical c;
+    uint64_t of;
+
+    load(fd, text);
+    while ((line = strsep(&rest, "\n"))) {
+        if (!parse_line(line, &of, &c) || of != id)
+            continue;
+        *c_p = c;
+        return true;
+    }
+    return false;
+}
+
+/* The newest line stands first. Somebody may read the file at any time: it is written at once, and then cut. */
 static bool write_file(int fd, uint64_t id, const struct emx_critical *c)
 {
-    char line[LINE_BYTES];
-    int bytes = snprintf(line, sizeof(line), "%s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %u\n", WORD, id,
-                         c->resident_bytes, c->fresh_bytes, c->fault_in);
+    char old[FILE_BYTES], text[FILE_BYTES], *rest = old, *line;
+    struct emx_critical other;
+    uint64_t of;
+    size_t n = (size_t)snprintf(text, sizeof(text), "%s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %u\n", WORD, id,
+                                c->resident_bytes, c->fresh_bytes, c->fault_in);
 
-    return pwrite(fd, line, (size_t)bytes, 0) == bytes && !ftruncate(fd, bytes);
+    load(fd, old);
+    while ((line = strsep(&rest, "\n"))) {
+        if (!parse_line(line, &of, &other) || of == id || n + strlen(line) + 1 >= sizeof(text))
+            continue;
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", line);
+    }
+    return pwrite(fd, text, n, 0) == (ssize_t)n && !ftruncate(fd, (off_t)n);
 }
 
 /* ---- All of it ---- */

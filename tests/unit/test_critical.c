@@ -144,6 +144,52 @@ static void test_kept(void **state)
     end();
 }
 
+static off_t file_bytes(void)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_size;
+}
+
+/* Ranks with devices of their own share a file that the user names. Each finds its values again, and each line once;
+ * the file does not grow for ever. */
+static void each_device_has_its_line(void **state)
+{
+    struct emx_critical first;
+    char device[16];
+    off_t one, two;
+
+    (void)state;
+    begin();
+    get("dev0");
+    first = c;
+    one = file_bytes();
+    fixed_ns = 3000000;
+    get("dev1");
+    two = file_bytes();
+    assert_true(calls > 0 && c.fresh_bytes == EMX_CRITICAL_NEVER);
+    assert_true(two > one);
+    get("dev0");
+    assert_int_equal(calls, 0);
+    assert_int_equal(c.fresh_bytes, first.fresh_bytes);
+    get("dev1");
+    assert_int_equal(calls, 0);
+    assert_true(c.fresh_bytes == EMX_CRITICAL_NEVER);
+    assert_int_equal(file_bytes(), two);
+    fixed_ns = 0;
+    for (unsigned i = 2; i < 200; i++) {
+        snprintf(device, sizeof(device), "dev%u", i);
+        get(device);
+        assert_true(file_bytes() < 4096);
+    }
+    get("dev199");
+    assert_int_equal(calls, 0);
+    get("dev0"); /* the oldest has gone */
+    assert_true(calls > 0);
+    end();
+}
+
 static void test_told(void **state)
 {
     (void)state;
@@ -161,7 +207,7 @@ static void test_told(void **state)
 static void test_bad_file(void **state)
 {
     static const char *const texts[] = {"", "ethmx", "ethmx-critical-size-1 0 0 0 0\n",
-                                        "ethmx-critical-size-1 zz 1 2 3\n"};
+                                        "ethmx-critical-size-1 zz 1 2 3\n", "ethmx-critical-size-2 1 0 2 0\n"};
     int fd;
 
     (void)state;
@@ -263,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_wrong_size_does_not_decide),
                                        cmocka_unit_test(test_measure),
                                        cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(each_device_has_its_line),
                                        cmocka_unit_test(test_told),
                                        cmocka_unit_test(test_bad_file),
                                        cmocka_unit_test(test_busy),
