@@ -54,7 +54,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Peers that may be connected through the verbs wire at once; for a further one the connection that was used least lately is closed.") \
     X(BOOL, verbs_read, "yes", 0, 0, "yes or no", \
       "Whether the verbs wire's devices read large messages from the sender's memory. no: they are copied into frames, as without a device.") \
-    X(SIZE, verbs_read_bytes, "256k", 4096, 1073741824, "4k to 1g", \
+    X(SIZE, verbs_read_bytes, "1m", 4096, 1073741824, "4k to 1g", \
       "What a device reads at a time of a large message.") \
     X(UINT, verbs_reads, "4", 1, 16, "1 to 16", \
       "Such reads under way from one peer; less if the device allows less.") \
@@ -121,7 +121,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, reg_min, "0", 0, 1099511627776, "0 (measured) to 1t", \
       "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is registered once and for all. 0: from where registering is cheaper, as measured once on each host.") \
     X(STRING, reg_file, "", 0, 0, "a path, none, or empty", \
-      "Where the measured reg_min is kept for later jobs. Empty: a file for each host under ~/.cache/ethmx. none: measured each time.") \
+      "Where the measured reg_min is kept for later jobs. Empty: a file for each host and device under ~/.cache/ethmx. none: measured each time.") \
     X(BOOL, reg_overlap, "yes", 0, 0, "yes or no", \
       "Whether the sender of a large message announces it before it registers its memory, so that this costs no time of its own. no: it registers first.") \
     X(CHOICE, reg_fault_in, "auto", 0, 0, "auto|yes|no", \
