@@ -17,7 +17,7 @@ bool emx_engine_place_begin(struct emx_engine *e, struct emx_peer *peer, const s
 {
     struct emx_session *s = peer->session;
 
-    if (!s || !s->in_place || a->is_am || !emx_eager_now(s, a))
+    if (e->closing || !s || !s->in_place || a->is_am || !emx_eager_now(s, a))
         return false;
     if (!emx_list_empty(&s->control) || s->held_count || !emx_reltx_clear(s))
         return false;

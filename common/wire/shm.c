@@ -1200,7 +1200,7 @@ static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     }
     w->registered = register_for_barriers();
     w->reads = emx_shm_mem_probe(no_reads, sizeof(no_reads));
-    snprintf(why, why_len_bytes, "%zu KiB for each peer and direction, large messages in %s%s",
+    snprintf(why, why_len_bytes, "up to %zu KiB for each peer and direction, large messages in %s%s",
              sizeof(struct emx_shm_memory) / 1024, w->reads ? "one copy" : "two copies: ", no_reads);
     *w_p = &w->base;
     return ETHMX_OK;

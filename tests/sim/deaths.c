@@ -383,9 +383,29 @@ static enum sim_verdict no_byes(void *arg, const struct sim_look *look, uint64_t
     return look->head->type == EMX_F_bye ? SIM_DROP : SIM_PASS;
 }
 
+/* No way of sending is open any more: what comes after a goodbye is lost. */
+static void check_closed(struct sim_node *n, size_t len_bytes)
+{
+    static const uint8_t data[20000];
+    const struct emx_op_args a = {.data = {.base = (void *)(uintptr_t)data, .len_bytes = len_bytes}};
+    struct emx_placing placing;
+    unsigned link;
+
+    for (unsigned i = 0; i < SIM_PARTIES_MAX; i++) {
+        struct emx_peer *peer = n->peers[i];
+
+        if (peer &&
+            (emx_engine_quick(peer, &a, &link) || emx_engine_place_begin(n->engine, peer, &a, &placing, &link) ||
+             emx_engine_send(n->engine, peer, &a, n->world->now_ns) != ETHMX_ERR_CLOSED))
+            sim_fail(n->world, "a message of %zu bytes is taken after the goodbye", len_bytes);
+    }
+}
+
 static void leave(struct sim_node *n)
 {
     emx_engine_goodbye(n->engine, n->world->now_ns);
+    check_closed(n, 8);
+    check_closed(n, 20000);
     sim_node_pump(n);
     sim_node_crash(n);
 }
