@@ -158,13 +158,12 @@ static bool file_name(const struct emx_config *cfg, uint64_t id, char path[PATH_
     return n < PATH_BYTES;
 }
 
-/* The file's text, with a zero behind. Returns its length. */
-static size_t load(int fd, char text[FILE_BYTES])
+/* The file's text, with a zero behind. */
+static void load(int fd, char text[FILE_BYTES])
 {
     ssize_t bytes = pread(fd, text, FILE_BYTES - 1, 0);
 
     text[bytes > 0 ? bytes : 0] = 0;
-    return bytes > 0 ? (size_t)bytes : 0;
 }
 
 /* A line of the file, and what it was measured on. false: it is none. */

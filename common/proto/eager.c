@@ -79,6 +79,14 @@ bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)
 
 /* ---- Out ---- */
 
+void emx_eager_count(struct emx_engine *e, unsigned frames)
+{
+    if (frames == 1)
+        emx_count(e, sent_small);
+    else
+        emx_count(e, sent_medium);
+}
+
 /* Copies n bytes at offset of an active message's header and data, or of data alone. */
 static void read_message(const struct emx_eager_source *m, size_t offset, uint8_t *to, size_t n)
 {

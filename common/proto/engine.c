@@ -218,10 +218,7 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
         s->credit_used -= emx_eager_cost(total_bytes);
         return ETHMX_ERR_NO_MEMORY;
     }
-    if (frames == 1)
-        emx_count(s->e, sent_small);
-    else
-        emx_count(s->e, sent_medium);
+    emx_eager_count(s->e, frames);
     return ETHMX_OK;
 }
 
@@ -248,10 +245,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
     if (!emx_eager_continue(s, op))
         return false;
     emx_list_del(&op->link);
-    if (emx_eager_frames(s, total_bytes) == 1)
-        emx_count(e, sent_small);
-    else
-        emx_count(e, sent_medium);
+    emx_eager_count(e, emx_eager_frames(s, total_bytes));
     if (op->sync && !op->matched) {
         op->where = EMX_OP_MATCHING;
         emx_op_await(op);
@@ -299,9 +293,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     } else {
         if (!(op = emx_op_new_send(e, peer, a, now)))
             return ETHMX_ERR_NO_MEMORY;
-        op->where = EMX_OP_BACKLOG;
-        emx_list_append(&s->backlog, &op->link);
-        emx_session_ready(s);
+        emx_op_queue(s, op);
         rc = ETHMX_INPROGRESS;
     }
     if (rc < 0)

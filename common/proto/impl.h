@@ -733,6 +733,7 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 /* Whether a message goes eagerly to this peer, and whether nothing is in its way. */
 bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);
 bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a);
+void emx_eager_count(struct emx_engine *e, unsigned frames); /* one has been sent, in so many */
 /* The frame that begins with the byte at offset: what it brings, its headers' length, and its headers. */
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset);
 static inline size_t emx_eager_head_bytes(size_t offset)
@@ -802,7 +803,8 @@ void emx_self_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op
 /* op.c */
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
-void emx_op_depend(struct emx_op *op, struct emx_peer *p); /* fails when the peer does */
+void emx_op_queue(struct emx_session *s, struct emx_op *op); /* a send that waits for room in the window */
+void emx_op_depend(struct emx_op *op, struct emx_peer *p);   /* fails when the peer does */
 struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_session *s);
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
 bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */

@@ -67,6 +67,13 @@ struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const s
     return op;
 }
 
+void emx_op_queue(struct emx_session *s, struct emx_op *op)
+{
+    op->where = EMX_OP_BACKLOG;
+    emx_list_append(&s->backlog, &op->link);
+    emx_session_ready(s);
+}
+
 /* ---- Numbers ---- */
 
 static bool grow(struct emx_engine *e)

@@ -70,9 +70,7 @@ static void wait_with_rest(struct emx_session *s, const struct emx_placing *p, e
     op->sent_bytes = p->done_bytes;
     op->eager = true;
     op->bulk = false;
-    op->where = EMX_OP_BACKLOG;
-    emx_list_append(&s->backlog, &op->link);
-    emx_session_ready(s);
+    emx_op_queue(s, op);
 }
 
 int emx_engine_place_end(struct emx_placing *p, emx_time now)
@@ -87,7 +85,7 @@ int emx_engine_place_end(struct emx_placing *p, emx_time now)
     emx_count(e, msgs_sent);
     emx_add(e, bytes_sent, p->a->data.len_bytes);
     if (whole)
-        emx_count(e, sent_medium);
+        emx_eager_count(e, emx_eager_frames(s, p->a->data.len_bytes));
     else
         wait_with_rest(s, p, now);
     return whole ? ETHMX_OK : ETHMX_INPROGRESS;

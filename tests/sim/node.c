@@ -476,6 +476,15 @@ static bool output(struct sim_node *n)
     return all;
 }
 
+/* A frame that was written to memory of the wire's, which it now sends. */
+static void send_written(struct sim_node *n, unsigned link, struct emx_txframe *f, uint8_t *frame, uint32_t len_bytes)
+{
+    f->head = frame;
+    f->head_bytes = (uint16_t)len_bytes;
+    send_one(n, link, f);
+    free(frame);
+}
+
 /* As over a wire that gives memory for the frame. false: it must be sent otherwise. */
 static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a, unsigned link)
 {
@@ -488,10 +497,7 @@ static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct 
         return false;
     frame = malloc(len_bytes);
     emx_engine_send_placed(peer, a, frame, w->now_ns);
-    f.head = frame;
-    f.head_bytes = (uint16_t)len_bytes;
-    send_one(n, link, &f);
-    free(frame);
+    send_written(n, link, &f, frame, len_bytes);
     return true;
 }
 
@@ -510,10 +516,7 @@ static bool send_all_placed(struct sim_node *n, struct emx_peer *peer, const str
         uint8_t *frame = malloc(len_bytes);
 
         emx_engine_place_fill(&p, frame, len_bytes);
-        f.head = frame;
-        f.head_bytes = (uint16_t)len_bytes;
-        send_one(n, link, &f);
-        free(frame);
+        send_written(n, link, &f, frame, len_bytes);
     }
     if (!p.done_bytes)
         return false;
