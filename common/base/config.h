@@ -119,9 +119,9 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, reg_max, "1g", 65536, 1099511627776, "64k to 1t", \
       "Most memory registered with a device at once; less where RLIMIT_MEMLOCK says so.") \
     X(SIZE, reg_min, "0", 0, 1099511627776, "0 (measured) to 1t", \
-      "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is registered once and for all. 0: from where registering is cheaper, as measured once on each host.") \
+      "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is registered once and for all. 0: from where registering is cheaper, as measured once on each host; of messages up to eager_max, which need no rendezvous if they are copied, only those for which that is worth the round trips to the peer, as seen.") \
     X(STRING, reg_file, "", 0, 0, "a path, none, or empty", \
-      "Where the measured reg_min is kept for later jobs. Empty: a file for each host and device under ~/.cache/ethmx. none: measured each time.") \
+      "Where the costs that were measured are kept for later jobs. Empty: a file for each host and device under ~/.cache/ethmx. none: measured each time.") \
     X(BOOL, reg_overlap, "yes", 0, 0, "yes or no", \
       "Whether the sender of a large message announces it before it registers its memory, so that this costs no time of its own. no: it registers first.") \
     X(CHOICE, reg_fault_in, "auto", 0, 0, "auto|yes|no", \

@@ -158,7 +158,8 @@ static void make_view(struct ethmx_ep *ep)
                                              .reliable = k->attr.reliable,
                                              .cuts = k->attr.cuts,
                                              .reads = k->attr.reads,
-                                             .lend_min_bytes = k->attr.lend_min_bytes};
+                                             .lend_min_bytes = k->attr.lend_min_bytes,
+                                             .lend_costs = k->attr.lend_costs};
         memcpy(v->link[i].verbs_netifs, k->attr.verbs_netifs, sizeof(v->link[i].verbs_netifs));
     }
 }

@@ -101,6 +101,7 @@ static int do_lending(const struct emx_link *k, struct emx_lending *m)
     status = k->ops->expose(k->wire, &l, m->held);
     m->key = l.key;
     m->end = l.end;
+    m->kept = l.kept;
     return status;
 }
 

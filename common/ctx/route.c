@@ -134,6 +134,7 @@ static void start_way(const struct search *s, struct way *w, const char *interfa
     w->route.cuts = s->wire->cuts;
     w->route.reads = s->wire->reads;
     w->route.lend_min_bytes = s->wire->lend_min_bytes;
+    w->route.lend_costs = s->wire->lend_costs;
     snprintf(w->route.name, sizeof(w->route.name), "%s %s", s->kind->name, interface);
 }
 

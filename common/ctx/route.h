@@ -22,6 +22,7 @@ struct emx_route_link {
     uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: the same, by what the devices speak */
     bool reliable, cuts, reads;               /* as in struct emx_wire_attr */
     uint64_t lend_min_bytes;                  /* the same */
+    const struct emx_costs *lend_costs;       /* the same */
 };
 
 /* What we have. */

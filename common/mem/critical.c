@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file has a line for each device: a word, the hash of what it was measured on (kernel, processor, device), and the
- * three values. Unless it is named by the user it has one line. What is not such a line goes when one is written.
- * Ranks that start together on a host must not measure together, or each measures the others: the first locks the file;
- * the others, if nothing is in it yet, guess this time.
+ * The file has a line for each device: a word, the hash of what it was measured on (kernel, processor, device), the two
+ * sizes, whether to fault in, and the costs of both ends for each length that was measured (registering/copying, ns).
+ * Unless it is named by the user it has one line. What is not such a line goes when one is written.
+ *
+ * Ranks that start together on a host must not measure together, or each measures the others. So one measures at a
+ * time, whatever the device; the others wait for it, and find what it has written, if theirs is the same device. Who
+ * has waited for too long guesses.
  */
 #define _GNU_SOURCE
 #include "mem/critical.h"
@@ -17,48 +20,25 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "ethmx.h"
 #include "mem/measure.h"
 
-#define WORD        "ethmx-critical-size-2"
-#define SMALLEST    4096
-#define LARGEST     (1u << 20)
-#define SIZES       9 /* doubling */
+#define WORD        "ethmx-critical-size-3"
+#define SIZES       EMX_CROSSING_SIZES
 #define ROUNDS      7
 #define PATH_BYTES  512
-#define LINE_BYTES  256
+#define LINE_BYTES  640
+#define CPU_BYTES   256
 #define FILE_BYTES  4096 /* more is not looked at, the oldest lines go first */
 #define GUESS_BYTES 65536
+#define WAIT_TIMES  500     /* for another process that measures, */
+#define WAIT_NS     2000000 /* so long each */
 
 /* ---- Measuring ---- */
-
-/* By how many thousandths a is more than b; twice as much and more are alike. */
-static uint64_t regret(uint64_t a, uint64_t b)
-{
-    if (a <= b)
-        return 0;
-    return a >= 2 * b ? 1000 : (a - b) * 1000 / b;
-}
-
-uint64_t emx_critical_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
-{
-    uint64_t least = UINT64_MAX, from = EMX_CRITICAL_NEVER;
-
-    for (unsigned k = n + 1; k--;) {
-        uint64_t sum = 0;
-
-        for (unsigned i = 0; i < n; i++)
-            sum += i < k ? regret(copy_ns[i], reg_ns[i]) : regret(reg_ns[i], copy_ns[i]);
-        if (sum >= least)
-            continue;
-        least = sum;
-        from = k < n ? (uint64_t)SMALLEST << k : EMX_CRITICAL_NEVER;
-    }
-    return from;
-}
 
 /* Costs of all sizes; returns how many could be measured. */
 static unsigned measure_sizes(const struct emx_registrar *r, bool resident, uint64_t *plain, uint64_t *faulted,
@@ -67,8 +47,11 @@ static unsigned measure_sizes(const struct emx_registrar *r, bool resident, uint
     unsigned n = 0;
 
     for (; n < SIZES; n++) {
-        const struct emx_measure_case c = {
-            .len_bytes = (size_t)SMALLEST << n, .threads = 1, .rounds = ROUNDS, .least = true, .resident = resident};
+        const struct emx_measure_case c = {.len_bytes = (size_t)EMX_CROSSING_FIRST << n,
+                                           .threads = 1,
+                                           .rounds = ROUNDS,
+                                           .least = true,
+                                           .resident = resident};
         struct emx_measure m;
 
         if (emx_measure(r, &c, &m))
@@ -80,19 +63,35 @@ static unsigned measure_sizes(const struct emx_registrar *r, bool resident, uint
     return n;
 }
 
+/* Adds what one end costs. */
+static void add_end(struct emx_costs *way, const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
+{
+    if (n < way->count)
+        way->count = n;
+    for (unsigned i = 0; i < way->count; i++) {
+        way->reg_ns[i] += reg_ns[i];
+        way->copy_ns[i] += copy_ns[i];
+    }
+}
+
 int emx_critical_measure(const struct emx_registrar *r, struct emx_critical *c_p)
 {
-    uint64_t plain[SIZES], faulted[SIZES], copy[SIZES];
+    uint64_t plain[SIZES], faulted[SIZES], copy[SIZES], *fresh;
+    struct emx_critical c = {.way.count = SIZES};
     unsigned n = measure_sizes(r, true, plain, faulted, copy);
 
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
-    c_p->resident_bytes = emx_critical_crossing(plain, copy, n);
+    c.resident_bytes = emx_crossing(plain, copy, n);
+    add_end(&c.way, plain, copy, n);
     n = measure_sizes(r, false, plain, faulted, copy);
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
-    c_p->fault_in = faulted[n - 1] < plain[n - 1];
-    c_p->fresh_bytes = emx_critical_crossing(c_p->fault_in ? faulted : plain, copy, n);
+    c.fault_in = faulted[n - 1] < plain[n - 1];
+    fresh = c.fault_in ? faulted : plain;
+    c.fresh_bytes = emx_crossing(fresh, copy, n);
+    add_end(&c.way, fresh, copy, n);
+    *c_p = c;
     return ETHMX_OK;
 }
 
@@ -120,7 +119,7 @@ static void processor(char *text, size_t len_bytes)
 /* What the values were measured on. */
 static uint64_t identity(const struct emx_registrar *r, const char *device)
 {
-    char cpu[LINE_BYTES];
+    char cpu[CPU_BYTES];
     struct utsname u;
     uint64_t hash = hash_text(hash_text(0, r->name), device);
 
@@ -169,15 +168,32 @@ static void load(int fd, char text[FILE_BYTES])
 /* A line of the file, and what it was measured on. false: it is none. */
 static bool parse_line(const char *line, uint64_t *id_p, struct emx_critical *c_p)
 {
-    unsigned fault_in;
+    unsigned fault_in, count;
     char word[32];
+    int at, n;
 
-    if (sscanf(line, "%31s %" SCNx64 " %" SCNu64 " %" SCNu64 " %u", word, id_p, &c_p->resident_bytes, &c_p->fresh_bytes,
-               &fault_in) != 5 ||
-        strcmp(word, WORD) || !c_p->resident_bytes || !c_p->fresh_bytes || fault_in > 1)
+    memset(c_p, 0, sizeof(*c_p));
+    if (sscanf(line, "%31s %" SCNx64 " %" SCNu64 " %" SCNu64 " %u %u%n", word, id_p, &c_p->resident_bytes,
+               &c_p->fresh_bytes, &fault_in, &count, &at) != 6 ||
+        strcmp(word, WORD) || !c_p->resident_bytes || !c_p->fresh_bytes || fault_in > 1 || count > SIZES)
         return false;
+    for (unsigned i = 0; i < count; i++, at += n) {
+        if (sscanf(line + at, " %" SCNu64 "/%" SCNu64 "%n", &c_p->way.reg_ns[i], &c_p->way.copy_ns[i], &n) != 2)
+            return false;
+    }
     c_p->fault_in = fault_in;
+    c_p->way.count = count;
     return true;
+}
+
+static size_t print_line(char *line, size_t len_bytes, uint64_t id, const struct emx_critical *c)
+{
+    size_t n = (size_t)snprintf(line, len_bytes, "%s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %u %u", WORD, id,
+                                c->resident_bytes, c->fresh_bytes, c->fault_in, c->way.count);
+
+    for (unsigned i = 0; i < c->way.count; i++)
+        n += (size_t)snprintf(line + n, len_bytes - n, " %" PRIu64 "/%" PRIu64, c->way.reg_ns[i], c->way.copy_ns[i]);
+    return n + (size_t)snprintf(line + n, len_bytes - n, "\n");
 }
 
 static bool read_file(int fd, uint64_t id, struct emx_critical *c_p)
@@ -202,8 +218,7 @@ static bool write_file(int fd, uint64_t id, const struct emx_critical *c)
     char old[FILE_BYTES], text[FILE_BYTES], *rest = old, *line;
     struct emx_critical other;
     uint64_t of;
-    size_t n = (size_t)snprintf(text, sizeof(text), "%s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %u\n", WORD, id,
-                                c->resident_bytes, c->fresh_bytes, c->fault_in);
+    size_t n = print_line(text, LINE_BYTES, id, c);
 
     load(fd, old);
     while ((line = strsep(&rest, "\n"))) {
@@ -230,20 +245,44 @@ static void measure_now(const struct emx_registrar *r, struct emx_critical *c_p,
         snprintf(how, how_len_bytes, "measured now");
 }
 
-/* With the file open: reads it, or measures and writes it. */
-static void from_file(int fd, const char *path, uint64_t id, const struct emx_registrar *r, struct emx_critical *c_p,
-                      char *how, size_t how_len_bytes)
+/* The file that one process at a time locks: the user's own, or one beside those of all devices. */
+static int open_lock(const struct emx_config *cfg, const char *path)
 {
-    if (read_file(fd, id, c_p)) {
+    const char *name = strrchr(path, '/');
+    char beside[PATH_BYTES];
+
+    if (cfg->p_reg_file[0] || !name)
+        return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (snprintf(beside, sizeof(beside), "%.*s/measuring", (int)(name - path), path) >= PATH_BYTES)
+        return -1;
+    return open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* Waits for whoever measures; not for ever, it may have been stopped. */
+static bool take_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_NS};
+
+    for (unsigned i = 0; i < WAIT_TIMES; i++) {
+        if (!flock(fd, LOCK_EX | LOCK_NB))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* With the file open: reads it, or measures and writes it. */
+static void from_file(int fd, int lock, const char *path, uint64_t id, const struct emx_registrar *r,
+                      struct emx_critical *c_p, char *how, size_t how_len_bytes)
+{
+    bool found = read_file(fd, id, c_p), locked = !found && take_lock(lock);
+
+    if (found || (locked && read_file(fd, id, c_p))) {
         snprintf(how, how_len_bytes, "measured before (%s)", path);
         return;
     }
-    if (flock(fd, LOCK_EX | LOCK_NB)) {
+    if (!locked) {
         guess(c_p, "another process is measuring it", how, how_len_bytes);
-        return;
-    }
-    if (read_file(fd, id, c_p)) {
-        snprintf(how, how_len_bytes, "measured before (%s)", path);
         return;
     }
     measure_now(r, c_p, how, how_len_bytes);
@@ -256,7 +295,7 @@ void emx_critical_get(const struct emx_registrar *r, const char *device, const s
 {
     uint64_t id = identity(r, device);
     char path[PATH_BYTES];
-    int fd = -1;
+    int fd = -1, lock;
 
     if (cfg->p_reg_min) {
         *c_p = (struct emx_critical){.resident_bytes = cfg->p_reg_min, .fresh_bytes = cfg->p_reg_min};
@@ -271,6 +310,9 @@ void emx_critical_get(const struct emx_registrar *r, const char *device, const s
         measure_now(r, c_p, how, how_len_bytes);
         return;
     }
-    from_file(fd, path, id, r, c_p, how, how_len_bytes);
+    lock = open_lock(cfg, path);
+    from_file(fd, lock, path, id, r, c_p, how, how_len_bytes);
+    if (lock >= 0)
+        close(lock);
     close(fd);
 }

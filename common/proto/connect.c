@@ -57,7 +57,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     s->bulk_bytes = r->bulk_bytes ? (uint16_t)(r->bulk_bytes - tag_bytes) : 0;
     s->reads = r->reads;
-    s->lend_min_bytes = tag_bytes ? 0 : r->lend_min_bytes; /* what a device reads carries no tag */
+    emx_loan_route(s, tag_bytes ? 0 : r->lend_min_bytes, r->lend_costs); /* what a device reads carries no tag */
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
     s->seal = (uint8_t)emx_tag_level(s->e, r->link, r->reliable ? EMX_CHECKSUM_OFF : (unsigned)s->e->cfg->p_checksum);
@@ -538,7 +538,7 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->e->link_peers[s->link]++;
     s->bulk_bytes = 0;
     s->reads = false;
-    s->lend_min_bytes = 0;
+    emx_loan_route(s, 0, NULL);
     s->seal = (uint8_t)emx_tag_level(s->e, r->link, (unsigned)s->e->cfg->p_checksum);
     emx_rtt_init(&s->rtt, s->e->cfg);
     emx_rtt_init(&s->block_rtt, s->e->cfg);

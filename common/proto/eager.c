@@ -65,7 +65,7 @@ bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data,
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
         return false;
-    if (emx_loan_wanted(s, data))
+    if (emx_loan_pays(s, data))
         return false;
     return data->len_bytes <= LONG_BYTES || s->reliable ||
            emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / LONG_WINDOW_PART;
@@ -79,12 +79,13 @@ bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)
 
 /* ---- Out ---- */
 
-void emx_eager_count(struct emx_engine *e, unsigned frames)
+void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames)
 {
     if (frames == 1)
-        emx_count(e, sent_small);
+        emx_count(s->e, sent_small);
     else
-        emx_count(e, sent_medium);
+        emx_count(s->e, sent_medium);
+    emx_loan_passed(s, len_bytes);
 }
 
 /* Copies n bytes at offset of an active message's header and data, or of data alone. */

@@ -218,7 +218,7 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
         s->credit_used -= emx_eager_cost(total_bytes);
         return ETHMX_ERR_NO_MEMORY;
     }
-    emx_eager_count(s->e, frames);
+    emx_eager_count(s, a->data.len_bytes, frames);
     return ETHMX_OK;
 }
 
@@ -245,7 +245,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
     if (!emx_eager_continue(s, op))
         return false;
     emx_list_del(&op->link);
-    emx_eager_count(e, emx_eager_frames(s, total_bytes));
+    emx_eager_count(s, op->msg_bytes, emx_eager_frames(s, total_bytes));
     if (op->sync && !op->matched) {
         op->where = EMX_OP_MATCHING;
         emx_op_await(op);

@@ -73,6 +73,7 @@ struct emx_route {
     bool cuts;               /* the wire cuts frames as it needs: none is lost for its length */
     bool reads;              /* the receiver of a large message may read it from the sender's memory */
     uint64_t lend_min_bytes; /* a device may, if it is so long; 0: none can */
+    const struct emx_costs *lend_costs; /* what it saves beside going eagerly; NULL: not known. Outlives the engine */
     struct emx_wire_addr to;
     char name[24]; /* "packet eth0", for people */
 };
@@ -262,6 +263,7 @@ struct emx_lending {
     uint64_t done_bytes;   /* and what ends here, or before, concealed */
     void **held;           /* the wire's: what is exposed */
     uint64_t key, end;     /* result: the key, for what lies between offset and end */
+    bool kept;             /* result: it was registered already */
     struct emx_loan *loan; /* the engine's own */
 };
 

@@ -269,6 +269,15 @@ struct emx_tags {
     struct emx_replay seen;
 };
 
+/* See lend.c. */
+struct emx_lend_eager {
+    const struct emx_costs *costs;  /* NULL: not known */
+    emx_time round_trip_ns;         /* the shortest yet, 0: not measured */
+    uint64_t kept_bytes, new_bytes; /* from these lengths on they are read, if their memory is registered; if not */
+    uint8_t missed;                 /* messages in a row, between these lengths, whose memory was not */
+    uint8_t passed;                 /* such ones that have gone eagerly since */
+};
+
 struct emx_session {
     struct emx_engine *e;
     struct emx_peer *peer;
@@ -283,13 +292,14 @@ struct emx_session {
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
     uint16_t peer_window;
-    uint32_t quick_room;     /* messages shorter than this may go the short way (quick.c); 0: none */
-    bool reliable;           /* our frames arrive once and in order: none is kept or acknowledged */
-    bool in_place;           /* and need not be sealed: a wire may take data from where they are */
-    uint8_t seal;            /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
-    bool reads;              /* large messages are read from the sender's memory */
-    uint64_t lend_min_bytes; /* messages from this length on are read by a device (lend.c); 0: none */
-    bool lapsed;             /* silent for so long that the peer may have given this side up */
+    uint32_t quick_room;              /* messages shorter than this may go the short way (quick.c); 0: none */
+    bool reliable;                    /* our frames arrive once and in order: none is kept or acknowledged */
+    bool in_place;                    /* and need not be sealed: a wire may take data from where they are */
+    uint8_t seal;                     /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
+    bool reads;                       /* large messages are read from the sender's memory */
+    uint64_t lend_min_bytes;          /* messages from this length on are read by a device (lend.c); 0: none */
+    struct emx_lend_eager lend_eager; /* of them, which do not rather go eagerly */
+    bool lapsed;                      /* silent for so long that the peer may have given this side up */
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
     uint32_t tx_next, tx_acked;
@@ -733,7 +743,7 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 /* Whether a message goes eagerly to this peer, and whether nothing is in its way. */
 bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);
 bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a);
-void emx_eager_count(struct emx_engine *e, unsigned frames); /* one has been sent, in so many */
+void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames); /* one has been sent, in so many */
 /* The frame that begins with the byte at offset: what it brings, its headers' length, and its headers. */
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset);
 static inline size_t emx_eager_head_bytes(size_t offset)
@@ -785,7 +795,11 @@ void emx_read_spoke(struct emx_session *s, emx_time now);                    /* 
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
 
 /* lend.c: large messages that devices read */
-bool emx_loan_wanted(const struct emx_session *s, const struct ethmx_data *data);
+void emx_loan_route(struct emx_session *s, uint64_t min_bytes, const struct emx_costs *costs); /* min_bytes 0: none */
+void emx_loan_round_trip(struct emx_session *s, emx_time ns);                                  /* one was measured */
+void emx_loan_passed(struct emx_session *s, uint64_t len_bytes); /* a message went eagerly */
+/* Whether a message that may go eagerly had better be read. */
+bool emx_loan_pays(const struct emx_session *s, const struct ethmx_data *data);
 bool emx_loan_start(struct emx_session *s, struct emx_op *op); /* false: no, or no memory */
 void emx_loan_announced(struct emx_op *op, struct emx_txbuf *rts);
 void emx_loan_over(struct emx_op *op, int status); /* the operation is complete */

@@ -20,6 +20,15 @@
  * nothing but that the connection under it has broken: the receiver asks anew from where it stands, which the sender's
  * engine answers over another connection, or not at all. After some tries the rest is pulled.
  *
+ * A message that may go eagerly, copied, waits for the rendezvous only to be read: for the read's round trip, and,
+ * where its memory must be registered, for one more, of ask and lend. Whether what is saved at both ends is worth that
+ * depends on the peer: the shortest round trip that was seen is weighed against the costs that were measured
+ * (base/crossing.h). So there are two lengths: from one on messages are read if their memory is registered, from the
+ * other on in any case. Whether it is registered is not known before the pump is asked. So in between the past tells.
+ * After MISSES messages in a row that found their memory not registered, as those of a program that always sends from
+ * new memory, others go eagerly; each PROBE-th is read, which registers its memory; the first that finds it registered
+ * ends that.
+ *
  * Nobody may touch memory that the program has back. A receive whose peer has died completes when the reads under way
  * have ended, which severing the connection brings about. A send that fails severs it, too, before the program is told:
  * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
@@ -28,8 +37,10 @@
 #include "base/least.h"
 #include "proto/impl.h"
 
-#define TRIES 3 /* of a message's reads, before it is pulled */
-#define AHEAD 2 /* pieces with the device while the next is asked for */
+#define TRIES  3 /* of a message's reads, before it is pulled */
+#define AHEAD  2 /* pieces with the device while the next is asked for */
+#define MISSES 8
+#define PROBE  64
 
 static void has_memory_job(struct emx_engine *e, unsigned link)
 {
@@ -55,14 +66,72 @@ static void queue(struct emx_loan *l, enum emx_lending_what what)
     has_memory_job(s->e, l->on);
 }
 
-bool emx_loan_wanted(const struct emx_session *s, const struct ethmx_data *data)
+/* ---- Sender: eagerly, or not ---- */
+
+void emx_loan_route(struct emx_session *s, uint64_t min_bytes, const struct emx_costs *costs)
+{
+    s->lend_min_bytes = min_bytes;
+    s->lend_eager = (struct emx_lend_eager){.costs = min_bytes ? costs : NULL};
+}
+
+void emx_loan_round_trip(struct emx_session *s, emx_time ns)
+{
+    struct emx_lend_eager *l = &s->lend_eager;
+
+    if (!l->costs || (l->round_trip_ns && ns >= l->round_trip_ns))
+        return;
+    l->round_trip_ns = ns ? ns : 1;
+    l->kept_bytes = emx_crossing_eager(l->costs, ns, true);
+    l->new_bytes = emx_crossing_eager(l->costs, ns, false);
+}
+
+static bool is_wanted(const struct emx_session *s, const struct ethmx_data *data)
 {
     return s->lend_min_bytes && data->len_bytes >= s->lend_min_bytes && emx_data_contiguous(data);
 }
 
+/* Whether it depends on its memory. */
+static bool is_between(const struct emx_lend_eager *l, uint64_t len_bytes)
+{
+    return len_bytes >= l->kept_bytes && len_bytes < l->new_bytes;
+}
+
+bool emx_loan_pays(const struct emx_session *s, const struct ethmx_data *data)
+{
+    const struct emx_lend_eager *l = &s->lend_eager;
+
+    if (!is_wanted(s, data))
+        return false;
+    if (is_between(l, data->len_bytes))
+        return l->missed < MISSES || l->passed + 1 >= PROBE;
+    return data->len_bytes >= l->new_bytes;
+}
+
+void emx_loan_passed(struct emx_session *s, uint64_t len_bytes)
+{
+    struct emx_lend_eager *l = &s->lend_eager;
+
+    if (is_between(l, len_bytes) && l->passed < PROBE)
+        l->passed++;
+}
+
+/* The pump was asked for the memory of a message. */
+static void learn(struct emx_lend_eager *l, uint64_t len_bytes, bool kept)
+{
+    if (!is_between(l, len_bytes))
+        return;
+    l->passed = 0;
+    if (kept)
+        l->missed = 0;
+    else if (l->missed < MISSES)
+        l->missed++;
+}
+
+/* ---- Sender ---- */
+
 bool emx_loan_start(struct emx_session *s, struct emx_op *op)
 {
-    struct emx_loan *l = emx_loan_wanted(s, &op->data) ? emx_pool_get(&s->e->loan_pool) : NULL;
+    struct emx_loan *l = is_wanted(s, &op->data) ? emx_pool_get(&s->e->loan_pool) : NULL;
 
     if (!l)
         return false;
@@ -124,6 +193,7 @@ static void announce_plainly(struct emx_loan *l)
 
 static void found(struct emx_loan *l, const struct emx_lending *m, int status)
 {
+    learn(&l->session->lend_eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
     emx_list_del(&l->link);
     memory_job_gone(l->session->e, l->on);
     if (status == ETHMX_OK) {

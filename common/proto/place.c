@@ -85,7 +85,7 @@ int emx_engine_place_end(struct emx_placing *p, emx_time now)
     emx_count(e, msgs_sent);
     emx_add(e, bytes_sent, p->a->data.len_bytes);
     if (whole)
-        emx_eager_count(e, emx_eager_frames(s, p->a->data.len_bytes));
+        emx_eager_count(s, p->a->data.len_bytes, emx_eager_frames(s, p->a->data.len_bytes));
     else
         wait_with_rest(s, p, now);
     return whole ? ETHMX_OK : ETHMX_INPROGRESS;

@@ -166,6 +166,13 @@ static uint32_t next_unsent(const struct emx_session *s)
     return emx_list_entry(s->send_next, struct emx_txbuf, link)->seq;
 }
 
+/* The last frame of those acknowledged was sent once, so long ago. */
+static void answered(struct emx_session *s, emx_time ns)
+{
+    emx_rtt_sample(&s->rtt, ns, s->e->cfg);
+    emx_loan_round_trip(s, ns);
+}
+
 /* Frees what was acknowledged in order; returns how many frames that were not acknowledged early. */
 static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
 {
@@ -184,7 +191,7 @@ static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
         s->tx_acked++;
     }
     if (sent_once_ns != EMX_NEVER)
-        emx_rtt_sample(&s->rtt, now - sent_once_ns, s->e->cfg);
+        answered(s, now - sent_once_ns);
     return acked;
 }
 

@@ -484,6 +484,7 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
                                      .cheap_poll = true,
                                      .cuts = true,
                                      .lend_min_bytes = emx_verbs_lend_min(w),
+                                     .lend_costs = emx_verbs_lend_costs(w),
                                      .verbs_port = w->listen_port};
     for (unsigned i = 0; i < w->port_count; i++) {
         if (w->port[i].dev)

@@ -848,10 +848,12 @@ static void describe(const struct emx_verbs_dev *d, char *text, size_t text_len_
                      d->srq ? "one receive queue for all" : "a receive queue for each");
 
     if (d->cache)
-        snprintf(text + n, text_len_bytes - (size_t)n, ", reads messages from %llu bytes on (%s), %u at a time",
+        snprintf(text + n, text_len_bytes - (size_t)n, ", reads messages from %llu bytes on (%s)%s, %u at a time",
                  (unsigned long long)(d->critical.resident_bytes < d->critical.fresh_bytes ? d->critical.resident_bytes
                                                                                            : d->critical.fresh_bytes),
-                 d->critical_text, d->reads_max);
+                 d->critical_text,
+                 d->critical.way.count ? ", and up to ETHMX_EAGER_MAX only if that is worth the round trip" : "",
+                 d->reads_max);
 }
 
 /* One try at all interfaces, with one port. false: the port was free at some and taken at others. */

@@ -11,7 +11,8 @@
  * needed, while the parts before fly.
  *
  * What is shorter than the critical size (mem/critical.h) is refused, and goes in frames. The engine knows the lower of
- * two: for memory whose pages are not there, registering may be worth while for longer messages only.
+ * two: for memory whose pages are not there, registering may be worth while for longer messages only. It does not even
+ * ask for messages that had better go eagerly.
  */
 #include "wire/verbs_read.h"
 
@@ -63,6 +64,15 @@ uint64_t emx_verbs_lend_min(const struct emx_verbs_wire *w)
     return least;
 }
 
+const struct emx_costs *emx_verbs_lend_costs(const struct emx_verbs_wire *w)
+{
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (w->dev[i]->cache && w->dev[i]->critical.way.count)
+            return &w->dev[i]->critical.way;
+    }
+    return NULL;
+}
+
 static bool worth_while(const struct emx_verbs_dev *d, const void *base, size_t len_bytes)
 {
     const struct emx_critical *c = &d->critical;
@@ -83,10 +93,11 @@ static struct emx_verbs_conn *connected(struct emx_wire *base, const struct emx_
     return p && p->conn && p->conn->state == EMX_VERBS_UP && !p->conn->broken ? p->conn : NULL;
 }
 
-static int get_region(const struct emx_verbs_dev *d, const struct emx_wire_lend *l, const void *at, size_t n,
+static int get_region(const struct emx_verbs_dev *d, struct emx_wire_lend *l, const void *at, size_t n,
                       struct emx_region **r_p)
 {
-    if (emx_regcache_find(d->cache, at, n, EMX_MEM_READ, r_p))
+    l->kept = emx_regcache_find(d->cache, at, n, EMX_MEM_READ, r_p);
+    if (l->kept)
         return ETHMX_OK;
     if (!worth_while(d, l->base, l->len_bytes))
         return ETHMX_ERR_PARAM;

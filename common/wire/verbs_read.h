@@ -30,5 +30,7 @@ void emx_verbs_reads_drop(struct emx_verbs_wire *w);
 
 /* From how many bytes on reading may be worth while on any device; 0: none reads. */
 uint64_t emx_verbs_lend_min(const struct emx_verbs_wire *w);
+/* What it saves, on the first device that reads; NULL: not known. */
+const struct emx_costs *emx_verbs_lend_costs(const struct emx_verbs_wire *w);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/crossing.h"
 #include "base/stats.h"
 
 #define EMX_WIRE_ADDR_BYTES 24    /* a wire's own form of a destination, prepared once per peer */
@@ -74,7 +75,8 @@ struct emx_wire_attr {
     bool reads;              /* read() works here; towards a given peer it may still fail */
     uint64_t lend_min_bytes; /* expose() and what belongs to it are worth while for messages from this length on; 0:
                                 they do not work here */
-    bool guarded;            /* the kernel lets nobody but processes of this user put frames in: they need no tag */
+    const struct emx_costs *lend_costs; /* for weighing that against a round trip; NULL: not known. The wire's own */
+    bool guarded; /* the kernel lets nobody but processes of this user put frames in: they need no tag */
     uint16_t xdp_ethertype;
     uint64_t xdp_netifs;                      /* xdp: bit i: it listens on netifs->nif[i] */
     uint16_t verbs_port;                      /* verbs: where peers call it, host order */
@@ -88,6 +90,7 @@ struct emx_wire_lend {
     size_t len_bytes;
     uint64_t offset; /* it is wanted from here on */
     bool free_only;  /* if it costs nothing */
+    bool kept;       /* result: it was registered already */
     uint64_t key;    /* result: over this connection and with this key it can be read, from offset */
     uint64_t end;    /* to here */
 };

@@ -23,6 +23,11 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
     sim_world_start(w);
 }
 
+/* Copying takes as long as 1 GB/s, both ends together; registering 10 us. */
+static const struct emx_costs costs = {.count = EMX_CROSSING_SIZES,
+                                       .reg_ns = {10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000},
+                                       .copy_ns = {4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576}};
+
 /* Random programs; bits of the seed: frames are lost, memory can't be lent, reads fail, connections break. */
 static void among_programs(struct sim_case *c)
 {
@@ -32,6 +37,8 @@ static void among_programs(struct sim_case *c)
     struct sim_mix mix;
 
     begin(c, 2 + c->seed % 4, &rng);
+    w->lend_costs = c->seed & 16 ? &costs : NULL;
+    w->lend_new = c->seed & 32;
     if (c->seed & 1)
         sim_world_faults(w, &(struct sim_faults){.delay_ns = 5000, .drop_ppm = 20000});
     if (c->seed & 2)
@@ -83,6 +90,56 @@ static void nothing_is_copied(struct sim_case *c)
                  (unsigned long long)w->nodes[1].stats.pulls_sent);
     if (w->lent)
         sim_fail(w, "memory is lent still");
+    sim_case_end(c);
+}
+
+/* Sends so many one after the other, each when the one before has arrived; returns how many were read. */
+static unsigned count_read(struct sim_case *c, unsigned *tag_p, unsigned messages, size_t len_bytes)
+{
+    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
+    uint64_t before = sim_bytes_read(&c->world);
+
+    for (unsigned i = 0; i < messages; i++) {
+        sim_recv(&c->program, b, a->party, *tag_p, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
+        sim_node_pump(b);
+        sim_send(&c->program, a, b->party, (*tag_p)++, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_node_pump(a);
+        sim_world_run_until(&c->world, c->world.now_ns + SIM_MS);
+    }
+    return (unsigned)((sim_bytes_read(&c->world) - before) / len_bytes);
+}
+
+static void expect_read(struct sim_case *c, const char *what, unsigned got, unsigned least, unsigned most)
+{
+    if (got < least || got > most)
+        sim_fail(&c->world, "%s: %u messages were read, %u to %u were expected", what, got, least, most);
+}
+
+/* The round trip takes 40 us: 64 KiB are worth one, not two and registering; 16 KiB not one. What goes another way than
+ * eagerly is read from the lower bound on; and nothing that is read comes in frames as well. */
+static void is_worth_a_round_trip(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    const struct sim_faults link = {.delay_ns = 20000};
+    struct sim_world *w = &c->world;
+    unsigned tag = 0;
+
+    begin(c, 2, &rng);
+    w->lend_min_bytes = 8192;
+    w->lend_bytes = 1 << 20;
+    w->lend_costs = &costs;
+    sim_world_faults(w, &link);
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    count_read(c, &tag, 2, 100); /* shows how long a round trip is */
+    expect_read(c, "short ones", count_read(c, &tag, 40, 16384), 0, 0);
+    w->lend_new = true;
+    expect_read(c, "in new memory", count_read(c, &tag, 8 + 3 * 64, 65536), 8 + 3, 8 + 3);
+    expect_read(c, "long ones", count_read(c, &tag, 5, 131072), 5, 5);
+    w->lend_new = false;
+    count_read(c, &tag, 4 * 64, 65536); /* until one is found registered */
+    expect_read(c, "in registered memory", count_read(c, &tag, 40, 65536), 40, 40);
+    if (w->nodes[1].stats.bytes_unread)
+        sim_fail(w, "messages that are to be read came in frames");
     sim_case_end(c);
 }
 
@@ -207,6 +264,7 @@ const struct sim_scenario sim_lends[] = {
     {"lends-another-way", "the wire is gone for good: all goes on over the next", goes_another_way, 40, 0},
 
     {"lends", "random programs whose devices read from each other; all kinds of faults", among_programs, 0, 10},
+    {"lends-worth", "what may go eagerly is read only if that is worth the round trips", is_worth_a_round_trip, 10, 0},
     {"lends-all", "no byte of a long message comes in a frame", nothing_is_copied, 40, 0},
     {"lends-break", "connections break in the middle of messages: the rest is read over others", breaks_midway, 60, 0},
     {"lends-refused", "a read is refused while another is under way: the rest is pulled", is_refused, 40, 0},

@@ -652,6 +652,7 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         r[i].cuts = w->cuts;
         r[i].reads = w->reads;
         r[i].lend_min_bytes = w->lend_first && n->wires[i] ? 0 : w->lend_min_bytes;
+        r[i].lend_costs = w->lend_costs;
         r[i].reliable = w->reliable;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);

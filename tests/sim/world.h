@@ -54,11 +54,13 @@ struct sim_world {
     bool cuts;                         /* routes say that frames are cut as needed */
     bool reads;                        /* routes offer to read the sender's memory */
     uint64_t lend_min_bytes;           /* routes offer devices that read messages from this length on; 0: they do not */
-    bool lend_first;                   /* over the first wire only */
-    uint64_t lend_bytes;               /* what is lent in one piece at most */
-    unsigned lend_fail_ppm;            /* of memory that cannot be lent */
-    unsigned sever_ppm;                /* of reads by devices under which the connection breaks */
-    struct sim_lent *lent;             /* what is, see device.c */
+    const struct emx_costs *lend_costs; /* NULL: routes say nothing of it */
+    bool lend_new;                      /* all memory is new: nothing is found registered */
+    bool lend_first;                    /* over the first wire only */
+    uint64_t lend_bytes;                /* what is lent in one piece at most */
+    unsigned lend_fail_ppm;             /* of memory that cannot be lent */
+    unsigned sever_ppm;                 /* of reads by devices under which the connection breaks */
+    struct sim_lent *lent;              /* what is, see device.c */
     uint64_t lent_count;
     uint32_t *epoch;   /* by two nodes: connections that have ended */
     uint64_t read_bps; /* how fast; 0: in no time */

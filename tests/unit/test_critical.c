@@ -7,6 +7,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -83,7 +84,30 @@ static void one_wrong_size_does_not_decide(void **state)
 
     (void)state;
     for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-        assert_int_equal(emx_critical_crossing(row[i].reg, copy, 9), row[i].from);
+        assert_int_equal(emx_crossing(row[i].reg, copy, 9), row[i].from);
+}
+
+/* The longer the round trip, the longer the messages that are worth one; more so where memory must be registered. */
+static void round_trips_count(void **state)
+{
+    static const struct emx_costs costs = {
+        .count = 9, .reg_ns = {20, 20, 20, 20, 20, 20, 20, 20, 20}, .copy_ns = {1, 2, 4, 8, 16, 32, 64, 128, 256}};
+    static const struct {
+        uint64_t round_trip_ns, kept, new;
+    } row[] = {
+        {0, 4096, 131072},
+        {3, 16384, 131072}, /* 20 + 6 beside 32 */
+        {10, 65536, 262144},
+        {100, 524288, 1048576}, /* 220 beside 256 */
+        {200, 1048576, EMX_CROSSING_NEVER},
+        {1000, EMX_CROSSING_NEVER, EMX_CROSSING_NEVER},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
+        assert_int_equal(emx_crossing_eager(&costs, row[i].round_trip_ns, true), row[i].kept);
+        assert_int_equal(emx_crossing_eager(&costs, row[i].round_trip_ns, false), row[i].new);
+    }
 }
 
 static void get(const char *device)
@@ -139,6 +163,8 @@ static void test_kept(void **state)
     assert_non_null(strstr(how, "before"));
     assert_true(c.resident_bytes == first.resident_bytes && c.fresh_bytes == first.fresh_bytes &&
                 c.fault_in == first.fault_in);
+    assert_int_equal(c.way.count, EMX_CROSSING_SIZES);
+    assert_memory_equal(&c.way, &first.way, sizeof(c.way));
     get("dev1"); /* another device: not believed */
     assert_true(calls > 0);
     end();
@@ -198,6 +224,7 @@ static void test_told(void **state)
     get("dev0");
     assert_int_equal(calls, 0);
     assert_int_equal(c.resident_bytes, 12345);
+    assert_int_equal(c.way.count, 0);
     assert_string_equal(how, "ETHMX_REG_MIN");
     assert_int_equal(access(path, F_OK), -1);
     end();
@@ -206,8 +233,14 @@ static void test_told(void **state)
 /* Rubbish in the file, a file that cannot be, none wanted: measured. */
 static void test_bad_file(void **state)
 {
-    static const char *const texts[] = {"", "ethmx", "ethmx-critical-size-1 0 0 0 0\n",
-                                        "ethmx-critical-size-1 zz 1 2 3\n", "ethmx-critical-size-2 1 0 2 0\n"};
+    static const char *const texts[] = {"",
+                                        "ethmx",
+                                        "ethmx-critical-size-1 0 0 0 0\n",
+                                        "ethmx-critical-size-2 1 4096 4096 0\n",
+                                        "ethmx-critical-size-3 zz 1 2 3\n",
+                                        "ethmx-critical-size-3 1 0 2 0 0\n",
+                                        "ethmx-critical-size-3 1 1 2 0 10\n",
+                                        "ethmx-critical-size-3 1 1 2 0 2 5/6\n"};
     int fd;
 
     (void)state;
@@ -232,7 +265,7 @@ static void test_bad_file(void **state)
     assert_true(calls > 0);
 }
 
-/* While another process measures: no waiting. */
+/* Another process measures, and does not end: a guess, in the end. */
 static void test_busy(void **state)
 {
     int fd;
@@ -246,10 +279,74 @@ static void test_busy(void **state)
     get("dev0");
     assert_int_equal(calls, 0);
     assert_non_null(strstr(how, "guess"));
-    assert_true(c.resident_bytes > 0);
+    assert_true(c.resident_bytes > 0 && !c.way.count);
     close(fd);
     get("dev0");
     assert_true(calls > 0);
+    end();
+}
+
+static int other_file;
+static char other_text[4096];
+static ssize_t other_bytes;
+
+/* Writes when the one that waits has found nothing in the file, which it looks at before it waits. */
+static void *ends_measuring(void *arg)
+{
+    assert_int_equal(pwrite(other_file, other_text, (size_t)other_bytes, 0), other_bytes);
+    close(other_file);
+    return arg;
+}
+
+/* Another process measures the same device: its values are waited for. */
+static void waits_for_who_measures(void **state)
+{
+    struct emx_critical first;
+    pthread_t thread;
+
+    (void)state;
+    begin();
+    get("dev0");
+    first = c;
+    other_file = open(path, O_RDWR | O_CLOEXEC);
+    other_bytes = pread(other_file, other_text, sizeof(other_text), 0);
+    assert_int_equal(ftruncate(other_file, 0), 0);
+    assert_int_equal(flock(other_file, LOCK_EX), 0);
+    assert_int_equal(pthread_create(&thread, NULL, ends_measuring, NULL), 0);
+    get("dev0");
+    pthread_join(thread, NULL);
+    assert_int_equal(calls, 0);
+    assert_non_null(strstr(how, "before"));
+    assert_memory_equal(&c.way, &first.way, sizeof(c.way));
+    end();
+}
+
+/* Devices with files of their own have a lock in common. */
+static void devices_are_measured_one_by_one(void **state)
+{
+    char lock[128], command[160];
+    int fd;
+
+    (void)state;
+    begin();
+    cfg.p_reg_file[0] = 0;
+    assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+    get("dev0");
+    assert_true(calls > 0);
+    snprintf(lock, sizeof(lock), "%s/ethmx/measuring", folder);
+    fd = open(lock, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    get("dev1");
+    assert_int_equal(calls, 0);
+    assert_non_null(strstr(how, "guess"));
+    get("dev0"); /* nobody waits for what there is */
+    assert_non_null(strstr(how, "before"));
+    close(fd);
+    get("dev1");
+    assert_true(calls > 0);
+    snprintf(command, sizeof(command), "rm -r %s/ethmx", folder);
+    assert_int_equal(system(command), 0);
     end();
 }
 
@@ -307,12 +404,15 @@ static void test_standins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_wrong_size_does_not_decide),
+                                       cmocka_unit_test(round_trips_count),
                                        cmocka_unit_test(test_measure),
                                        cmocka_unit_test(test_kept),
                                        cmocka_unit_test(each_device_has_its_line),
                                        cmocka_unit_test(test_told),
                                        cmocka_unit_test(test_bad_file),
                                        cmocka_unit_test(test_busy),
+                                       cmocka_unit_test(waits_for_who_measures),
+                                       cmocka_unit_test(devices_are_measured_one_by_one),
                                        cmocka_unit_test(test_bounds),
                                        cmocka_unit_test(test_standins)};
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/crossing.h"
+
+/* By how many thousandths a is more than b; twice as much and more are alike. */
+static uint64_t regret(uint64_t a, uint64_t b)
+{
+    if (a <= b)
+        return 0;
+    return a >= 2 * b ? 1000 : (a - b) * 1000 / b;
+}
+
+uint64_t emx_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
+{
+    uint64_t least = UINT64_MAX, from = EMX_CROSSING_NEVER;
+
+    for (unsigned k = n + 1; k--;) {
+        uint64_t sum = 0;
+
+        for (unsigned i = 0; i < n; i++)
+            sum += i < k ? regret(copy_ns[i], reg_ns[i]) : regret(reg_ns[i], copy_ns[i]);
+        if (sum >= least)
+            continue;
+        least = sum;
+        from = k < n ? (uint64_t)EMX_CROSSING_FIRST << k : EMX_CROSSING_NEVER;
+    }
+    return from;
+}
+
+uint64_t emx_crossing_eager(const struct emx_costs *c, uint64_t round_trip_ns, bool kept)
+{
+    uint64_t read_ns[EMX_CROSSING_SIZES];
+
+    for (unsigned i = 0; i < c->count; i++)
+        read_ns[i] = kept ? round_trip_ns : c->reg_ns[i] + 2 * round_trip_ns;
+    return emx_crossing(read_ns, c->copy_ns, c->count);
+}
