@@ -28,6 +28,7 @@
 #include <string.h>
 
 #define POLYNOMIAL 0x82f63b78u /* bits reversed */
+#define HEAD_BYTES 32          /* of emx_crc32c_but() */
 
 static uint32_t table[8][256];
 
@@ -68,6 +69,13 @@ uint32_t emx_crc32c_table(uint32_t crc, const void *buf, size_t len_bytes)
     for (; len_bytes; p++, len_bytes--)
         c = c >> 8 ^ table[0][(c ^ *p) & 0xff];
     return ~c;
+}
+
+static uint32_t head_by_table(const uint8_t *p)
+{
+    static const uint8_t zero[4];
+
+    return emx_crc32c_table(emx_crc32c_table(0, p, HEAD_BYTES - sizeof(zero)), zero, sizeof(zero));
 }
 
 #ifdef __x86_64__
@@ -134,6 +142,15 @@ TARGET static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t len
         len_bytes -= 3 * bytes;
     }
     return ~one_run(c, p, len_bytes);
+}
+
+TARGET static inline uint32_t head_by_instruction(const uint8_t *p)
+{
+    uint64_t c = UINT32_MAX;
+
+    for (unsigned i = 0; i < 3; i++)
+        c = _mm_crc32_u64(c, load64(p + 8 * i));
+    return ~(uint32_t)_mm_crc32_u64(c, load64(p + 24) & UINT32_MAX);
 }
 
 #define WIDE __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
@@ -241,6 +258,13 @@ uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes)
     return emx_crc32c_instruction(crc, buf, len_bytes);
 }
 
+uint32_t emx_crc32c_but(const void *buf, size_t rest_bytes)
+{
+    uint32_t crc = __builtin_expect(has_instruction, 1) ? head_by_instruction(buf) : head_by_table(buf);
+
+    return emx_crc32c(crc, (const uint8_t *)buf + HEAD_BYTES, rest_bytes);
+}
+
 uint32_t emx_crc32c_instruction(uint32_t crc, const void *buf, size_t len_bytes)
 {
     if (__builtin_expect(has_instruction, 1))
@@ -258,6 +282,11 @@ __attribute__((constructor)) static void prepare(void)
 uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes)
 {
     return emx_crc32c_table(crc, buf, len_bytes);
+}
+
+uint32_t emx_crc32c_but(const void *buf, size_t rest_bytes)
+{
+    return emx_crc32c_table(head_by_table(buf), (const uint8_t *)buf + HEAD_BYTES, rest_bytes);
 }
 
 uint32_t emx_crc32c_instruction(uint32_t crc, const void *buf, size_t len_bytes)

@@ -253,13 +253,17 @@ static inline bool look(struct emx_link *k)
 }
 
 /* The next frame by the short way, if that is possible. Not while others are to be told first. */
-static inline bool input_quick(struct ethmx_ep *ep, unsigned i, const struct emx_wire_peek *p, struct emx_op **quick_p)
+static inline bool input_quick(struct ethmx_ep *ep, unsigned i, const struct emx_wire_peek *p, emx_time *now_p,
+                               struct emx_op **quick_p)
 {
     struct emx_link *k = &ep->links.link[i];
 
     if (!quick_p || *quick_p || !p->len_bytes || ep->delivering || emx_engine_has_news(ep->engine))
         return false;
-    *quick_p = emx_engine_input_quick(ep->engine, i, p->data, p->len_bytes, ep->clock.last_ns);
+    if (k->attr.reliable)
+        *quick_p = emx_engine_input_short(ep->engine, i, p->data, p->len_bytes, ep->clock.last_ns);
+    else
+        *quick_p = emx_engine_input_whole(ep->engine, i, p->data, p->len_bytes, round_time(ep, now_p));
     if (*quick_p)
         k->ops->passed(k->wire);
     return *quick_p;
@@ -287,7 +291,7 @@ static inline unsigned input_peek(struct ethmx_ep *ep, unsigned i, emx_time *now
     p = k->ops->peek(k->wire);
     if (!p.data)
         return 0;
-    return input_quick(ep, i, &p, quick_p) ? 1 : input(ep, i, now_p);
+    return input_quick(ep, i, &p, now_p, quick_p) ? 1 : input(ep, i, now_p);
 }
 
 static inline unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p, struct emx_op **quick_p)

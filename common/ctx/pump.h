@@ -9,7 +9,7 @@
 
 /* One round: frames in, timers, frames out. every_wire: polls also those that would not be due. Returns how many
  * frames came.
- * quick_p: NULL, or *quick_p is NULL and may become a receive that was done the short way (emx_engine_input_quick()):
+ * quick_p: NULL, or *quick_p is NULL and may become a receive that was done the short way (emx_engine_input_short()):
  * the caller's to tell at once, and then to free. */
 unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p);
 

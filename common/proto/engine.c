@@ -100,7 +100,6 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->self = *params->self;
     e->reliable_links = params->reliable_links;
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
-    e->quick_links = e->reliable_links & ~e->tagged_links;
     e->self_addr_bytes = emx_address_encode_public(&e->self, e->self_addr); /* in hellos */
     e->rng.state = params->seed;
     e->seq_frame_bytes = longest_frame(&e->self);

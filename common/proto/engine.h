@@ -156,12 +156,14 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 
-/* The short way of a short frame (quick.c): the next one of its session, over a reliable link, with a message that a
- * posted receive takes. The receive is over then, and the caller's as if emx_engine_completed() had returned it; so
- * only while that would return nothing. NULL: nothing has happened, and emx_engine_input() must do it. lately: a time
- * told before. */
-struct emx_op *emx_engine_input_quick(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+/* The short way of a frame (quick.c): the next one of its session, a whole message that a posted receive takes. The
+ * receive is over then, and the caller's as if emx_engine_completed() had returned it; so only while that would return
+ * nothing. NULL: nothing has happened, and emx_engine_input() must do it. The first is for reliable links, and lately
+ * may be a time told before. */
+struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                       emx_time lately);
+struct emx_op *emx_engine_input_whole(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                                      emx_time now);
 
 /* Whether a frame needs no look at the clock: now may then be a time told before. Such a frame starts no timer, and
  * what it proves, a sign of life, it proves for the earlier time too. */

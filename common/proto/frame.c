@@ -25,15 +25,6 @@ static size_t covered_bytes(const struct emx_frame *h)
     return sizeof(*h) + (h->type < EMX_F_COUNT ? emx_frame_info[h->type].head_bytes : 0);
 }
 
-/* The checksum of the header with check as 0, then of what follows it. */
-static uint32_t checksum(const struct emx_frame *h, size_t len_bytes)
-{
-    struct emx_frame zeroed = *h;
-
-    zeroed.check = 0;
-    return emx_crc32c(emx_crc32c(0, &zeroed, sizeof(zeroed)), h + 1, len_bytes - sizeof(*h));
-}
-
 static bool check_fits(const struct emx_frame *h)
 {
     size_t len_bytes;
@@ -41,7 +32,7 @@ static bool check_fits(const struct emx_frame *h)
     if (h->version == EMX_FRAME_V_OFF)
         return h->check == 0;
     len_bytes = covered_bytes(h);
-    return len_bytes <= sizeof(*h) + h->body_bytes && checksum(h, len_bytes) == h->check;
+    return len_bytes <= sizeof(*h) + h->body_bytes && emx_crc32c_but(h, len_bytes - sizeof(*h)) == h->check;
 }
 
 enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie)

@@ -451,7 +451,6 @@ struct emx_engine {
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;      /* mask; of the frame being handled */
     unsigned tagged_links;                    /* mask: frames carry tags there */
-    unsigned quick_links;                     /* mask: short frames may come there */
     struct emx_list spent;                    /* frames of reliable sessions that are in the wire's hands */
     struct emx_list reads[EMX_ENGINE_LINKS];  /* emx_rndv.wait of messages that are read */
     struct emx_list loans[EMX_ENGINE_LINKS];  /* for which the pump has something to do; */
@@ -579,9 +578,10 @@ static inline bool emx_reltx_clear(const struct emx_session *s)
     return s->send_next == &s->unacked && !s->lost && (!s->flying || s->flying < s->cc.cwnd_frames) &&
            emx_reltx_room(s);
 }
-void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now); /* push and sent, when clear */
-void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);                 /* into the window: gets its number */
-void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b);              /* when there is room */
+void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b,
+                      emx_time now);                                /* push and sent, when clear; it has its number */
+void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);    /* into the window: gets its number */
+void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b); /* when there is room */
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
 struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NULL: none may go */
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
@@ -617,6 +617,7 @@ void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked);
 
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_relrx_took(struct emx_session *s, emx_time now); /* rx_next went on past a frame from a link that loses some */
 static inline void emx_relrx_acked(struct emx_session *s) /* a frame with our ack went out */
 {
     s->unacked_rx = 0;

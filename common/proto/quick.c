@@ -15,14 +15,16 @@
  * What it takes is known when the session is connected (session.quick_room): a standard send, in one frame. That
  * nothing stands in front of it is looked at each time.
  *
- * Receiving: a short frame whose turn it is, with a message that a posted receive waits for. The receive is done at
- * once, past the list of completed operations. What is looked at before the match has no effect; whatever does not fit
- * goes the long way, which then counts what it drops.
+ * Receiving: a frame whose turn it is, with a whole message that a posted receive waits for; over a reliable link it is
+ * a short one. The receive is done at once, past the list of completed operations. What is looked at before the match
+ * has no effect; whatever does not fit goes the long way, which then counts what it drops.
  */
 #include "base/copy.h"
+#include "base/crc32c.h"
 #include "proto/impl.h"
 
-#define TINY_BYTES (sizeof(((struct emx_scratch *)0)->b) - sizeof(struct emx_short))
+#define TINY_BYTES       (sizeof(((struct emx_scratch *)0)->b) - sizeof(struct emx_short))
+#define WHOLE_HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_eager))
 
 void emx_quick_open(struct emx_session *s)
 {
@@ -56,26 +58,56 @@ bool emx_engine_quick(const struct emx_peer *p, const struct emx_op_args *a, uns
     return true;
 }
 
+static inline void put_word(uint8_t *to, uint64_t word)
+{
+    memcpy(to, &word, sizeof(word));
+}
+
+/* Headers are written word by word, and each once: what is stored in halves and then read whole, by the checksum or by
+ * the wire's copy, makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) */
+static inline void fill_whole(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
+{
+    uint64_t body_bytes = sizeof(struct emx_f_eager) + a->data.len_bytes;
+    uint32_t limit = emx_credit_limit(s);
+
+    put_word(to, (uint64_t)s->peer->id << 32 | body_bytes << 16 | EMX_F_eager << 8 | EMX_FRAME_V_HEADER);
+    put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
+    put_word(to + 16, (uint64_t)s->rx_next << 32 | s->tx_next);
+    put_word(to + 24, limit);
+    put_word(to + 32, a->bits);
+    put_word(to + 40, a->data.len_bytes);
+    put_word(to + 48, (uint64_t)s->joined_rx << 32);
+    s->announced = limit;
+}
+
+/* The last step, with the checksum that there is by default in the same manner. */
+static inline void seal_whole(struct emx_session *s, uint8_t *frame, struct emx_txframe *f)
+{
+    if (s->seal != EMX_CHECKSUM_HEADER) {
+        emx_engine_seal(s, (void *)frame, f, s->seal);
+        return;
+    }
+    f->head = frame;
+    put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, WHOLE_HEAD_BYTES) << 32 | s->announced);
+}
+
 /* In a kept buffer, as every frame that may have to be sent again, or whose data have to be gathered. */
 static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
 {
-    size_t len_bytes = sizeof(struct emx_frame) + sizeof(struct emx_f_eager) + a->data.len_bytes;
+    size_t len_bytes = WHOLE_HEAD_BYTES + a->data.len_bytes;
     struct emx_txbuf *b = emx_reltx_get(s->e, len_bytes);
-    struct emx_f_eager *t;
-    struct emx_frame *h;
 
     if (!b)
         return false;
-    h = emx_txbuf_frame(b);
-    t = (void *)(h + 1);
-    emx_engine_head(s->e, s->peer, h, EMX_F_eager, sizeof(*t) + a->data.len_bytes);
-    *t = (struct emx_f_eager){.bits = a->bits, .total_bytes = (uint32_t)a->data.len_bytes, .joined = s->joined_rx};
-    emx_data_read(&a->data, 0, (uint8_t *)(t + 1), a->data.len_bytes);
+    fill_whole(s, b->frame, a);
+    if (emx_data_contiguous(&a->data))
+        emx_copy(b->frame + WHOLE_HEAD_BYTES, a->data.base, a->data.len_bytes);
+    else
+        emx_data_read(&a->data, 0, b->frame + WHOLE_HEAD_BYTES, a->data.len_bytes);
     s->small_ns = now;
     emx_reltx_direct(s, b, now);
-    emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
-    emx_engine_seal(s, h, f, s->seal);
+    seal_whole(s, b->frame, f);
     emx_relrx_acked(s);
     return true;
 }
@@ -86,13 +118,7 @@ static inline bool is_short(const struct emx_session *s, const struct emx_op_arg
     return s->in_place && emx_data_contiguous(&a->data) && !emx_relrx_owes(s);
 }
 
-static inline void put_word(uint8_t *to, uint64_t word)
-{
-    memcpy(to, &word, sizeof(word));
-}
-
-/* The header, word by word and each once: it may be written to memory that another processor looks at. (Made on the
- * stack and copied from there it costs 15 ns: the copy's loads are wider than the stores before them.) */
+/* It may be written to memory that another processor looks at. */
 static inline void fill_short(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
 {
     uint32_t limit = emx_credit_limit(s);
@@ -169,8 +195,9 @@ void emx_engine_send_placed(struct emx_peer *p, const struct emx_op_args *a, voi
 
 /* ---- Receiving ---- */
 
-/* The session whose turn this frame is; NULL: the long way tells what is wrong with it. */
-static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx_short *h)
+/* The session whose turn this frame is; NULL: the long way tells what is wrong with it. Short frames begin as others.
+ */
+static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx_frame *h)
 {
     struct emx_peer *p;
     struct emx_session *s;
@@ -184,10 +211,11 @@ static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx
 }
 
 /* A receive that has just matched is over: it has no number yet, and nobody waits for its peer. */
-static inline void end_receive(struct emx_engine *e, struct emx_op *op, uint32_t n)
+static inline void end_receive(struct emx_engine *e, struct emx_op *op, const void *from, uint32_t n)
 {
     bool fits = n <= op->data.len_bytes;
 
+    emx_data_write(&op->data, 0, from, n);
     if (emx_list_linked(&op->peer_link))
         emx_list_del(&op->peer_link);
     op->msg_bytes = n;
@@ -200,7 +228,7 @@ static inline void end_receive(struct emx_engine *e, struct emx_op *op, uint32_t
     emx_add(e, bytes_received, op->len_bytes);
 }
 
-struct emx_op *emx_engine_input_quick(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                       emx_time lately)
 {
     const struct emx_short *h = (const void *)data;
@@ -208,18 +236,54 @@ struct emx_op *emx_engine_input_quick(struct emx_engine *e, unsigned link, const
     struct emx_op *op;
     uint32_t n;
 
-    if (!(e->quick_links >> link & 1) || len_bytes < sizeof(*h) || h->version != EMX_FRAME_V_SHORT)
+    if (e->tagged_links >> link & 1 || len_bytes < sizeof(*h) || h->version != EMX_FRAME_V_SHORT)
         return NULL;
     n = h->body_bytes;
-    if (n > len_bytes - sizeof(*h) || !(s = turn_of(e, h)) || !emx_credit_covers(s, n))
+    if (n > len_bytes - sizeof(*h) || !(s = turn_of(e, (const void *)h)) || !emx_credit_covers(s, n))
         return NULL;
     if (!(op = emx_op_match(e, h->bits, s->peer)))
         return NULL;
     emx_session_heard(s, lately);
     emx_credit_heard(s, h->credit);
     s->rx_next++;
-    emx_data_write(&op->data, 0, h + 1, n);
-    end_receive(e, op, n);
+    end_receive(e, op, h + 1, n);
     emx_credit_passed(s, emx_eager_cost(n));
+    return op;
+}
+
+/* Whether the frame is a standard message and all of it, as far as the header tells, which has not been checked. */
+static inline bool is_whole(const struct emx_frame *h, uint32_t len_bytes)
+{
+    const struct emx_f_eager *f = (const void *)(h + 1);
+
+    return len_bytes >= sizeof(*h) + sizeof(*f) && h->type == EMX_F_eager && h->version != EMX_FRAME_V_SHORT &&
+           !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes;
+}
+
+/* What a look at the header rules out costs no checksum. */
+struct emx_op *emx_engine_input_whole(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                                      emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_eager *f = (const void *)(h + 1);
+    struct emx_session *s;
+    struct emx_op *op;
+
+    if (e->tagged_links >> link & 1 || !e->stats->posted_now || !is_whole(h, len_bytes) || !(s = turn_of(e, h)))
+        return NULL;
+    if (s->held_count || f->joined != s->joined_told || !emx_credit_covers(s, f->total_bytes))
+        return NULL;
+    if (emx_frame_check(data, len_bytes, e->self.id, e->self.cookie) != EMX_ACCEPTED)
+        return NULL;
+    if (!(op = emx_op_match(e, f->bits, s->peer)))
+        return NULL;
+    emx_session_heard(s, now);
+    if (h->ack != s->tx_acked && !s->reliable)
+        emx_reltx_ack(s, h->ack, 0, now);
+    emx_credit_heard(s, h->credit);
+    s->rx_next++;
+    end_receive(e, op, f + 1, f->total_bytes);
+    emx_credit_passed(s, emx_eager_cost(f->total_bytes));
+    emx_relrx_took(s, now);
     return op;
 }

@@ -94,6 +94,7 @@ static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
     return EMX_ACCEPTED;
 }
 
+/* An accepted frame is to be acknowledged, at once or in a while. */
 static void owe_ack(struct emx_session *s, emx_time now)
 {
     const struct emx_config *cfg = s->e->cfg;
@@ -105,6 +106,12 @@ static void owe_ack(struct emx_session *s, emx_time now)
         s->ack_at_ns = now + cfg->p_ack_delay;
         emx_session_arm(s, s->ack_at_ns);
     }
+}
+
+void emx_relrx_took(struct emx_session *s, emx_time now)
+{
+    s->unacked_rx++;
+    owe_ack(s, now);
 }
 
 static void lost_promise(struct emx_session *s, emx_time now)

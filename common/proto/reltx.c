@@ -136,7 +136,7 @@ void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 
 void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
-    b->seq = emx_txbuf_frame(b)->seq = s->tx_next++;
+    b->seq = s->tx_next++;
     if (s->reliable) {
         s->tx_acked = s->tx_next;
         emx_list_append(&s->e->spent, &b->link);

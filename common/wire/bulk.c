@@ -343,6 +343,11 @@ static bool take_packet(struct emx_bulk *b)
     return true;
 }
 
+bool emx_bulk_waits(const struct emx_bulk *b)
+{
+    return b->now_open || emx_ring_peek(&b->ring);
+}
+
 unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max)
 {
     uint32_t status, len_bytes;

@@ -47,6 +47,9 @@ unsigned emx_bulk_joinable(const struct emx_txframe *f, unsigned n);
 /* Sends n joinable frames; from_mac: of the interface that they leave through. 0 or an errno. */
 int emx_bulk_send(struct emx_bulk *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n);
 
+/* Whether emx_bulk_rx() would look at a packet. */
+bool emx_bulk_waits(const struct emx_bulk *b);
+
 /* As rx() and rx_return() of a wire. */
 unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max);
 void emx_bulk_return(struct emx_bulk *b, uint32_t cookie);

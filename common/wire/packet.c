@@ -32,6 +32,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/copy.h"
 #include "wire/backlog.h"
 #include "wire/bulk.h"
 #include "wire/fanout.h"
@@ -46,6 +47,7 @@
 #define FRAME_OFFSET   80                   /* the kernel's; aligned */
 #define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() lends, and as many to fill meanwhile */
 #define COPY_BYTES     2048                 /* frames up to this length are put together before sending */
+#define SHORT_BYTES    128                  /* frames up to this length go the short way; no interface's are shorter */
 #define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
 #define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
 
@@ -315,6 +317,13 @@ static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
     return none;
 }
 
+static void write_header(const struct packet_wire *w, const struct emx_bulk_to *to, uint8_t eth[ETH_HLEN])
+{
+    memcpy(eth, to->mac, ETH_ALEN);
+    memcpy(eth + ETH_ALEN, mac_of(w, to->ifindex), ETH_ALEN);
+    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
+}
+
 /* Writes the destination and the Ethernet header. */
 static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
                           uint8_t eth[ETH_HLEN])
@@ -325,9 +334,7 @@ static void address_frame(const struct packet_wire *w, const struct emx_wire_add
     sll->sll_family = AF_PACKET;
     sll->sll_protocol = w->ethertype;
     sll->sll_ifindex = (int)a.ifindex;
-    memcpy(eth, a.mac, ETH_ALEN);
-    memcpy(eth + ETH_ALEN, mac_of(w, a.ifindex), ETH_ALEN);
-    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
+    write_header(w, &a, eth);
 }
 
 /* Makes message i of the batch out of f. */
@@ -363,6 +370,20 @@ static ssize_t send_one(const struct packet_wire *w, const struct iovec *iov, co
             return sent;
     }
     return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
+}
+
+/* A short frame alone, as most are, where nothing stands before it: only its Ethernet header is added. Copied word by
+ * word, as its header has been written. false: it has not gone, and the long way tells why. */
+static bool send_short(struct packet_wire *w, const struct emx_txframe *f)
+{
+    struct emx_bulk_to to = emx_bulk_to(f->to);
+    uint8_t *frame = w->tx->copy[0];
+
+    if (f->bulk || f->body_bytes || f->head_bytes > SHORT_BYTES || w->backlog.count || to.ifindex != w->bound_ifindex)
+        return false;
+    write_header(w, &to, frame);
+    emx_copy_by_words(frame + ETH_HLEN, f->head, f->head_bytes);
+    return send(w->tx_fd, frame, ETH_HLEN + (size_t)f->head_bytes, MSG_DONTWAIT) >= 0;
 }
 
 /* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
@@ -456,6 +477,10 @@ static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsign
     struct packet_wire *w = (struct packet_wire *)base;
     unsigned from = 0, i = 0, joined;
 
+    if (n == 1 && send_short(w, f)) {
+        emx_backlog_success(&w->backlog);
+        return;
+    }
     while (i < n) {
         if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
             send_run(w, &f[from], i - from);
@@ -532,6 +557,32 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
             emx_ring_give_back(&w->ring, f[i].cookie);
 }
 
+/* Only a frame that nothing else is to be done for or told of. */
+static struct emx_wire_peek packet_peek(struct emx_wire *base)
+{
+    static const struct emx_wire_peek none, some = {.data = (const uint8_t *)""};
+    struct packet_wire *w = (struct packet_wire *)base;
+    uint32_t status = emx_ring_peek(&w->ring);
+    const struct tpacket2_hdr *h = emx_ring_slot(&w->ring, w->ring.next);
+    unsigned eth_bytes;
+
+    if (w->backlog.count || (w->bulk && emx_bulk_waits(w->bulk)))
+        return some;
+    if (!status)
+        return none;
+    eth_bytes = (unsigned)h->tp_net - h->tp_mac;
+    if (status & TP_STATUS_LOSING || h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes)
+        return some;
+    return (struct emx_wire_peek){(const uint8_t *)h + h->tp_net, h->tp_snaplen - eth_bytes};
+}
+
+static void packet_passed(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    emx_ring_give_back(&w->ring, emx_ring_take(&w->ring));
+}
+
 static void packet_sweep(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;
@@ -559,6 +610,8 @@ const struct emx_wire_ops emx_wire_packet = {
     .tx = packet_tx,
     .rx = packet_rx,
     .rx_return = packet_rx_return,
+    .peek = packet_peek,
+    .passed = packet_passed,
     .fd = packet_fd,
     .sweep = packet_sweep,
 };

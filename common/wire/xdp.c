@@ -68,9 +68,10 @@ struct xdp_wire {
     int epoll_fd;
     uint8_t *joined; /* frames of several chunks, put together: one place for each that rx() lends */
     unsigned joined_count;
-    struct emx_bulk *bulk; /* NULL: no superframes */
-    bool no_joining;       /* the kernel or an interface refused superframes */
-    bool bulk_last;        /* of frames and superframes, which one rx() looks at last */
+    struct xsk_ring_cons *peeked; /* where xdp_peek() saw a frame */
+    struct emx_bulk *bulk;        /* NULL: no superframes */
+    bool no_joining;              /* the kernel or an interface refused superframes */
+    bool bulk_last;               /* of frames and superframes, which one rx() looks at last */
 };
 
 void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *bulk)
@@ -618,6 +619,42 @@ static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
                 emx_xdp_group_refill(w->port[i].group, q);
 }
 
+/* Only a frame in one piece that nothing else is to be done for. */
+static struct emx_wire_peek xdp_peek(struct emx_wire *base)
+{
+    static const struct emx_wire_peek some = {.data = (const uint8_t *)""};
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    if (w->armed || (w->bulk && emx_bulk_waits(w->bulk)))
+        return some;
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct emx_xdp_group *g = w->port[i].group;
+
+        for (unsigned q = 0; q < g->queue_count; q++) {
+            struct xsk_ring_cons *rx = &g->queue[q].rx;
+            const struct xdp_desc *d;
+
+            if (!xsk_cons_nb_avail(rx, 1))
+                continue;
+            d = xsk_ring_cons__rx_desc(rx, rx->cached_cons);
+            if (d->options & XDP_PKT_CONTD)
+                return some;
+            w->peeked = rx;
+            return (struct emx_wire_peek){g->umem + d->addr + ETH_HLEN, d->len - ETH_HLEN};
+        }
+    }
+    rest(w);
+    return (struct emx_wire_peek){0};
+}
+
+static void xdp_passed(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    w->peeked->cached_cons++;
+    xdp_rx_return(base, NULL, 0);
+}
+
 static bool xdp_arm(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
@@ -658,6 +695,8 @@ const struct emx_wire_ops emx_wire_xdp = {
     .tx = xdp_tx,
     .rx = xdp_rx,
     .rx_return = xdp_rx_return,
+    .peek = xdp_peek,
+    .passed = xdp_passed,
     .fd = xdp_fd,
     .arm = xdp_arm,
     .sweep = xdp_sweep,

@@ -921,6 +921,31 @@ static void equal_frames_are_joined(void **state)
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
+/* A look at the next frame leaves it to rx() while a superframe waits: whoever took one frame after the other that way
+ * would never come to it. */
+static void look_passes_no_superframe_over(void **state)
+{
+    struct pair *p = *state;
+    struct pollfd fd[2] = {{.fd = p->ops->fd(p->b.w, 0), .events = POLLIN},
+                           {.fd = p->ops->fd(p->b.w, 1), .events = POLLIN}};
+    struct emx_rxframe rx[2];
+    struct emx_wire_peek look;
+    unsigned len = 100;
+
+    frames_send(&p->a, &p->b, 1, 1, &len);
+    assert_int_equal(poll(&fd[1], 1, WAIT_MS), 1);
+    p->a.bulk = false;
+    frames_send(&p->a, &p->b, 2, 1, &len);
+    assert_int_equal(poll(&fd[0], 1, WAIT_MS), 1);
+    look = p->ops->peek(p->b.w);
+    assert_non_null(look.data);
+    assert_int_equal(look.len_bytes, 0);
+    assert_int_equal(p->ops->rx(p->b.w, rx, 2), 2);
+    p->ops->rx_return(p->b.w, rx, 2);
+    look = p->ops->peek(p->b.w);
+    assert_null(look.data);
+}
+
 /* An interface that cannot cut them: the kernel does, and nobody joins the parts again. */
 static void superframes_cut_on_the_way_arrive(void **state)
 {
@@ -1597,6 +1622,7 @@ static const struct {
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
     CASE(least_ring_works, HOSTS | INSIDE | PACKET | XDP),
     CASE(equal_frames_are_joined, HOSTS | INSIDE | BULK | XDP_BULK),
+    CASE(look_passes_no_superframe_over, HOSTS | INSIDE | BULK),
     CASE(superframes_cut_on_the_way_arrive, HOSTS | BULK | XDP_BULK),
     CASE(superframes_switched_off_go_singly, HOSTS | INSIDE | BULK | XDP_BULK),
     CASE(foreign_superframes_are_taken_apart, HOSTS | INSIDE | BULK | XDP_BULK),

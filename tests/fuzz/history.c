@@ -442,8 +442,10 @@ bool history_seal(struct history *h, unsigned from, unsigned to, uint8_t **data_
 static void input(struct history *h, unsigned n, const uint8_t *data, uint32_t len_bytes)
 {
     struct emx_engine *e = h->node[n].engine;
-    struct emx_op *op = emx_engine_has_news(e) ? NULL : emx_engine_input_quick(e, 0, data, len_bytes, h->now);
+    struct emx_op *op = NULL;
 
+    if (!emx_engine_has_news(e))
+        op = (h->reliable ? emx_engine_input_short : emx_engine_input_whole)(e, 0, data, len_bytes, h->now);
     if (op)
         tell(e, op);
     else

@@ -315,10 +315,11 @@ static bool take_quick(struct sim_node *n, const struct sim_frame *f)
     struct sim_world *w = n->world;
     struct emx_stats before = n->stats;
 
-    if (!w->reliable || n->pace != SIM_POLLS || n->quick || f->joined || f->marked || emx_engine_has_news(n->engine) ||
+    if (n->pace != SIM_POLLS || n->quick || f->joined || f->marked || emx_engine_has_news(n->engine) ||
         emx_rng_chance(&w->rng, 300000))
         return false;
-    n->quick = emx_engine_input_quick(n->engine, f->wire, f->data, f->len_bytes, w->now_ns);
+    n->quick = (w->reliable ? emx_engine_input_short : emx_engine_input_whole)(n->engine, f->wire, f->data,
+                                                                               f->len_bytes, w->now_ns);
     if (!n->quick && memcmp(&before, &n->stats, sizeof(before)))
         sim_fail(w, "n%u: a frame that was not taken the short way has left a trace", n->index);
     if (!n->quick)

@@ -98,12 +98,28 @@ static void goes_on_from_piece_to_piece(void **state)
     each_seed(300, pieces);
 }
 
+static void leaves_out_what_a_frame_holds(void **state)
+{
+    uint8_t buf[32 + 400 + 15], blank[sizeof(buf)];
+
+    (void)state;
+    fill(buf, sizeof(buf), 1);
+    memcpy(blank, buf, sizeof(buf));
+    for (unsigned at = 0; at < 15; at++) {
+        memset(blank + at + 28, 0, 4);
+        for (size_t rest = 0; rest <= 400; rest++)
+            assert_int_equal(emx_crc32c_but(buf + at, rest), by_definition(0, blank + at, 32 + rest));
+        memcpy(blank + at + 28, buf + at + 28, 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_the_numbers_of_the_standard),
         cmocka_unit_test(all_ways_agree_at_every_length),
         cmocka_unit_test(goes_on_from_piece_to_piece),
+        cmocka_unit_test(leaves_out_what_a_frame_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
