@@ -4,6 +4,7 @@
  *   latency      half a round trip in microseconds, by size
  *   typical      the same, the median of single round trips, which what others do meanwhile does not reach
  *   fresh        MB/s of a ping-pong, each message in memory that is new from the system, by size
+ *   sendrecv     MB/s each way, both sending at once (MPI_Sendrecv), by size
  *   stream       MB/s one way, 16 messages in flight, by size
  *   rate         messages per second, 64 in flight, by size
  *   receive      unexpected messages received in reverse order: nanoseconds each, by how many there were
@@ -116,6 +117,18 @@ static double fresh_run(int size, int rounds)
     return MPI_Wtime() - start;
 }
 
+static double sendrecv_run(int size, int rounds)
+{
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    for (int i = 0; i < rounds; i++)
+        MPI_Sendrecv(buf, size, MPI_BYTE, !rank, TAG, buf + LONGEST, size, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    return MPI_Wtime() - start;
+}
+
 /* window messages at a time from 0 to 1, an empty one back at the end of each window. */
 static double window_run(int size, int rounds, int window)
 {
@@ -209,6 +222,11 @@ static double as_pingpong_mb(int size, double round_s)
     return (double)size / (round_s / 2) / 1e6;
 }
 
+static double as_each_way_mb(int size, double round_s)
+{
+    return (double)size / round_s / 1e6;
+}
+
 static double as_stream_mb(int size, double round_s)
 {
     return (double)size * STREAM_WINDOW / round_s / 1e6;
@@ -232,13 +250,10 @@ static const struct kind {
     double (*figure)(int size, double round_s);
     int least_rounds;
 } kinds[] = {
-    {"latency", latency_run, as_latency_us, 3},
-    {"typical", typical_run, as_latency_us, 100},
-    {"fresh", fresh_run, as_pingpong_mb, 1},
-    {"stream", stream_run, as_stream_mb, 1},
-    {"rate", rate_run, as_rate, 10},
-    {"receive", receive_run, as_ns, 10000},
-    {"unexpected", unexpected_run, as_ns, 10000},
+    {"latency", latency_run, as_latency_us, 3}, {"typical", typical_run, as_latency_us, 100},
+    {"fresh", fresh_run, as_pingpong_mb, 1},    {"sendrecv", sendrecv_run, as_each_way_mb, 2},
+    {"stream", stream_run, as_stream_mb, 1},    {"rate", rate_run, as_rate, 10},
+    {"receive", receive_run, as_ns, 10000},     {"unexpected", unexpected_run, as_ns, 10000},
 };
 
 /* How many rounds fill run_seconds, by a short run that also warms up. */
@@ -275,7 +290,7 @@ static void measure(const void *k, int size, double seconds)
 static int usage(void)
 {
     fprintf(stderr, "usage: mpibench [--seconds S] KIND SIZE... [KIND SIZE...]\n"
-                    "kinds: latency, typical, fresh, stream, rate, receive, unexpected\n");
+                    "kinds: latency, typical, fresh, sendrecv, stream, rate, receive, unexpected\n");
     return 2;
 }
 
@@ -298,7 +313,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size != 2)
         return fprintf(stderr, "mpibench: needs 2 ranks\n"), 2;
-    buf = calloc(1, LONGEST);
+    buf = calloc(2, LONGEST);
     status = bench_run(&args, argc, argv);
     free(buf);
     if (status)

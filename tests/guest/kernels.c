@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Kernels of programs, of 2 or more ranks, and prints a line per figure: kind, size, value. Kinds:
- *   sendrecv    MB/s that each of two neighbours sends and receives at once (MPI_Sendrecv in a ring), by size
  *   is          seconds to sort 2^size integer keys on each rank, ten times, by buckets: reductions and all-to-all
  *   cg          seconds for conjugate gradients on a sparse matrix of size rows, ten steps of power iteration with 25
  *               steps each: sums over all ranks, and vectors gathered
@@ -17,7 +16,7 @@
 
 #include "../bench/bench.h"
 
-enum { LARGEST = 1 << 24, SENDRECV_RUNS = 7, SORTS = 10, POWER_STEPS = 10, CG_STEPS = 25, ROW_ENTRIES = 24 };
+enum { LARGEST = 1 << 24, SORTS = 10, POWER_STEPS = 10, CG_STEPS = 25, ROW_ENTRIES = 24 };
 
 static int rank, ranks;
 
@@ -42,36 +41,6 @@ static uint64_t mixed(uint64_t x)
     x = (x ^ x >> 31) * UINT64_C(0x7fb5d329728ea185);
     x = (x ^ x >> 27) * UINT64_C(0x81dadef4bc2dd44d);
     return x ^ x >> 33;
-}
-
-/* ---- sendrecv ---- */
-
-static double sendrecv_seconds(char *out, char *in, int size, int rounds)
-{
-    int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
-    double start;
-
-    MPI_Barrier(MPI_COMM_WORLD);
-    start = MPI_Wtime();
-    for (int i = 0; i < rounds; i++)
-        MPI_Sendrecv(out, size, MPI_BYTE, to, 1, in, size, MPI_BYTE, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    return MPI_Wtime() - start;
-}
-
-static double sendrecv(int size, double seconds)
-{
-    char *out = get((size_t)size, 1), *in = get((size_t)size, 1);
-    double figures[SENDRECV_RUNS], rounds;
-
-    sendrecv_seconds(out, in, size, 2);
-    rounds = seconds / SENDRECV_RUNS / (sendrecv_seconds(out, in, size, 2) / 2);
-    rounds = rounds < 2 ? 2 : rounds > 10000 ? 10000 : rounds;
-    MPI_Bcast(&rounds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    for (int i = 0; i < SENDRECV_RUNS; i++)
-        figures[i] = (double)size * (int)rounds / sendrecv_seconds(out, in, size, (int)rounds) / 1e6;
-    free(out);
-    free(in);
-    return bench_median(figures, SENDRECV_RUNS);
 }
 
 /* ---- is: keys of 16 bits; rank r gets the r-th part of their range ---- */
@@ -311,7 +280,7 @@ static double cg(int size, double seconds)
 static const struct kind {
     const char *name;
     double (*figure)(int size, double seconds);
-} kinds[] = {{"sendrecv", sendrecv}, {"is", is}, {"cg", cg}};
+} kinds[] = {{"is", is}, {"cg", cg}};
 
 static const void *kind_find(const char *name)
 {
@@ -343,7 +312,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     status = bench_run(&args, argc, argv);
     if (status && rank == 0)
-        fprintf(stderr, "usage: kernels [--seconds S] sendrecv|is|cg SIZE... [KIND SIZE...]\n");
+        fprintf(stderr, "usage: kernels [--seconds S] is|cg SIZE... [KIND SIZE...]\n");
     MPI_Finalize();
     return status ? 2 : 0;
 }
