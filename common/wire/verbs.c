@@ -35,6 +35,7 @@
 #define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
 #define POLLED      32  /* completions taken at once */
 #define EVENTS      16
+#define EVENTS_NS   1000000 /* between two looks for news, while nobody waits for any */
 
 static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs address");
 
@@ -322,6 +323,7 @@ static void look_at_fds(struct emx_verbs_wire *w)
     int n = epoll_wait(w->epoll, ev, EVENTS, 0);
     bool news = false;
 
+    w->events_ns = w->now_ns;
     for (int i = 0; i < n; i++) {
         if (ev[i].data.ptr)
             emx_verbs_dev_hush(ev[i].data.ptr);
@@ -376,11 +378,19 @@ static int verbs_fd(struct emx_wire *base, unsigned i)
     return i ? -1 : ((struct emx_verbs_wire *)base)->epoll;
 }
 
+/* The look is a system call, and a sweep comes about as often as a message of a ping-pong. */
+static bool awaits_news(const struct emx_verbs_wire *w)
+{
+    return !emx_list_empty(&w->busy) || !emx_list_empty(&w->ending) || w->now_ns - w->events_ns >= EVENTS_NS;
+}
+
 static void verbs_sweep(struct emx_wire *base)
 {
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
-    look_at_fds(w);
+    w->now_ns = emx_verbs_now();
+    if (awaits_news(w))
+        look_at_fds(w);
     for (unsigned i = 0; i < w->dev_count; i++) {
         if (w->dev[i]->cache)
             emx_regcache_sweep(w->dev[i]->cache);

@@ -28,6 +28,9 @@
  * removed it goes first, and the removal then waits until we have let go of all. (rdma_cm tells of it, too, but only if
  * its turn comes before that of the kernel's part that waits.)
  *
+ * With iWARP the end of a write says nothing: TCP has taken it. There a read of nothing is the trial, which the other
+ * device must answer. If it does not, for a quarter of ETHMX_PEER_TIMEOUT, the peer is lost (below).
+ *
  * Packets that get lost. With RoCE and InfiniBand devices send again by themselves, after a time that is ours to set,
  * and give up after some tries: the connection breaks. Of a call the kernel would do so after 4.3 s, which is longer
  * than anybody waits for it; so an own call that is not answered is taken back and made again (not with iWARP: see
@@ -35,7 +38,8 @@
  *
  * Lost. When a peer that there was a connection with cannot be called several times in a row, or its device is removed,
  * this is told upwards (lost()): another wire may reach it. It is not told too late for that: all these calls together
- * take no longer than half the time after which the peer is dead.
+ * take no longer than half the time after which the peer is dead. What waits goes on waiting till then, so that one
+ * call follows the other also where there is little to say.
  *
  * Too many. Where the queues have no room for a further connection, that which was used least lately ends, if nothing
  * is under way on it; the call comes again a little later. Its peer calls when it has something to say. While all are
@@ -68,6 +72,7 @@
 #define CROSSING_NS      1000000000ull /* the other one's call is to come in this time */
 #define ENDING_NS        1000000000ull /* a device that does not give back what is under way is not waited for longer */
 #define LOOK_NS          1000000000ull /* between two looks after connections and devices */
+#define SILENT_LEAST     2             /* looks */
 #define USED_NS          2000000ull    /* a connection that was used so lately makes no room */
 #define ROOM_NS          3000000ull    /* until one that makes room has done so */
 #define PATIENCE_NS      50000000ull   /* for connections in use to become idle; and how long a new one is left alone */
@@ -240,8 +245,9 @@ static void call_ended(struct emx_verbs_wire *w, struct emx_verbs_conn *c, bool 
     else
         leave_call(w, c);
     p->not_before_ns = emx_verbs_now() + AGAIN_NS;
-    emx_verbs_peer_lose(w, p);
     count_failure(w, p);
+    if (!p->epoch || p->failures >= LOST)
+        emx_verbs_peer_lose(w, p);
 }
 
 static void call_failed(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why)
@@ -732,9 +738,33 @@ static void forget_devices(struct emx_verbs_wire *w)
 
 /* ---- Looking after ---- */
 
+/* Looks, not time: this process may have been stopped, and not the other's device. */
+static uint64_t silence_limit(const struct emx_verbs_wire *w)
+{
+    uint64_t looks = w->cfg->p_peer_timeout / (4 * LOOK_NS);
+
+    return looks < SILENT_LEAST ? SILENT_LEAST : looks;
+}
+
+/* It is not called again first: siw lets who calls wait until TCP has given up, for two minutes. */
+static void fell_silent(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    struct emx_verbs_peer *p = c->peer;
+
+    emx_verbs_broke(w, c, "its device does not answer any more");
+    emx_verbs_peer_lose(w, p);
+    lose_peer(w, p);
+}
+
 static void look_after(struct emx_verbs_wire *w)
 {
-    emx_list_each_safe(l, next, &w->conns) emx_verbs_conn_probe(emx_list_entry(l, struct emx_verbs_conn, link));
+    emx_list_each_safe(l, next, &w->conns)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (emx_verbs_conn_probe(c) > silence_limit(w))
+            fell_silent(w, c);
+    }
     for (unsigned i = 0; i < w->dev_count; i++) {
         const char *path = w->dev[i]->context->device->dev_path;
 

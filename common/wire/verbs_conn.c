@@ -254,11 +254,34 @@ static void write_nothing(struct emx_verbs_conn *c)
         post(c, &wr, NULL);
 }
 
-void emx_verbs_conn_probe(struct emx_verbs_conn *c)
+/* The same with iWARP, where the end of a write says only that it has been handed to TCP: a read of nothing ends when
+ * the other device has answered. It takes no processor's time there. Where to it would read must be registered. */
+static void read_nothing(struct emx_verbs_conn *c)
 {
-    if (!c->heard)
+    const struct emx_verbs_slab *slab = c->dev->slabs;
+    struct ibv_sge sge = {.addr = (uintptr_t)slab->memory, .lkey = slab->mr->lkey};
+    struct ibv_send_wr *bad, wr = {.wr_id = work_number(c, EMX_VERBS_PART, EMX_VERBS_READS),
+                                   .opcode = IBV_WR_RDMA_READ,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .sg_list = &sge,
+                                   .num_sge = 1};
+
+    if (!is_usable(c) || c->probing)
+        return;
+    c->broken = ibv_post_send(c->id->qp, &wr, &bad);
+    c->probing = !c->broken;
+}
+
+unsigned emx_verbs_conn_probe(struct emx_verbs_conn *c)
+{
+    if (c->heard || !is_usable(c))
+        c->silent = 0;
+    else if (c->dev->fabric != EMX_VERBS_IWARP || !c->dev->reads_max)
         write_nothing(c);
+    else if (c->silent++ == 0)
+        read_nothing(c);
     c->heard = false;
+    return c->silent;
 }
 
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
@@ -292,6 +315,9 @@ static void reap_part(struct emx_verbs_conn *c, uint32_t at, bool well)
 {
     const struct emx_verbs_part over = at < EMX_VERBS_READS ? c->part[at] : (struct emx_verbs_part){0};
 
+    c->heard |= well;
+    if (at == EMX_VERBS_READS)
+        c->probing = false;
     if (!over.read)
         return;
     c->part[at].read = NULL;
@@ -326,7 +352,7 @@ static int make_qp(struct emx_verbs_conn *c)
     for (;; inline_bytes = 0) {
         struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .send_cq = d->cq, .recv_cq = d->cq, .srq = d->srq};
 
-        attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_SENDS(d->credits) + EMX_VERBS_READS,
+        attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_WORK(d->credits),
                                        .max_recv_wr = d->srq ? 0 : receives(d),
                                        .max_send_sge = sges,
                                        .max_recv_sge = d->srq ? 0 : 1,

@@ -19,6 +19,8 @@
 #define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
 #define EMX_VERBS_READS             16              /* reads under way */
 #define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* messages under way */
+/* All work under way: also a read of nothing. */
+#define EMX_VERBS_WORK(credits)     (EMX_VERBS_SENDS(credits) + EMX_VERBS_READS + 1)
 
 /* What stands before each frame. */
 struct emx_verbs_head {
@@ -90,6 +92,8 @@ struct emx_verbs_conn {
     const uint64_t *now_ns; /* the wire's clock, which goes on at times */
     uint64_t used_ns;       /* when it last carried anything */
     bool heard;             /* since it was last looked after */
+    bool probing;           /* a read of nothing is under way */
+    unsigned silent;        /* looks in a row that found nothing heard, although it was asked */
 };
 
 /* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
@@ -102,8 +106,10 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, u
 /* Tells the peer of free buffers, when they are enough to be worth a message, or always. */
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
 
-/* Finds out whether the other side is there still, unless it was heard of since the last time. */
-void emx_verbs_conn_probe(struct emx_verbs_conn *c);
+/* Finds out whether the other side is there still, unless it was heard of since the last time. What finds that it is
+ * not is the device, which then ends the connection; but with iWARP TCP has much more patience. So there it returns how
+ * many times in a row nothing has been heard. */
+unsigned emx_verbs_conn_probe(struct emx_verbs_conn *c);
 
 /* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);

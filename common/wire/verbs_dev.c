@@ -69,9 +69,9 @@ static void take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *a
     d->credits = (unsigned)cfg->p_verbs_credits;
     d->sge_limit = (unsigned)attr->max_sge;
     d->inline_bytes = INLINE_BYTES;
-    while (d->credits > 4 && EMX_VERBS_SENDS(d->credits) + EMX_VERBS_READS > (unsigned)attr->max_qp_wr)
+    while (d->credits > 4 && EMX_VERBS_WORK(d->credits) > (unsigned)attr->max_qp_wr)
         d->credits /= 2;
-    per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_SENDS(d->credits) + EMX_VERBS_READS;
+    per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_WORK(d->credits);
     d->conn_limit = least((unsigned)cfg->p_verbs_peers, (unsigned)attr->max_qp);
     d->conn_limit = least(d->conn_limit, (unsigned)attr->max_cqe / per_conn);
     if (cfg->p_verbs_srq && attr->max_srq > 0 && attr->max_srq_wr > 0)
@@ -138,7 +138,7 @@ static int make_nonblocking(int fd)
 static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, bool share, const char **what)
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_wr = d->conn_limit * EMX_VERBS_RECEIVES(d->credits), .max_sge = 1}};
-    unsigned per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_SENDS(d->credits) + EMX_VERBS_READS;
+    unsigned per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_WORK(d->credits);
 
     *what = "protection domain";
     d->pd = ibv_alloc_pd(d->context);

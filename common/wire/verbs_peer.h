@@ -57,8 +57,9 @@ struct emx_verbs_wire {
     unsigned dev_count;
     struct emx_list conns, ending; /* emx_verbs_conn */
     uint32_t serial;               /* of the last one */
-    uint64_t now_ns;               /* when connections were last seen to, */
-    uint64_t looked_ns;            /* and looked after */
+    uint64_t now_ns;               /* of the last sweep */
+    uint64_t looked_ns;            /* when connections were looked after */
+    uint64_t events_ns;            /* when the descriptors were looked at */
     bool lost;                     /* peers are, perhaps */
     struct emx_list busy;          /* emx_verbs_peer */
     struct emx_list ended;         /* emx_verbs_read that are over */

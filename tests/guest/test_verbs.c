@@ -520,7 +520,7 @@ static void unsent_ends(void **state)
     }
 }
 
-/* ---- Packets that get lost: with iWARP TCP sees to that ---- */
+/* ---- Packets that get lost: with iWARP TCP sees to that, as long as any come through ---- */
 
 #define ALL   ""
 #define CALLS "@th,104,24 1" /* rdma_cm's messages: to queue pair 1 */
@@ -533,6 +533,27 @@ static void lose_packets(const char *which)
     snprintf(command, sizeof(command),
              "nft 'table inet verbs_test { chain in { type filter hook input priority 0; udp dport 4791 %s drop; }; }'",
              which);
+    assert_int_equal(system(command), 0);
+}
+
+static bool is_roce(const struct end *e)
+{
+    return ((struct emx_verbs_wire *)e->w)->dev[0]->fabric == EMX_VERBS_ROCE;
+}
+
+/* Nothing passes between the ends' devices from now on. iWARP's have TCP connections. */
+static void cut_off(const struct end *e)
+{
+    char command[300];
+
+    if (is_roce(e)) {
+        lose_packets(ALL);
+        return;
+    }
+    snprintf(command, sizeof(command),
+             "nft 'table inet verbs_test { chain in { type filter hook input priority 0; "
+             "iifname { %s, %s } meta l4proto tcp drop; }; }'",
+             interface_a, interface_b);
     assert_int_equal(system(command), 0);
 }
 
@@ -551,7 +572,7 @@ static int teardown_losses(void **state)
 
 static void for_roce(const struct end *e)
 {
-    if (((struct emx_verbs_wire *)e->w)->dev[0]->fabric != EMX_VERBS_ROCE)
+    if (!is_roce(e))
         skip();
 }
 
@@ -608,11 +629,10 @@ static void cut_off_peer_is_told(void **state)
     struct emx_wire_addr lost, to_b = address_of(&p->a, &p->b);
     uint32_t old;
 
-    for_roce(&p->a);
     connect_ends(p);
     old = connection(&p->a, &p->b)->nonce;
     p->a.cfg.p_peer_timeout = 10000000000;
-    lose_packets(ALL);
+    cut_off(&p->a);
     while (!emx_wire_verbs.lost(p->a.w, &lost)) {
         assert_true(time(NULL) <= end);
         try_out(&p->a, &p->b);
@@ -622,6 +642,29 @@ static void cut_off_peer_is_told(void **state)
     assert_memory_equal(&lost, &to_b, sizeof(lost));
     lose_no_more();
     await_another_connection(p, old);
+}
+
+/* Silence is no proof: as long as the other's device answers, nobody is lost, however often the connection is looked
+ * after meanwhile and nobody says anything. */
+static void silent_peer_is_not_lost(void **state)
+{
+    struct pair *p = *state;
+    const struct emx_verbs_wire *w = (struct emx_verbs_wire *)p->a.w;
+    struct emx_wire_addr lost;
+    uint32_t old;
+
+    connect_ends(p);
+    old = connection(&p->a, &p->b)->nonce;
+    p->a.cfg.p_peer_timeout = 1; /* as soon as ever */
+    for (unsigned looks = 0; looks < 6;) {
+        uint64_t looked_ns = w->looked_ns;
+
+        take(&p->a);
+        looks += w->looked_ns != looked_ns;
+        assert_false(emx_wire_verbs.lost(p->a.w, &lost));
+    }
+    assert_non_null(connection(&p->a, &p->b));
+    assert_int_equal(connection(&p->a, &p->b)->nonce, old);
 }
 
 /* ---- Reads ---- */
@@ -864,6 +907,7 @@ int main(int argc, char **argv)
         TEST_OF_LOSSES(devices_send_again_in_time, &shared),
         TEST_OF_LOSSES(lost_call_is_repeated, &shared),
         TEST_OF_LOSSES(cut_off_peer_is_told, &shared),
+        TEST(silent_peer_is_not_lost, &shared),
         TEST(memory_is_read, &shared),
         TEST(registered_once, &shared),
         TEST(broken_connection_ends_reads, &shared),
