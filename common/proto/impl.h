@@ -578,10 +578,9 @@ static inline bool emx_reltx_clear(const struct emx_session *s)
     return s->send_next == &s->unacked && !s->lost && (!s->flying || s->flying < s->cc.cwnd_frames) &&
            emx_reltx_room(s);
 }
-void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b,
-                      emx_time now);                                /* push and sent, when clear; it has its number */
-void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);    /* into the window: gets its number */
-void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b); /* when there is room */
+void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now); /* sent as frame tx_next, when clear */
+void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);                 /* into the window: gets its number */
+void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b);              /* when there is room */
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
 struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NULL: none may go */
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
