@@ -8,9 +8,9 @@
  *     crowded   gives way after every CROWDED_POLLS polls; after YIELDS of these in a row it sleeps on the wires'
  *               descriptors, first for SLEEP_MIN_NS, each time longer, SLEEP_MAX_NS at most
  *
- * ETHMX_WAIT=spin stays calm and does not even look; yield is crowded without sleep; sleep is crowded, and sleeps
- * instead of the first yield. auto finds out: when the job has more processes on this host than it has cores, it is
- * crowded for good. But the job's own count is not all: other jobs, other containers and other virtual nodes share
+ * ETHMX_WAIT=spin stays calm and does not even look; yield is crowded, and only naps (below); sleep is crowded, and
+ * sleeps instead of the first yield. auto finds out: when the job has more processes on this host than it has cores, it
+ * is crowded for good. But the job's own count is not all: other jobs, other containers and other virtual nodes share
  * cores, too. So auto also observes: a sched_yield() that let somebody else run has made the kernel count an
  * involuntary context switch of this thread (ru_nivcsw). One such yield proves little, as there are always some
  * daemons; EVIDENCE ones in a row decide, in both directions. Wall time would tell less: how late a yield returns
@@ -54,6 +54,7 @@
 #define CROWDED_POLLS 4
 #define LOOK_POLLS    16
 #define YIELDS        8         /* in a row, before sleep */
+#define NAP_YIELDS    512       /* in a row, before a nap of SLEEP_MIN_NS */
 #define SLEEP_MIN_NS  50000     /* first sleep */
 #define SLEEP_MAX_NS  1000000   /* longest sleep */
 #define GAP_NS        3000      /* mean distance of polls of a program that only waits */
@@ -113,7 +114,7 @@ void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_r
 {
     unsigned count = cores();
 
-    *i = (struct emx_idle){.mode = mode, .never_sleeps = never_sleeps || mode == EMX_WAIT_YIELD, .host = &this_host};
+    *i = (struct emx_idle){.mode = mode, .never_sleeps = never_sleeps, .host = &this_host};
     i->settled = mode != EMX_WAIT_AUTO || (count && local_ranks > count);
     i->crowded = i->settled;
     i->may_tire = !i->settled && !never_sleeps;
@@ -188,6 +189,8 @@ static bool may_sleep(const struct ethmx_ep *ep)
 
     if (!i->crowded || i->never_sleeps || ep->delivering || !(ep->open_ops || i->probed))
         return false;
+    if (i->mode == EMX_WAIT_YIELD)
+        return i->yields >= NAP_YIELDS;
     return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
 
@@ -197,7 +200,10 @@ static void sleep_a_while(struct ethmx_ep *ep)
     struct emx_wait w;
 
     host->prepare(ep, sleep_length(&ep->idle), &w);
-    ep->idle.sleeps++;
+    if (ep->idle.mode == EMX_WAIT_YIELD)
+        ep->idle.yields = 0; /* it was a nap */
+    else
+        ep->idle.sleeps++;
     ep->stats.sleeps++;
     atomic_fetch_add(&ep->sleepers, 1);
     emx_ep_leave(ep);

@@ -396,10 +396,30 @@ static void spin_only_polls(void **state)
     expect(&(struct idler){.mode = EMX_WAIT_SPIN, .local_ranks = 1u << 20}, SMALL, false, false);
 }
 
-static void yield_never_sleeps(void **state)
+static void yield_does_not_sleep_at_once(void **state)
 {
     (void)state;
     expect(&(struct idler){.mode = EMX_WAIT_YIELD}, SMALL, true, false);
+}
+
+/* Others may sleep between their polls, and get no core beside ranks that do nothing but yield. */
+static void who_yields_for_long_naps(void **state)
+{
+    struct ethmx_ep *ep = open_idler(&(struct idler){.mode = EMX_WAIT_YIELD});
+    struct pending p = {.done = false};
+    uint64_t yields;
+
+    (void)state;
+    receive_nothing(ep, &p);
+    for (unsigned nap = 1; nap <= 3; nap++) {
+        yields = counter(ep, "yields");
+        for (unsigned i = 0; i < 100 * POLLS && counter(ep, "sleeps") < nap; i++)
+            ethmx_progress(ep);
+        assert_int_equal(counter(ep, "sleeps"), nap);
+        assert_true(counter(ep, "yields") - yields > YIELDS);
+    }
+    ethmx_ep_close(ep);
+    assert_false(p.done);
 }
 
 static void sleep_does_not_yield_first(void **state)
@@ -716,7 +736,8 @@ int main(void)
         cmocka_unit_test(who_yields_in_vain_sleeps_for_a_large_message),
         cmocka_unit_test(shared_cores_are_remembered_for_a_while),
         cmocka_unit_test(spin_only_polls),
-        cmocka_unit_test(yield_never_sleeps),
+        cmocka_unit_test(yield_does_not_sleep_at_once),
+        cmocka_unit_test(who_yields_for_long_naps),
         cmocka_unit_test(sleep_does_not_yield_first),
         cmocka_unit_test(auto_counts_ranks),
         cmocka_unit_test(bound_ranks_are_no_crowd),
