@@ -41,18 +41,4 @@ static inline void emx_copy(void *to, const void *from, size_t len_bytes)
         memcpy(to, from, len_bytes);
 }
 
-/* Copies what was written word by word a moment ago: wider loads would have to wait for the stores. */
-static inline void emx_copy_by_words(uint8_t *to, const uint8_t *from, size_t len_bytes)
-{
-    uint64_t word;
-
-    for (; len_bytes >= sizeof(word); to += sizeof(word), from += sizeof(word), len_bytes -= sizeof(word)) {
-        memcpy(&word, from, sizeof(word));
-        memcpy(to, &word, sizeof(word));
-        __asm__("" : : : "memory"); /* or the compiler makes a call of memcpy() of it */
-    }
-    for (; len_bytes; len_bytes--)
-        *to++ = *from++;
-}
-
 #endif

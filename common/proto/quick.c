@@ -63,8 +63,8 @@ static inline void put_word(uint8_t *to, uint64_t word)
     memcpy(to, &word, sizeof(word));
 }
 
-/* Headers are written word by word, and each once: what is stored in halves and then read whole, by the checksum or by
- * the wire's copy, makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) */
+/* Headers are written word by word, and each once: what is stored in halves and then read whole, as by the checksum,
+ * makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) */
 static inline void fill_whole(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
 {
     uint64_t body_bytes = sizeof(struct emx_f_eager) + a->data.len_bytes;

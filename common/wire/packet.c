@@ -32,7 +32,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/copy.h"
 #include "wire/backlog.h"
 #include "wire/bulk.h"
 #include "wire/fanout.h"
@@ -47,7 +46,6 @@
 #define FRAME_OFFSET   80                   /* the kernel's; aligned */
 #define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() lends, and as many to fill meanwhile */
 #define COPY_BYTES     2048                 /* frames up to this length are put together before sending */
-#define SHORT_BYTES    128                  /* frames up to this length go the short way; no interface's are shorter */
 #define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
 #define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
 
@@ -317,13 +315,6 @@ static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
     return none;
 }
 
-static void write_header(const struct packet_wire *w, const struct emx_bulk_to *to, uint8_t eth[ETH_HLEN])
-{
-    memcpy(eth, to->mac, ETH_ALEN);
-    memcpy(eth + ETH_ALEN, mac_of(w, to->ifindex), ETH_ALEN);
-    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
-}
-
 /* Writes the destination and the Ethernet header. */
 static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
                           uint8_t eth[ETH_HLEN])
@@ -334,7 +325,9 @@ static void address_frame(const struct packet_wire *w, const struct emx_wire_add
     sll->sll_family = AF_PACKET;
     sll->sll_protocol = w->ethertype;
     sll->sll_ifindex = (int)a.ifindex;
-    write_header(w, &a, eth);
+    memcpy(eth, a.mac, ETH_ALEN);
+    memcpy(eth + ETH_ALEN, mac_of(w, a.ifindex), ETH_ALEN);
+    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
 }
 
 /* Makes message i of the batch out of f. */
@@ -370,20 +363,6 @@ static ssize_t send_one(const struct packet_wire *w, const struct iovec *iov, co
             return sent;
     }
     return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
-}
-
-/* A short frame alone, as most are, where nothing stands before it: only its Ethernet header is added. Copied word by
- * word, as its header has been written. false: it has not gone, and the long way tells why. */
-static bool send_short(struct packet_wire *w, const struct emx_txframe *f)
-{
-    struct emx_bulk_to to = emx_bulk_to(f->to);
-    uint8_t *frame = w->tx->copy[0];
-
-    if (f->bulk || f->body_bytes || f->head_bytes > SHORT_BYTES || w->backlog.count || to.ifindex != w->bound_ifindex)
-        return false;
-    write_header(w, &to, frame);
-    emx_copy_by_words(frame + ETH_HLEN, f->head, f->head_bytes);
-    return send(w->tx_fd, frame, ETH_HLEN + (size_t)f->head_bytes, MSG_DONTWAIT) >= 0;
 }
 
 /* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
@@ -477,10 +456,6 @@ static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsign
     struct packet_wire *w = (struct packet_wire *)base;
     unsigned from = 0, i = 0, joined;
 
-    if (n == 1 && send_short(w, f)) {
-        emx_backlog_success(&w->backlog);
-        return;
-    }
     while (i < n) {
         if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
             send_run(w, &f[from], i - from);
@@ -499,6 +474,16 @@ static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsign
 
 /* ---- Receiving ---- */
 
+/* The frame in a slot; data NULL: it was longer than the slot, so it is not whole. */
+static struct emx_wire_peek frame_in(const struct tpacket2_hdr *h)
+{
+    unsigned eth_bytes = (unsigned)h->tp_net - h->tp_mac;
+
+    if (h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes)
+        return (struct emx_wire_peek){0};
+    return (struct emx_wire_peek){(const uint8_t *)h + h->tp_net, h->tp_snaplen - eth_bytes};
+}
+
 static unsigned lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
 {
     struct emx_ring *r = &w->ring;
@@ -506,22 +491,20 @@ static unsigned lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
 
     while (n < max) {
         uint32_t status = emx_ring_peek(r);
-        struct tpacket2_hdr *h;
-        unsigned slot, eth_bytes;
+        struct emx_wire_peek p;
+        unsigned slot;
 
         if (!status)
             break;
         if (status & TP_STATUS_LOSING)
             w->stats->wire_lost += emx_ring_drops(r);
         slot = emx_ring_take(r);
-        h = emx_ring_slot(r, slot);
-        eth_bytes = (unsigned)h->tp_net - h->tp_mac;
-        if (h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes) { /* longer than a slot: not whole */
+        p = frame_in(emx_ring_slot(r, slot));
+        if (p.data) {
+            f[n++] = (struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes, .cookie = slot};
+        } else {
             w->stats->wire_lost++;
             emx_ring_give_back(r, slot);
-        } else {
-            f[n++] = (struct emx_rxframe){
-                .data = (const uint8_t *)h + h->tp_net, .len_bytes = h->tp_snaplen - eth_bytes, .cookie = slot};
         }
     }
     return n;
@@ -560,20 +543,16 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
 /* Only a frame that nothing else is to be done for or told of. */
 static struct emx_wire_peek packet_peek(struct emx_wire *base)
 {
-    static const struct emx_wire_peek none, some = {.data = (const uint8_t *)""};
     struct packet_wire *w = (struct packet_wire *)base;
     uint32_t status = emx_ring_peek(&w->ring);
-    const struct tpacket2_hdr *h = emx_ring_slot(&w->ring, w->ring.next);
-    unsigned eth_bytes;
+    struct emx_wire_peek p;
 
-    if (w->backlog.count || (w->bulk && emx_bulk_waits(w->bulk)))
-        return some;
+    if (w->backlog.count || status & TP_STATUS_LOSING || (w->bulk && emx_bulk_waits(w->bulk)))
+        return emx_wire_peek_rx();
     if (!status)
-        return none;
-    eth_bytes = (unsigned)h->tp_net - h->tp_mac;
-    if (status & TP_STATUS_LOSING || h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes)
-        return some;
-    return (struct emx_wire_peek){(const uint8_t *)h + h->tp_net, h->tp_snaplen - eth_bytes};
+        return (struct emx_wire_peek){0};
+    p = frame_in(emx_ring_slot(&w->ring, w->ring.next));
+    return p.data ? p : emx_wire_peek_rx();
 }
 
 static void packet_passed(struct emx_wire *base)

@@ -884,7 +884,7 @@ static struct emx_wire_peek shm_peek(struct emx_wire *base)
 
     attend_if_due(w);
     if (w->in_count > w->near_count && far_speaks(w))
-        return (struct emx_wire_peek){.data = (const uint8_t *)w};
+        return emx_wire_peek_rx();
     for (unsigned n = 0, i = w->first; n < w->near_count; n++, i = next_near(w, i)) {
         if (!emx_shm_rx_ready(&w->near[i]->rx))
             continue;

@@ -123,6 +123,12 @@ struct emx_wire_peek {
     uint32_t len_bytes;
 };
 
+/* For peek(): rx() must do it. */
+static inline struct emx_wire_peek emx_wire_peek_rx(void)
+{
+    return (struct emx_wire_peek){.data = (const uint8_t *)""};
+}
+
 struct emx_wire_ops {
     const char *name;
     const char *help; /* one line for ethmx_info */

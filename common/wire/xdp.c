@@ -622,11 +622,10 @@ static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
 /* Only a frame in one piece that nothing else is to be done for. */
 static struct emx_wire_peek xdp_peek(struct emx_wire *base)
 {
-    static const struct emx_wire_peek some = {.data = (const uint8_t *)""};
     struct xdp_wire *w = (struct xdp_wire *)base;
 
     if (w->armed || (w->bulk && emx_bulk_waits(w->bulk)))
-        return some;
+        return emx_wire_peek_rx();
     for (unsigned i = 0; i < w->port_count; i++) {
         struct emx_xdp_group *g = w->port[i].group;
 
@@ -638,7 +637,7 @@ static struct emx_wire_peek xdp_peek(struct emx_wire *base)
                 continue;
             d = xsk_ring_cons__rx_desc(rx, rx->cached_cons);
             if (d->options & XDP_PKT_CONTD)
-                return some;
+                return emx_wire_peek_rx();
             w->peeked = rx;
             return (struct emx_wire_peek){g->umem + d->addr + ETH_HLEN, d->len - ETH_HLEN};
         }
