@@ -101,7 +101,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(CHOICE, progress, "caller", 0, 0, "caller|thread", \
       "Who moves messages while the program computes: caller nobody, but for the help that heartbeat brings; thread a thread that wakes when a frame comes. It pays where a core is free for it.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \
-      "What the CRC-32C of each frame covers: nothing, the headers, or headers and data.") \
+      "What the CRC-32C of each frame covers: nothing, the headers, or headers and data. Frames in shared memory have none; those that RDMA devices carry, which check them themselves, only with full.") \
     X(BOOL, auth, "no", 0, 0, "on or off", \
       "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md tells what it stops.") \
     X(BOOL, ecn, "yes", 0, 0, "on or off", \

@@ -156,7 +156,7 @@ static void make_view(struct ethmx_ep *ep)
                                              .frame_bytes = k->attr.frame_bytes,
                                              .xdp_netifs = k->attr.xdp_netifs,
                                              .reliable = k->attr.reliable,
-                                             .cuts = k->attr.cuts,
+                                             .connected = k->attr.connected,
                                              .reads = k->attr.reads,
                                              .lend_min_bytes = k->attr.lend_min_bytes,
                                              .lend_costs = k->attr.lend_costs};

@@ -131,7 +131,7 @@ static void start_way(const struct search *s, struct way *w, const char *interfa
     *w = (struct way){.score = score, .route = {.link = s->link}};
     w->route.frame_bytes = (uint16_t)frame_limit(s, mtu_bytes);
     w->route.reliable = s->wire->reliable;
-    w->route.cuts = s->wire->cuts;
+    w->route.connected = s->wire->connected;
     w->route.reads = s->wire->reads;
     w->route.lend_min_bytes = s->wire->lend_min_bytes;
     w->route.lend_costs = s->wire->lend_costs;

@@ -20,7 +20,7 @@ struct emx_route_link {
     unsigned frame_bytes;                     /* the longest that the wire itself takes */
     uint64_t xdp_netifs;                      /* xdp: bit i: it is on netifs->nif[i] */
     uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: the same, by what the devices speak */
-    bool reliable, cuts, reads;               /* as in struct emx_wire_attr */
+    bool reliable, connected, reads;          /* as in struct emx_wire_attr */
     uint64_t lend_min_bytes;                  /* the same */
     const struct emx_costs *lend_costs;       /* the same */
 };

@@ -27,6 +27,7 @@
 #include "mem/regcache.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ struct emx_regcache {
     struct emx_registrar registrar;
     bool fault_in;
     struct emx_stats own_stats, *stats;
+    atomic_bool stirred; /* there may be something for a sweep, which needs the lock only then */
     uintptr_t page_bytes, piece_bytes;
     uint64_t limit_bytes;
     unsigned limit_entries;
@@ -129,9 +131,15 @@ static void count_bytes(struct emx_regcache *c)
         c->stats->reg_bytes_peak = c->bytes;
 }
 
+static void stir(struct emx_regcache *c)
+{
+    atomic_store_explicit(&c->stirred, true, memory_order_relaxed);
+}
+
 static void to_dead(struct emx_regcache *c, struct region *e)
 {
     e->state = DEAD;
+    stir(c);
     c->dead_bytes += e->r.len_bytes;
     emx_list_append(&c->dead, &e->link);
 }
@@ -176,6 +184,7 @@ static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
             c->wasted++;
         take_out(c, i);
         c->news++;
+        stir(c);
     }
     emx_list_each(m, &c->making)
     {
@@ -565,7 +574,10 @@ unsigned emx_regcache_sweep(struct emx_regcache *c)
 {
     unsigned n;
 
+    if (!atomic_load_explicit(&c->stirred, memory_order_relaxed))
+        return 0;
     enter(c);
+    atomic_store_explicit(&c->stirred, false, memory_order_relaxed);
     n = bury(c);
     emx_memwatch_unlock();
     return n;

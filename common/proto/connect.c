@@ -18,10 +18,11 @@
 #include "base/least.h"
 #include "proto/impl.h"
 
-#define FIRST_RETRY_NS 5000000
-#define LAST_RETRY_NS  500000000
-#define RUNG_PART      16   /* of the time-out, for each length below that */
-#define NARROW_BYTES   1472 /* an MTU of 1500, over Ethernet or UDP */
+#define FIRST_RETRY_NS   5000000
+#define LAST_RETRY_NS    500000000
+#define CONNECTED_ACK_NS 1000000 /* least delay of an acknowledgement there */
+#define RUNG_PART        16      /* of the time-out, for each length below that */
+#define NARROW_BYTES     1472    /* an MTU of 1500, over Ethernet or UDP */
 
 static const struct emx_route *current_route(const struct emx_session *s)
 {
@@ -35,6 +36,26 @@ static emx_time retry_ns(struct emx_session *s, emx_time now)
     emx_time wait_ns = s->connect->wait_ns;
 
     return now + wait_ns / 2 + emx_rng_below(&s->e->rng, wait_ns);
+}
+
+/* Devices with connections check what they carry, data and all, as memory does: headers need no checksum of ours. */
+static uint8_t seal_over(const struct emx_engine *e, const struct emx_route *r)
+{
+    unsigned level = (unsigned)e->cfg->p_checksum;
+
+    if (r->reliable || (r->connected && level == EMX_CHECKSUM_HEADER))
+        level = EMX_CHECKSUM_OFF;
+    return (uint8_t)emx_tag_level(e, r->link, level);
+}
+
+/* What there is to frames over this route. */
+static void take_nature(struct emx_session *s, const struct emx_route *r)
+{
+    emx_time delay_ns = s->e->cfg->p_ack_delay;
+
+    s->connected = r->connected;
+    s->seal = seal_over(s->e, r);
+    s->ack_delay_ns = r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns;
 }
 
 static void use_route(struct emx_session *s, unsigned i, emx_time now)
@@ -60,7 +81,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     emx_loan_route(s, tag_bytes ? 0 : r->lend_min_bytes, r->lend_costs); /* what a device reads carries no tag */
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
-    s->seal = (uint8_t)emx_tag_level(s->e, r->link, r->reliable ? EMX_CHECKSUM_OFF : (unsigned)s->e->cfg->p_checksum);
+    take_nature(s, r);
     emx_trust_init(s);
     s->state = EMX_S_CONNECTING;
     s->e->link_peers[s->link]++;
@@ -309,7 +330,7 @@ void emx_connect_doubt(struct emx_session *s, size_t frame_bytes, emx_time now)
 {
     if (frame_bytes + emx_tag_bytes(s->e, s->link) <= EMX_NARROWEST)
         return;
-    if (s->state == EMX_S_CONNECTED && !s->reliable && !current_route(s)->cuts && !s->connect->doubted &&
+    if (s->state == EMX_S_CONNECTED && !s->reliable && !current_route(s)->connected && !s->connect->doubted &&
         shorter_untagged(s, s->frame_bytes))
         try_length(s, s->frame_bytes, now);
 }
@@ -422,7 +443,7 @@ static uint16_t narrower(const struct emx_connect *c)
 {
     unsigned bytes = c->route[c->current].frame_bytes;
 
-    if (c->route[c->current].cuts)
+    if (c->route[c->current].connected)
         return 0;
     if (bytes > NARROW_BYTES)
         return NARROW_BYTES;
@@ -539,7 +560,7 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->bulk_bytes = 0;
     s->reads = false;
     emx_loan_route(s, 0, NULL);
-    s->seal = (uint8_t)emx_tag_level(s->e, r->link, (unsigned)s->e->cfg->p_checksum);
+    take_nature(s, r);
     emx_rtt_init(&s->rtt, s->e->cfg);
     emx_rtt_init(&s->block_rtt, s->e->cfg);
     if (s->quick_room)

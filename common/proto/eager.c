@@ -314,6 +314,17 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
     return plausible(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
 }
 
+enum emx_drop emx_eager_input_whole(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_whole *w = (const void *)(data + sizeof(struct emx_frame));
+    size_t n;
+    const uint8_t *from = payload(data, sizeof(*w), &n);
+    struct emx_f_eager f = {.bits = w->bits, .total_bytes = (uint32_t)n};
+
+    (void)now;
+    return plausible(s, &f, n) ? emx_eager_accept(s, &f, from, n) : EMX_DROP_MALFORMED;
+}
+
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
 {
     struct emx_engine *e = s->e;

@@ -377,6 +377,7 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_ask] = emx_relrx_input,
     [EMX_F_lend] = emx_relrx_input,
     [EMX_F_shorter] = emx_rndv_input_shorter,
+    [EMX_F_whole] = emx_relrx_input,
 };
 
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,

@@ -70,7 +70,8 @@ struct emx_route {
     uint16_t frame_bytes;
     uint16_t bulk_bytes;     /* longest frame that may travel in a superframe, 0: none does */
     bool reliable;           /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
-    bool cuts;               /* the wire cuts frames as it needs: none is lost for its length */
+    bool connected;          /* the wire has connections, and frames are lost only with one: none for its length, none
+                                is damaged */
     bool reads;              /* the receiver of a large message may read it from the sender's memory */
     uint64_t lend_min_bytes; /* a device may, if it is so long; 0: none can */
     const struct emx_costs *lend_costs; /* what it saves beside going eagerly; NULL: not known. Outlives the engine */

@@ -98,11 +98,12 @@ enum emx_tag_key {
     X(piece,  15, 0,  8, "a piece of a frame that has become too long for its route") \
     X(ask,    16, 1, 32, "asks for the key to more of a message that devices read") \
     X(lend,   17, 1, 32, "answers it") \
-    X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route")
+    X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route") \
+    X(whole,  19, 1,  8, "a message that needs nothing told but its bits, over a wire with connections")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 19 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 20 };
 
 struct emx_frame_info {
     const char *name;
@@ -145,6 +146,13 @@ struct EMX_LAYOUT emx_f_eager {
     uint32_t joined; /* as in pull */
 };
 static_assert(sizeof(struct emx_f_eager) == 24, "eager");
+
+/* A standard message, all of it; the data follow. Instead of eager where no superframes are to be told of: every byte
+ * that a device takes inline counts. */
+struct EMX_LAYOUT emx_f_whole {
+    uint64_t bits;
+};
+static_assert(sizeof(struct emx_f_whole) == 8, "whole");
 
 struct EMX_LAYOUT emx_f_more {
     uint32_t offset;

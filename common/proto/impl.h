@@ -295,6 +295,8 @@ struct emx_session {
     uint32_t quick_room;              /* messages shorter than this may go the short way (quick.c); 0: none */
     bool reliable;                    /* our frames arrive once and in order: none is kept or acknowledged */
     bool in_place;                    /* and need not be sealed: a wire may take data from where they are */
+    bool connected;                   /* our frames travel over connections (emx_route) */
+    emx_time ack_delay_ns;            /* how long one waits for a frame to ride on; the peer's is the same */
     uint8_t seal;                     /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
     bool reads;                       /* large messages are read from the sender's memory */
     uint64_t lend_min_bytes;          /* messages from this length on are read by a device (lend.c); 0: none */
@@ -559,7 +561,7 @@ void emx_piece_fini(struct emx_session *s);
 
 /* rtt.c */
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg);
-void emx_rtt_sample(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg);
+void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const struct emx_config *cfg);
 emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const struct emx_config *cfg);
 
 /* reltx.c: sequenced frames out */
@@ -754,6 +756,7 @@ void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, siz
                     struct emx_frame *h);
 bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_whole(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
 /* A message of which n bytes have come. The fields of f have been checked. */
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n);

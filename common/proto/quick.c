@@ -24,7 +24,8 @@
 #include "proto/impl.h"
 
 #define TINY_BYTES       (sizeof(((struct emx_scratch *)0)->b) - sizeof(struct emx_short))
-#define WHOLE_HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_eager))
+#define WHOLE_HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_whole))
+#define EAGER_HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_eager))
 
 void emx_quick_open(struct emx_session *s)
 {
@@ -65,49 +66,63 @@ static inline void put_word(uint8_t *to, uint64_t word)
 
 /* Headers are written word by word, and each once: what is stored in halves and then read whole, as by the checksum,
  * makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) */
-static inline void fill_whole(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
+static inline void fill_head(struct emx_session *s, uint8_t *to, enum emx_frame_type type, uint64_t body_bytes)
 {
-    uint64_t body_bytes = sizeof(struct emx_f_eager) + a->data.len_bytes;
     uint32_t limit = emx_credit_limit(s);
 
-    put_word(to, (uint64_t)s->peer->id << 32 | body_bytes << 16 | EMX_F_eager << 8 | EMX_FRAME_V_HEADER);
+    put_word(to, (uint64_t)s->peer->id << 32 | body_bytes << 16 | (unsigned)type << 8 | EMX_FRAME_V_HEADER);
     put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
     put_word(to + 16, (uint64_t)s->rx_next << 32 | s->tx_next);
     put_word(to + 24, limit);
-    put_word(to + 32, a->bits);
-    put_word(to + 40, a->data.len_bytes);
-    put_word(to + 48, (uint64_t)s->joined_rx << 32);
     s->announced = limit;
 }
 
-/* The last step, with the checksum that there is by default in the same manner. */
-static inline void seal_whole(struct emx_session *s, uint8_t *frame, struct emx_txframe *f)
+static inline size_t whole_head_bytes(const struct emx_session *s)
 {
-    if (s->seal != EMX_CHECKSUM_HEADER) {
-        emx_engine_seal(s, (void *)frame, f, s->seal);
+    return s->connected ? WHOLE_HEAD_BYTES : EAGER_HEAD_BYTES;
+}
+
+static inline void fill_whole(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
+{
+    put_word(to + 32, a->bits);
+    if (s->connected) {
+        fill_head(s, to, EMX_F_whole, sizeof(struct emx_f_whole) + a->data.len_bytes);
         return;
     }
+    put_word(to + 40, a->data.len_bytes);
+    put_word(to + 48, (uint64_t)s->joined_rx << 32);
+    fill_head(s, to, EMX_F_eager, sizeof(struct emx_f_eager) + a->data.len_bytes);
+}
+
+/* The last step, with the checksum that there is by default in the same manner; over connections there is none. */
+static inline void seal_whole(struct emx_session *s, uint8_t *frame, size_t head_bytes, struct emx_txframe *f)
+{
     f->head = frame;
-    put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, WHOLE_HEAD_BYTES) << 32 | s->announced);
+    if (s->seal == EMX_CHECKSUM_HEADER)
+        put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, head_bytes) << 32 | s->announced);
+    else if (s->seal == EMX_CHECKSUM_OFF)
+        frame[0] = EMX_FRAME_V_OFF;
+    else
+        emx_engine_seal(s, (void *)frame, f, s->seal);
 }
 
 /* In a kept buffer, as every frame that may have to be sent again, or whose data have to be gathered. */
 static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
 {
-    size_t len_bytes = WHOLE_HEAD_BYTES + a->data.len_bytes;
+    size_t head_bytes = whole_head_bytes(s), len_bytes = head_bytes + a->data.len_bytes;
     struct emx_txbuf *b = emx_reltx_get(s->e, len_bytes);
 
     if (!b)
         return false;
     fill_whole(s, b->frame, a);
     if (emx_data_contiguous(&a->data))
-        emx_copy(b->frame + WHOLE_HEAD_BYTES, a->data.base, a->data.len_bytes);
+        emx_copy(b->frame + head_bytes, a->data.base, a->data.len_bytes);
     else
-        emx_data_read(&a->data, 0, b->frame + WHOLE_HEAD_BYTES, a->data.len_bytes);
+        emx_data_read(&a->data, 0, b->frame + head_bytes, a->data.len_bytes);
     s->small_ns = now;
     emx_reltx_direct(s, b, now);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
-    seal_whole(s, b->frame, f);
+    seal_whole(s, b->frame, head_bytes, f);
     emx_relrx_acked(s);
     return true;
 }
@@ -251,13 +266,27 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
     return op;
 }
 
-/* Whether the frame is a standard message and all of it, as far as the header tells, which has not been checked. */
-static inline bool is_whole(const struct emx_frame *h, uint32_t len_bytes)
+/* A standard message in one frame. */
+struct message {
+    const void *data;
+    uint64_t bits;
+    uint32_t len_bytes;
+};
+
+/* Whether the frame is such a one, as far as the header tells, which has not been checked, and tells nothing else. */
+static inline bool is_whole(const struct emx_session *s, const struct emx_frame *h, uint32_t len_bytes,
+                            struct message *m)
 {
     const struct emx_f_eager *f = (const void *)(h + 1);
+    const struct emx_f_whole *w = (const void *)(h + 1);
 
-    return len_bytes >= sizeof(*h) + sizeof(*f) && h->type == EMX_F_eager && h->version != EMX_FRAME_V_SHORT &&
-           !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes;
+    if (h->type == EMX_F_whole && h->body_bytes >= sizeof(*w) && len_bytes >= sizeof(*h) + sizeof(*w)) {
+        *m = (struct message){.data = w + 1, .bits = w->bits, .len_bytes = h->body_bytes - (uint32_t)sizeof(*w)};
+        return true;
+    }
+    *m = (struct message){.data = f + 1, .bits = f->bits, .len_bytes = f->total_bytes};
+    return len_bytes >= sizeof(*h) + sizeof(*f) && h->type == EMX_F_eager && !f->flags && !f->am_header_bytes &&
+           h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == s->joined_told;
 }
 
 /* What a look at the header rules out costs no checksum. */
@@ -265,25 +294,26 @@ struct emx_op *emx_engine_input_whole(struct emx_engine *e, unsigned link, const
                                       emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
-    const struct emx_f_eager *f = (const void *)(h + 1);
     struct emx_session *s;
     struct emx_op *op;
+    struct message m;
 
-    if (e->tagged_links >> link & 1 || !e->stats->posted_now || !is_whole(h, len_bytes) || !(s = turn_of(e, h)))
+    if (e->tagged_links >> link & 1 || !e->stats->posted_now || len_bytes < sizeof(*h) ||
+        h->version == EMX_FRAME_V_SHORT || !(s = turn_of(e, h)))
         return NULL;
-    if (s->held_count || f->joined != s->joined_told || !emx_credit_covers(s, f->total_bytes))
+    if (!is_whole(s, h, len_bytes, &m) || s->held_count || !emx_credit_covers(s, m.len_bytes))
         return NULL;
     if (emx_frame_check(data, len_bytes, e->self.id, e->self.cookie) != EMX_ACCEPTED)
         return NULL;
-    if (!(op = emx_op_match(e, f->bits, s->peer)))
+    if (!(op = emx_op_match(e, m.bits, s->peer)))
         return NULL;
     emx_session_heard(s, now);
     if (h->ack != s->tx_acked && !s->reliable)
         emx_reltx_ack(s, h->ack, 0, now);
     emx_credit_heard(s, h->credit);
     s->rx_next++;
-    end_receive(e, op, f + 1, f->total_bytes);
-    emx_credit_passed(s, emx_eager_cost(f->total_bytes));
+    end_receive(e, op, m.data, m.len_bytes);
+    emx_credit_passed(s, emx_eager_cost(m.len_bytes));
     emx_relrx_took(s, now);
     return op;
 }

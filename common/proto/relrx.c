@@ -3,7 +3,8 @@
  * Receiving reliably. Sequenced frames are handled once and in order; those that arrive early are held (copied) within
  * the window. An acknowledgement rides on any frame to the peer; one goes alone after ack_every frames, after
  * ack_delay, at once when a frame arrives early or twice (the sender may be missing something), or when credit came
- * free.
+ * free. Over connections, which lose nothing while they last, one may wait for longer: all it brings is that the sender
+ * may free its copies.
  *
  * Over a reliable link they come in order, and nobody sends one again. Nothing is held or acknowledged; the numbers
  * only show that the wire keeps its promise. One that does not is as good as a dead peer.
@@ -15,7 +16,7 @@ typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, em
 static const input_fn sequenced[EMX_F_COUNT] = {
     [EMX_F_eager] = emx_eager_input,  [EMX_F_more] = emx_eager_input_more,       [EMX_F_rts] = emx_rndv_input_rts,
     [EMX_F_fin] = emx_rndv_input_fin, [EMX_F_matched] = emx_eager_input_matched, [EMX_F_bundle] = emx_bundle_input,
-    [EMX_F_ask] = emx_loan_input_ask, [EMX_F_lend] = emx_borrow_input_lend,
+    [EMX_F_ask] = emx_loan_input_ask, [EMX_F_lend] = emx_borrow_input_lend,      [EMX_F_whole] = emx_eager_input_whole,
 };
 
 static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -99,11 +100,11 @@ static void owe_ack(struct emx_session *s, emx_time now)
 {
     const struct emx_config *cfg = s->e->cfg;
 
-    if (s->unacked_rx >= cfg->p_ack_every || s->unacked_rx > cfg->p_window / 4 || s->held_count || !cfg->p_ack_delay) {
+    if (s->unacked_rx >= cfg->p_ack_every || s->unacked_rx > cfg->p_window / 4 || s->held_count || !s->ack_delay_ns) {
         s->ack_now = true;
         emx_session_ready(s);
     } else if (!s->ack_at_ns) {
-        s->ack_at_ns = now + cfg->p_ack_delay;
+        s->ack_at_ns = now + s->ack_delay_ns;
         emx_session_arm(s, s->ack_at_ns);
     }
 }

@@ -751,7 +751,7 @@ static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t ro
 static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
 {
     if (!b->round)
-        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->e->cfg);
+        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->ack_delay_ns, s->e->cfg);
     memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
     r->active--;
     if (wants_more(r) && !emx_list_linked(&r->wait))

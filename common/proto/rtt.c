@@ -17,7 +17,7 @@ void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg)
     *r = (struct emx_rtt){.rto_ns = clamp(EMX_RTO_UNMEASURED, cfg->p_rto_min, cfg->p_rto_max)};
 }
 
-void emx_rtt_sample(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg)
+void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const struct emx_config *cfg)
 {
     emx_time off;
 
@@ -29,7 +29,7 @@ void emx_rtt_sample(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg
         r->var_ns = (3 * r->var_ns + off) / 4;
         r->smooth_ns = (7 * r->smooth_ns + ns) / 8;
     }
-    r->rto_ns = clamp(r->smooth_ns + 4 * r->var_ns + cfg->p_ack_delay, cfg->p_rto_min, cfg->p_rto_max);
+    r->rto_ns = clamp(r->smooth_ns + 4 * r->var_ns + ack_delay_ns, cfg->p_rto_min, cfg->p_rto_max);
 }
 
 emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const struct emx_config *cfg)

@@ -333,17 +333,34 @@ static void look_at_fds(struct emx_verbs_wire *w)
     emx_verbs_calls(w, news);
 }
 
-static unsigned verbs_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+/* All that has come is in the list of what has arrived. */
+static void look(struct emx_verbs_wire *w)
 {
-    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
-
     if (w->armed) {
         w->armed = false;
         look_at_fds(w);
     }
     if (poll_devices(w) && !emx_list_empty(&w->busy))
         flush_backlogs(w);
+}
+
+static unsigned verbs_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    look(w);
     return lend(w, f, max);
+}
+
+static struct emx_wire_peek verbs_peek(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    if (!w->arrived)
+        look(w);
+    if (!w->arrived)
+        return (struct emx_wire_peek){0};
+    return (struct emx_wire_peek){w->arrived->data + sizeof(struct emx_verbs_head), w->arrived->len_bytes};
 }
 
 static void verbs_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
@@ -355,6 +372,14 @@ static void verbs_rx_return(struct emx_wire *base, const struct emx_rxframe *f, 
 
         emx_verbs_conn_recycle(b->conn, b, true);
     }
+}
+
+static void verbs_passed(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+    struct emx_rxframe f;
+
+    verbs_rx_return(base, &f, lend(w, &f, 1));
 }
 
 static bool verbs_arm(struct emx_wire *base)
@@ -492,7 +517,7 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
 
     *attr_p = (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES,
                                      .cheap_poll = true,
-                                     .cuts = true,
+                                     .connected = true,
                                      .lend_min_bytes = emx_verbs_lend_min(w),
                                      .lend_costs = emx_verbs_lend_costs(w),
                                      .verbs_port = w->listen_port};
@@ -513,6 +538,8 @@ const struct emx_wire_ops emx_wire_verbs = {
     .unsent = verbs_unsent,
     .rx = verbs_rx,
     .rx_return = verbs_rx_return,
+    .peek = verbs_peek,
+    .passed = verbs_passed,
     .fd = verbs_fd,
     .arm = verbs_arm,
     .expose = emx_verbs_expose,

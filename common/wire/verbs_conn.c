@@ -97,24 +97,30 @@ static bool is_wanted(const struct emx_verbs_conn *c)
     return d->srq ? d->posted <= d->wanted : c->state != EMX_VERBS_ENDING;
 }
 
-static bool post_again(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+static void keep_back(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
 {
-    int err = emx_verbs_dev_post(c->dev, c->id->qp, b);
+    --*(c->dev->srq ? &c->dev->posted : &c->own);
+    emx_verbs_buf_put(c->dev, b);
+}
 
-    if (err)
-        c->broken = err;
-    return !err;
+static void post_again(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+{
+    int err = c->dev->srq ? emx_verbs_dev_post_back(c->dev, b) : emx_verbs_dev_post(c->dev, c->id->qp, b);
+
+    if (!err)
+        return;
+    c->broken = err;
+    if (!c->dev->srq)
+        keep_back(c, b);
 }
 
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame)
 {
-    struct emx_verbs_dev *d = c->dev;
-
     c->lent -= frame;
-    if (!is_wanted(c) || !post_again(c, b)) {
-        --*(d->srq ? &d->posted : &c->own);
-        emx_verbs_buf_put(d, b);
-    }
+    if (is_wanted(c))
+        post_again(c, b);
+    else
+        keep_back(c, b);
     c->owed += frame;
     if (frame && c->state == EMX_VERBS_UP)
         emx_verbs_conn_tell(c, false);

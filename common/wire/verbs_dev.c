@@ -7,7 +7,8 @@
  *
  * Receives. Each connection's peer may have `credits` frames on the way to us, so that many buffers, and EXTRA for what
  * takes no credit, are posted for it, and no message ever finds no buffer. With a shared queue these are a sum: what a
- * connection leaves behind is used for the next.
+ * connection leaves behind is used for the next. Buffers go back to it several at a time, as each call has its price
+ * (locks, with hardware a doorbell); as many as may be waiting for that are posted beyond what connections need.
  */
 #define _GNU_SOURCE
 #include "wire/verbs_dev.h"
@@ -25,7 +26,8 @@
 
 #define MAX_BYTES    (UINT64_C(1) << 62) /* a device that says more has no limit */
 #define INLINE_BYTES 220                 /* asked for; what is longer is copied into a buffer */
-#define READ_LEAST   32768               /* shorter messages are copied sooner than a rendezvous is over, new or not */
+#define SPARE        (EMX_VERBS_BATCH - 1)
+#define READ_LEAST   32768 /* shorter messages are copied sooner than a rendezvous is over, new or not */
 
 bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_verbs_fabric *fabric_p, char *why,
                            size_t why_len_bytes)
@@ -61,6 +63,11 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
+static unsigned shared_room(const struct ibv_device_attr *attr)
+{
+    return attr->max_srq_wr > SPARE ? (unsigned)attr->max_srq_wr - SPARE : 0;
+}
+
 /* As many connections as the user wants, if the device's queues are long enough. */
 static void take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, const struct emx_config *cfg)
 {
@@ -75,7 +82,7 @@ static void take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *a
     d->conn_limit = least((unsigned)cfg->p_verbs_peers, (unsigned)attr->max_qp);
     d->conn_limit = least(d->conn_limit, (unsigned)attr->max_cqe / per_conn);
     if (cfg->p_verbs_srq && attr->max_srq > 0 && attr->max_srq_wr > 0)
-        d->conn_limit = least(d->conn_limit, (unsigned)attr->max_srq_wr / EMX_VERBS_RECEIVES(d->credits));
+        d->conn_limit = least(d->conn_limit, shared_room(attr) / EMX_VERBS_RECEIVES(d->credits));
 }
 
 /* ---- The program's memory ---- */
@@ -137,7 +144,8 @@ static int make_nonblocking(int fd)
 /* 0, or an errno; *what: what could not be made. */
 static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, bool share, const char **what)
 {
-    struct ibv_srq_init_attr srq = {.attr = {.max_wr = d->conn_limit * EMX_VERBS_RECEIVES(d->credits), .max_sge = 1}};
+    struct ibv_srq_init_attr srq = {
+        .attr = {.max_wr = d->conn_limit * EMX_VERBS_RECEIVES(d->credits) + SPARE, .max_sge = 1}};
     unsigned per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_WORK(d->credits);
 
     *what = "protection domain";
@@ -156,7 +164,10 @@ static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *at
         return 0;
     *what = "shared receive queue";
     d->srq = ibv_create_srq(d->pd, &srq);
-    return d->srq ? 0 : errno;
+    if (!d->srq)
+        return errno;
+    d->wanted = d->promised = SPARE;
+    return 0;
 }
 
 int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, uint8_t port,
@@ -290,6 +301,39 @@ int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_ve
     struct ibv_recv_wr wr = {.wr_id = (uintptr_t)b, .sg_list = &sge, .num_sge = 1}, *bad;
 
     return d->srq ? ibv_post_srq_recv(d->srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad);
+}
+
+/* What was not taken, b and all after it. */
+static void not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
+{
+    for (; wr; wr = wr->next) {
+        emx_verbs_buf_put(d, (struct emx_verbs_buf *)(uintptr_t)wr->wr_id);
+        d->posted--;
+    }
+}
+
+int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b)
+{
+    struct ibv_recv_wr wr[EMX_VERBS_BATCH], *bad = wr;
+    struct ibv_sge sge[EMX_VERBS_BATCH];
+    int err;
+
+    d->back[d->back_count++] = b;
+    if (d->back_count < EMX_VERBS_BATCH)
+        return 0;
+    d->back_count = 0;
+    for (unsigned i = 0; i < EMX_VERBS_BATCH; i++) {
+        b = d->back[i];
+        sge[i] = (struct ibv_sge){.addr = (uintptr_t)b->data, .length = EMX_VERBS_BUF_BYTES, .lkey = b->lkey};
+        wr[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)b,
+                                     .next = i + 1 < EMX_VERBS_BATCH ? &wr[i + 1] : NULL,
+                                     .sg_list = &sge[i],
+                                     .num_sge = 1};
+    }
+    err = ibv_post_srq_recv(d->srq, wr, &bad);
+    if (err)
+        not_back(d, bad);
+    return err;
 }
 
 void emx_verbs_dev_hush(struct emx_verbs_dev *d)

@@ -19,6 +19,7 @@
 struct emx_verbs_conn; /* verbs_conn.h */
 
 #define EMX_VERBS_BUCKETS   64
+#define EMX_VERBS_BATCH     8 /* buffers that go back to a shared queue together */
 #define EMX_VERBS_BUF_BYTES (EMX_VERBS_FRAME_BYTES + 8)
 
 /* A registered buffer; its address is the number of the receive that it is posted for. */
@@ -65,7 +66,10 @@ struct emx_verbs_dev {
     struct emx_verbs_slab *slabs;
     struct emx_verbs_buf *free;
     unsigned bufs, promised; /* in all; of these, to connections */
-    unsigned posted, wanted; /* to the shared queue, or received from it; what its connections need there */
+    unsigned posted,
+        wanted; /* to the shared queue, received from it or waiting to go back; what its connections need */
+    struct emx_verbs_buf *back[EMX_VERBS_BATCH];
+    unsigned back_count; /* waiting to go back */
     struct emx_verbs_conn *by_qp[EMX_VERBS_BUCKETS];
 };
 
@@ -104,6 +108,10 @@ static inline void emx_verbs_buf_put(struct emx_verbs_dev *d, struct emx_verbs_b
 /* Posts a buffer for a message: to the shared queue, or to qp where there is none. 0, or an errno: the buffer is the
  * caller's still. */
 int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_verbs_buf *b);
+
+/* Gives a buffer back to the shared queue, soon: several together. 0, or an errno: those that were not taken are no
+ * longer counted as posted. */
+int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b);
 
 /* Takes note of events of the completion queue, which make the channel readable. */
 void emx_verbs_dev_hush(struct emx_verbs_dev *d);

@@ -71,7 +71,8 @@ struct emx_wire_attr {
     uint16_t bulk_port;      /* packet, xdp: of superframes to it, host order; 0: it takes none */
     bool cheap_poll;         /* rx with nothing there costs no system call */
     bool reliable;           /* frames of one sender arrive once, whole and in order, while both ends live */
-    bool cuts;               /* it cuts frames as it needs: no MTU on the way matters to them */
+    bool connected;          /* frames travel over connections: as long as one lasts they arrive once, in order and as
+                                they were sent, of whatever length */
     bool reads;              /* read() works here; towards a given peer it may still fail */
     uint64_t lend_min_bytes; /* expose() and what belongs to it are worth while for messages from this length on; 0:
                                 they do not work here */

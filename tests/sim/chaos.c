@@ -160,6 +160,7 @@ static void chaos(struct sim_case *c)
     struct emx_rng r;
     uint64_t rate_bps = begin(c, &r);
 
+    c->world.connected = emx_mix64(c->seed ^ 0xc0) % 4 == 0;
     c->world.reads = percent(&r, 20);
     c->world.read_fail_ppm = percent(&r, 50) ? 50000 : 0;
     c->world.read_slow_ns = percent(&r, 50) ? SIM_MS : 0;

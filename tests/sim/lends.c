@@ -16,6 +16,7 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
 
     sim_case_begin(c, nodes, 1);
     w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->connected = true;
     w->lend_min_bytes = 1u << (8 + emx_rng_below(rng, 9));
     w->lend_bytes = 1000u << emx_rng_below(rng, 13);
     w->read_bps = emx_rng_below(rng, 4) ? 40000000000ull : 0;
@@ -224,6 +225,7 @@ static void goes_another_way(struct sim_case *c)
     w->cfg.p_peer_timeout = TIMEOUT_NS;
     w->frame_bytes[0] = 8256;
     w->frame_bytes[1] = c->seed & 1 ? 1500 : 9000;
+    w->connected = true;
     w->lend_min_bytes = 1u << (8 + emx_rng_below(&rng, 9));
     w->lend_bytes = 100000u << emx_rng_below(&rng, 6);
     w->lend_first = true;

@@ -650,7 +650,7 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         r[i].link = n->wires[i];
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
         r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
-        r[i].cuts = w->cuts;
+        r[i].connected = w->connected && !(w->lend_first && n->wires[i]);
         r[i].reads = w->reads;
         r[i].lend_min_bytes = w->lend_first && n->wires[i] ? 0 : w->lend_min_bytes;
         r[i].lend_costs = w->lend_costs;

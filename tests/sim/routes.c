@@ -240,9 +240,9 @@ static void too_narrow(struct sim_case *c)
     sim_case_end(c);
 }
 
-/* A wire that cuts frames has no MTU: when long ones do not come for a while, as devices behave that lose a part of
+/* A wire with connections has no MTU: when long ones do not come for a while, as devices behave that lose a part of
  * them and send again and again, it is not that they are too long, and no other lengths are tried. */
-static void cut_frames(struct sim_case *c)
+static void connected(struct sim_case *c)
 {
     struct narrowing x = {.w = &c->world, .one_way = c->seed & 1};
     struct sim_program *p = &c->program;
@@ -251,7 +251,7 @@ static void cut_frames(struct sim_case *c)
     struct sim_node *a, *b;
 
     sim_case_begin(c, 2, 1);
-    w->cuts = true;
+    w->connected = true;
     sim_world_start(w);
     a = &w->nodes[0];
     b = &w->nodes[1];
@@ -281,7 +281,7 @@ const struct sim_scenario sim_routes[] = {
      0},
     {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 16, 0},
     {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
-    {"cut-frames", "a wire that cuts frames itself loses the long ones for a while", cut_frames, 4, 0},
+    {"connected", "a wire with connections loses the long ones for a while", connected, 4, 0},
     {"crossed", "two nodes prefer different wires", crossed, 20, 0},
     {0},
 };

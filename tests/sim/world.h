@@ -51,7 +51,7 @@ struct sim_world {
     enum sim_bulk bulk;
     uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
     bool reliable;                     /* routes say so, and rings lose nothing; links must be without faults */
-    bool cuts;                         /* routes say that frames are cut as needed */
+    bool connected;                    /* routes say so; with lend_first: those of wire 0 */
     bool reads;                        /* routes offer to read the sender's memory */
     uint64_t lend_min_bytes;           /* routes offer devices that read messages from this length on; 0: they do not */
     const struct emx_costs *lend_costs; /* NULL: routes say nothing of it */

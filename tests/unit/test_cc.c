@@ -104,11 +104,11 @@ static void rto_follows_the_round_trip(void **state)
     cfg.p_ack_delay = 500;
     emx_rtt_init(&r, &cfg);
     assert_true(r.rto_ns >= 1000000); /* careful before the first sample */
-    emx_rtt_sample(&r, 8000, &cfg);
+    emx_rtt_sample(&r, 8000, cfg.p_ack_delay, &cfg);
     assert_int_equal(r.smooth_ns, 8000);
     assert_int_equal(r.rto_ns, 8000 + 4 * 4000 + 500);
     for (int i = 0; i < 200; i++)
-        emx_rtt_sample(&r, 20000, &cfg);
+        emx_rtt_sample(&r, 20000, cfg.p_ack_delay, &cfg);
     assert_in_range(r.smooth_ns, 19900, 20000);
     assert_in_range(r.rto_ns, 20000, 21500);
 }
@@ -121,13 +121,13 @@ static void rto_stays_in_its_limits(void **state)
     (void)state;
     emx_config_defaults(&cfg);
     emx_rtt_init(&r, &cfg);
-    emx_rtt_sample(&r, 1000, &cfg);
+    emx_rtt_sample(&r, 1000, cfg.p_ack_delay, &cfg);
     assert_int_equal(r.rto_ns, cfg.p_rto_min);
     assert_int_equal(emx_rtt_backed_off(&r, 1, &cfg), 2 * cfg.p_rto_min);
     for (unsigned n = 0; n < 100; n++)
         assert_in_range(emx_rtt_backed_off(&r, n, &cfg), cfg.p_rto_min, cfg.p_rto_max);
     for (int i = 0; i < 50; i++)
-        emx_rtt_sample(&r, UINT64_C(10000000000), &cfg);
+        emx_rtt_sample(&r, UINT64_C(10000000000), cfg.p_ack_delay, &cfg);
     assert_int_equal(r.rto_ns, cfg.p_rto_max);
     assert_int_equal(emx_rtt_backed_off(&r, 3, &cfg), cfg.p_rto_max);
 }
