@@ -31,6 +31,6 @@ uint64_t emx_crossing_eager(const struct emx_costs *c, uint64_t round_trip_ns, b
     uint64_t read_ns[EMX_CROSSING_SIZES];
 
     for (unsigned i = 0; i < c->count; i++)
-        read_ns[i] = kept ? round_trip_ns : c->reg_ns[i] + 2 * round_trip_ns;
+        read_ns[i] = kept ? round_trip_ns : c->reg_ns[i] + 3 * round_trip_ns;
     return emx_crossing(read_ns, c->copy_ns, c->count);
 }

@@ -30,7 +30,8 @@ struct emx_costs {
 uint64_t emx_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n);
 
 /* The same for a message that would go eagerly if it were copied. In memory that is registered already (kept) the first
- * frame brings the key, and the data come one round trip later. Otherwise the key is asked for meanwhile: two. */
+ * frame brings the key, and the data come one round trip later. Otherwise the key is asked for meanwhile: two; and as
+ * the program hardly has that memory for later messages, it waits for the end, which it would not: three. */
 uint64_t emx_crossing_eager(const struct emx_costs *c, uint64_t round_trip_ns, bool kept);
 
 #endif

@@ -133,6 +133,7 @@ static __attribute__((noinline)) void tell_quick(struct ethmx_ep *ep, struct emx
     emx_lock_take(&ep->lock);
     ep->delivering = false;
     forget(ep, op);
+    emx_pump_flush(ep, ep->clock.last_ns);
 }
 
 static inline unsigned one_round(struct ethmx_ep *ep)

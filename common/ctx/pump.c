@@ -404,6 +404,8 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p)
 
     emx_engine_let_go(ep->engine, false);
     total = input_cheap(ep, &now, quick_p);
+    if (quick_p && *quick_p && !clock_is_due(ep))
+        return total; /* who waits hears of it first; the next round looks around */
     if (every_wire || now || clock_is_due(ep))
         total = look_around(ep, total, every_wire, &now);
     else if (ep->links.dear)

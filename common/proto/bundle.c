@@ -86,7 +86,7 @@ static bool begin(struct emx_session *s, emx_time now)
     s->late = false;
     s->wait_until_ns = now + e->cfg->p_batch_delay;
     emx_list_append(&e->waiting, &s->waiting);
-    e->hints.waits = 1;
+    e->hints.waits |= EMX_WAITS_BUNDLE;
     emx_session_arm(s, s->wait_until_ns);
     emx_count(e, bundles_sent);
     return true;

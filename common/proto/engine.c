@@ -276,6 +276,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     struct emx_op *op;
     int rc;
 
+    emx_reltx_catch_up(e);
     if (e->closing)
         return ETHMX_ERR_CLOSED;
     if (a->am_header_bytes > (a->is_am ? ETHMX_AM_HEADER_MAX : 0) || (a->is_am && a->bits >= ETHMX_AM_HANDLERS))
@@ -630,6 +631,7 @@ void emx_engine_let_go_now(struct emx_engine *e, bool late)
 {
     struct emx_list *l;
 
+    emx_reltx_catch_up(e);
     e->hints.waits = 0;
     while ((l = emx_list_first(&e->waiting)))
         emx_bundle_let_go(emx_list_entry(l, struct emx_session, waiting), late);
@@ -710,8 +712,10 @@ static bool is_much(const struct emx_engine *e, emx_time late_ns)
 
 void emx_engine_expire(struct emx_engine *e, emx_time now)
 {
-    struct emx_timer *t = emx_heap_first(&e->timers);
+    struct emx_timer *t;
 
+    emx_reltx_catch_up(e);
+    t = emx_heap_first(&e->timers);
     if (t && now > t->at_ns && is_much(e, now - t->at_ns))
         come_back(e, now - t->at_ns, now);
     while ((t = emx_heap_first(&e->timers)) && t->at_ns <= now) {

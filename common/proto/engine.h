@@ -188,9 +188,14 @@ struct emx_engine_hints {
     uint32_t output; /* mask of links that may have frames to send */
     uint32_t reads;  /* mask of links over which something is to be read */
     uint32_t news;   /* mask of enum emx_news */
-    uint32_t waits;  /* 1: a frame waits for more small messages */
+    uint32_t waits;  /* mask of enum emx_waits: what emx_engine_let_go() is for */
     uint32_t memory; /* mask of links over which memory is to be lent or given back */
     uint32_t flying; /* reads that devices are at */
+};
+
+enum emx_waits {
+    EMX_WAITS_BUNDLE = 1, /* a frame waits for more small messages, */
+    EMX_WAITS_ACK = 2,    /* an acknowledgement for being looked at */
 };
 
 enum emx_news {
@@ -284,7 +289,8 @@ static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned
 void emx_engine_gather(struct emx_engine *e, bool allow);
 /* Counts messages that were gathered, or would have been. */
 unsigned emx_engine_gatherable(const struct emx_engine *e);
-/* Lets frames that wait go with the next output; late: because the program seems to compute. */
+/* Lets frames that wait go with the next output; late: because the program seems to compute. Looks at an
+ * acknowledgement that came with a message and was put off until its receiver had been told. */
 void emx_engine_let_go_now(struct emx_engine *e, bool late);
 static inline void emx_engine_let_go(struct emx_engine *e, bool late)
 {

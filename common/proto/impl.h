@@ -415,6 +415,13 @@ struct emx_scratch {
 static_assert(offsetof(struct emx_scratch, b) - offsetof(struct emx_scratch, tag) == sizeof(struct emx_tag),
               "the tag precedes the frame");
 
+/* An acknowledgement that is still to be looked at (reltx.c). */
+struct emx_late_ack {
+    struct emx_session *session; /* NULL: there is none */
+    emx_time now;                /* when it came */
+    uint32_t ack;
+};
+
 struct emx_engine {
     struct emx_engine_hints hints; /* first */
     const struct emx_config *cfg;
@@ -438,6 +445,7 @@ struct emx_engine {
     struct emx_arena peer_memory;
     struct emx_peer *of_host[EMX_HOSTS_LATELY]; /* by host: whose address others of the host are packed against */
     struct emx_peer *last_peer;                 /* of the last frame */
+    struct emx_late_ack late_ack;
 
     struct emx_op_slot *slots;
     uint32_t slot_count, slot_free; /* index of a free one; 0: none (slot 0 is not used) */
@@ -470,6 +478,13 @@ struct emx_engine {
     uint8_t *stage;             /* scattered data on its way out, EMX_WIRE_BATCH frames */
     struct emx_address decoded; /* what emx_peer_address() returned last */
 };
+
+void emx_reltx_catch_up_now(struct emx_engine *e);
+static inline void emx_reltx_catch_up(struct emx_engine *e)
+{
+    if (__builtin_expect(e->late_ack.session != NULL, 0))
+        emx_reltx_catch_up_now(e);
+}
 
 #define emx_count(e, name)  ((e)->stats->name++)
 #define emx_add(e, name, n) ((e)->stats->name += (n))
@@ -584,6 +599,9 @@ void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);                 /* into the window: gets its number */
 void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b);              /* when there is room */
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
+/* The same, once there is time for it: at the next catch_up(), which all begin with that must know what is under way.
+ */
+void emx_reltx_ack_later(struct emx_session *s, uint32_t ack, emx_time now);
 struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NULL: none may go */
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 emx_time emx_reltx_deadline(const struct emx_session *s);

@@ -17,7 +17,8 @@
  *
  * Receiving: a frame whose turn it is, with a whole message that a posted receive waits for; over a reliable link it is
  * a short one. The receive is done at once, past the list of completed operations. What is looked at before the match
- * has no effect; whatever does not fit goes the long way, which then counts what it drops.
+ * has no effect; whatever does not fit goes the long way, which then counts what it drops. What the frame acknowledges
+ * can wait until the program has its message and has, perhaps, answered it.
  */
 #include "base/copy.h"
 #include "base/crc32c.h"
@@ -280,13 +281,15 @@ static inline bool is_whole(const struct emx_session *s, const struct emx_frame 
     const struct emx_f_eager *f = (const void *)(h + 1);
     const struct emx_f_whole *w = (const void *)(h + 1);
 
-    if (h->type == EMX_F_whole && h->body_bytes >= sizeof(*w) && len_bytes >= sizeof(*h) + sizeof(*w)) {
+    if (h->type == EMX_F_whole && len_bytes >= sizeof(*h) + sizeof(*w) && h->body_bytes >= sizeof(*w)) {
         *m = (struct message){.data = w + 1, .bits = w->bits, .len_bytes = h->body_bytes - (uint32_t)sizeof(*w)};
         return true;
     }
+    if (h->type != EMX_F_eager || len_bytes < sizeof(*h) + sizeof(*f))
+        return false;
     *m = (struct message){.data = f + 1, .bits = f->bits, .len_bytes = f->total_bytes};
-    return len_bytes >= sizeof(*h) + sizeof(*f) && h->type == EMX_F_eager && !f->flags && !f->am_header_bytes &&
-           h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == s->joined_told;
+    return !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes &&
+           f->joined == s->joined_told;
 }
 
 /* What a look at the header rules out costs no checksum. */
@@ -309,7 +312,7 @@ struct emx_op *emx_engine_input_whole(struct emx_engine *e, unsigned link, const
         return NULL;
     emx_session_heard(s, now);
     if (h->ack != s->tx_acked && !s->reliable)
-        emx_reltx_ack(s, h->ack, 0, now);
+        emx_reltx_ack_later(s, h->ack, now);
     emx_credit_heard(s, h->credit);
     s->rx_next++;
     end_receive(e, op, m.data, m.len_bytes);

@@ -343,6 +343,24 @@ void emx_reltx_hurry(struct emx_session *s, emx_time now)
     emx_session_arm(s, emx_reltx_deadline(s));
 }
 
+void emx_reltx_ack_later(struct emx_session *s, uint32_t ack, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    emx_reltx_catch_up(e);
+    e->late_ack = (struct emx_late_ack){.session = s, .now = now, .ack = ack};
+    e->hints.waits |= EMX_WAITS_ACK;
+}
+
+void emx_reltx_catch_up_now(struct emx_engine *e)
+{
+    struct emx_session *s = e->late_ack.session;
+
+    e->late_ack.session = NULL;
+    e->hints.waits &= ~(uint32_t)EMX_WAITS_ACK;
+    emx_reltx_ack(s, e->late_ack.ack, 0, e->late_ack.now);
+}
+
 static void put_all(struct emx_engine *e, struct emx_list *list)
 {
     struct emx_list *l;
@@ -353,6 +371,8 @@ static void put_all(struct emx_engine *e, struct emx_list *list)
 
 void emx_reltx_fini(struct emx_session *s)
 {
+    if (s->e->late_ack.session == s)
+        s->e->late_ack.session = NULL;
     if (s->open)
         emx_bundle_close(s);
     put_all(s->e, &s->unacked);
