@@ -133,7 +133,8 @@ static __attribute__((noinline)) void tell_quick(struct ethmx_ep *ep, struct emx
     emx_lock_take(&ep->lock);
     ep->delivering = false;
     forget(ep, op);
-    emx_pump_flush(ep, ep->clock.last_ns);
+    if (emx_pump_wants_flush(ep))
+        emx_pump_flush_now(ep, emx_clock_now(&ep->clock)); /* the time told last may be long ago */
 }
 
 static inline unsigned one_round(struct ethmx_ep *ep)
