@@ -36,7 +36,8 @@
  * That a probing program sleeps is not for its own good only. Linux 6.18 schedules sessions as groups (autogroup), and
  * where the ranks of one session did nothing but yield while those of another slept and woke, the sleepers, and all
  * else on the machine, got no core for as long as that lasted: their peers took them for dead. Without autogroups, or
- * when all yield, or all sleep, it does not happen.
+ * when all yield, or all sleep, it does not happen. For the same reason who only yields in a long wait, here or in its
+ * MPI library, takes a *nap* of SLEEP_MIN_NS now and then.
  */
 #define _GNU_SOURCE
 #include "ctx/idle.h"
@@ -55,6 +56,7 @@
 #define LOOK_POLLS    16
 #define YIELDS        8         /* in a row, before sleep */
 #define NAP_YIELDS    512       /* in a row, before a nap of SLEEP_MIN_NS */
+#define NAP_LOOKS     512       /* the same where the program, or its MPI library, is at work between polls */
 #define SLEEP_MIN_NS  50000     /* first sleep */
 #define SLEEP_MAX_NS  1000000   /* longest sleep */
 #define GAP_NS        3000      /* mean distance of polls of a program that only waits */
@@ -183,25 +185,32 @@ static uint64_t sleep_length(const struct emx_idle *i)
     return ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
 }
 
+static bool is_waited(const struct ethmx_ep *ep)
+{
+    const struct emx_idle *i = &ep->idle;
+
+    return i->crowded && !i->never_sleeps && !ep->delivering && (ep->open_ops || i->probed);
+}
+
 static bool may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    if (!i->crowded || i->never_sleeps || ep->delivering || !(ep->open_ops || i->probed))
+    if (!is_waited(ep))
         return false;
     if (i->mode == EMX_WAIT_YIELD)
         return i->yields >= NAP_YIELDS;
     return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
 
-static void sleep_a_while(struct ethmx_ep *ep)
+static void sleep_a_while(struct ethmx_ep *ep, bool nap)
 {
     const struct emx_idle_host *host = ep->idle.host;
     struct emx_wait w;
 
-    host->prepare(ep, sleep_length(&ep->idle), &w);
-    if (ep->idle.mode == EMX_WAIT_YIELD)
-        ep->idle.yields = 0; /* it was a nap */
+    host->prepare(ep, nap ? SLEEP_MIN_NS : sleep_length(&ep->idle), &w);
+    if (nap)
+        ep->idle.yields = ep->idle.at_work = 0;
     else
         ep->idle.sleeps++;
     ep->stats.sleeps++;
@@ -253,6 +262,13 @@ static bool is_at_work(struct ethmx_ep *ep)
     return i->host->now(&ep->clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
+/* A look has found it so, which is no reason to make way; but in a long wait it may be the library's yields alone that
+ * do, and these may let nobody run (above). */
+static bool wants_nap(struct ethmx_ep *ep)
+{
+    return ++ep->idle.at_work >= NAP_LOOKS && is_waited(ep);
+}
+
 /* The next look is after some polls, from the beginning if it was a yield or sleep that was looked for. */
 static void look_again(struct emx_idle *i, bool from_beginning)
 {
@@ -281,10 +297,10 @@ bool emx_idle_look(struct ethmx_ep *ep)
     bool tired = wants_sleep(ep), due = i->polls >= i->limit, at_work = !tired && due && is_at_work(ep);
 
     look_again(i, tired || due);
-    if (at_work || !(tired || due))
+    if (!(tired || due) || (at_work && !wants_nap(ep)))
         return false;
-    if (tired || may_sleep(ep))
-        sleep_a_while(ep);
+    if (at_work || tired || may_sleep(ep))
+        sleep_a_while(ep, at_work || (!tired && i->mode == EMX_WAIT_YIELD));
     else
         yield(ep);
     i->probed = false;

@@ -40,6 +40,7 @@ struct emx_idle {
     uint64_t since_ns; /* when the first of these was */
     unsigned yields;   /* in a row, without anything happening */
     unsigned sleeps;   /* in a row, without anything happening */
+    unsigned at_work;  /* looks that found the program at work, since something happened or the last nap */
     bool crowded;      /* others want our core */
     bool settled;      /* crowded does not change: asked for, or there are more ranks than cores */
     bool never_sleeps;
@@ -67,6 +68,7 @@ static inline void emx_idle_reset(struct emx_idle *i)
     i->look = i->step;
     i->yields = 0;
     i->sleeps = 0;
+    i->at_work = 0;
     i->long_ns = 0;
 }
 

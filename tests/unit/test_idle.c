@@ -229,18 +229,38 @@ static void a_crowd_by_number_stays_one(void **state)
     expect_counts(1000, 0);
 }
 
-/* A program that computes, and tests a request now and then; also on a shared core, and however long it takes. */
+/* A program that computes, and tests a request now and then; also on a shared core, and however long it takes. But it
+ * may be a library that yields between polls, in vain: a nap now and then, which costs the program next to nothing. */
 static void distant_polls_are_work(void **state)
 {
     (void)state;
-    begin(&sleeper, SMALL);
-    assert_int_equal(polls_to_rest(20000, 0), 0);
-    begin(&crowd, SMALL);
+    begin(&automatic, SMALL);
     assert_int_equal(polls_to_rest(20000, 0), 0);
     begin(&automatic, LARGE);
     assert_int_equal(polls_to_rest(20000, 20000), 0);
-    begin(&crowd, LARGE);
-    assert_int_equal(polls_to_rest(20000, 20000), 0);
+    begin(&crowd, OTHER_THINGS);
+    assert_int_equal(polls_to_rest(20000, 0), 0);
+}
+
+static void expect_naps(const struct idler *who, enum waits_for what, uint64_t others_ns)
+{
+    begin(who, what);
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_int_equal(polls_to_rest(20000, others_ns), 512 * 4);
+        expect_counts(0, i);
+        assert_int_equal(world.timeout_ns, 50000);
+    }
+    poll_on(511 * 4, 20000, others_ns);
+    emx_idle_reset(&world.ep.idle);
+    assert_int_equal(polls_to_rest(20000, others_ns), 512 * 4);
+}
+
+static void in_a_crowd_they_nap(void **state)
+{
+    (void)state;
+    expect_naps(&crowd, SMALL, 0);
+    expect_naps(&crowd, LARGE, 20000);
+    expect_naps(&sleeper, SMALL, 0);
 }
 
 /* Others run for milliseconds while it yields or sleeps: that is not work of its own. */
@@ -731,6 +751,7 @@ int main(void)
         cmocka_unit_test(auto_learns_from_yields),
         cmocka_unit_test(a_crowd_by_number_stays_one),
         cmocka_unit_test(distant_polls_are_work),
+        cmocka_unit_test(in_a_crowd_they_nap),
         cmocka_unit_test(long_yields_are_no_work),
         cmocka_unit_test(one_look_that_finds_work_proves_little),
         cmocka_unit_test(who_yields_in_vain_sleeps_for_a_large_message),
