@@ -55,8 +55,7 @@
 #define CROWDED_POLLS 4
 #define LOOK_POLLS    16
 #define YIELDS        8         /* in a row, before sleep */
-#define NAP_YIELDS    512       /* in a row, before a nap of SLEEP_MIN_NS */
-#define NAP_LOOKS     512       /* the same where the program, or its MPI library, is at work between polls */
+#define NAP_LOOKS     512       /* in a row that yielded, or found the program at work, before a nap */
 #define SLEEP_MIN_NS  50000     /* first sleep */
 #define SLEEP_MAX_NS  1000000   /* longest sleep */
 #define GAP_NS        3000      /* mean distance of polls of a program that only waits */
@@ -199,7 +198,7 @@ static bool may_sleep(const struct ethmx_ep *ep)
     if (!is_waited(ep))
         return false;
     if (i->mode == EMX_WAIT_YIELD)
-        return i->yields >= NAP_YIELDS;
+        return i->yields >= NAP_LOOKS;
     return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
 }
 
@@ -300,7 +299,7 @@ bool emx_idle_look(struct ethmx_ep *ep)
     if (!(tired || due) || (at_work && !wants_nap(ep)))
         return false;
     if (at_work || tired || may_sleep(ep))
-        sleep_a_while(ep, at_work || (!tired && i->mode == EMX_WAIT_YIELD));
+        sleep_a_while(ep, at_work || i->mode == EMX_WAIT_YIELD);
     else
         yield(ep);
     i->probed = false;

@@ -295,15 +295,28 @@ void emx_verbs_dev_release(struct emx_verbs_dev *d, unsigned bufs)
     d->conn_count--;
 }
 
-int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_verbs_buf *b)
-{
-    struct ibv_sge sge = {.addr = (uintptr_t)b->data, .length = EMX_VERBS_BUF_BYTES, .lkey = b->lkey};
-    struct ibv_recv_wr wr = {.wr_id = (uintptr_t)b, .sg_list = &sge, .num_sge = 1}, *bad;
+struct receive {
+    struct ibv_recv_wr wr;
+    struct ibv_sge sge;
+};
 
-    return d->srq ? ibv_post_srq_recv(d->srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad);
+static void describe(struct receive *r, struct emx_verbs_buf *b, struct receive *next)
+{
+    r->sge = (struct ibv_sge){.addr = (uintptr_t)b->data, .length = EMX_VERBS_BUF_BYTES, .lkey = b->lkey};
+    r->wr =
+        (struct ibv_recv_wr){.wr_id = (uintptr_t)b, .next = next ? &next->wr : NULL, .sg_list = &r->sge, .num_sge = 1};
 }
 
-/* What was not taken, b and all after it. */
+int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_verbs_buf *b)
+{
+    struct receive r;
+    struct ibv_recv_wr *bad;
+
+    describe(&r, b, NULL);
+    return d->srq ? ibv_post_srq_recv(d->srq, &r.wr, &bad) : ibv_post_recv(qp, &r.wr, &bad);
+}
+
+/* The queue did not take these. */
 static void not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
 {
     for (; wr; wr = wr->next) {
@@ -314,23 +327,17 @@ static void not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
 
 int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b)
 {
-    struct ibv_recv_wr wr[EMX_VERBS_BATCH], *bad = wr;
-    struct ibv_sge sge[EMX_VERBS_BATCH];
+    struct receive r[EMX_VERBS_BATCH];
+    struct ibv_recv_wr *bad = &r[0].wr;
     int err;
 
     d->back[d->back_count++] = b;
     if (d->back_count < EMX_VERBS_BATCH)
         return 0;
     d->back_count = 0;
-    for (unsigned i = 0; i < EMX_VERBS_BATCH; i++) {
-        b = d->back[i];
-        sge[i] = (struct ibv_sge){.addr = (uintptr_t)b->data, .length = EMX_VERBS_BUF_BYTES, .lkey = b->lkey};
-        wr[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)b,
-                                     .next = i + 1 < EMX_VERBS_BATCH ? &wr[i + 1] : NULL,
-                                     .sg_list = &sge[i],
-                                     .num_sge = 1};
-    }
-    err = ibv_post_srq_recv(d->srq, wr, &bad);
+    for (unsigned i = 0; i < EMX_VERBS_BATCH; i++)
+        describe(&r[i], d->back[i], i + 1 < EMX_VERBS_BATCH ? &r[i + 1] : NULL);
+    err = ibv_post_srq_recv(d->srq, &r[0].wr, &bad);
     if (err)
         not_back(d, bad);
     return err;

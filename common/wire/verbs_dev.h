@@ -65,11 +65,11 @@ struct emx_verbs_dev {
 
     struct emx_verbs_slab *slabs;
     struct emx_verbs_buf *free;
-    unsigned bufs, promised; /* in all; of these, to connections */
-    unsigned posted,
-        wanted; /* to the shared queue, received from it or waiting to go back; what its connections need */
-    struct emx_verbs_buf *back[EMX_VERBS_BATCH];
-    unsigned back_count; /* waiting to go back */
+    unsigned bufs, promised;                     /* in all; of these, to connections */
+    unsigned posted;                             /* to the shared queue, or received from it */
+    unsigned wanted;                             /* there: what its connections need, and as many as may be in back */
+    struct emx_verbs_buf *back[EMX_VERBS_BATCH]; /* waiting to be posted again; among posted */
+    unsigned back_count;
     struct emx_verbs_conn *by_qp[EMX_VERBS_BUCKETS];
 };
 

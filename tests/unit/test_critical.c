@@ -98,7 +98,8 @@ static void round_trips_count(void **state)
         {0, 4096, 131072},
         {3, 16384, 131072}, /* 20 + 9 beside 32 */
         {10, 65536, 262144},
-        {75, 524288, 1048576}, /* 245 beside 256 */
+        {75, 524288, 1048576},             /* 245 beside 256 */
+        {100, 524288, EMX_CROSSING_NEVER}, /* 320 beside 256 */
         {200, 1048576, EMX_CROSSING_NEVER},
         {1000, EMX_CROSSING_NEVER, EMX_CROSSING_NEVER},
     };
