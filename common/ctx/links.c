@@ -80,6 +80,7 @@ static bool open_one(struct emx_links *l, const struct emx_wire_ops *ops, const 
         return false;
     ops->query(k->wire, &k->attr);
     *(k->attr.cheap_poll ? &l->cheap : &l->dear) |= 1u << l->count;
+    l->shows |= (unsigned)(k->attr.cheap_poll && k->ops->peek) << l->count;
     l->reliable |= (unsigned)k->attr.reliable << l->count;
     l->guarded |= (unsigned)k->attr.guarded << l->count;
     l->count++;
@@ -97,7 +98,7 @@ int emx_links_open(struct emx_links *l, const struct emx_wire_params *params)
 
     if (rc)
         return rc;
-    l->count = l->cheap = l->dear = l->reliable = l->guarded = 0;
+    l->count = l->cheap = l->dear = l->shows = l->reliable = l->guarded = 0;
     emx_text_init(&t, reasons, sizeof(reasons));
     for (unsigned i = 0; i < count; i++) {
         int failure;

@@ -29,7 +29,8 @@ struct emx_link {
 struct emx_links {
     struct emx_link link[EMX_ENGINE_LINKS];
     unsigned count;
-    unsigned cheap, dear;       /* masks: polled without a system call, or with one */
+    unsigned cheap, dear;       /* masks: polled without a system call, or with one; */
+    unsigned shows;             /* of the cheap ones: can be peeked at */
     unsigned reliable, guarded; /* masks of emx_wire_attr */
 };
 

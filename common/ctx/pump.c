@@ -10,6 +10,8 @@
  *   time of some thirty instructions. While rounds follow each other closely only every eighth needs it; and frames
  *   that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
  *   apart each reads the clock, or timers would be late, unless reading it is dear.
+ * - Where the program does nothing but wait, a round that finds nothing looks LOOKS times, slowly, before it returns:
+ *   the loop of the MPI library around it has other places to look at, and a message is seen sooner here.
  * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
  *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
  * - The engine tells by one word whether it has something to send.
@@ -18,6 +20,7 @@
 
 #include <sched.h>
 
+#include "base/pause.h"
 #include "ctx/event.h"
 
 #define RX_BATCHES 4     /* of one link in one round; then the others have their turn */
@@ -26,6 +29,7 @@
 #define CLOCK_GAP  8     /* rounds for one reading of the clock, */
 #define LENDS      8     /* pieces of memory lent in one round */
 #define CLOSE_NS   8000  /* if they took no longer than this */
+#define LOOKS      8     /* some 5 ns each */
 
 /* Reads the clock unless this round has done so. */
 static inline emx_time round_time(struct ethmx_ep *ep, emx_time *now_p)
@@ -280,15 +284,12 @@ static __attribute__((noinline)) unsigned input(struct ethmx_ep *ep, unsigned i,
     return total;
 }
 
-/* Of a wire that can be peeked at. */
+/* Of a wire that can be peeked at, and has lent nothing. */
 static inline unsigned input_peek(struct ethmx_ep *ep, unsigned i, emx_time *now_p, struct emx_op **quick_p)
 {
     struct emx_link *k = &ep->links.link[i];
-    struct emx_wire_peek p;
+    struct emx_wire_peek p = k->ops->peek(k->wire);
 
-    if (k->rx_count)
-        return input(ep, i, now_p);
-    p = k->ops->peek(k->wire);
     if (!p.data)
         return 0;
     return input_quick(ep, i, &p, now_p, quick_p) ? 1 : input(ep, i, now_p);
@@ -301,10 +302,39 @@ static inline unsigned input_cheap(struct ethmx_ep *ep, emx_time *now_p, struct 
     for (unsigned left = ep->links.cheap; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
 
-        if (ep->links.link[i].ops->peek)
+        if (ep->links.link[i].ops->peek && !ep->links.link[i].rx_count)
             total += input_peek(ep, i, now_p, quick_p);
         else if (look(&ep->links.link[i]))
             total += input(ep, i, now_p);
+    }
+    return total;
+}
+
+/* Whether the program waits for something of ours and for nothing else, and nobody else wants the core. */
+static inline bool only_waits(const struct ethmx_ep *ep)
+{
+    return ep->open_ops && ep->rounds_dark_max > 1 && !ep->idle.crowded;
+}
+
+/* The cheap wires had nothing, so nothing of theirs is lent. Looks once more where that is a look at memory. */
+static inline unsigned look_again(struct ethmx_ep *ep, emx_time *now_p, struct emx_op **quick_p)
+{
+    unsigned total = 0;
+
+    for (unsigned left = ep->links.shows; left && !total; left &= left - 1)
+        total = input_peek(ep, (unsigned)__builtin_ctz(left), now_p, quick_p);
+    return total;
+}
+
+static inline unsigned input_patiently(struct ethmx_ep *ep, emx_time *now_p, struct emx_op **quick_p)
+{
+    unsigned total = input_cheap(ep, now_p, quick_p);
+
+    if (total || !quick_p || !ep->links.shows || !only_waits(ep))
+        return total;
+    for (unsigned n = 1; n < LOOKS && !total; n++) {
+        emx_pause_loads();
+        total = look_again(ep, now_p, quick_p);
     }
     return total;
 }
@@ -403,7 +433,7 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p)
     unsigned total;
 
     emx_engine_let_go(ep->engine, false);
-    total = input_cheap(ep, &now, quick_p);
+    total = input_patiently(ep, &now, quick_p);
     if (quick_p && *quick_p && !clock_is_due(ep))
         return total; /* who waits hears of it first; the next round looks around */
     if (every_wire || now || clock_is_due(ep))

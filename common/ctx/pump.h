@@ -23,8 +23,9 @@ static inline bool emx_pump_place(struct ethmx_ep *ep, struct emx_link *k, struc
 
     if (!frame)
         return false;
-    emx_engine_send_placed(peer, a, frame, ep->clock.last_ns);
+    emx_engine_write_placed(peer, a, frame);
     k->ops->placed(k->wire);
+    emx_engine_send_placed(peer, a, ep->clock.last_ns);
     return true;
 }
 

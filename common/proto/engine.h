@@ -115,9 +115,11 @@ bool emx_engine_quick(const struct emx_peer *peer, const struct emx_op_args *a, 
  * before anything else is done with the engine or the message's data. ETHMX_OK, ETHMX_ERR_NO_MEMORY. */
 int emx_engine_send_quick(struct emx_peer *peer, const struct emx_op_args *a, struct emx_txframe *f, emx_time now);
 /* The same without a copy, for a wire that gives memory to write the frame to. emx_engine_place() tells how long it is,
- * and to whom it goes; 0: send_quick must do it. lately: as with emx_engine_input(). */
+ * and to whom it goes; 0: send_quick must do it. write_placed() writes it, send_placed() is told when it is on its way:
+ * what is only counted need not stand before that. lately: as with emx_engine_input(). */
 uint32_t emx_engine_place(const struct emx_peer *peer, const struct emx_op_args *a, const struct emx_wire_addr **to_p);
-void emx_engine_send_placed(struct emx_peer *peer, const struct emx_op_args *a, void *frame, emx_time lately);
+void emx_engine_write_placed(struct emx_peer *peer, const struct emx_op_args *a, void *frame);
+void emx_engine_send_placed(struct emx_peer *peer, const struct emx_op_args *a, emx_time lately);
 
 /* A message of several frames, likewise written to where the wire wants them (place.c), one after the other:
  * begin(): whether that can be done now, over which link. Then, until next() says 0 or the wire has no room: next()

@@ -200,13 +200,15 @@ uint32_t emx_engine_place(const struct emx_peer *p, const struct emx_op_args *a,
     return (uint32_t)(sizeof(struct emx_short) + a->data.len_bytes);
 }
 
-void emx_engine_send_placed(struct emx_peer *p, const struct emx_op_args *a, void *frame, emx_time lately)
+void emx_engine_write_placed(struct emx_peer *p, const struct emx_op_args *a, void *frame)
 {
-    struct emx_session *s = p->session;
-
-    fill_short(s, frame, a);
+    fill_short(p->session, frame, a);
     emx_copy((uint8_t *)frame + sizeof(struct emx_short), a->data.base, a->data.len_bytes);
-    account(s, a, lately);
+}
+
+void emx_engine_send_placed(struct emx_peer *p, const struct emx_op_args *a, emx_time lately)
+{
+    account(p->session, a, lately);
 }
 
 /* ---- Receiving ---- */

@@ -497,8 +497,9 @@ static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct 
     if (!len_bytes || emx_rng_chance(&w->rng, 300000))
         return false;
     frame = malloc(len_bytes);
-    emx_engine_send_placed(peer, a, frame, w->now_ns);
+    emx_engine_write_placed(peer, a, frame);
     send_written(n, link, &f, frame, len_bytes);
+    emx_engine_send_placed(peer, a, w->now_ns);
     return true;
 }
 
