@@ -27,6 +27,7 @@ enum emx_param_type {
 
 enum emx_wait_mode { EMX_WAIT_SPIN, EMX_WAIT_YIELD, EMX_WAIT_SLEEP, EMX_WAIT_AUTO };
 enum emx_progress_mode { EMX_PROGRESS_CALLER, EMX_PROGRESS_THREAD };
+enum emx_verbs_move { EMX_MOVE_READ, EMX_MOVE_WRITE };
 enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 
 /* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
@@ -50,14 +51,16 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "How long a RoCE or InfiniBand device of the verbs wire waits for an acknowledgement before it sends again; it takes the next power of two of 4.096 us.") \
     X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \
       "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
+    X(CHOICE, verbs_move, "read", 0, 0, "read|write", \
+      "How the verbs wire's devices move large messages to this process: its own reads the sender's memory, or the sender's writes its memory.") \
     X(UINT, verbs_peers, "64", 1, 65536, "1 to 65536", \
       "Peers that may be connected through the verbs wire at once; for a further one the connection that was used least lately is closed.") \
     X(BOOL, verbs_read, "yes", 0, 0, "yes or no", \
-      "Whether the verbs wire's devices read large messages from the sender's memory. no: they are copied into frames, as without a device.") \
+      "Whether the verbs wire's devices move large messages by themselves. no: they are copied into frames, as without a device.") \
     X(SIZE, verbs_read_bytes, "1m", 4096, 1073741824, "4k to 1g", \
-      "What a device reads at a time of a large message.") \
+      "What a device reads, or writes, at a time of a large message.") \
     X(UINT, verbs_reads, "4", 1, 16, "1 to 16", \
-      "Such reads under way from one peer; less if the device allows less.") \
+      "Such reads or writes under way with one peer; less if the device allows less.") \
     X(BOOL, verbs_srq, "yes", 0, 0, "yes or no", \
       "Whether the verbs wire's connections share a receive queue where the device has such.") \
     X(STRING, udp_ports, "0", 0, 0, "0, a port, or a range such as 20000-20999", \

@@ -47,8 +47,10 @@
     X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm and verbs wires).") \
     X(bytes_read_helped, "bytes", 0, "Of these, written by the sender, which helped (shm wire).") \
     X(bytes_helped, "bytes", 0, "Data of large messages that this process wrote to their receivers' memory, to help them (shm wire).") \
-    X(bytes_unread, "bytes", 0, "Data of messages that a device should have read (verbs wire), and that were pulled in frames all the same, copied twice. Messages that went eagerly because that was cheaper are not among them.") \
+    X(bytes_written, "bytes", 0, "Data of large messages that a device of ours wrote straight into the receiver's memory (verbs wire).") \
+    X(bytes_unread, "bytes", 0, "Data of messages that a device should have moved (verbs wire), and that were pulled in frames all the same, copied twice. Messages that went eagerly because that was cheaper are not among them.") \
     X(reads_failed, "times", 0, "Reads of a peer's memory that failed: its large messages come in frames from then on.") \
+    X(writes_failed, "times", 0, "Writes into a peer's memory by a device that failed (verbs wire).") \
     X(pings_sent, "frames", 0, "Frames that ask a silent peer for a sign of life.") \
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \

@@ -92,11 +92,12 @@ static int do_lending(const struct emx_link *k, struct emx_lending *m)
                               .base = m->base,
                               .len_bytes = m->len_bytes,
                               .offset = m->offset,
-                              .free_only = m->what == EMX_LEND_FOUND};
+                              .free_only = m->what == EMX_LEND_FOUND,
+                              .write = m->write};
     int status;
 
     if (m->what == EMX_LEND_SEVER || m->sever)
-        k->ops->sever(k->wire, m->to);
+        k->ops->sever(k->wire, m->to, m->keyed ? &m->key : NULL);
     if (m->what == EMX_LEND_SEVER)
         return ETHMX_OK;
     k->ops->conceal(k->wire, m->held, m->what == EMX_LEND_BACK ? NULL : (const char *)m->base + m->done_bytes);
@@ -120,7 +121,7 @@ static void lend(struct ethmx_ep *ep, unsigned i, emx_time now)
             if (!emx_engine_lending(ep->engine, i, &m))
                 return;
         }
-        emx_engine_lending_done(ep->engine, &m, do_lending(&ep->links.link[i], &m));
+        emx_engine_lending_done(ep->engine, &m, do_lending(&ep->links.link[i], &m), now);
     }
 }
 
@@ -133,6 +134,7 @@ static void start_read(struct ethmx_ep *ep, const struct emx_link *k, const stru
                                      .len_bytes = r->len_bytes,
                                      .whole = r->whole,
                                      .whole_bytes = r->whole_bytes,
+                                     .write = r->write,
                                      .cookie = r->op};
     int status = k->ops->read_start(k->wire, &wr);
 
@@ -363,7 +365,7 @@ static unsigned end_reads(struct ethmx_ep *ep, emx_time *now_p)
         const struct emx_link *k = &ep->links.link[i];
 
         while (k->attr.lend_min_bytes && k->ops->read_end(k->wire, &end)) {
-            emx_engine_read_ended(ep->engine, end.cookie, end.len_bytes, end.status, round_time(ep, now_p));
+            emx_engine_read_ended(ep->engine, end.cookie, end.remote, end.len_bytes, end.status, round_time(ep, now_p));
             n++;
         }
     }

@@ -115,6 +115,29 @@ static const char *check_session(const struct emx_session *s)
     return wrong;
 }
 
+static const char *check_offers(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+        const struct emx_rndv *r = op->where == EMX_OP_PULLING ? op->rndv : NULL;
+
+        if (op->loan && (op->loan->op != op || op->loan->offers > EMX_OFFERS))
+            return "offers: a loan that is not its operation's";
+        if (!op->is_send && op->loan && (!r || !r->lends))
+            return "offers: memory of a receive that nobody writes to is held out";
+        if (!r || !r->lends)
+            continue;
+        if (!op->loan || !r->reading || r->borrows || r->active || !r->fin)
+            return "offers: a message that nobody writes";
+        if (r->read_bytes > r->lent_bytes || r->lent_bytes > r->want_bytes)
+            return "offers: more is offered than wanted, or there than offered";
+        if (!op->loan->offers && !emx_list_linked(&op->loan->link))
+            return "offers: nobody is asked for more";
+    }
+    return NULL;
+}
+
 static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
 {
     unsigned links[EMX_ENGINE_LINKS] = {0};
@@ -124,6 +147,8 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
             const struct emx_session *s = p->session;
             const char *wrong = s ? check_session(s) : NULL;
 
+            if (!wrong)
+                wrong = check_offers(p);
             if (wrong)
                 return wrong;
             if (!s)
@@ -199,7 +224,7 @@ static const char *check_hints(const struct emx_engine *e)
         if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->welcoming[i])) && !(e->hints.output >> i & 1))
             return "hints: a link with output is not marked";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if (emx_list_empty(&e->reads[i]) == (bool)(e->hints.reads >> i & 1))
+        if ((emx_list_empty(&e->reads[i]) && emx_list_empty(&e->writes[i])) == (bool)(e->hints.reads >> i & 1))
             return "hints: the reads are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
         if ((emx_list_empty(&e->loans[i]) && emx_list_empty(&e->severs[i])) == (bool)(e->hints.memory >> i & 1))

@@ -60,13 +60,14 @@ static size_t longest_frame(const struct emx_address *self)
 static void init_lists(struct emx_engine *e)
 {
     struct emx_list *const list[] = {&e->pull_wait,   &e->completed,  &e->events, &e->want_routes, &e->am,
-                                     &e->am_deferred, &e->unreleased, &e->taken,  &e->waiting};
+                                     &e->am_deferred, &e->unreleased, &e->taken,  &e->waiting,     &e->severed};
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
     emx_list_init(&e->spent);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
+        emx_list_init(&e->writes[i]);
         emx_list_init(&e->loans[i]);
         emx_list_init(&e->severs[i]);
         emx_list_init(&e->ready[i]);
@@ -130,6 +131,8 @@ static void free_ops(struct emx_engine *e)
 
     while ((l = emx_list_pop(&e->completed)))
         emx_op_recycle(e, emx_list_entry(l, struct emx_op, link));
+    while ((l = emx_list_pop(&e->severed)))
+        emx_op_recycle(e, emx_list_entry(l, struct emx_op, peer_link));
 }
 
 static void free_arrivals(struct emx_engine *e)
@@ -379,6 +382,8 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_lend] = emx_relrx_input,
     [EMX_F_shorter] = emx_rndv_input_shorter,
     [EMX_F_whole] = emx_relrx_input,
+    [EMX_F_offer] = emx_relrx_input,
+    [EMX_F_wrote] = emx_relrx_input,
 };
 
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,

@@ -192,7 +192,7 @@ struct emx_engine_hints {
     uint32_t news;   /* mask of enum emx_news */
     uint32_t waits;  /* mask of enum emx_waits: what emx_engine_let_go() is for */
     uint32_t memory; /* mask of links over which memory is to be lent or given back */
-    uint32_t flying; /* reads that devices are at */
+    uint32_t flying; /* reads and writes that devices are at */
 };
 
 enum emx_waits {
@@ -220,16 +220,18 @@ static inline bool emx_engine_wants_output(const struct emx_engine *e, unsigned 
 /* Peers that are or get connected over link. */
 unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link);
 
-/* A piece of a large message that is to be read from the sender's memory. */
+/* A piece of a large message that is to be read from the sender's memory, or, by a device only, written to the
+ * receiver's. */
 struct emx_read {
-    const struct emx_wire_addr *from;
-    uint64_t remote; /* address in the sender's process */
+    const struct emx_wire_addr *from; /* or to */
+    uint64_t remote;                  /* address in the other process */
     void *local;
     size_t len_bytes;
     struct emx_op *op; /* the engine's own */
     uint64_t key;      /* whole not NULL: a device does it, with this key; */
     void *whole;       /* the memory for all of the message, of which local is a part */
     size_t whole_bytes;
+    bool write;   /* from local to remote */
     bool lasting; /* local remains as it is until read_done() */
 };
 
@@ -248,24 +250,28 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *r);
 void emx_engine_read_done(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
 
 /* In its place for a read by a device. ETHMX_OK: it has begun, and emx_engine_read_ended() will tell its end, after
- * those of the same peer that began before. ETHMX_INPROGRESS: the key is of no use any more, another may be.
+ * those that began before over the same connection. ETHMX_INPROGRESS: the key is of no use any more, another may be.
  * Otherwise: the message is pulled in frames. */
 void emx_engine_read_started(struct emx_engine *e, const struct emx_read *r, int status, emx_time now);
-/* op: of the read; len_bytes: its length. Not ETHMX_OK: nothing may be relied upon. */
-void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t len_bytes, int status, emx_time now);
+/* op and remote: as of the read; len_bytes: its length. Not ETHMX_OK: nothing may be relied upon; but of a write that
+ * ends with anything else than ETHMX_ERR_UNREACHABLE nothing more will be written. */
+void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status,
+                           emx_time now);
 
 /* What is to be done with the program's memory so that devices reach it, or do not any more (proto/lend.c). */
 enum emx_lending_what {
     EMX_LEND_FOUND, /* expose it if that costs nothing. ETHMX_OK; ETHMX_INPROGRESS: not so; else: it can't be exposed,
                         or should not */
     EMX_LEND,       /* expose it. ETHMX_OK, or it can't be */
-    EMX_LEND_BACK,  /* conceal all that is held; if sever, end the connection to `to` before */
-    EMX_LEND_SEVER, /* end the connection to `to`: reads under way end soon */
+    EMX_LEND_BACK,  /* conceal all that is held; if sever, end the connection to `to` before, or, if keyed, that of key
+                     */
+    EMX_LEND_SEVER, /* end the connection to `to`: reads and writes under way end soon */
 };
 
 struct emx_lending {
     enum emx_lending_what what;
-    bool sever;
+    bool sever, keyed;
+    bool write; /* the peer is to write there */
     const struct emx_wire_addr *to;
     const void *base; /* the message, */
     size_t len_bytes;
@@ -279,7 +285,7 @@ struct emx_lending {
 
 /* Takes the next; false: there is none. The pump does it and tells so before it calls any other engine function. */
 bool emx_engine_lending(struct emx_engine *e, unsigned link, struct emx_lending *m);
-void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status);
+void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status, emx_time now);
 static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned link)
 {
     return emx_engine_hints(e)->memory >> link & 1;

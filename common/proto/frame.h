@@ -99,11 +99,13 @@ enum emx_tag_key {
     X(ask,    16, 1, 32, "asks for the key to more of a message that devices read") \
     X(lend,   17, 1, 32, "answers it") \
     X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route") \
-    X(whole,  19, 1,  8, "a message that needs nothing told but its bits, over a wire with connections")
+    X(whole,  19, 1,  8, "a message that needs nothing told but its bits, over a wire with connections") \
+    X(offer,  20, 1, 40, "asks for a part of a message to be written by the sender's device") \
+    X(wrote,  21, 1, 16, "answers it")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 20 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 22 };
 
 struct emx_frame_info {
     const char *name;
@@ -230,6 +232,31 @@ struct EMX_LAYOUT emx_f_lend {
     uint64_t len_bytes; /* from there; 0: the rest is to be pulled */
 };
 static_assert(sizeof(struct emx_f_lend) == 32, "lend");
+
+struct EMX_LAYOUT emx_f_offer {
+    uint32_t op;        /* the sender's operation, from the rts */
+    uint32_t rop;       /* the receiver's, returned in wrote */
+    uint64_t remote;    /* where the message begins in the receiver's process */
+    uint64_t key;       /* the wire's: good for the connection that it was told over */
+    uint64_t offset;    /* to be written from here on, */
+    uint64_t len_bytes; /* so much; 0: nothing, only the answer is wanted */
+};
+static_assert(sizeof(struct emx_f_offer) == 40, "offer");
+
+enum emx_wrote {
+    EMX_WROTE,         /* it is there */
+    EMX_WROTE_REFUSED, /* nothing of it will be written: the rest of the message is to be pulled */
+    EMX_WROTE_STALE,   /* nothing of it will be written with this key; with another it may */
+    EMX_WROTE_FAILED,  /* it is not known what was written, nor what still will be */
+    EMX_WROTE_COUNT
+};
+
+struct EMX_LAYOUT emx_f_wrote {
+    uint32_t rop;
+    uint32_t status; /* enum emx_wrote */
+    uint64_t end;    /* where what was offered ends in the message */
+};
+static_assert(sizeof(struct emx_f_wrote) == 16, "wrote");
 
 struct EMX_LAYOUT emx_f_matched {
     uint32_t op;

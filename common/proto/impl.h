@@ -26,6 +26,7 @@
 
 #define EMX_EAGER_OVERHEAD  128  /* what an unexpected message costs beside its data */
 #define EMX_BUNDLE_PATIENCE 3    /* frames under way: as long as the peer is at work, nothing is lost by waiting */
+#define EMX_OFFERS          2    /* parts of a message that are offered and not told of, see offer.c */
 #define EMX_BLOCKS          16   /* blocks of one message under way */
 #define EMX_JOBS_MAX        4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
 #define EMX_HOSTS_LATELY    64   /* hosts that are remembered while peers are added */
@@ -42,7 +43,7 @@ enum emx_op_where {
     EMX_OP_POSTED,    /* receive: waits for a message */
     EMX_OP_FILLING,   /* receive: an eager message is arriving */
     EMX_OP_PULLING,   /* receive: pulls a large message */
-    EMX_OP_SEVERED,   /* receive: has failed, and completes when no device writes to its memory any more */
+    EMX_OP_SEVERED,   /* is over, and completes when no device is at its memory any more */
     EMX_OP_DONE,      /* in the engine's list of completed operations */
 };
 
@@ -86,13 +87,14 @@ struct emx_rndv {
     int8_t ends;            /* then: the peer has failed meanwhile, with this enum ethmx_status; 0: it has not */
     uint64_t remote;        /* where the message begins there */
     uint64_t read_bytes;    /* so far */
+    bool lends;             /* in its place: the sender's device writes, see offer.c */
     bool borrows;           /* reading, by a device, see lend.c: */
     bool asked;             /* for the next key */
-    bool broken;            /* a read has failed, others are under way */
-    bool last;              /* the reads under way are */
+    bool broken;            /* a read or write has failed, others are under way */
+    bool last;              /* those under way are */
     uint8_t tries;          /* that failed */
     uint64_t key;           /* for what lies between started_bytes */
-    uint64_t lent_bytes;    /* and this */
+    uint64_t lent_bytes;    /* and this; what is offered to be written ends here */
     uint64_t started_bytes; /* reads end here that the device has done, or is at */
     struct emx_txbuf *fin;  /* made beforehand, or NULL */
     struct emx_had *had;    /* with longer chunks; NULL: nothing */
@@ -101,9 +103,26 @@ struct emx_rndv {
     struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
 };
 
-/* The sending side of a message that devices read, see lend.c. */
+enum emx_offered_state {
+    EMX_OFFERED,
+    EMX_OFFER_TAKEN, /* a device writes */
+    EMX_OFFER_OVER,
+};
+
+/* A part of a message that is to be written to the receiver's memory, see offer.c. The receiver knows only from where
+ * to where. */
+struct emx_offered {
+    uint64_t remote, key, offset, end; /* remote: of the message */
+    struct emx_txbuf *answer;
+    uint32_t rop;
+    uint8_t state;  /* enum emx_offered_state */
+    uint8_t status; /* then: enum emx_wrote */
+};
+
+/* Memory of a message that devices reach: the sending side, see lend.c, or the receiving side, see offer.c. */
 struct emx_loan {
-    struct emx_list link; /* in engine.loans while the pump has something to do for it */
+    struct emx_list link;  /* in engine.loans while the pump has something to do for it */
+    struct emx_list write; /* sends: in engine.writes while there is something to be written */
     struct emx_session *session;
     struct emx_wire_addr to;  /* of the session when this began, */
     uint8_t on;               /* and its link: it may have left them */
@@ -111,12 +130,16 @@ struct emx_loan {
     struct emx_txbuf *rts;    /* waits for its key; NULL: it has got it, or must do without */
     struct emx_txbuf *answer; /* to the receiver, who has asked; NULL: has not */
     void *held;               /* the wire's: what is exposed of the message */
-    uint64_t key, from, end;  /* a piece that is exposed, and the receiver was not told; end 0: there is none */
+    uint64_t key, from, end;  /* a piece that is exposed, and the receiver was not told; end 0: there is none. Of a
+                                 receive: key is that of what is unproven */
     uint64_t asked_from;      /* what the receiver asked for last: from here, */
     uint64_t done_bytes;      /* and it has so much */
     uint32_t rop;             /* its operation */
     uint8_t what;             /* enum emx_lending_what: to be done, while linked */
-    bool failed;              /* the message */
+    bool failed;              /* nobody must reach what is held any more, when it is taken back */
+    bool unproven;            /* receives: a write has failed, which may still come */
+    uint8_t offers;           /* not answered, the oldest first: */
+    struct emx_offered offered[EMX_OFFERS];
 };
 
 struct emx_op {
@@ -128,14 +151,14 @@ struct emx_op {
     void *arg;
     struct emx_peer *peer; /* sends: to; receives: from, once known */
     struct emx_rndv *rndv; /* receives by rendezvous */
-    struct emx_loan *loan; /* sends that devices read; NULL otherwise */
+    struct emx_loan *loan; /* sends that devices read or write, receives that they write; NULL otherwise */
     uint8_t where;         /* enum emx_op_where */
     bool is_send, is_am, sync;
     bool bulk;         /* sends: the frames being made are */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* counted in session.awaits */
     bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */
-    uint8_t reading;   /* receives: reads of a device under way */
+    uint8_t reading;   /* reads of a device under way, or, of a send, writes */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes; /* announced */
     uint32_t id;          /* in the engine's table; 0: none */
@@ -463,8 +486,11 @@ struct emx_engine {
     unsigned tagged_links;                    /* mask: frames carry tags there */
     struct emx_list spent;                    /* frames of reliable sessions that are in the wire's hands */
     struct emx_list reads[EMX_ENGINE_LINKS];  /* emx_rndv.wait of messages that are read */
+    struct emx_list writes[EMX_ENGINE_LINKS]; /* emx_loan.write of messages that are to be written */
     struct emx_list loans[EMX_ENGINE_LINKS];  /* for which the pump has something to do; */
     struct emx_list severs[EMX_ENGINE_LINKS]; /* emx_op.link: connections that must end for it */
+
+    struct emx_list severed; /* emx_op.peer_link of operations that are EMX_OP_SEVERED */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
     struct emx_list waiting;    /* sessions whose open bundle waits, longest first */
@@ -823,14 +849,31 @@ void emx_loan_passed(struct emx_session *s, uint64_t len_bytes); /* a message we
 bool emx_loan_pays(const struct emx_session *s, const struct ethmx_data *data);
 bool emx_loan_start(struct emx_session *s, struct emx_op *op); /* false: no, or no memory */
 void emx_loan_announced(struct emx_op *op, struct emx_txbuf *rts);
+struct emx_loan *emx_loan_new(struct emx_session *s, struct emx_op *op); /* NULL: no memory */
+void emx_loan_free(struct emx_loan *l);
+void emx_loan_queue(struct emx_loan *l, enum emx_lending_what what); /* the pump is to do this, and nothing else */
+void emx_loan_unqueue(struct emx_loan *l);
 void emx_loan_over(struct emx_op *op, int status); /* the operation is complete */
 enum emx_drop emx_loan_input_ask(struct emx_session *s, const uint8_t *data, emx_time now);
 bool emx_borrow_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f_lent *lent); /* false: pull it */
 enum emx_drop emx_borrow_input_lend(struct emx_session *s, const uint8_t *data, emx_time now);
 void emx_borrow_next(const struct emx_rndv *r, struct emx_read *rd);
 void emx_borrow_moved(struct emx_session *s, emx_time now); /* it is about to leave its link: the rest is pulled */
-/* Keeps a receive that fails until its reads have ended; false: there are none. */
+/* Keeps an operation that fails until no device is at its memory any more; false: none is. */
 bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status);
+
+/* offer.c: large messages that the sender's device writes */
+bool emx_offer_start(struct emx_session *s, struct emx_rndv *r); /* false: no memory */
+void emx_offer_exposed(struct emx_loan *l, const struct emx_lending *m, int status);
+void emx_offer_taken_back(struct emx_loan *l, emx_time now);
+void emx_offer_moved(struct emx_op *op);
+bool emx_offer_sever(struct emx_op *op, int status); /* as emx_borrow_sever(), of a receive */
+enum emx_drop emx_offer_input(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_offer_input_wrote(struct emx_session *s, const uint8_t *data, emx_time now);
+bool emx_offer_next(struct emx_engine *e, unsigned link, struct emx_read *w); /* false: nothing is to be written */
+void emx_offer_write_started(struct emx_op *op, int status);
+void emx_offer_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status);
+void emx_offer_forget(struct emx_loan *l); /* what was offered and not answered */
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
 void emx_self_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op *op);
@@ -844,6 +887,8 @@ struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
 bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */
 void emx_op_drop_id(struct emx_engine *e, struct emx_op *op);
+/* It is over with this status, but for what devices do to its memory. */
+void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status);
 void emx_op_await(struct emx_op *op);                      /* a send waits for the peer's program */
 void emx_op_expect(struct emx_op *op, struct emx_peer *p); /* a receive waits for the rest of a message of p */
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);

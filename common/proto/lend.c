@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lent memory: large messages that a device reads from the sender's memory, and writes into the receiver's.
+ * Lent memory: large messages that the receiver's device reads from the sender's memory, and writes into its own.
  *
  * A device reaches only memory that is registered with it, by a key. Registering costs time and is the pump's work
  * (emx_engine_memory()), so it must not stand in the message's way. The sender first asks what is registered still, and
@@ -16,9 +16,9 @@
  *                       ----- lend, key -----> read piece 2
  *                       <---- fin ------------
  *
- * Reads take their time and end later (emx_engine_read_ended()), those of one peer in their order. One that fails says
- * nothing but that the connection under it has broken: the receiver asks anew from where it stands, which the sender's
- * engine answers over another connection, or not at all. After some tries the rest is pulled.
+ * Reads take their time and end later (emx_engine_read_ended()), those over one connection in their order. One that
+ * fails says nothing but that the connection under it has broken: the receiver asks anew from where it stands, which
+ * the sender's engine answers over another connection, or not at all. After some tries the rest is pulled.
  *
  * A message that may go eagerly, copied, waits for the rendezvous only to be read: for the read's round trip, and,
  * where its memory must be registered, for one more, of ask and lend. Whether what is saved at both ends is worth that
@@ -53,9 +53,9 @@ static void memory_job_gone(struct emx_engine *e, unsigned link)
         e->hints.memory &= ~(1u << link);
 }
 
-/* ---- Sender ---- */
+/* ---- Both sides ---- */
 
-static void queue(struct emx_loan *l, enum emx_lending_what what)
+void emx_loan_queue(struct emx_loan *l, enum emx_lending_what what)
 {
     struct emx_session *s = l->session;
 
@@ -64,6 +64,12 @@ static void queue(struct emx_loan *l, enum emx_lending_what what)
         return;
     emx_list_append(&s->e->loans[l->on], &l->link);
     has_memory_job(s->e, l->on);
+}
+
+void emx_loan_unqueue(struct emx_loan *l)
+{
+    emx_list_del(&l->link);
+    memory_job_gone(l->session->e, l->on);
 }
 
 /* ---- Sender: eagerly, or not ---- */
@@ -129,27 +135,33 @@ static void learn(struct emx_lend_eager *l, uint64_t len_bytes, bool kept)
 
 /* ---- Sender ---- */
 
-bool emx_loan_start(struct emx_session *s, struct emx_op *op)
+struct emx_loan *emx_loan_new(struct emx_session *s, struct emx_op *op)
 {
-    struct emx_loan *l = is_wanted(s, &op->data) ? emx_pool_get(&s->e->loan_pool) : NULL;
+    struct emx_loan *l = emx_pool_get(&s->e->loan_pool);
 
     if (!l)
-        return false;
+        return NULL;
     memset(l, 0, sizeof(*l));
     emx_list_init(&l->link);
+    emx_list_init(&l->write);
     l->session = s;
     l->on = s->link;
     l->to = s->to;
     l->op = op;
     op->loan = l;
-    return true;
+    return l;
+}
+
+bool emx_loan_start(struct emx_session *s, struct emx_op *op)
+{
+    return is_wanted(s, &op->data) && emx_loan_new(s, op);
 }
 
 void emx_loan_announced(struct emx_op *op, struct emx_txbuf *rts)
 {
     op->loan->rts = rts;
     rts->unready = true;
-    queue(op->loan, EMX_LEND_FOUND);
+    emx_loan_queue(op->loan, EMX_LEND_FOUND);
 }
 
 /* What stands at the end of the rts. */
@@ -165,7 +177,7 @@ static void let_rts_go(struct emx_loan *l)
     emx_session_ready(l->session);
 }
 
-static void free_loan(struct emx_loan *l)
+void emx_loan_free(struct emx_loan *l)
 {
     struct emx_engine *e = l->session->e;
 
@@ -188,21 +200,20 @@ static void announce_plainly(struct emx_loan *l)
     l->rts->len_bytes = (uint16_t)(l->rts->len_bytes - sizeof(struct emx_f_lent));
     let_rts_go(l);
     l->op->loan = NULL;
-    free_loan(l);
+    emx_loan_free(l);
 }
 
 static void found(struct emx_loan *l, const struct emx_lending *m, int status)
 {
     learn(&l->session->lend_eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
-    emx_list_del(&l->link);
-    memory_job_gone(l->session->e, l->on);
+    emx_loan_unqueue(l);
     if (status == ETHMX_OK) {
         in_rts(l)->key = m->key;
         in_rts(l)->len_bytes = m->end;
         let_rts_go(l);
     } else if (status == ETHMX_INPROGRESS) {
         let_rts_go(l);
-        queue(l, EMX_LEND);
+        emx_loan_queue(l, EMX_LEND);
     } else {
         announce_plainly(l);
     }
@@ -228,8 +239,7 @@ static void answer(struct emx_loan *l, uint64_t len_bytes)
 
 static void lent(struct emx_loan *l, const struct emx_lending *m, int status)
 {
-    emx_list_del(&l->link);
-    memory_job_gone(l->session->e, l->on);
+    emx_loan_unqueue(l);
     if (status == ETHMX_OK) {
         l->key = m->key;
         l->from = m->offset;
@@ -238,7 +248,7 @@ static void lent(struct emx_loan *l, const struct emx_lending *m, int status)
     if (!l->answer)
         return; /* nobody has asked yet */
     if (status == ETHMX_OK && !has_piece(l))
-        queue(l, EMX_LEND); /* asked for another one meanwhile */
+        emx_loan_queue(l, EMX_LEND); /* asked for another one meanwhile */
     else
         answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
 }
@@ -263,7 +273,7 @@ enum emx_drop emx_loan_input_ask(struct emx_session *s, const uint8_t *data, emx
     if (!f->again && has_piece(l) && !emx_list_linked(&l->link))
         answer(l, l->end - l->asked_from);
     else
-        queue(l, EMX_LEND);
+        emx_loan_queue(l, EMX_LEND);
     return EMX_ACCEPTED;
 }
 
@@ -276,8 +286,9 @@ void emx_loan_over(struct emx_op *op, int status)
     if (l->rts)
         l->rts->unready = false;
     l->rts = NULL;
-    l->failed = status != ETHMX_OK;
-    queue(l, EMX_LEND_BACK);
+    l->failed = op->is_send && status != ETHMX_OK; /* what a receive has offered was severed before, if need be */
+    emx_offer_forget(l);
+    emx_loan_queue(l, EMX_LEND_BACK);
 }
 
 /* ---- Receiver ---- */
@@ -318,6 +329,8 @@ bool emx_borrow_start(struct emx_session *s, struct emx_rndv *r, const struct em
 {
     if (!lent->remote || !s->lend_min_bytes || s->state != EMX_S_CONNECTED || !emx_data_contiguous(&r->op->data))
         return false;
+    if (s->e->cfg->p_verbs_move == EMX_MOVE_WRITE)
+        return emx_offer_start(s, r);
     r->remote = lent->remote;
     r->key = lent->key;
     r->lent_bytes = emx_least(lent->len_bytes, r->want_bytes);
@@ -408,6 +421,10 @@ void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, in
     struct emx_rndv *r = op->rndv;
     struct emx_session *s = op->peer->session;
 
+    if (rd->write) {
+        emx_offer_write_started(op, status);
+        return;
+    }
     not_to_be_read(s, r);
     if (status == ETHMX_OK) {
         op->reading++;
@@ -442,16 +459,30 @@ static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_byt
         pull_rest(s, r, now); /* it was the last, or there was no memory for asking */
 }
 
+/* The link over which devices are at an operation's memory. */
+static unsigned link_of(const struct emx_op *op)
+{
+    return op->loan ? op->loan->on : op->peer->session->link;
+}
+
 static void severed(struct emx_engine *e, struct emx_op *op)
 {
     if (emx_list_linked(&op->link)) {
         emx_list_del(&op->link);
-        memory_job_gone(e, op->peer->session->link);
+        memory_job_gone(e, link_of(op));
     }
     emx_op_complete(e, op, op->status);
 }
 
-void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t len_bytes, int status, emx_time now)
+/* Of several connections a later one may end its reads before an earlier one does: then what comes before is not
+ * there. */
+static bool is_next(const struct emx_rndv *r, uint64_t remote)
+{
+    return remote == r->remote + r->read_bytes;
+}
+
+void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status,
+                           emx_time now)
 {
     struct emx_rndv *r = op->rndv;
 
@@ -462,7 +493,11 @@ void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t len
             severed(e, op);
         return;
     }
-    if (status == ETHMX_OK && !r->broken) {
+    if (op->is_send) {
+        emx_offer_write_ended(op, remote, len_bytes, status);
+        return;
+    }
+    if (status == ETHMX_OK && !r->broken && is_next(r, remote)) {
         read_well(op->peer->session, op, len_bytes, now);
         return;
     }
@@ -479,6 +514,8 @@ void emx_borrow_moved(struct emx_session *s, emx_time now)
     {
         struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
 
+        if (op->where == EMX_OP_PULLING && op->rndv->lends)
+            emx_offer_moved(op);
         if (op->where != EMX_OP_PULLING || !op->rndv->borrows)
             continue;
         if (emx_list_linked(&op->rndv->wait))
@@ -492,14 +529,12 @@ bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
     struct emx_session *s = op->peer->session; /* of an operation that reads; others may have none */
 
     if (!op->reading)
-        return false;
-    emx_list_del(&op->peer_link);
-    op->where = EMX_OP_SEVERED;
-    op->status = status;
-    if (!s->lend_min_bytes)
+        return emx_offer_sever(op, status);
+    emx_op_hold(e, op, status);
+    if (!op->loan && !s->lend_min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
-    emx_list_append(&e->severs[s->link], &op->link);
-    has_memory_job(e, s->link);
+    emx_list_append(&e->severs[link_of(op)], &op->link);
+    has_memory_job(e, link_of(op));
     return true;
 }
 
@@ -508,10 +543,12 @@ bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
 static bool next_sever(struct emx_engine *e, unsigned link, struct emx_lending *m)
 {
     struct emx_list *l = emx_list_pop(&e->severs[link]);
+    const struct emx_op *op;
 
     if (!l)
         return false;
-    *m = (struct emx_lending){.what = EMX_LEND_SEVER, .to = &emx_list_entry(l, struct emx_op, link)->peer->session->to};
+    op = emx_list_entry(l, struct emx_op, link);
+    *m = (struct emx_lending){.what = EMX_LEND_SEVER, .to = op->loan ? &op->loan->to : &op->peer->session->to};
     memory_job_gone(e, link);
     return true;
 }
@@ -529,16 +566,19 @@ bool emx_engine_lending(struct emx_engine *e, unsigned link, struct emx_lending 
     *m = (struct emx_lending){.what = l->what, .to = &l->to, .held = &l->held, .loan = l};
     if (l->what == EMX_LEND_BACK) {
         m->sever = l->failed && l->held;
+        m->keyed = l->op; /* it is a receive's */
+        m->key = l->key;
         return true;
     }
     m->base = l->op->data.base;
-    m->len_bytes = l->op->msg_bytes;
-    m->offset = l->answer ? l->asked_from : 0;
-    m->done_bytes = l->done_bytes;
+    m->write = !l->op->is_send;
+    m->len_bytes = m->write ? l->op->rndv->want_bytes : l->op->msg_bytes;
+    m->offset = m->write ? l->op->rndv->lent_bytes : l->answer ? l->asked_from : 0;
+    m->done_bytes = m->write ? l->op->rndv->read_bytes : l->done_bytes;
     return true;
 }
 
-void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status)
+void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status, emx_time now)
 {
     (void)e;
     switch (m->what) {
@@ -546,10 +586,16 @@ void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, 
         found(m->loan, m, status);
         break;
     case EMX_LEND:
-        lent(m->loan, m, status);
+        if (m->write)
+            emx_offer_exposed(m->loan, m, status);
+        else
+            lent(m->loan, m, status);
         break;
     case EMX_LEND_BACK:
-        free_loan(m->loan);
+        if (m->loan->op)
+            emx_offer_taken_back(m->loan, now);
+        else
+            emx_loan_free(m->loan);
         break;
     case EMX_LEND_SEVER:
         break;

@@ -198,6 +198,17 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
     e->hints.news |= EMX_NEWS_DONE;
 }
 
+void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
+{
+    if (emx_list_linked(&op->peer_link))
+        emx_list_del(&op->peer_link);
+    emx_list_append(&e->severed, &op->peer_link);
+    if (op->loan)
+        emx_offer_forget(op->loan);
+    op->where = EMX_OP_SEVERED;
+    op->status = status;
+}
+
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes)
 {
     bool fits = msg_bytes <= op->data.len_bytes;

@@ -34,7 +34,7 @@ uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op)
 
 void emx_read_ended(struct emx_engine *e, unsigned link)
 {
-    if (emx_list_empty(&e->reads[link]))
+    if (emx_list_empty(&e->reads[link]) && emx_list_empty(&e->writes[link]))
         e->hints.reads &= ~(1u << link);
 }
 
@@ -118,7 +118,7 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
     struct emx_rndv *r;
 
     if (!l)
-        return false;
+        return emx_offer_next(e, link, rd);
     r = emx_list_entry(l, struct emx_rndv, wait);
     if (r->borrows) {
         emx_borrow_next(r, rd);

@@ -97,7 +97,10 @@ enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx
     (void)now;
     if (op && op->is_send && op->where == EMX_OP_ANNOUNCED) {
         emx_rndv_forget_jobs(s, op);
-        emx_op_complete(s->e, op, ETHMX_OK);
+        if (op->reading)
+            emx_op_hold(s->e, op, ETHMX_OK);
+        else
+            emx_op_complete(s->e, op, ETHMX_OK);
     }
     return EMX_ACCEPTED;
 }

@@ -157,6 +157,17 @@ static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verb
     return c;
 }
 
+/* Afterwards the device takes nothing more that the other side reads or writes by itself. rdma_disconnect() alone would
+ * put the queue pair in error, too, but of iWARP by and by. */
+static void stop(struct rdma_cm_id *id)
+{
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+
+    if (id->qp)
+        ibv_modify_qp(id->qp, &error, IBV_QP_STATE);
+    rdma_disconnect(id);
+}
+
 /* Its end begins. The peer has none then. */
 static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
@@ -165,7 +176,7 @@ static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     if (c->peer->conn == c)
         c->peer->conn = NULL;
     if (c->id && c->dev)
-        rdma_disconnect(c->id); /* puts the queue pair in error */
+        stop(c->id);
     c->state = EMX_VERBS_ENDING;
     c->since_ns = emx_verbs_now();
     emx_list_del(&c->link);
@@ -338,14 +349,14 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     emx_verbs_peer_flush(w, c->peer);
 }
 
-void emx_verbs_sever(struct emx_wire *base, const struct emx_wire_addr *to)
+void emx_verbs_sever(struct emx_wire *base, const struct emx_wire_addr *to, const uint64_t *key)
 {
     struct emx_verbs_way way;
     struct emx_verbs_peer *p;
 
     memcpy(&way, to, sizeof(way));
     p = emx_verbs_peer_get((struct emx_verbs_wire *)base, way.id);
-    if (p && p->conn)
+    if (p && p->conn && (!key || p->conn->nonce == (uint32_t)(*key >> 32)))
         emx_verbs_broke((struct emx_verbs_wire *)base, p->conn, "an operation with that peer has failed");
 }
 

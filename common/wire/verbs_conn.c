@@ -182,6 +182,22 @@ bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const
     return true;
 }
 
+/* Where a read of nothing would read to must be registered. */
+static struct ibv_sge nowhere(const struct emx_verbs_conn *c)
+{
+    const struct emx_verbs_slab *slab = c->dev->slabs;
+
+    return (struct ibv_sge){.addr = (uintptr_t)slab->memory, .lkey = slab->mr->lkey};
+}
+
+bool emx_verbs_conn_read_nothing(struct emx_verbs_conn *c, const struct emx_verbs_part *part)
+{
+    struct ibv_sge sge = nowhere(c);
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
+
+    return emx_verbs_conn_read(c, &wr, part);
+}
+
 static struct ibv_sge piece(const void *p, size_t n)
 {
     return (struct ibv_sge){.addr = (uintptr_t)p, .length = (uint32_t)n};
@@ -261,11 +277,10 @@ static void write_nothing(struct emx_verbs_conn *c)
 }
 
 /* The same with iWARP, where the end of a write says only that it has been handed to TCP: a read of nothing ends when
- * the other device has answered. It takes no processor's time there. Where to it would read must be registered. */
+ * the other device has answered. It takes no processor's time there. */
 static void read_nothing(struct emx_verbs_conn *c)
 {
-    const struct emx_verbs_slab *slab = c->dev->slabs;
-    struct ibv_sge sge = {.addr = (uintptr_t)slab->memory, .lkey = slab->mr->lkey};
+    struct ibv_sge sge = nowhere(c);
     struct ibv_send_wr *bad, wr = {.wr_id = work_number(c, EMX_VERBS_PART, EMX_VERBS_READS),
                                    .opcode = IBV_WR_RDMA_READ,
                                    .send_flags = IBV_SEND_SIGNALED,

@@ -44,10 +44,10 @@ enum emx_verbs_state {
     EMX_VERBS_ENDING, /* in error: its sends come back, then it is freed */
 };
 
-/* A part of a read that is with the device. */
+/* A part of a read or a write that is with the device. */
 struct emx_verbs_part {
     struct emx_verbs_read *read; /* NULL: there is none */
-    struct emx_verbs_hold *hold; /* the memory that it goes to */
+    struct emx_verbs_hold *hold; /* the memory that it goes to, or comes from; NULL: a read of nothing */
     uint32_t len_bytes;
 };
 
@@ -87,7 +87,7 @@ struct emx_verbs_conn {
     struct emx_verbs_part part[EMX_VERBS_READS];
     unsigned parts_flying;
     struct emx_list *ended; /* where they go */
-    unsigned exposed;       /* pieces of our memory that the peer may read over it */
+    unsigned exposed;       /* pieces of our memory that the peer may read or write over it */
 
     const uint64_t *now_ns; /* the wire's clock, which goes on at times */
     uint64_t used_ns;       /* when it last carried anything */
@@ -120,8 +120,10 @@ uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c);
 /* What has this number is over, well or not; if it is a send, all sends before it are, too. */
 void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well);
 
-/* Gives a part of a read to the device. false: there is no room now, or the connection is broken. */
+/* Gives a part of a read or a write to the device. false: there is no room now, or the connection is broken. */
 bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_part *part);
+/* As a part, a read of nothing. */
+bool emx_verbs_conn_read_nothing(struct emx_verbs_conn *c, const struct emx_verbs_part *part);
 
 /* Takes a buffer back from above, or one whose message was none for above. */
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame);

@@ -122,7 +122,9 @@ static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *att
     d->overlap = cfg->p_reg_overlap;
     d->read_bytes = (uint32_t)cfg->p_verbs_read_bytes;
     /* With iWARP the answer to a read is a write to us. */
-    d->write_access = IBV_ACCESS_LOCAL_WRITE | (d->fabric == EMX_VERBS_IWARP ? IBV_ACCESS_REMOTE_WRITE : 0);
+    d->write_access = IBV_ACCESS_LOCAL_WRITE;
+    if (d->fabric == EMX_VERBS_IWARP || cfg->p_verbs_move == EMX_MOVE_WRITE)
+        d->write_access |= IBV_ACCESS_REMOTE_WRITE;
     if (attr->max_mr_size && attr->max_mr_size < MAX_BYTES)
         p.registrar.max_bytes = attr->max_mr_size;
     emx_critical_get(&p.registrar, ibv_get_device_name(d->context->device), cfg, &d->critical, d->critical_text,

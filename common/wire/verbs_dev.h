@@ -61,7 +61,7 @@ struct emx_verbs_dev {
     unsigned reads_max;    /* under way on one connection */
     uint32_t read_bytes;   /* in one of them */
     bool overlap;          /* memory is registered after its message was announced */
-    unsigned write_access; /* for memory that is read into */
+    unsigned write_access; /* for memory that is received into */
 
     struct emx_verbs_slab *slabs;
     struct emx_verbs_buf *free;

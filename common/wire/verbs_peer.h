@@ -93,7 +93,6 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c);
 void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why);
 /* As in struct emx_wire_ops. */
 bool emx_verbs_lost(struct emx_wire *w, struct emx_wire_addr *to_p);
-/* Ends the connection with a peer, if there is one. */
-void emx_verbs_sever(struct emx_wire *w, const struct emx_wire_addr *to);
+void emx_verbs_sever(struct emx_wire *w, const struct emx_wire_addr *to, const uint64_t *key);
 
 #endif

@@ -10,6 +10,11 @@
  * what is told upwards keeps its own.  The memory that they go to is registered piece by piece, just before it is
  * needed, while the parts before fly.
  *
+ * Writing is the same with the ends exchanged: the receiver exposes, the sender's device writes. With RoCE and
+ * InfiniBand a write is complete when the other device has acknowledged it. With iWARP only TCP has it then; so a read
+ * of nothing follows the last part, and the write is over when that is: the other device answers it after it has placed
+ * all that came before (RFC 5040, 5.5).
+ *
  * What is shorter than the critical size (mem/critical.h) is refused, and goes in frames. The engine knows the lower of
  * two: for memory whose pages are not there, registering may be worth while for longer messages only. It does not even
  * ask for messages that had better go eagerly.
@@ -34,6 +39,7 @@ struct emx_verbs_read {
     size_t started, over; /* bytes of it */
     struct emx_verbs_hold *hold;
     int status;
+    bool flushing, flushed; /* of a write with iWARP: the read of nothing that follows */
 };
 
 /* A piece of a message that is exposed. */
@@ -96,14 +102,16 @@ static struct emx_verbs_conn *connected(struct emx_wire *base, const struct emx_
 static int get_region(const struct emx_verbs_dev *d, struct emx_wire_lend *l, const void *at, size_t n,
                       struct emx_region **r_p)
 {
-    l->kept = emx_regcache_find(d->cache, at, n, EMX_MEM_READ, r_p);
+    unsigned access = l->write ? EMX_MEM_WRITE : EMX_MEM_READ;
+
+    l->kept = emx_regcache_find(d->cache, at, n, access, r_p);
     if (l->kept)
         return ETHMX_OK;
     if (!worth_while(d, l->base, l->len_bytes))
         return ETHMX_ERR_PARAM;
     if (l->free_only && d->overlap)
         return ETHMX_INPROGRESS;
-    return emx_regcache_get(d->cache, at, n, EMX_MEM_READ, r_p);
+    return emx_regcache_get(d->cache, at, n, access, r_p);
 }
 
 int emx_verbs_expose(struct emx_wire *base, struct emx_wire_lend *l, void **held)
@@ -193,7 +201,7 @@ void emx_verbs_conceal(struct emx_wire *w, void **held, const void *until)
     *held = rest;
 }
 
-/* ---- Memory that is read into ---- */
+/* ---- Memory that is read into, or written from ---- */
 
 static void let_go(struct emx_verbs_hold *h)
 {
@@ -224,7 +232,7 @@ static int hold(struct emx_verbs_dev *d, struct emx_verbs_read *r, const char *a
     h->cache = d->cache;
     h->users = 1;
     emx_regcache_part(d->cache, r->r.whole, r->r.whole_bytes, (uint64_t)(at - (char *)r->r.whole), &part, &n);
-    rc = emx_regcache_get(d->cache, part, n, EMX_MEM_WRITE, &h->region);
+    rc = emx_regcache_get(d->cache, part, n, r->r.write ? EMX_MEM_READ : EMX_MEM_WRITE, &h->region);
     if (rc) {
         free(h);
         return rc;
@@ -234,12 +242,30 @@ static int hold(struct emx_verbs_dev *d, struct emx_verbs_read *r, const char *a
     return ETHMX_OK;
 }
 
-/* ---- Reading ---- */
+/* ---- Reading and writing ---- */
 
 static void free_read(struct emx_verbs_read *r)
 {
     emx_list_del(&r->link);
     free(r);
+}
+
+/* Whether what has been written is to be followed by a read. */
+static bool needs_flush(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
+{
+    return r->r.write && c->dev->fabric == EMX_VERBS_IWARP && r->started && r->status != ETHMX_ERR_UNREACHABLE &&
+           !r->flushed;
+}
+
+/* All parts that there will be have been given to the device. */
+static bool is_started(const struct emx_verbs_read *r)
+{
+    return r->status || r->started == r->r.len_bytes;
+}
+
+static bool is_over(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
+{
+    return is_started(r) && r->over == r->started && !r->flushing && !needs_flush(c, r);
 }
 
 /* Reads end in the order in which they began. */
@@ -250,7 +276,7 @@ static void end_reads(struct emx_verbs_conn *c)
     while ((l = emx_list_first(&c->reads))) {
         struct emx_verbs_read *r = emx_list_entry(l, struct emx_verbs_read, link);
 
-        if (r->over < (r->status ? r->started : r->r.len_bytes))
+        if (!is_over(c, r))
             return;
         let_go(r->hold);
         r->hold = NULL;
@@ -266,7 +292,8 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
     size_t n = r->r.len_bytes - r->started;
     struct emx_verbs_part part = {.read = r};
     struct ibv_sge sge = {.addr = (uintptr_t)at};
-    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
+    struct ibv_send_wr wr = {
+        .opcode = r->r.write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
 
     r->status = hold(c->dev, r, at);
     if (r->status)
@@ -287,13 +314,26 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
     return true;
 }
 
+/* false: the device does not take it. */
+static bool start_flush(struct emx_verbs_conn *c, struct emx_verbs_read *r)
+{
+    const struct emx_verbs_part part = {.read = r};
+
+    if (!emx_verbs_conn_read_nothing(c, &part))
+        return false;
+    r->flushing = true;
+    return true;
+}
+
 /* Gives the device what it may have of r. false: it takes no more. */
 static bool start_parts(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
-    while (!r->status && r->started < r->r.len_bytes) {
+    while (!is_started(r)) {
         if (c->parts_flying >= c->dev->reads_max || !start_part(c, r))
             return false;
     }
+    if (!r->flushing && needs_flush(c, r))
+        return c->parts_flying < c->dev->reads_max && start_flush(c, r);
     return true;
 }
 
@@ -330,6 +370,10 @@ int emx_verbs_read_start(struct emx_wire *base, const struct emx_wire_read *wr)
 void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_part *part, bool well)
 {
     part->read->over += part->len_bytes;
+    if (!part->hold) {
+        part->read->flushing = false;
+        part->read->flushed = true;
+    }
     if (!well)
         part->read->status = ETHMX_ERR_UNREACHABLE;
     let_go(part->hold);
@@ -342,7 +386,7 @@ void emx_verbs_reads_fail(struct emx_verbs_conn *c)
     {
         struct emx_verbs_read *r = emx_list_entry(l, struct emx_verbs_read, link);
 
-        if (!r->status && r->started < r->r.len_bytes)
+        if (!is_started(r) || (!r->flushing && needs_flush(c, r)))
             r->status = ETHMX_ERR_UNREACHABLE;
     }
     end_reads(c);
@@ -357,7 +401,8 @@ bool emx_verbs_read_end(struct emx_wire *base, struct emx_wire_read_end *end_p)
     if (!l)
         return false;
     r = emx_list_entry(l, struct emx_verbs_read, link);
-    *end_p = (struct emx_wire_read_end){.cookie = r->r.cookie, .len_bytes = r->r.len_bytes, .status = r->status};
+    *end_p = (struct emx_wire_read_end){
+        .cookie = r->r.cookie, .remote = r->r.remote, .len_bytes = r->r.len_bytes, .status = r->status};
     free_read(r);
     return true;
 }

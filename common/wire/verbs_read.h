@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Large messages in the verbs wire: the sender's memory is exposed, the receiver's device reads it. See verbs_read.c.
+ * Large messages in the verbs wire: the sender's memory is exposed, the receiver's device reads it; or the other way
+ * round, and the sender's writes. See verbs_read.c.
  * No thread safety: the endpoint's lock.
  */
 #ifndef EMX_WIRE_VERBS_READ_H

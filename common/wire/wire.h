@@ -84,34 +84,39 @@ struct emx_wire_attr {
     uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: bit i: netifs->nif[i] has a device that speaks this */
 };
 
-/* Memory that peers' devices are to read. */
+/* Memory that peers' devices are to read, or to write. */
 struct emx_wire_lend {
     const struct emx_wire_addr *to;
     const void *base; /* a whole message */
     size_t len_bytes;
     uint64_t offset; /* it is wanted from here on */
     bool free_only;  /* if it costs nothing */
+    bool write;      /* the peer is to write */
     bool kept;       /* result: it was registered already */
-    uint64_t key;    /* result: over this connection and with this key it can be read, from offset */
+    uint64_t key;    /* result: over this connection and with this key it can be reached, from offset */
     uint64_t end;    /* to here */
 };
 
-/* A read of a peer's memory: by our device, or, without key, whole and cookie, by the processor. */
+/* A read of a peer's memory: by our device, or, without key, whole and cookie, by the processor. Or a write to it, by
+ * our device. */
 struct emx_wire_read {
-    const struct emx_wire_addr *from;
+    const struct emx_wire_addr *from; /* or to */
     uint64_t remote, key;
     void *local;
     size_t len_bytes;
     void *whole; /* the message's memory here, of which local is a part: to be registered as one */
     size_t whole_bytes;
     void *cookie; /* the caller's, returned at the end */
+    bool write;   /* read_start(): from local to remote */
     bool lasting; /* read(): local remains as it is for as long as it takes */
 };
 
 struct emx_wire_read_end {
     void *cookie;
+    uint64_t remote;
     size_t len_bytes; /* as asked */
-    int status;       /* ETHMX_OK: all is there. Otherwise it is not known what is */
+    int status; /* ETHMX_OK: all is there. Otherwise it is not known what is. Of a write nothing more will come to be
+                   there, then or later, unless it is ETHMX_ERR_UNREACHABLE */
 };
 
 struct emx_wire {
@@ -179,24 +184,27 @@ struct emx_wire_ops {
      * more. A process that has come in the place of the one at from is an error. */
     int (*read)(struct emx_wire *w, const struct emx_wire_read *r);
 
-    /* For wires whose devices read memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for the
-     * connection that there is when they are made: none is of use once it has ended, however it has.
+    /* For wires whose devices read and write memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for
+     * the connection that there is when they are made: none is of use once it has ended, however it has.
      *
-     * expose() lets the peer at `to` read from l->offset on, as much as is convenient, until conceal(); *held has what
-     * is exposed of this message, NULL at first. ETHMX_OK. ETHMX_INPROGRESS: not now, but perhaps later: there is no
-     * connection, or free_only and it would cost something. Otherwise: it can't be, or copying is cheaper. */
+     * expose() lets the peer at `to` read, or write, from l->offset on, as much as is convenient, until conceal();
+     * *held has what is exposed of this message, NULL at first. ETHMX_OK. ETHMX_INPROGRESS: not now, but perhaps later:
+     * there is no connection, or free_only and it would cost something. Otherwise: it can't be, or copying is cheaper.
+     */
     int (*expose)(struct emx_wire *w, struct emx_wire_lend *l, void **held);
     void (*conceal)(struct emx_wire *w, void **held, const void *until); /* what ends there or before; NULL: all */
 
-    /* Begins to read. ETHMX_OK: read_end() will tell the end, in the order of the reads from the same peer; until then
-     * the device may write to r->local. ETHMX_INPROGRESS: the key is of no use any more, another may be. Otherwise:
-     * not this memory, or copying is cheaper. read_end() is asked after rx(), whose descriptor tells of it too. */
+    /* Begins to read, or to write. ETHMX_OK: read_end() will tell the end, in the order in which those over the same
+     * connection began; until then the device is at r->local. ETHMX_INPROGRESS: the key is of no use any more, another
+     * may be. Otherwise: not this memory, or copying is cheaper. read_end() is asked after rx(), whose descriptor tells
+     * of it too. */
     int (*read_start)(struct emx_wire *w, const struct emx_wire_read *r);
     bool (*read_end)(struct emx_wire *w, struct emx_wire_read_end *end_p);
 
-    /* Ends the connection to `to`, if there is one. At return its keys are of no use to the peer, and reads from it
-     * end within a second or so. */
-    void (*sever)(struct emx_wire *w, const struct emx_wire_addr *to);
+    /* Ends the connection to `to`, if there is one; with key only if it is that of this key, which otherwise has ended.
+     * At return its keys are of no use to the peer: it reads nothing and writes nothing here any more. Reads and writes
+     * over it end within a second or so. */
+    void (*sever)(struct emx_wire *w, const struct emx_wire_addr *to, const uint64_t *key);
 
     /* For wires that notice when a destination cannot be reached any more that they have reached before: tells of the
      * next, once; false: there is none. NULL: others do not. */

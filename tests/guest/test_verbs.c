@@ -38,6 +38,7 @@ struct end {
 struct pair {
     struct end a, b;
     bool shared; /* with a shared receive queue */
+    bool writes; /* a's device writes, instead of b's reading */
 };
 
 static const char *interface_a, *interface_b;
@@ -73,14 +74,15 @@ static void close_end(struct end *e)
     e->w = NULL;
 }
 
-static void init_end(struct end *e, const char *interface, uint32_t id, bool shared)
+static void init_end(struct end *e, const char *interface, uint32_t id, const struct pair *p)
 {
     memset(e, 0, sizeof(*e));
     e->interface = interface;
     e->id = id;
     emx_config_defaults(&e->cfg);
     snprintf(e->cfg.p_if, sizeof(e->cfg.p_if), "%s", interface);
-    e->cfg.p_verbs_srq = shared;
+    e->cfg.p_verbs_srq = p->shared;
+    e->cfg.p_verbs_move = p->writes ? EMX_MOVE_WRITE : EMX_MOVE_READ;
     e->cfg.p_reg_min = 1;
     e->cfg.p_connect_timeout = WAIT_S * 900000000ull;      /* on a slow machine a call may take its second try, */
     e->cfg.p_peer_timeout = 10 * e->cfg.p_connect_timeout; /* also to a peer that there was a connection with */
@@ -91,8 +93,8 @@ static int setup(void **state)
 {
     struct pair *p = *state;
 
-    init_end(&p->a, interface_a, ID_LOW, p->shared);
-    init_end(&p->b, interface_b, ID_HIGH, p->shared);
+    init_end(&p->a, interface_a, ID_LOW, p);
+    init_end(&p->b, interface_b, ID_HIGH, p);
     return 0;
 }
 
@@ -433,7 +435,7 @@ static void idle_connection_makes_room(void **state)
     close_end(&p->a);
     p->a.cfg.p_verbs_peers = 1;
     open_end(&p->a);
-    init_end(&third, interface_b, ID_THIRD, p->shared);
+    init_end(&third, interface_b, ID_THIRD, p);
     for (unsigned i = 0; i < 6; i++) {
         for (unsigned j = 0; j < 3; j++)
             send_frame(&p->a, to[i % 2], i / 2 * 3 + j, 200);
@@ -680,7 +682,7 @@ static void silent_peer_is_not_lost(void **state)
     assert_int_equal(connection(&p->a, &p->b)->nonce, old);
 }
 
-/* ---- Reads ---- */
+/* ---- Reads, and writes: from a to b ---- */
 
 #define LONG_BYTES (6u << 20) /* two pieces of registered memory, or three */
 
@@ -703,29 +705,42 @@ static uint8_t *fresh_memory(size_t len_bytes, uint32_t number)
     return m;
 }
 
-/* Exposes what lies at offset of src, at a, and starts to read it to b. */
-static int start_reading(struct pair *p, struct reading *r, const uint8_t *src, uint8_t *dst, size_t len_bytes,
-                         size_t offset)
+/* Whose memory is exposed, and whose device is at work. */
+static struct end *lender(struct pair *p)
 {
-    struct emx_wire_addr to_b = address_of(&p->a, &p->b), to_a = address_of(&p->b, &p->a);
+    return p->writes ? &p->b : &p->a;
+}
+
+static struct end *mover(struct pair *p)
+{
+    return p->writes ? &p->a : &p->b;
+}
+
+/* Exposes what lies at offset of src, at a, and starts to read it to b; or of dst, at b, to write it. */
+static int start_reading(struct pair *p, struct reading *r, uint8_t *src, uint8_t *dst, size_t len_bytes, size_t offset)
+{
+    struct emx_wire_addr to_mover = address_of(lender(p), mover(p)), to_lender = address_of(mover(p), lender(p));
+    uint8_t *local = p->writes ? src : dst, *remote = p->writes ? dst : src;
     int rc;
 
-    r->lend = (struct emx_wire_lend){.to = &to_b, .base = src, .len_bytes = len_bytes, .offset = offset};
-    rc = emx_wire_verbs.expose(p->a.w, &r->lend, &r->held);
+    r->lend = (struct emx_wire_lend){
+        .to = &to_mover, .base = remote, .len_bytes = len_bytes, .offset = offset, .write = p->writes};
+    rc = emx_wire_verbs.expose(lender(p)->w, &r->lend, &r->held);
     if (rc)
         return rc;
     assert_true(r->lend.end > offset && r->lend.end <= len_bytes);
-    r->read = (struct emx_wire_read){.from = &to_a,
-                                     .remote = (uintptr_t)src + offset,
+    r->read = (struct emx_wire_read){.from = &to_lender,
+                                     .remote = (uintptr_t)remote + offset,
                                      .key = r->lend.key,
-                                     .local = dst + offset,
+                                     .local = local + offset,
                                      .len_bytes = r->lend.end - offset,
-                                     .whole = dst,
+                                     .whole = local,
                                      .whole_bytes = len_bytes,
-                                     .cookie = r};
+                                     .cookie = r,
+                                     .write = p->writes};
     if (r->most_bytes && r->most_bytes < r->read.len_bytes)
         r->read.len_bytes = r->most_bytes;
-    return emx_wire_verbs.read_start(p->b.w, &r->read);
+    return emx_wire_verbs.read_start(mover(p)->w, &r->read);
 }
 
 static bool take_end(struct pair *p)
@@ -735,9 +750,10 @@ static bool take_end(struct pair *p)
 
     take(&p->a);
     take(&p->b);
-    if (!emx_wire_verbs.read_end(p->b.w, &end))
+    if (!emx_wire_verbs.read_end(mover(p)->w, &end))
         return false;
     r = end.cookie;
+    assert_int_equal(end.remote, r->read.remote);
     assert_int_equal(end.len_bytes, r->read.len_bytes);
     r->status = end.status;
     r->ended++;
@@ -753,7 +769,7 @@ static void await_end(struct pair *p)
 }
 
 /* No more than most_bytes of each piece. */
-static void read_some(struct pair *p, const uint8_t *src, uint8_t *dst, size_t len_bytes, size_t most_bytes)
+static void read_some(struct pair *p, uint8_t *src, uint8_t *dst, size_t len_bytes, size_t most_bytes)
 {
     struct reading r = {.most_bytes = most_bytes};
 
@@ -762,11 +778,11 @@ static void read_some(struct pair *p, const uint8_t *src, uint8_t *dst, size_t l
         await_end(p);
         assert_int_equal(r.status, ETHMX_OK);
     }
-    emx_wire_verbs.conceal(p->a.w, &r.held, NULL);
+    emx_wire_verbs.conceal(lender(p)->w, &r.held, NULL);
     assert_null(r.held);
 }
 
-static void read_all(struct pair *p, const uint8_t *src, uint8_t *dst, size_t len_bytes)
+static void read_all(struct pair *p, uint8_t *src, uint8_t *dst, size_t len_bytes)
 {
     read_some(p, src, dst, len_bytes, len_bytes);
 }
@@ -818,11 +834,11 @@ static void registered_once(void **state)
 }
 
 /* A connection that ends under reads: all end, in their order; what ended well is there. Its keys are of no use over
- * the next connection. */
+ * the next connection. Under writes: who has ended it gets nothing more. */
 static void broken_connection_ends_reads(void **state)
 {
     struct pair *p = *state;
-    uint8_t *src = fresh_memory(4u << 20, 1), *dst = fresh_memory(4u << 20, 0);
+    uint8_t *src = fresh_memory(4u << 20, 1), *dst = fresh_memory(4u << 20, 0), *then = fresh_memory(4u << 20, 0);
     struct emx_wire_addr to_b = address_of(&p->a, &p->b), to_a = address_of(&p->b, &p->a);
     struct reading r[4] = {{0}};
     uint32_t old;
@@ -837,7 +853,8 @@ static void broken_connection_ends_reads(void **state)
         }
         if (round)
             await_end(p);
-        emx_wire_verbs.sever(round ? p->a.w : p->b.w, round ? &to_b : &to_a);
+        emx_wire_verbs.sever(round ? p->a.w : p->b.w, round ? &to_b : &to_a, p->writes ? &r[0].read.key : NULL);
+        memcpy(then, dst, 4u << 20);
         while (!r[3].ended)
             await_end(p);
         for (unsigned i = 0; i < 4; i++) {
@@ -847,10 +864,15 @@ static void broken_connection_ends_reads(void **state)
                 assert_memory_equal(src + (i << 20), dst + (i << 20), 1u << 20);
         }
         await_another_connection(p, old);
-        r[0].read.from = &to_a;
-        assert_int_equal(emx_wire_verbs.read_start(p->b.w, &r[0].read), ETHMX_INPROGRESS);
+        if (p->writes && !round)
+            assert_memory_equal(then, dst, 4u << 20);
+        old = connection(&p->b, &p->a)->nonce;
+        emx_wire_verbs.sever(p->b.w, &to_a, &r[0].read.key); /* that one is over already */
+        assert_int_equal(connection(&p->b, &p->a)->nonce, old);
+        r[0].read.from = p->writes ? &to_b : &to_a;
+        assert_int_equal(emx_wire_verbs.read_start(mover(p)->w, &r[0].read), ETHMX_INPROGRESS);
         for (unsigned i = 0; i < 4; i++)
-            emx_wire_verbs.conceal(p->a.w, &r[i].held, NULL);
+            emx_wire_verbs.conceal(lender(p)->w, &r[i].held, NULL);
         read_all(p, src, dst, 4u << 20);
         assert_memory_equal(src, dst, 4u << 20);
     }
@@ -882,7 +904,7 @@ static void busy_connection_makes_room(void **state)
     close_end(&p->a);
     p->a.cfg.p_verbs_peers = 1;
     open_end(&p->a);
-    init_end(&third, interface_b, ID_THIRD, p->shared);
+    init_end(&third, interface_b, ID_THIRD, p);
     for (uint32_t i = 0; i < 4; i++) {
         struct emx_wire_lend lend = {.to = &to_b, .base = src, .len_bytes = 1u << 20};
 
@@ -903,7 +925,7 @@ static void busy_connection_makes_room(void **state)
 
 int main(int argc, char **argv)
 {
-    struct pair shared = {.shared = true}, own = {.shared = false};
+    struct pair shared = {.shared = true}, own = {.shared = false}, writes = {.shared = true, .writes = true};
     const struct CMUnitTest with_srq[] = {
         TEST(all_lengths_arrive, &shared),
         TEST(floods_wait_for_credits, &shared),
@@ -931,6 +953,11 @@ int main(int argc, char **argv)
         TEST(broken_connection_is_made_again, &own),
         TEST(memory_is_read, &own),
     };
+    const struct CMUnitTest with_writes[] = {
+        TEST(memory_is_read, &writes),
+        TEST(registered_once, &writes),
+        TEST(broken_connection_ends_reads, &writes),
+    };
     int failed;
 
     if (argc < 3 || argc > 4) {
@@ -946,5 +973,6 @@ int main(int argc, char **argv)
     interface_a = argv[1];
     interface_b = argv[2];
     failed = cmocka_run_group_tests_name("shared receive queue", with_srq, NULL, NULL);
+    failed |= cmocka_run_group_tests_name("devices that write", with_writes, NULL, NULL);
     return cmocka_run_group_tests_name("receive queues of their own", without_srq, NULL, NULL) || failed;
 }

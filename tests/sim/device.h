@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Device: reads the memory of other nodes by itself, where it was lent (proto/lend.c). Between each two nodes there is
- * a connection, over which keys are told and reads go; it can break at any time.
+ * Device: reads the memory of other nodes by itself, where it was lent (proto/lend.c), or writes to it (proto/offer.c).
+ * Between each two nodes there is a connection, over which keys are told and reads go; it can break at any time.
  */
 #ifndef SIM_DEVICE_H
 #define SIM_DEVICE_H
@@ -14,11 +14,17 @@
 /* Does all that the engine wants done with memory over this wire. Returns whether there was anything. */
 bool sim_device_memory(struct sim_node *n, unsigned wire);
 
-/* Begins a read of another node's memory; a result for emx_engine_read_started(). */
+/* Begins a read of another node's memory, or a write; a result for emx_engine_read_started(). */
 int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_read *r);
 
 /* Tells the engine of the reads that have ended. Returns whether there were any. */
 bool sim_device_ended(struct sim_node *n);
+
+/* Whether a read or write for this operation is under way. */
+bool sim_device_is_at(const struct sim_node *n, const struct emx_op *op);
+
+/* Whether any memory is lent. */
+bool sim_device_lends(const struct sim_world *w);
 
 /* The event will not happen. */
 void sim_device_drop(const struct sim_event *ev);

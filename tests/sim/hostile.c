@@ -218,6 +218,12 @@ static void forged(struct sim_case *c)
     w->cfg.p_unexpected_max = 200000;
     w->reads = c->seed & 4;
     w->read = mad_read;
+    w->mad = true;
+    if (!w->reads && c->seed & 8) {
+        w->connected = w->lend_mixed = true;
+        w->lend_min_bytes = 100;
+        w->lend_bytes = 5000;
+    }
     sim_world_start(w);
     for (unsigned i = 0; i < w->node_count; i++)
         w->nodes[i].program = &ops;

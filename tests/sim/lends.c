@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lends: large messages that a device reads from the sender's memory; connections that break under it, memory that
- * cannot be lent, senders that die, receivers that were away for so long that the sender has given them up.
+ * Lends: large messages that a device reads from the sender's memory, or writes to the receiver's; connections that
+ * break under it, memory that cannot be lent, senders that die, receivers that were away for so long that the sender
+ * has given them up. Scenarios that are named writes-* are the same as lends-*, with the sender's device at work.
  */
 #include <string.h>
 
+#include "device.h"
 #include "scenario.h"
 
 #define TIMEOUT_NS (2 * SIM_S)
+#define LATE_NS    (2 * SIM_MS)
 #define BIG_BYTES  4000000 /* several pieces */
+
+/* Of the scenario that is played: who moves messages; mixed: each node chooses. */
+static enum emx_verbs_move move;
+static bool mixed;
 
 static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
 {
@@ -16,12 +23,21 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
 
     sim_case_begin(c, nodes, 1);
     w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->cfg.p_verbs_move = move;
+    w->lend_mixed = mixed;
     w->connected = true;
     w->lend_min_bytes = 1u << (8 + emx_rng_below(rng, 9));
     w->lend_bytes = 1000u << emx_rng_below(rng, 13);
     w->read_bps = emx_rng_below(rng, 4) ? 40000000000ull : 0;
     sim_world_rate(w, 10000000000ull, 65536, 0);
     sim_world_start(w);
+}
+
+/* What is on the way still may come. */
+static void end(struct sim_case *c, uint64_t late_ns)
+{
+    sim_world_run_until(&c->world, c->world.now_ns + late_ns);
+    sim_case_end(c);
 }
 
 /* Copying takes as long as 1 GB/s, both ends together; registering 10 us. */
@@ -51,6 +67,7 @@ static void among_programs(struct sim_case *c)
     sim_mix_draw(&mix, &rng);
     t = sim_traffic_start(&c->program, &mix, c->seed);
     sim_traffic_run(t, w->now_ns + 20 * SIM_S);
+    sim_world_run_until(w, w->now_ns + LATE_NS);
     sim_traffic_free(t);
     sim_case_end(c);
 }
@@ -72,6 +89,16 @@ static void exchange(struct sim_case *c, unsigned i, size_t room_bytes, bool ear
     sim_node_pump(b);
 }
 
+/* By the devices, whichever they were. */
+static uint64_t bytes_moved(const struct sim_world *w)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < w->node_count; i++)
+        sum += move == EMX_MOVE_WRITE ? w->nodes[i].stats.bytes_written : w->nodes[i].stats.bytes_read;
+    return sum;
+}
+
 /* Receive buffers that are longer and shorter than the message, early and late: no byte comes in a frame, and nothing
  * stays lent. */
 static void nothing_is_copied(struct sim_case *c)
@@ -86,10 +113,10 @@ static void nothing_is_copied(struct sim_case *c)
         exchange(c, i, room_bytes, i % 2);
     if (sim_program_run(&c->program, w->now_ns + SIM_S))
         sim_model_check(&c->program);
-    if (sim_bytes_read(w) != 4 * room_bytes || w->nodes[1].stats.pulls_sent || w->nodes[1].stats.bytes_unread)
-        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sim_bytes_read(w),
+    if (bytes_moved(w) != 4 * room_bytes || w->nodes[1].stats.pulls_sent || w->nodes[1].stats.bytes_unread)
+        sim_fail(w, "%llu bytes were moved by devices, %llu blocks pulled", (unsigned long long)bytes_moved(w),
                  (unsigned long long)w->nodes[1].stats.pulls_sent);
-    if (w->lent)
+    if (sim_device_lends(w))
         sim_fail(w, "memory is lent still");
     sim_case_end(c);
 }
@@ -164,10 +191,10 @@ static void breaks_midway(struct sim_case *c)
     }
     if (sim_program_run(p, w->now_ns + SIM_S))
         sim_model_check(p);
-    if (sim_bytes_read(w) != 3 * BIG_BYTES || b->stats.pulls_sent)
-        sim_fail(w, "%llu bytes were read, %llu blocks pulled", (unsigned long long)sim_bytes_read(w),
+    if ((move == EMX_MOVE_READ && bytes_moved(w) != 3 * BIG_BYTES) || b->stats.pulls_sent)
+        sim_fail(w, "%llu bytes were moved by devices, %llu blocks pulled", (unsigned long long)bytes_moved(w),
                  (unsigned long long)b->stats.pulls_sent);
-    sim_case_end(c);
+    end(c, LATE_NS);
 }
 
 /* A device refuses a read while the one before is under way: when that has ended, the rest is pulled. */
@@ -186,7 +213,7 @@ static void is_refused(struct sim_case *c)
         sim_model_check(&c->program);
     if (!w->nodes[1].stats.pulls_sent)
         sim_fail(w, "nothing was pulled");
-    sim_case_end(c);
+    end(c, LATE_NS);
 }
 
 static void sender_dies(struct sim_case *c)
@@ -196,7 +223,7 @@ static void sender_dies(struct sim_case *c)
     begin(c, 2, &rng);
     c->world.read_bps = 10000000000ull;
     sim_sender_dies(c, BIG_BYTES);
-    sim_case_end(c);
+    end(c, 3 * TIMEOUT_NS);
 }
 
 static void receiver_was_away(struct sim_case *c)
@@ -204,9 +231,10 @@ static void receiver_was_away(struct sim_case *c)
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
 
     begin(c, 2, &rng);
-    c->world.read_bps = 10000000000ull;
+    c->world.read_bps =
+        move == EMX_MOVE_WRITE && c->seed & 1 ? 30000000 : 10000000000ull; /* slow: is still at it then */
     sim_receiver_was_away(c, BIG_BYTES);
-    sim_case_end(c);
+    end(c, 3 * TIMEOUT_NS);
 }
 
 /* The first wire is gone for good, and with it the devices that read, in the middle of messages of all kinds: both ends
@@ -223,6 +251,7 @@ static void goes_another_way(struct sim_case *c)
 
     sim_case_begin(c, 2, 2);
     w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->cfg.p_verbs_move = move;
     w->frame_bytes[0] = 8256;
     w->frame_bytes[1] = c->seed & 1 ? 1500 : 9000;
     w->connected = true;
@@ -259,10 +288,64 @@ static void goes_another_way(struct sim_case *c)
     }
     if (sim_program_run(p, w->now_ns + 10 * SIM_S))
         sim_model_check(p);
-    sim_case_end(c);
+    end(c, LATE_NS);
+}
+
+/* The same with devices that write. */
+static void by_writes(struct sim_case *c, void (*scenario)(struct sim_case *c))
+{
+    move = EMX_MOVE_WRITE;
+    scenario(c);
+    move = EMX_MOVE_READ;
+}
+
+static void writes_among_programs(struct sim_case *c)
+{
+    mixed = c->seed >> 6 & 1;
+    by_writes(c, among_programs);
+    mixed = false;
+}
+
+static void nothing_is_copied_either(struct sim_case *c)
+{
+    by_writes(c, nothing_is_copied);
+}
+
+static void breaks_midway_of_writes(struct sim_case *c)
+{
+    by_writes(c, breaks_midway);
+}
+
+static void write_is_refused(struct sim_case *c)
+{
+    by_writes(c, is_refused);
+}
+
+static void writer_dies(struct sim_case *c)
+{
+    by_writes(c, sender_dies);
+}
+
+static void written_to_was_away(struct sim_case *c)
+{
+    by_writes(c, receiver_was_away);
+}
+
+static void writes_go_another_way(struct sim_case *c)
+{
+    by_writes(c, goes_another_way);
 }
 
 const struct sim_scenario sim_lends[] = {
+    {"writes-another-way", "the wire is gone for good: all goes on over the next", writes_go_another_way, 40, 0},
+    {"writes", "random programs whose devices write to each other, or some of which; faults", writes_among_programs, 0,
+     10},
+    {"writes-all", "no byte of a long message comes in a frame", nothing_is_copied_either, 40, 0},
+    {"writes-break", "connections break in the middle of messages: the rest is written over others",
+     breaks_midway_of_writes, 60, 0},
+    {"writes-refused", "a write is refused while another is under way: the rest is pulled", write_is_refused, 40, 0},
+    {"writes-sender-dies", "the sender dies in the middle of it", writer_dies, 60, 0},
+    {"writes-away", "the receiver was stopped, and the sender has given it up", written_to_was_away, 60, 0},
     {"lends-another-way", "the wire is gone for good: all goes on over the next", goes_another_way, 40, 0},
 
     {"lends", "random programs whose devices read from each other; all kinds of faults", among_programs, 0, 10},

@@ -91,6 +91,8 @@ void sim_node_start(struct sim_node *n)
 
     n->party = new_party(n);
     n->cfg = w->cfg;
+    if (w->lend_mixed)
+        n->cfg.p_verbs_move = emx_mix64(w->seed + n->party) % 2 ? EMX_MOVE_WRITE : EMX_MOVE_READ;
     memset(n->peers, 0, sizeof(n->peers));
     memset(&n->stats, 0, sizeof(n->stats));
     sim_memory_init(&n->memory, w->skew_bytes);
@@ -748,6 +750,8 @@ static void tell(struct sim_node *n, struct emx_op *op)
     ethmx_done_fn done;
     void *arg;
 
+    if (sim_device_is_at(n, op))
+        sim_fail(n->world, "n%u: an operation completes while the device is at its memory", n->index);
     emx_op_result(op, &done, &arg, &result);
     n->world->step++;
     if (done)

@@ -38,13 +38,16 @@ struct sim_program_ops {
     void (*resumed)(void *arg, struct sim_node *n); /* it calls MPI again */
 };
 
-/* A read by a device. */
+/* A read or a write by a device. */
 struct sim_reading {
     struct sim_reading *next;
+    struct sim_reading *next_flying; /* of the node, not told of */
     struct sim_node *node, *from;
     unsigned party, from_party; /* theirs */
     uint32_t epoch;             /* of the connection */
     struct emx_read read;
+    void *data;   /* of a write that comes late; NULL otherwise */
+    bool noticed; /* that the connection has broken */
     int status;
 };
 
@@ -75,6 +78,7 @@ struct sim_node {
     struct emx_read slow;   /* has not ended, */
     unsigned slow_wire;     /* over this wire; EMX_ENGINE_LINKS: there is none */
     struct sim_reading *ended, **ended_tail;
+    struct sim_reading *flying;
     uint64_t device_until_ns; /* the device's last read takes so long */
     uint64_t wake_ns;         /* the event that is set; EMX_NEVER: none */
     bool pumping;

@@ -57,18 +57,21 @@ struct sim_world {
     const struct emx_costs *lend_costs; /* NULL: routes say nothing of it */
     bool lend_new;                      /* all memory is new: nothing is found registered */
     bool lend_first;                    /* over the first wire only */
+    bool lend_mixed;                    /* each node chooses by chance who moves large messages to it */
     uint64_t lend_bytes;                /* what is lent in one piece at most */
     unsigned lend_fail_ppm;             /* of memory that cannot be lent */
     unsigned sever_ppm;                 /* of reads by devices under which the connection breaks */
     struct sim_lent *lent;              /* what is, see device.c */
     uint64_t lent_count;
     uint32_t *epoch;   /* by two nodes: connections that have ended */
+    uint32_t *ended;   /* by node and other node: those of which nothing is taken any more there */
     uint64_t read_bps; /* how fast; 0: in no time */
     unsigned read_fail_ppm;
     uint64_t read_slow_ns; /* some reads take up to so long, and something is written until then */
     /* Does a read by n of another node's memory; ETHMX_OK or an error. */
     int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r);
     void *read_arg;
+    bool mad;            /* nodes may be lied to by others: what is written then is nobody's fault */
     uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
     uint32_t cookie;
     bool auth; /* frames carry tags, unless the wires are reliable */
