@@ -349,15 +349,31 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     emx_verbs_peer_flush(w, c->peer);
 }
 
+/* A queue pair in error takes no new packet, but a software device may be at one on another processor. It is not any
+ * more when the queue pair is reset. What was under way does not come back then: the connection is freed after
+ * ENDING_NS; receives of its own would be lost for good. siw is done with all when the queue pair is in error. */
+static void halt(struct emx_verbs_conn *c)
+{
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+    if (c->dev && c->dev->srq && c->dev->fabric != EMX_VERBS_IWARP && c->id->qp)
+        ibv_modify_qp(c->id->qp, &reset, IBV_QP_STATE);
+}
+
 void emx_verbs_sever(struct emx_wire *base, const struct emx_wire_addr *to, const uint64_t *key)
 {
     struct emx_verbs_way way;
     struct emx_verbs_peer *p;
+    struct emx_verbs_conn *c;
 
     memcpy(&way, to, sizeof(way));
     p = emx_verbs_peer_get((struct emx_verbs_wire *)base, way.id);
-    if (p && p->conn && (!key || p->conn->nonce == (uint32_t)(*key >> 32)))
-        emx_verbs_broke((struct emx_verbs_wire *)base, p->conn, "an operation with that peer has failed");
+    c = p ? p->conn : NULL;
+    if (!c || (key && c->nonce != (uint32_t)(*key >> 32)))
+        return;
+    emx_verbs_broke((struct emx_verbs_wire *)base, c, "an operation with that peer has failed");
+    if (key)
+        halt(c);
 }
 
 static void finish_endings(struct emx_verbs_wire *w, uint64_t now)
