@@ -50,7 +50,7 @@ struct region {
     enum state state;
     bool watched; /* making: its pages are, and have not gone since */
     bool faulted; /* its pages were brought in first */
-    bool reused;  /* found at least once */
+    bool reused;  /* found at least once, when it was idle */
     unsigned users;
 };
 
@@ -466,6 +466,15 @@ static bool pages_of(const struct emx_regcache *c, const void *buf, size_t len_b
     return true;
 }
 
+/* It was of use that the region was kept. (One that is found while it is in use would be there in any case; so a
+ * message that looks for its own memory twice proves nothing.) */
+static void prove(struct emx_regcache *c, struct region *e)
+{
+    if (!e->reused)
+        c->wasted = 0;
+    e->reused = true;
+}
+
 static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access, struct emx_region **r_p)
 {
     struct region *e;
@@ -473,10 +482,9 @@ static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsig
     enter(c);
     e = find(c, base, end, access);
     if (e) {
+        if (!e->users)
+            prove(c, e);
         hold(c, e);
-        if (!e->reused)
-            c->wasted = 0;
-        e->reused = true;
         c->stats->reg_hits++;
     }
     emx_memwatch_unlock();

@@ -421,6 +421,25 @@ static void test_not_worth_keeping(void **state)
     end();
 }
 
+/* Nor is it when whoever uses it looks for it twice. */
+static void test_found_in_use(void **state)
+{
+    unsigned kept = 0;
+
+    (void)state;
+    begin(PAGES, 16);
+    for (unsigned i = 0; i < 100; i++) {
+        struct emx_region *r = get(0, 4, READ);
+
+        use(0, 4, READ);
+        kept += has(0, 4, READ);
+        emx_regcache_put(cache, r);
+        gone(0, 4);
+    }
+    assert_in_range(kept, 8, 30);
+    end();
+}
+
 static struct regdevice *registering;
 
 /* Pages go while they are being registered. */
@@ -600,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_memlock),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_not_worth_keeping),
+        cmocka_unit_test(test_found_in_use),
         cmocka_unit_test(test_gone_while_registered),
         cmocka_unit_test(test_fault_in),
         cmocka_unit_test(test_random),
