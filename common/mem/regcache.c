@@ -18,8 +18,8 @@
  *
  * Keeping has a price: that pages of a new mapping are watched, and that the program waits in munmap() until their
  * going is known. A program that sends each message from memory of its own pays it for nothing. So when WASTED regions
- * in a row have gone that were never used a second time, new ones are not kept any more, but each PROBE-th; the first
- * of these that is used again ends that.
+ * in a row have gone that were never found idle a second time, new ones are not kept any more, but each PROBE-th; the
+ * first of these that is used again ends that.
  *
  * Registering and deregistering happen without the lock (see memwatch.h), so bytes are counted before the one and after
  * the other: the sum never exceeds the bound.
