@@ -352,6 +352,11 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 /* A queue pair in error takes no new packet, but a software device may be at one on another processor. It is not any
  * more when the queue pair is reset. What was under way does not come back then: the connection is freed after
  * ENDING_NS; receives of its own would be lost for good. siw is done with all when the queue pair is in error. */
+bool emx_verbs_halts(const struct emx_verbs_dev *d)
+{
+    return d->srq || d->fabric == EMX_VERBS_IWARP;
+}
+
 static void halt(struct emx_verbs_conn *c)
 {
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};

@@ -94,5 +94,7 @@ void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const c
 /* As in struct emx_wire_ops. */
 bool emx_verbs_lost(struct emx_wire *w, struct emx_wire_addr *to_p);
 void emx_verbs_sever(struct emx_wire *w, const struct emx_wire_addr *to, const uint64_t *key);
+/* Whether a connection that is severed ends what the peer writes at once. Otherwise it must not write. */
+bool emx_verbs_halts(const struct emx_verbs_dev *d);
 
 #endif

@@ -125,7 +125,7 @@ int emx_verbs_expose(struct emx_wire *base, struct emx_wire_lend *l, void **held
 
     if (!c)
         return ETHMX_INPROGRESS;
-    if (!c->dev->cache)
+    if (!c->dev->cache || (l->write && !emx_verbs_halts(c->dev)))
         return ETHMX_ERR_PARAM;
     x = calloc(1, sizeof(*x));
     if (!x)
