@@ -330,7 +330,7 @@ static void not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
 int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b)
 {
     struct receive r[EMX_VERBS_BATCH];
-    struct ibv_recv_wr *bad = &r[0].wr;
+    struct ibv_recv_wr *bad;
     int err;
 
     d->back[d->back_count++] = b;
@@ -339,6 +339,7 @@ int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b)
     d->back_count = 0;
     for (unsigned i = 0; i < EMX_VERBS_BATCH; i++)
         describe(&r[i], d->back[i], i + 1 < EMX_VERBS_BATCH ? &r[i + 1] : NULL);
+    bad = &r[0].wr;
     err = ibv_post_srq_recv(d->srq, &r[0].wr, &bad);
     if (err)
         not_back(d, bad);

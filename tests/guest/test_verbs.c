@@ -809,6 +809,23 @@ static void memory_is_read(void **state)
     }
 }
 
+/* Nobody is let write over a connection that could not be halted: one of RoCE with receives of its own. */
+static void memory_to_write_needs_a_halt(void **state)
+{
+    struct pair *p = *state;
+    struct emx_wire_addr to = address_of(lender(p), mover(p));
+    uint8_t *m = fresh_memory(1u << 20, 1);
+    struct emx_wire_lend l = {.to = &to, .base = m, .len_bytes = 1u << 20, .write = true};
+    bool halts = p->shared || lender(p)->attr.verbs_netifs[EMX_VERBS_IWARP];
+    void *held = NULL;
+
+    connect_ends(p);
+    assert_int_equal(emx_wire_verbs.expose(lender(p)->w, &l, &held), halts ? ETHMX_OK : ETHMX_ERR_PARAM);
+    assert_int_equal(held != NULL, halts);
+    emx_wire_verbs.conceal(lender(p)->w, &held, NULL);
+    munmap(m, 1u << 20);
+}
+
 /* The same buffer again and again is registered once at each side. Other memory at the same place is not mistaken for
  * it. */
 static void registered_once(void **state)
@@ -926,6 +943,7 @@ static void busy_connection_makes_room(void **state)
 int main(int argc, char **argv)
 {
     struct pair shared = {.shared = true}, own = {.shared = false}, writes = {.shared = true, .writes = true};
+    struct pair own_writes = {.shared = false, .writes = true};
     const struct CMUnitTest with_srq[] = {
         TEST(all_lengths_arrive, &shared),
         TEST(floods_wait_for_credits, &shared),
@@ -952,9 +970,11 @@ int main(int argc, char **argv)
         TEST(floods_wait_for_credits, &own),
         TEST(broken_connection_is_made_again, &own),
         TEST(memory_is_read, &own),
+        TEST(memory_to_write_needs_a_halt, &own_writes),
     };
     const struct CMUnitTest with_writes[] = {
         TEST(memory_is_read, &writes),
+        TEST(memory_to_write_needs_a_halt, &writes),
         TEST(registered_once, &writes),
         TEST(broken_connection_ends_reads, &writes),
     };
