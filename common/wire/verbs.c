@@ -258,8 +258,11 @@ static void stray_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, str
 
 static void take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct ibv_wc *wc)
 {
-    if (c && c->state != EMX_VERBS_ENDING)
-        emx_verbs_broke(w, c, ibv_wc_status_str(wc->status));
+    if (!c || c->state == EMX_VERBS_ENDING)
+        return;
+    if (wc->status == IBV_WC_RETRY_EXC_ERR)
+        emx_verbs_write_less(c);
+    emx_verbs_broke(w, c, ibv_wc_status_str(wc->status));
 }
 
 static void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)

@@ -361,24 +361,37 @@ static void halt(struct emx_verbs_conn *c)
 {
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
-    if (c->dev && c->dev->srq && c->dev->fabric != EMX_VERBS_IWARP && c->id->qp)
+    if (c->dev && c->dev->fabric != EMX_VERBS_IWARP && emx_verbs_halts(c->dev) && c->id->qp)
         ibv_modify_qp(c->id->qp, &reset, IBV_QP_STATE);
+}
+
+/* One that broke by itself is there until all that was under way is back. */
+static void halt_ending(struct emx_verbs_wire *w, const struct emx_verbs_peer *p, uint32_t nonce)
+{
+    emx_list_each(l, &w->ending)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (c->peer == p && c->nonce == nonce)
+            halt(c);
+    }
 }
 
 void emx_verbs_sever(struct emx_wire *base, const struct emx_wire_addr *to, const uint64_t *key)
 {
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+    uint32_t nonce = key ? (uint32_t)(*key >> 32) : 0;
     struct emx_verbs_way way;
     struct emx_verbs_peer *p;
-    struct emx_verbs_conn *c;
 
     memcpy(&way, to, sizeof(way));
-    p = emx_verbs_peer_get((struct emx_verbs_wire *)base, way.id);
-    c = p ? p->conn : NULL;
-    if (!c || (key && c->nonce != (uint32_t)(*key >> 32)))
+    p = emx_verbs_peer_get(w, way.id);
+    if (!p)
         return;
-    emx_verbs_broke((struct emx_verbs_wire *)base, c, "an operation with that peer has failed");
+    if (p->conn && (!key || p->conn->nonce == nonce))
+        emx_verbs_broke(w, p->conn, "an operation with that peer has failed");
     if (key)
-        halt(c);
+        halt_ending(w, p, nonce);
 }
 
 static void finish_endings(struct emx_verbs_wire *w, uint64_t now)

@@ -30,6 +30,8 @@ struct emx_verbs_peer {
     uint64_t crowded_ns;         /* since when there has been no room for a connection with it; 0: there is */
     unsigned failures;           /* calls since a connection was up that have failed */
     bool lost;                   /* it is to be told */
+    uint32_t write_bytes;        /* at a time, see verbs_read.c; 0: as much as is read at a time */
+    unsigned written_well;       /* parts of that length */
     struct emx_verbs_kept *first, **last_p;
     unsigned kept;
     struct emx_list busy; /* in the wire's list while frames wait */

@@ -15,6 +15,10 @@
  * of nothing follows the last part, and the write is over when that is: the other device answers it after it has placed
  * all that came before (RFC 5040, 5.5).
  *
+ * RoCE takes packets that come out of order for lost. The device goes back and sends again, and it gives up after some
+ * of that without an acknowledgement, which is sure to come at the end of a part only. (A read's answers are its
+ * acknowledgements.) So when it has given up, parts to that peer are much shorter, and longer again by and by.
+ *
  * What is shorter than the critical size (mem/critical.h) is refused, and goes in frames. The engine knows the lower of
  * two: for memory whose pages are not there, registering may be worth while for longer messages only. It does not even
  * ask for messages that had better go eagerly.
@@ -25,6 +29,10 @@
 #include <string.h>
 
 #include "mem/measure.h"
+
+#define SHORTER   16   /* times, when the device has given up; down to: */
+#define SHORTEST  4096 /* bytes */
+#define WELL_MANY 256  /* parts written well: the next may be twice as long */
 
 /* Registered memory, in use by parts of reads. */
 struct emx_verbs_hold {
@@ -285,6 +293,29 @@ static void end_reads(struct emx_verbs_conn *c)
     }
 }
 
+static uint32_t part_bytes(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
+{
+    return r->r.write && c->peer->write_bytes ? c->peer->write_bytes : c->dev->read_bytes;
+}
+
+void emx_verbs_write_less(struct emx_verbs_conn *c)
+{
+    uint32_t n = c->peer->write_bytes ? c->peer->write_bytes : c->dev->read_bytes;
+
+    c->peer->written_well = 0;
+    c->peer->write_bytes = n / SHORTER > SHORTEST ? n / SHORTER : SHORTEST;
+}
+
+static void write_more(const struct emx_verbs_conn *c)
+{
+    struct emx_verbs_peer *p = c->peer;
+
+    if (!p->write_bytes || ++p->written_well < WELL_MANY)
+        return;
+    p->written_well = 0;
+    p->write_bytes = p->write_bytes < c->dev->read_bytes / 2 ? 2 * p->write_bytes : 0;
+}
+
 /* Hands the next part of r to the device. false: it does not take it. */
 static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
@@ -298,8 +329,8 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
     r->status = hold(c->dev, r, at);
     if (r->status)
         return true;
-    if (n > c->dev->read_bytes)
-        n = c->dev->read_bytes;
+    if (n > part_bytes(c, r))
+        n = part_bytes(c, r);
     if (n > end_of(r->hold) - (uintptr_t)at)
         n = end_of(r->hold) - (uintptr_t)at;
     sge.length = part.len_bytes = (uint32_t)n;
@@ -376,6 +407,8 @@ void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_p
     }
     if (!well)
         part->read->status = ETHMX_ERR_UNREACHABLE;
+    else if (part->read->r.write)
+        write_more(c);
     let_go(part->hold);
     end_reads(c);
 }

@@ -19,6 +19,8 @@ bool emx_verbs_read_end(struct emx_wire *w, struct emx_wire_read_end *end_p);
 void emx_verbs_reads_go_on(struct emx_verbs_conn *c);
 /* A part that was with the device is over. */
 void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_part *part, bool well);
+/* The device has given up on packets to that peer. */
+void emx_verbs_write_less(struct emx_verbs_conn *c);
 /* The connection is of no use any more. Its reads end, those that the device is at when it has given them back. */
 void emx_verbs_reads_fail(struct emx_verbs_conn *c);
 

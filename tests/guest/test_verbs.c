@@ -895,6 +895,39 @@ static void broken_connection_ends_reads(void **state)
     }
 }
 
+static enum ibv_qp_state state_of(const struct emx_verbs_conn *c)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    assert_int_equal(ibv_query_qp(c->id->qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr.qp_state;
+}
+
+/* One that has ended already is halted all the same when it is severed by its key, and no other. (siw needs no halt.)
+ */
+static void ended_connection_is_halted(void **state)
+{
+    struct pair *p = *state;
+    struct emx_wire_addr to = address_of(&p->b, &p->a);
+    const struct emx_verbs_conn *c;
+    uint64_t key, other;
+
+    for_roce(&p->b);
+    connect_ends(p);
+    c = connection(&p->b, &p->a);
+    key = (uint64_t)c->nonce << 32;
+    other = key ^ 1ull << 63;
+    emx_wire_verbs.sever(p->b.w, &to, NULL);
+    assert_null(connection(&p->b, &p->a));
+    assert_int_equal(state_of(c), IBV_QPS_ERR);
+    emx_wire_verbs.sever(p->b.w, &to, &other);
+    assert_int_equal(state_of(c), IBV_QPS_ERR);
+    emx_wire_verbs.sever(p->b.w, &to, &key);
+    assert_int_equal(state_of(c), IBV_QPS_RESET);
+    await_another_connection(p, (uint32_t)(key >> 32));
+}
+
 static void await_third(struct pair *p, struct end *third, uint32_t next)
 {
     time_t end = time(NULL) + WAIT_S;
@@ -977,6 +1010,7 @@ int main(int argc, char **argv)
         TEST(memory_to_write_needs_a_halt, &writes),
         TEST(registered_once, &writes),
         TEST(broken_connection_ends_reads, &writes),
+        TEST(ended_connection_is_halted, &writes),
     };
     int failed;
 
