@@ -52,6 +52,7 @@
 #define HELLO       0x6d68466fu /* changes with what is told */
 #define SWEEPS_LOOK 16          /* sweeps between two looks: about a millisecond of a rank that polls */
 #define LOOKS_QUIET 4           /* looks without new callers, then those that came are let in */
+#define LOOKS_ALONE 16          /* without any caller: the rank is taken to be alone */
 #define LOOKS_MAX   10000       /* for somebody who has taken the name and does not listen yet */
 #define HANGUPS_MAX 8
 #define LEFT_MAX    8
@@ -83,7 +84,7 @@ struct keeper {
 struct emx_fanout {
     enum { SEEKING, CALLED, KEEPING, DONE } state;
     int sock; /* CALLED, and DONE after it: the call, which holds the safe. KEEPING: where callers come in */
-    unsigned sweeps, looks, hangups;
+    unsigned sweeps, looks, looks_alone, hangups;
     struct emx_fanout_rank self;
     struct emx_stats *stats;
     struct keeper *keeper; /* once there was a caller, until the end */
@@ -299,8 +300,10 @@ static void look_for_callers(struct emx_fanout *f)
         }
         new_member(f->keeper, conn);
     }
-    if (!f->keeper)
+    if (!f->keeper) {
+        f->looks_alone += f->looks_alone < LOOKS_ALONE;
         return;
+    }
     for (unsigned i = 0; i < f->keeper->count; i++)
         if (f->keeper->member[i].state == CALLING)
             hear(f->keeper, &f->keeper->member[i]);
@@ -373,6 +376,11 @@ void emx_fanout_sweep(struct emx_fanout *f)
         look_for_answer(f);
     else
         look_for_callers(f);
+}
+
+bool emx_fanout_is_alone(const struct emx_fanout *f)
+{
+    return f->state == KEEPING && !f->keeper && f->looks_alone == LOOKS_ALONE;
 }
 
 struct emx_fanout *emx_fanout_open(uint32_t job, uint16_t ethertype, const struct emx_fanout_rank *self,

@@ -6,13 +6,15 @@
 #ifndef EMX_WIRE_FANOUT_H
 #define EMX_WIRE_FANOUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/stats.h"
 #include "wire/fanout_group.h"
 
-/* A rank's sockets. Both are bound, and have filters that pass only what is for them. */
+/* A rank's sockets. Both are bound, and have filters that pass only what is for them; a rank that is alone needs none.
+ */
 struct emx_fanout_rank {
     int fd[EMX_FANOUT_KINDS];       /* -1: it has none of this kind */
     uint32_t key[EMX_FANOUT_KINDS]; /* what frames for it carry: the endpoint's id; the UDP port, host order */
@@ -29,6 +31,9 @@ struct emx_fanout *emx_fanout_open(uint32_t job, uint16_t ethertype, const struc
 /* To be called now and then, such as every 50 us. Makes a system call each 16th time, and at a rank that is in a group
  * and does not keep it, none. */
 void emx_fanout_sweep(struct emx_fanout *f);
+
+/* Whether for some time no other rank of the job has called on this host. It may call later. */
+bool emx_fanout_is_alone(const struct emx_fanout *f);
 
 /* The rank's sockets take no frames any more. NULL is allowed. */
 void emx_fanout_close(struct emx_fanout *f);

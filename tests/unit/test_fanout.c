@@ -131,6 +131,7 @@ struct desk {
     volatile bool looks, leaves;   /* orders: to sweep; to close and end */
     volatile int open;             /* 1: yes, -1: declined */
     volatile int in_group;         /* the kernel's answer: the group, 0: none */
+    volatile int filter;           /* the kernel's answer: instructions; 0: none is attached; -1: not asked yet */
     volatile uint32_t last[2];     /* number of the latest frame: single, in a superframe */
     volatile unsigned strange;     /* frames for somebody else */
     volatile uint64_t group_ranks; /* counter fanout_ranks */
@@ -229,6 +230,9 @@ static void be_rank(struct desk *d, const struct options *o)
             emx_wire_packet.sweep(w);
         getsockopt(emx_wire_packet.fd(w, 0), SOL_PACKET, PACKET_FANOUT, &group, &len);
         d->in_group = group;
+        len = 0;
+        if (!getsockopt(emx_wire_packet.fd(w, 0), SOL_SOCKET, SO_GET_FILTER, NULL, &len))
+            d->filter = (int)len;
         d->group_ranks = stats.fanout_ranks;
         usleep(50);
     }
@@ -255,6 +259,7 @@ static void start(unsigned rank, const struct options *o)
     memset(d, 0, sizeof(*d));
     d->id = 0x51000000u + rank * 0x01010101u + (uint32_t)(o->job & 0xff);
     d->looks = !o->blind;
+    d->filter = -1;
     pids[rank] = fork();
     assert_true(pids[rank] >= 0);
     if (!pids[rank])
@@ -524,6 +529,33 @@ static void jobs_keep_apart(void **state)
     check_all();
 }
 
+/* Until somebody else is there: a process that calls, or one of which only the frames are noticed. */
+static void alone_needs_no_filter(void **state)
+{
+    const struct options one = {.job = 15}, other = {.job = 16}, off = {.job = 17, .off = true};
+
+    (void)state;
+    need_processes();
+    start(0, &one);
+    AWAIT(desk[0].filter == 0);
+    check_all();
+    start(1, &one);
+    AWAIT(desk[0].filter > 0);
+    AWAIT(all_in_group(0, 2));
+    check_all();
+    kill_rank(0);
+    kill_rank(1);
+
+    start(2, &other);
+    AWAIT(desk[2].filter == 0);
+    start(3, &off);
+    check_all();
+    AWAIT(desk[2].filter > 0);
+    let_leave(3);
+    check_all();
+    assert_true(desk[2].filter > 0);
+}
+
 /* A job that starts and ends processes again and again: what they leave behind does not grow without end. */
 static void who_comes_and_goes_fills_nothing(void **state)
 {
@@ -583,6 +615,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeper_killed_before_it_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(caller_killed_before_it_is_heard, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_keep_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(alone_needs_no_filter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_comes_and_goes_fills_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(name_taken_by_a_stranger, set_up, tear_down),
     };
