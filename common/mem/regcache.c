@@ -18,8 +18,8 @@
  *
  * Keeping has a price: that pages of a new mapping are watched, and that the program waits in munmap() until their
  * going is known. A program that sends each message from memory of its own pays it for nothing. So when WASTED regions
- * in a row have gone that were never found idle a second time, new ones are not kept any more, but each PROBE-th; the
- * first of these that is used again ends that.
+ * in a row have gone that were never found idle a second time, new ones are not kept any more, but each PROBE-th, and
+ * more seldom with each of these that goes unused, too (PROBE_MAX); the first that is used again ends that.
  *
  * Registering and deregistering happen without the lock (see memwatch.h), so bytes are counted before the one and after
  * the other: the sum never exceeds the bound.
@@ -39,8 +39,9 @@
 #include "mem/memlock.h"
 #include "mem/memwatch.h"
 
-#define WASTED 8
-#define PROBE  16
+#define WASTED    8
+#define PROBE     16
+#define PROBE_MAX 256
 
 enum state { MAKING, KEPT, LOOSE, DEAD };
 
@@ -48,9 +49,10 @@ struct region {
     struct emx_region r;  /* first: what the caller has */
     struct emx_list link; /* making, idle or dead */
     enum state state;
-    bool watched; /* making: its pages are, and have not gone since */
-    bool faulted; /* its pages were brought in first */
-    bool reused;  /* found at least once, when it was idle */
+    bool watched;  /* making: its pages are, and have not gone since */
+    bool faulted;  /* its pages were brought in first */
+    bool reused;   /* found at least once, when it was idle */
+    bool is_probe; /* kept to see whether it is */
     unsigned users;
 };
 
@@ -72,7 +74,8 @@ struct emx_regcache {
     uint64_t dead_bytes; /* of these: dead */
     uint64_t news;       /* invalidated, by whatever thread, and not yet in stats */
     unsigned wasted;     /* kept regions that have gone unused since one was found again; no more than WASTED */
-    unsigned skipped;    /* regions that were not kept for that */
+    unsigned probe;      /* how many regions come on one that is kept all the same */
+    unsigned skipped;    /* regions that were not kept for that, since the last one that was */
     struct emx_list making, idle, dead;
     unsigned count;
     struct region **table;
@@ -173,6 +176,15 @@ static void hold(struct emx_regcache *c, struct region *e)
     c->idle_bytes -= e->r.len_bytes;
 }
 
+/* A kept region has gone unused. */
+static void waste(struct emx_regcache *c, const struct region *e)
+{
+    if (c->wasted < WASTED)
+        c->wasted++;
+    else if (e->is_probe && c->probe < PROBE_MAX)
+        c->probe *= 2;
+}
+
 /* Pages have gone (memwatch). */
 static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
 {
@@ -180,8 +192,8 @@ static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
     unsigned i = first_beyond(c, base);
 
     while (i < c->count && c->table[i]->r.base < end) {
-        if (!c->table[i]->reused && c->wasted < WASTED)
-            c->wasted++;
+        if (!c->table[i]->reused)
+            waste(c, c->table[i]);
         take_out(c, i);
         c->news++;
         stir(c);
@@ -383,7 +395,10 @@ static bool reserve_joined(struct emx_regcache *c, struct region *e)
 /* Whether it is worth while to keep a new region. */
 static bool is_worth_keeping(struct emx_regcache *c)
 {
-    return c->wasted < WASTED || ++c->skipped % PROBE == 0;
+    if (c->wasted == WASTED && ++c->skipped < c->probe)
+        return false;
+    c->skipped = 0;
+    return true;
 }
 
 /* On ETHMX_OK e is counted and among those being made. */
@@ -394,6 +409,7 @@ static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bo
     enter(c);
     bury(c);
     quiet = quiet && is_worth_keeping(c);
+    e->is_probe = quiet && c->wasted == WASTED;
     room = quiet && !alone ? reserve_joined(c, e) : reserve(c, e->r.len_bytes);
     if (room) {
         e->state = MAKING;
@@ -470,8 +486,10 @@ static bool pages_of(const struct emx_regcache *c, const void *buf, size_t len_b
  * message that looks for its own memory twice proves nothing.) */
 static void prove(struct emx_regcache *c, struct region *e)
 {
-    if (!e->reused)
+    if (!e->reused) {
         c->wasted = 0;
+        c->probe = PROBE;
+    }
     e->reused = true;
 }
 
@@ -662,6 +680,7 @@ int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_param
     c->stats = params->stats ? params->stats : &c->own_stats;
     c->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     c->limit_entries = (unsigned)cfg->p_reg_entries;
+    c->probe = PROBE;
     emx_list_init(&c->making);
     emx_list_init(&c->idle);
     emx_list_init(&c->dead);
