@@ -135,6 +135,7 @@ struct desk {
     volatile uint32_t last[2];     /* number of the latest frame: single, in a superframe */
     volatile unsigned strange;     /* frames for somebody else */
     volatile uint64_t group_ranks; /* counter fanout_ranks */
+    volatile uint64_t not_mine;    /* counter drop_not_mine */
     uint32_t id;
     struct emx_wire_attr attr;
     char why[512];
@@ -234,6 +235,7 @@ static void be_rank(struct desk *d, const struct options *o)
         if (!getsockopt(emx_wire_packet.fd(w, 0), SOL_SOCKET, SO_GET_FILTER, NULL, &len))
             d->filter = (int)len;
         d->group_ranks = stats.fanout_ranks;
+        d->not_mine = stats.drop_not_mine;
         usleep(50);
     }
     emx_wire_packet.close(w);
@@ -551,6 +553,7 @@ static void alone_needs_no_filter(void **state)
     start(3, &off);
     check_all();
     AWAIT(desk[2].filter > 0);
+    AWAIT(desk[2].not_mine == 1);
     let_leave(3);
     check_all();
     assert_true(desk[2].filter > 0);
