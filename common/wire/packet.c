@@ -613,7 +613,6 @@ static void packet_passed(struct emx_wire *base)
 static void packet_sweep(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;
-
     bool filter;
 
     if (!w->fanout)

@@ -293,17 +293,22 @@ static void end_reads(struct emx_verbs_conn *c)
     }
 }
 
+static uint32_t write_bytes(const struct emx_verbs_conn *c)
+{
+    return c->peer->write_bytes ? c->peer->write_bytes : c->dev->read_bytes;
+}
+
 static uint32_t part_bytes(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
 {
-    return r->r.write && c->peer->write_bytes ? c->peer->write_bytes : c->dev->read_bytes;
+    return r->r.write ? write_bytes(c) : c->dev->read_bytes;
 }
 
 void emx_verbs_write_less(struct emx_verbs_conn *c)
 {
-    uint32_t n = c->peer->write_bytes ? c->peer->write_bytes : c->dev->read_bytes;
+    uint32_t n = write_bytes(c) / SHORTER;
 
     c->peer->written_well = 0;
-    c->peer->write_bytes = n / SHORTER > SHORTEST ? n / SHORTER : SHORTEST;
+    c->peer->write_bytes = n > SHORTEST ? n : SHORTEST;
 }
 
 static void write_more(const struct emx_verbs_conn *c)

@@ -231,11 +231,11 @@ static void be_rank(struct desk *d, const struct options *o)
             emx_wire_packet.sweep(w);
         getsockopt(emx_wire_packet.fd(w, 0), SOL_PACKET, PACKET_FANOUT, &group, &len);
         d->in_group = group;
+        d->not_mine = stats.drop_not_mine; /* before the filter, which tests wait for */
         len = 0;
         if (!getsockopt(emx_wire_packet.fd(w, 0), SOL_SOCKET, SO_GET_FILTER, NULL, &len))
             d->filter = (int)len;
         d->group_ranks = stats.fanout_ranks;
-        d->not_mine = stats.drop_not_mine;
         usleep(50);
     }
     emx_wire_packet.close(w);
