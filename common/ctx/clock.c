@@ -10,11 +10,16 @@
  * within 50 ms. Nothing is calibrated when the endpoint opens: until two anchors lie 10 ms apart, the kernel is asked
  * each time.
  *
- * The counter is used only if the processor says that it is invariant: it counts at one rate in all power states, and
- * Linux has set it equal on all cores. Whatever happens, the time told never goes backwards: emx_clock_now() keeps the
- * latest value, and the endpoint's lock keeps it the same for all threads.
+ * The counter is used only if the processor says that it is invariant (it counts at one rate in all power states, and
+ * Linux has set it equal on all cores), or if the kernel keeps its own time by it: virtual machines often do not say
+ * the first, and a kernel that finds the counter wanting, as it checks all the time, takes another clock. Whatever
+ * happens, the time told never goes backwards: emx_clock_now() keeps the latest value, and the endpoint's lock keeps it
+ * the same for all threads.
  */
 #include "ctx/clock.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -26,16 +31,37 @@
 #define RATE_MIN    (1ull << 28)  /* 16 ticks in a nanosecond */
 #define RATE_MAX    (16ull << 32) /* 16 ns a tick; times SPAN_TICKS it still fits 64 bits */
 
-static bool counter_is_invariant(void)
-{
 #if defined(__x86_64__)
-    unsigned eax, ebx, ecx, edx;
 
-    return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx & (1u << 8);
-#else
-    return false;
-#endif
+#define KERNELS_CLOCK "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+static bool kernel_counts_by_it(void)
+{
+    char name[16] = "";
+    FILE *f = fopen(KERNELS_CLOCK, "re");
+    bool told = f && fgets(name, sizeof(name), f);
+
+    if (f)
+        fclose(f);
+    return told && !strcmp(name, "tsc\n");
 }
+
+static bool counter_is_fit(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    bool invariant = __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx & (1u << 8);
+
+    return invariant || kernel_counts_by_it();
+}
+
+#else
+
+static bool counter_is_fit(void)
+{
+    return false;
+}
+
+#endif
 
 /* Both clocks at one moment. A thread that loses its processor between the reads would pair moments that lie apart:
  * the closest of three pairs is taken. */
@@ -58,7 +84,7 @@ static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
 
 void emx_clock_init(struct emx_clock *c)
 {
-    *c = (struct emx_clock){.has_ticks = counter_is_invariant()};
+    *c = (struct emx_clock){.has_ticks = counter_is_fit()};
     if (c->has_ticks)
         read_both(&c->anchor_ticks, &c->anchor_ns);
     c->last_ns = emx_clock_kernel_ns();
