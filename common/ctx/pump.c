@@ -386,9 +386,16 @@ static void tell_lost(struct ethmx_ep *ep, emx_time now)
 }
 
 /* Whether this round is to read the clock. */
-static inline bool clock_is_due(struct ethmx_ep *ep)
+static inline bool clock_is_due(const struct ethmx_ep *ep)
 {
-    return ++ep->rounds_dark >= ep->rounds_dark_max;
+    return ep->rounds_dark >= ep->rounds_dark_max;
+}
+
+/* The same for a round that has found what somebody waits for: such rounds may follow each other. Where rounds lie far
+ * apart, each reads the clock. */
+static inline bool clock_is_overdue(const struct ethmx_ep *ep)
+{
+    return ep->rounds_dark + 1 >= 2 * ep->rounds_dark_max;
 }
 
 /* The clock has been read. */
@@ -436,7 +443,8 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p)
 
     emx_engine_let_go(ep->engine, false);
     total = input_patiently(ep, &now, quick_p);
-    if (quick_p && *quick_p && !clock_is_due(ep))
+    ep->rounds_dark++;
+    if (quick_p && *quick_p && !clock_is_overdue(ep))
         return total; /* who waits hears of it first; the next round looks around */
     if (every_wire || now || clock_is_due(ep))
         total = look_around(ep, total, every_wire, &now);

@@ -61,7 +61,7 @@ static inline bool emx_pump_wants_flush(const struct ethmx_ep *ep)
 {
     const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
 
-    return hints->output || hints->reads || hints->memory || hints->news & EMX_NEWS_EVENT;
+    return hints->output | hints->reads | hints->memory | (hints->news & EMX_NEWS_EVENT);
 }
 static inline void emx_pump_flush(struct ethmx_ep *ep, emx_time now)
 {

@@ -216,8 +216,8 @@ static const char *check_hints(const struct emx_engine *e)
         news |= EMX_NEWS_AM;
     if (!emx_list_empty(&e->waiting) && !(e->hints.waits & EMX_WAITS_BUNDLE))
         return "hints: a frame waits, and nobody is told";
-    if (e->late_ack.session && !(e->hints.waits & EMX_WAITS_ACK))
-        return "hints: an acknowledgement waits, and nobody is told";
+    if (e->late.session && !(e->hints.waits & EMX_WAITS_LATE))
+        return "hints: what is still to be done of a frame waits, and nobody is told";
     if (news != e->hints.news)
         return "hints: the news are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)

@@ -279,7 +279,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     struct emx_op *op;
     int rc;
 
-    emx_reltx_catch_up(e);
+    emx_session_catch_up(e);
     if (e->closing)
         return ETHMX_ERR_CLOSED;
     if (a->am_header_bytes > (a->is_am ? ETHMX_AM_HEADER_MAX : 0) || (a->is_am && a->bits >= ETHMX_AM_HANDLERS))
@@ -636,7 +636,7 @@ void emx_engine_let_go_now(struct emx_engine *e, bool late)
 {
     struct emx_list *l;
 
-    emx_reltx_catch_up(e);
+    emx_session_catch_up(e);
     e->hints.waits = 0;
     while ((l = emx_list_first(&e->waiting)))
         emx_bundle_let_go(emx_list_entry(l, struct emx_session, waiting), late);
@@ -690,8 +690,9 @@ static void tick(struct emx_engine *e, emx_time now)
 emx_time emx_engine_deadline(const struct emx_engine *e)
 {
     const struct emx_timer *t = emx_heap_first(&e->timers);
+    emx_time at = t ? t->at_ns : EMX_NEVER;
 
-    return t ? t->at_ns : EMX_NEVER;
+    return e->late.session ? emx_least(at, e->late.now + e->late.session->ack_delay_ns) : at;
 }
 
 /* We come much too late: this process was stopped, or its host suspended, and so may have been those whom we asked
@@ -719,7 +720,7 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 {
     struct emx_timer *t;
 
-    emx_reltx_catch_up(e);
+    emx_session_catch_up(e);
     t = emx_heap_first(&e->timers);
     if (t && now > t->at_ns && is_much(e, now - t->at_ns))
         come_back(e, now - t->at_ns, now);

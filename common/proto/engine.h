@@ -197,7 +197,7 @@ struct emx_engine_hints {
 
 enum emx_waits {
     EMX_WAITS_BUNDLE = 1, /* a frame waits for more small messages, */
-    EMX_WAITS_ACK = 2,    /* an acknowledgement for being looked at */
+    EMX_WAITS_LATE = 2,   /* what a frame acknowledged, and its own acknowledgement, for being looked at */
 };
 
 enum emx_news {
@@ -297,8 +297,8 @@ static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned
 void emx_engine_gather(struct emx_engine *e, bool allow);
 /* Counts messages that were gathered, or would have been. */
 unsigned emx_engine_gatherable(const struct emx_engine *e);
-/* Lets frames that wait go with the next output; late: because the program seems to compute. Looks at an
- * acknowledgement that came with a message and was put off until its receiver had been told. */
+/* Lets frames that wait go with the next output; late: because the program seems to compute. Does what was put off of a
+ * frame until its receiver had been told. */
 void emx_engine_let_go_now(struct emx_engine *e, bool late);
 static inline void emx_engine_let_go(struct emx_engine *e, bool late)
 {

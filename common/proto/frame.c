@@ -25,13 +25,12 @@ static size_t covered_bytes(const struct emx_frame *h)
     return sizeof(*h) + (h->type < EMX_F_COUNT ? emx_frame_info[h->type].head_bytes : 0);
 }
 
-static bool check_fits(const struct emx_frame *h)
+bool emx_frame_sum_fits(const struct emx_frame *h)
 {
-    size_t len_bytes;
+    size_t len_bytes = covered_bytes(h);
 
-    if (h->version == EMX_FRAME_V_OFF)
-        return h->check == 0;
-    len_bytes = covered_bytes(h);
+    if (h->version != EMX_FRAME_V_HEADER && h->version != EMX_FRAME_V_FULL)
+        return false;
     return len_bytes <= sizeof(*h) + h->body_bytes && emx_crc32c_but(h, len_bytes - sizeof(*h)) == h->check;
 }
 
@@ -49,7 +48,7 @@ enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t 
         return EMX_DROP_COOKIE;
     if (len_bytes < sizeof(*h) + h->body_bytes)
         return EMX_DROP_SHORT;
-    if (!check_fits(h))
+    if (!emx_frame_unhurt(h))
         return EMX_DROP_CHECK;
     if (h->type >= EMX_F_COUNT || !emx_frame_info[h->type].name)
         return EMX_DROP_TYPE;

@@ -322,6 +322,15 @@ enum emx_drop {
  * room for the type's own header. After it, body_bytes and the type can be trusted. */
 enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie);
 
+/* Whether the frame has a checksum, and it is right. body_bytes have arrived. */
+bool emx_frame_sum_fits(const struct emx_frame *h);
+
+/* The same, or it needs none: what is left of emx_frame_check() for who has looked at all else. */
+static inline bool emx_frame_unhurt(const struct emx_frame *h)
+{
+    return h->version == EMX_FRAME_V_OFF ? !h->check : emx_frame_sum_fits(h);
+}
+
 /* Sets version by level (enum emx_checksum), computes and stores check of a finished frame. tail (may be NULL) is the
  * end of the body when it lies in another place; head_bytes are at least the header and the type's own. */
 void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail_bytes, unsigned level);

@@ -438,11 +438,11 @@ struct emx_scratch {
 static_assert(offsetof(struct emx_scratch, b) - offsetof(struct emx_scratch, tag) == sizeof(struct emx_tag),
               "the tag precedes the frame");
 
-/* An acknowledgement that is still to be looked at (reltx.c). */
-struct emx_late_ack {
+/* A frame that was received the short way, and of which the rest is still to be done (session.c). */
+struct emx_late {
     struct emx_session *session; /* NULL: there is none */
     emx_time now;                /* when it came */
-    uint32_t ack;
+    uint32_t ack;                /* what it acknowledged */
 };
 
 struct emx_engine {
@@ -468,7 +468,7 @@ struct emx_engine {
     struct emx_arena peer_memory;
     struct emx_peer *of_host[EMX_HOSTS_LATELY]; /* by host: whose address others of the host are packed against */
     struct emx_peer *last_peer;                 /* of the last frame */
-    struct emx_late_ack late_ack;
+    struct emx_late late;
 
     struct emx_op_slot *slots;
     uint32_t slot_count, slot_free; /* index of a free one; 0: none (slot 0 is not used) */
@@ -505,11 +505,11 @@ struct emx_engine {
     struct emx_address decoded; /* what emx_peer_address() returned last */
 };
 
-void emx_reltx_catch_up_now(struct emx_engine *e);
-static inline void emx_reltx_catch_up(struct emx_engine *e)
+void emx_session_catch_up_now(struct emx_engine *e);
+static inline void emx_session_catch_up(struct emx_engine *e)
 {
-    if (__builtin_expect(e->late_ack.session != NULL, 0))
-        emx_reltx_catch_up_now(e);
+    if (__builtin_expect(e->late.session != NULL, 0))
+        emx_session_catch_up_now(e);
 }
 
 #define emx_count(e, name)  ((e)->stats->name++)
@@ -537,7 +537,13 @@ static inline bool emx_seq_before(uint32_t a, uint32_t b)
 }
 
 /* peer.c */
-struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id);
+struct emx_peer *emx_peer_look_up(struct emx_engine *e, uint32_t id);
+static inline struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id)
+{
+    struct emx_peer *p = e->last_peer;
+
+    return p && p->id == id ? p : emx_peer_look_up(e, id);
+}
 /* Finds or makes the peer of an address that has been looked at: decoded and encoded. */
 int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
                   struct emx_peer **peer_p);                              /* ETHMX_ERR_NO_MEMORY */
@@ -568,11 +574,36 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
 void emx_session_free(struct emx_session *s);
 void emx_session_arm(struct emx_session *s, emx_time at); /* look at the session at this time, or earlier */
 void emx_session_expire(struct emx_session *s, emx_time now);
-void emx_session_asked(struct emx_session *s, emx_time now); /* a frame went out that wants an answer */
+void emx_session_asked_first(struct emx_session *s, emx_time now);
+static inline void emx_session_asked(struct emx_session *s, emx_time now) /* a frame went out that wants an answer */
+{
+    if (!s->asked_ns)
+        emx_session_asked_first(s, now);
+}
 static inline void emx_session_heard(struct emx_session *s, emx_time now)
 {
     s->heard_ns = now;
     s->asked_ns = 0;
+}
+/* Whether the frames that were accepted are to be acknowledged now, rather than in a while. */
+static inline bool emx_relrx_acks_at_once(const struct emx_session *s)
+{
+    const struct emx_config *cfg = s->e->cfg;
+
+    return s->unacked_rx >= cfg->p_ack_every || s->unacked_rx > cfg->p_window / 4 || s->held_count || !s->ack_delay_ns;
+}
+/* A frame has been received the short way: what it acknowledges is looked at, and it is acknowledged, at the next
+ * catch_up(), which all begin with that must know what is under way. By then an answer may have acknowledged it. If it
+ * is to be acknowledged at once, that is done. */
+static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    emx_session_catch_up(e);
+    e->late = (struct emx_late){.session = s, .now = now, .ack = ack};
+    e->hints.waits |= EMX_WAITS_LATE;
+    if (s->unacked_rx && emx_relrx_acks_at_once(s))
+        emx_session_catch_up_now(e);
 }
 
 /* connect.c: the handshake */
@@ -606,7 +637,25 @@ void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const
 emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const struct emx_config *cfg);
 
 /* reltx.c: sequenced frames out */
-struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes); /* a buffer with type-independent header */
+/* A buffer for a frame of so many bytes; NULL: out of memory. */
+static inline struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
+{
+    unsigned size = EMX_TXBUF_SMALL;
+    struct emx_txbuf *b;
+
+    while (sizeof(*b) + len_bytes > e->txbufs[size].object_bytes)
+        size++;
+    b = emx_pool_get(&e->txbufs[size]);
+    if (!b)
+        return NULL;
+    emx_list_init(&b->link);
+    b->len_bytes = (uint16_t)len_bytes;
+    b->tries = 0;
+    b->early = b->lost = false;
+    b->size = (uint8_t)size;
+    b->bulk = b->slot = b->unready = false;
+    return b;
+}
 void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b);
 /* Frames the window takes. */
 static inline unsigned emx_reltx_room(const struct emx_session *s)
@@ -625,9 +674,6 @@ void emx_reltx_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 void emx_reltx_push(struct emx_session *s, struct emx_txbuf *b);                 /* into the window: gets its number */
 void emx_reltx_control(struct emx_session *s, struct emx_txbuf *b);              /* when there is room */
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
-/* The same, once there is time for it: at the next catch_up(), which all begin with that must know what is under way.
- */
-void emx_reltx_ack_later(struct emx_session *s, uint32_t ack, emx_time now);
 struct emx_txbuf *emx_reltx_next(struct emx_session *s); /* the next to send, NULL: none may go */
 void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 emx_time emx_reltx_deadline(const struct emx_session *s);
@@ -662,7 +708,7 @@ void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked);
 
 /* relrx.c: sequenced frames in */
 enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_time now);
-void emx_relrx_took(struct emx_session *s, emx_time now); /* rx_next went on past a frame from a link that loses some */
+void emx_relrx_owe(struct emx_session *s, emx_time now);  /* frames were accepted: acknowledged at once or in a while */
 static inline void emx_relrx_acked(struct emx_session *s) /* a frame with our ack went out */
 {
     s->unacked_rx = 0;

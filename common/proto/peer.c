@@ -17,13 +17,9 @@
 
 #define PER_BUCKET 2 /* peers, on average, when the hash is full */
 
-struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id)
+struct emx_peer *emx_peer_look_up(struct emx_engine *e, uint32_t id)
 {
-    struct emx_peer *p = e->last_peer;
-
-    if (p && p->id == id)
-        return p;
-    for (p = e->peers[emx_mix64(id) & e->peer_mask]; p; p = p->next_hash)
+    for (struct emx_peer *p = e->peers[emx_mix64(id) & e->peer_mask]; p; p = p->next_hash)
         if (p->id == id) {
             e->last_peer = p;
             return p;

@@ -18,7 +18,7 @@
  * Receiving: a frame whose turn it is, with a whole message that a posted receive waits for; over a reliable link it is
  * a short one. The receive is done at once, past the list of completed operations. What is looked at before the match
  * has no effect; whatever does not fit goes the long way, which then counts what it drops. What the frame acknowledges
- * can wait until the program has its message and has, perhaps, answered it.
+ * can wait until the program has its message, and so can its own acknowledgement: perhaps the answer brings it.
  */
 #include "base/copy.h"
 #include "base/crc32c.h"
@@ -308,17 +308,16 @@ struct emx_op *emx_engine_input_whole(struct emx_engine *e, unsigned link, const
         return NULL;
     if (!is_whole(s, h, len_bytes, &m) || s->held_count || !emx_credit_covers(s, m.len_bytes))
         return NULL;
-    if (emx_frame_check(data, len_bytes, e->self.id, e->self.cookie) != EMX_ACCEPTED)
+    if (h->body_bytes > len_bytes - sizeof(*h) || !emx_frame_unhurt(h))
         return NULL;
     if (!(op = emx_op_match(e, m.bits, s->peer)))
         return NULL;
     emx_session_heard(s, now);
-    if (h->ack != s->tx_acked && !s->reliable)
-        emx_reltx_ack_later(s, h->ack, now);
     emx_credit_heard(s, h->credit);
     s->rx_next++;
+    s->unacked_rx++;
     end_receive(e, op, m.data, m.len_bytes);
     emx_credit_passed(s, emx_eager_cost(m.len_bytes));
-    emx_relrx_took(s, now);
+    emx_session_later(s, h->ack, now);
     return op;
 }

@@ -96,24 +96,15 @@ static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
     return EMX_ACCEPTED;
 }
 
-/* An accepted frame is to be acknowledged, at once or in a while. */
-static void owe_ack(struct emx_session *s, emx_time now)
+void emx_relrx_owe(struct emx_session *s, emx_time now)
 {
-    const struct emx_config *cfg = s->e->cfg;
-
-    if (s->unacked_rx >= cfg->p_ack_every || s->unacked_rx > cfg->p_window / 4 || s->held_count || !s->ack_delay_ns) {
+    if (emx_relrx_acks_at_once(s)) {
         s->ack_now = true;
         emx_session_ready(s);
     } else if (!s->ack_at_ns) {
         s->ack_at_ns = now + s->ack_delay_ns;
         emx_session_arm(s, s->ack_at_ns);
     }
-}
-
-void emx_relrx_took(struct emx_session *s, emx_time now)
-{
-    s->unacked_rx++;
-    owe_ack(s, now);
 }
 
 static void lost_promise(struct emx_session *s, emx_time now)
@@ -170,7 +161,7 @@ enum emx_drop emx_relrx_input(struct emx_session *s, const uint8_t *data, emx_ti
         s->ack_now = true;
         emx_session_ready(s);
     } else if (why == EMX_ACCEPTED) {
-        owe_ack(s, now);
+        emx_relrx_owe(s, now);
     }
     return why;
 }

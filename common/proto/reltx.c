@@ -17,25 +17,6 @@
 #define OVERTAKEN 2
 #define DOUBT     3 /* time-outs in a row after which the route may have become narrower */
 
-struct emx_txbuf *emx_reltx_get(struct emx_engine *e, size_t len_bytes)
-{
-    unsigned size = EMX_TXBUF_SMALL;
-    struct emx_txbuf *b;
-
-    while (sizeof(*b) + len_bytes > e->txbufs[size].object_bytes)
-        size++;
-    b = emx_pool_get(&e->txbufs[size]);
-    if (!b)
-        return NULL;
-    emx_list_init(&b->link);
-    b->len_bytes = (uint16_t)len_bytes;
-    b->tries = 0;
-    b->early = b->lost = false;
-    b->size = (uint8_t)size;
-    b->bulk = b->slot = b->unready = false;
-    return b;
-}
-
 void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b)
 {
     emx_pool_put(&e->txbufs[b->size], b);
@@ -343,24 +324,6 @@ void emx_reltx_hurry(struct emx_session *s, emx_time now)
     emx_session_arm(s, emx_reltx_deadline(s));
 }
 
-void emx_reltx_ack_later(struct emx_session *s, uint32_t ack, emx_time now)
-{
-    struct emx_engine *e = s->e;
-
-    emx_reltx_catch_up(e);
-    e->late_ack = (struct emx_late_ack){.session = s, .now = now, .ack = ack};
-    e->hints.waits |= EMX_WAITS_ACK;
-}
-
-void emx_reltx_catch_up_now(struct emx_engine *e)
-{
-    struct emx_session *s = e->late_ack.session;
-
-    e->late_ack.session = NULL;
-    e->hints.waits &= ~(uint32_t)EMX_WAITS_ACK;
-    emx_reltx_ack(s, e->late_ack.ack, 0, e->late_ack.now);
-}
-
 static void put_all(struct emx_engine *e, struct emx_list *list)
 {
     struct emx_list *l;
@@ -371,8 +334,8 @@ static void put_all(struct emx_engine *e, struct emx_list *list)
 
 void emx_reltx_fini(struct emx_session *s)
 {
-    if (s->e->late_ack.session == s)
-        s->e->late_ack.session = NULL;
+    if (s->e->late.session == s)
+        s->e->late.session = NULL;
     if (s->open)
         emx_bundle_close(s);
     put_all(s->e, &s->unacked);

@@ -186,10 +186,21 @@ void emx_session_expire(struct emx_session *s, emx_time now)
     arm_next(s);
 }
 
-void emx_session_asked(struct emx_session *s, emx_time now)
+void emx_session_asked_first(struct emx_session *s, emx_time now)
 {
-    if (s->asked_ns)
-        return;
     s->asked_ns = now;
     emx_session_arm(s, death_ns(s));
+}
+
+void emx_session_catch_up_now(struct emx_engine *e)
+{
+    const struct emx_late late = e->late;
+    struct emx_session *s = late.session;
+
+    e->late.session = NULL;
+    e->hints.waits &= ~(uint32_t)EMX_WAITS_LATE;
+    if (late.ack != s->tx_acked && !s->reliable)
+        emx_reltx_ack(s, late.ack, 0, late.now);
+    if (s->unacked_rx)
+        emx_relrx_owe(s, late.now);
 }
