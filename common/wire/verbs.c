@@ -265,26 +265,43 @@ static void take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, con
     emx_verbs_broke(w, c, ibv_wc_status_str(wc->status));
 }
 
-static void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)
+static void take_receive(struct emx_verbs_wire *w, struct emx_verbs_dev *d, struct emx_verbs_conn *c,
+                         const struct ibv_wc *wc)
 {
-    struct emx_verbs_conn *c = emx_verbs_conn_find(d, wc->qp_num);
+    struct emx_verbs_buf *b = (struct emx_verbs_buf *)(uintptr_t)wc->wr_id;
 
-    if (emx_verbs_work(wc->wr_id) != EMX_VERBS_RECEIVE && c && !emx_verbs_is_of(c, wc->wr_id))
+    if (__builtin_expect(c && wc->status == IBV_WC_SUCCESS, 1)) {
+        take_message(w, c, b, wc->byte_len);
+        return;
+    }
+    if (wc->status != IBV_WC_SUCCESS)
+        take_failure(w, c, wc);
+    stray_receive(d, c, b);
+}
+
+static __attribute__((noinline)) void take_send(struct emx_verbs_wire *w, struct emx_verbs_conn *c,
+                                                const struct ibv_wc *wc)
+{
+    if (c && !emx_verbs_is_of(c, wc->wr_id))
         return;
     if (wc->status != IBV_WC_SUCCESS)
         take_failure(w, c, wc);
-    if (emx_verbs_work(wc->wr_id) != EMX_VERBS_RECEIVE) {
-        if (c)
-            emx_verbs_conn_reap(c, wc->wr_id, wc->status == IBV_WC_SUCCESS);
-    } else if (c && wc->status == IBV_WC_SUCCESS) {
-        take_message(w, c, (struct emx_verbs_buf *)(uintptr_t)wc->wr_id, wc->byte_len);
-    } else {
-        stray_receive(d, c, (struct emx_verbs_buf *)(uintptr_t)wc->wr_id);
-    }
+    if (c)
+        emx_verbs_conn_reap(c, wc->wr_id, wc->status == IBV_WC_SUCCESS);
+}
+
+static inline void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)
+{
+    struct emx_verbs_conn *c = emx_verbs_conn_find(d, wc->qp_num);
+
+    if (emx_verbs_work(wc->wr_id) == EMX_VERBS_RECEIVE)
+        take_receive(w, d, c, wc);
+    else
+        take_send(w, c, wc);
 }
 
 /* Takes what the devices have finished. Returns how much that was. */
-static unsigned poll_devices(struct emx_verbs_wire *w)
+static inline unsigned poll_devices(struct emx_verbs_wire *w)
 {
     struct ibv_wc wc[POLLED];
     unsigned total = 0;
@@ -304,18 +321,26 @@ static void flush_backlogs(struct emx_verbs_wire *w)
     emx_list_each_safe(l, next, &w->busy) emx_verbs_peer_flush(w, emx_list_entry(l, struct emx_verbs_peer, busy));
 }
 
+/* The first of what has arrived; there is one. */
+static inline struct emx_verbs_buf *take_arrived(struct emx_verbs_wire *w)
+{
+    struct emx_verbs_buf *b = w->arrived;
+
+    w->arrived = b->next;
+    if (!w->arrived)
+        w->arrived_p = &w->arrived;
+    return b;
+}
+
 static unsigned lend(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned max)
 {
     unsigned n = 0;
 
     for (; n < max && w->arrived; n++) {
-        struct emx_verbs_buf *b = w->arrived;
+        struct emx_verbs_buf *b = take_arrived(w);
 
-        w->arrived = b->next;
         f[n] = (struct emx_rxframe){.data = b->data + sizeof(struct emx_verbs_head), .len_bytes = b->len_bytes};
     }
-    if (!w->arrived)
-        w->arrived_p = &w->arrived;
     return n;
 }
 
@@ -336,13 +361,26 @@ static void look_at_fds(struct emx_verbs_wire *w)
     emx_verbs_calls(w, news);
 }
 
+/* The buffer of the last frame that was passed is posted again, and told to be free, only when the next frame is looked
+ * for: the program has its message by then, and perhaps has sent the answer. */
+static inline void recycle_passed(struct emx_verbs_wire *w)
+{
+    struct emx_verbs_buf *b = w->passed;
+
+    if (!b)
+        return;
+    w->passed = NULL;
+    emx_verbs_conn_recycle(b->conn, b, true);
+}
+
 /* All that has come is in the list of what has arrived. */
-static void look(struct emx_verbs_wire *w)
+static inline void look(struct emx_verbs_wire *w)
 {
     if (w->armed) {
         w->armed = false;
         look_at_fds(w);
     }
+    recycle_passed(w);
     if (poll_devices(w) && !emx_list_empty(&w->busy))
         flush_backlogs(w);
 }
@@ -380,9 +418,9 @@ static void verbs_rx_return(struct emx_wire *base, const struct emx_rxframe *f, 
 static void verbs_passed(struct emx_wire *base)
 {
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
-    struct emx_rxframe f;
 
-    verbs_rx_return(base, &f, lend(w, &f, 1));
+    recycle_passed(w);
+    w->passed = take_arrived(w);
 }
 
 static bool verbs_arm(struct emx_wire *base)
@@ -394,6 +432,7 @@ static bool verbs_arm(struct emx_wire *base)
         if (ibv_req_notify_cq(w->dev[i]->cq, 0))
             return false;
     }
+    recycle_passed(w);
     found = poll_devices(w);
     if (found)
         flush_backlogs(w);

@@ -21,22 +21,13 @@
 #include "base/log.h"
 #include "wire/verbs_read.h"
 
-#define WRITES_SGES 3
+#define INLINE_STEP 16
 
 /* ---- Which connection a queue pair is ---- */
 
-static struct emx_verbs_conn **bucket(const struct emx_verbs_dev *d, uint32_t qp_num)
+static struct emx_verbs_conn **bucket(struct emx_verbs_dev *d, uint32_t qp_num)
 {
-    return (struct emx_verbs_conn **)&d->by_qp[qp_num % EMX_VERBS_BUCKETS];
-}
-
-struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_dev *d, uint32_t qp_num)
-{
-    struct emx_verbs_conn *c = *bucket(d, qp_num);
-
-    while (c && c->qp_num != qp_num)
-        c = c->next_qp;
-    return c;
+    return &d->by_qp[qp_num % EMX_VERBS_BUCKETS];
 }
 
 static void remember(struct emx_verbs_conn *c)
@@ -143,8 +134,13 @@ static uint64_t work_number(const struct emx_verbs_conn *c, enum emx_verbs_work 
     return (uint64_t)c->serial << EMX_VERBS_SERIAL_SHIFT | (uint64_t)number << 2 | kind;
 }
 
+static inline struct emx_verbs_flight *flight(const struct emx_verbs_conn *c, uint32_t number)
+{
+    return &c->flying[number & c->flying_mask];
+}
+
 /* Gives wr to the device. b: its buffer, or NULL. */
-static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
+static inline bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
 {
     struct ibv_send_wr *bad;
 
@@ -159,7 +155,7 @@ static bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_ve
             emx_verbs_buf_put(c->dev, b);
         return false;
     }
-    c->flying[c->sent++ % c->depth] = (struct emx_verbs_flight){.buf = b, .since_ns = *c->now_ns};
+    *flight(c, c->sent++) = (struct emx_verbs_flight){.buf = b, .since_ns = *c->now_ns};
     return true;
 }
 
@@ -203,20 +199,23 @@ static struct ibv_sge piece(const void *p, size_t n)
     return (struct ibv_sge){.addr = (uintptr_t)p, .length = (uint32_t)n};
 }
 
-/* f NULL: credits only. */
-static bool send_inline(struct emx_verbs_conn *c, const struct emx_verbs_head *h, const struct emx_txframe *f)
+/* The request of all short messages is made once: what differs is written into it. f NULL: credits only. */
+static inline bool send_inline(struct emx_verbs_conn *c, const struct emx_verbs_head *h, const struct emx_txframe *f)
 {
-    struct ibv_sge sge[WRITES_SGES] = {piece(h, sizeof(*h))};
-    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 1};
+    struct ibv_send_wr *wr = &c->inline_wr;
 
+    wr->num_sge = 1;
+    wr->send_flags = IBV_SEND_INLINE;
+    c->inline_sge[0] = piece(h, sizeof(*h));
     if (f)
-        sge[wr.num_sge++] = piece(f->head, f->head_bytes);
+        c->inline_sge[wr->num_sge++] = piece(f->head, f->head_bytes);
     if (f && f->body_bytes)
-        sge[wr.num_sge++] = piece(f->body, f->body_bytes);
-    return post(c, &wr, NULL);
+        c->inline_sge[wr->num_sge++] = piece(f->body, f->body_bytes);
+    return post(c, wr, NULL);
 }
 
-static bool send_copied(struct emx_verbs_conn *c, const struct emx_verbs_head *h, const struct emx_txframe *f)
+static __attribute__((noinline)) bool send_copied(struct emx_verbs_conn *c, const struct emx_verbs_head *h,
+                                                  const struct emx_txframe *f)
 {
     struct emx_verbs_buf *b = emx_verbs_buf_get(c->dev);
     struct ibv_sge sge;
@@ -240,7 +239,9 @@ static bool send_copied(struct emx_verbs_conn *c, const struct emx_verbs_head *h
     return post(c, &wr, b);
 }
 
-static bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind, const struct emx_txframe *f)
+/* Inline, and so twice: for a frame each call and each question whether there is one counts. */
+static inline __attribute__((always_inline)) bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind,
+                                                               const struct emx_txframe *f)
 {
     const struct emx_verbs_head h = {.kind = (uint8_t)kind, .credits = c->owed};
     size_t n = sizeof(h) + (f ? (size_t)f->head_bytes + f->body_bytes : 0);
@@ -255,7 +256,7 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, u
 {
     if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
         return false;
-    c->flying[(c->sent - 1) % c->depth].since_ns = since_ns;
+    flight(c, c->sent - 1)->since_ns = since_ns;
     c->credits--;
     c->used_ns = *c->now_ns;
     return true;
@@ -316,7 +317,7 @@ bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
 
 uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c)
 {
-    return c->flying[c->reaped % c->depth].since_ns;
+    return flight(c, c->reaped)->since_ns;
 }
 
 static void reap_sends(struct emx_verbs_conn *c, uint32_t until)
@@ -324,11 +325,11 @@ static void reap_sends(struct emx_verbs_conn *c, uint32_t until)
     if (until - c->reaped > c->sent - c->reaped)
         return; /* told before */
     for (; c->reaped != until; c->reaped++) {
-        struct emx_verbs_buf *b = c->flying[c->reaped % c->depth].buf;
+        struct emx_verbs_flight *f = flight(c, c->reaped);
 
-        if (b)
-            emx_verbs_buf_put(c->dev, b);
-        c->flying[c->reaped % c->depth].buf = NULL;
+        if (f->buf)
+            emx_verbs_buf_put(c->dev, f->buf);
+        f->buf = NULL;
     }
 }
 
@@ -363,29 +364,49 @@ void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well)
 
 /* ---- Beginning and end ---- */
 
-/* Some devices have fewer inline bytes than were asked for, and fail instead of saying so. */
+static bool create_qp(struct emx_verbs_conn *c, unsigned sges, unsigned inline_bytes)
+{
+    struct emx_verbs_dev *d = c->dev;
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .send_cq = d->cq, .recv_cq = d->cq, .srq = d->srq};
+
+    attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_WORK(d->credits),
+                                   .max_recv_wr = d->srq ? 0 : receives(d),
+                                   .max_send_sge = sges,
+                                   .max_recv_sge = d->srq ? 0 : 1,
+                                   .max_inline_data = inline_bytes};
+    if (rdma_create_qp(c->id, d->pd, &attr))
+        return false;
+    c->inline_bytes = inline_bytes ? attr.cap.max_inline_data : 0;
+    c->qp_num = c->id->qp->qp_num;
+    return true;
+}
+
+/* Some devices have fewer inline bytes than were asked for, and fail instead of saying so; nothing tells how many they
+ * have (siw: 80). The first connection finds that out. */
 static int make_qp(struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
-    unsigned sges = d->sge_limit < WRITES_SGES ? d->sge_limit : WRITES_SGES;
-    unsigned inline_bytes = sges < WRITES_SGES ? 0 : d->inline_bytes;
+    unsigned sges = d->sge_limit < EMX_VERBS_SGES ? d->sge_limit : EMX_VERBS_SGES;
+    unsigned inline_bytes = sges < EMX_VERBS_SGES ? 0 : d->inline_bytes;
 
-    for (;; inline_bytes = 0) {
-        struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .send_cq = d->cq, .recv_cq = d->cq, .srq = d->srq};
-
-        attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_WORK(d->credits),
-                                       .max_recv_wr = d->srq ? 0 : receives(d),
-                                       .max_send_sge = sges,
-                                       .max_recv_sge = d->srq ? 0 : 1,
-                                       .max_inline_data = inline_bytes};
-        if (!rdma_create_qp(c->id, d->pd, &attr)) {
-            c->inline_bytes = inline_bytes ? attr.cap.max_inline_data : 0;
-            c->qp_num = c->id->qp->qp_num;
-            return 0;
-        }
+    while (!create_qp(c, sges, inline_bytes)) {
         if (!inline_bytes)
             return errno;
+        inline_bytes = (inline_bytes - 1) / INLINE_STEP * INLINE_STEP;
     }
+    d->inline_bytes = inline_bytes;
+    return 0;
+}
+
+static int make_flying(struct emx_verbs_conn *c)
+{
+    uint32_t n = 1;
+
+    while (n < c->depth)
+        n *= 2;
+    c->flying_mask = n - 1;
+    c->flying = calloc(n, sizeof(c->flying[0]));
+    return c->flying ? 0 : ENOMEM;
 }
 
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
@@ -396,8 +417,10 @@ int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
         return err;
     c->dev = d;
     c->depth = EMX_VERBS_SENDS(d->credits);
-    c->flying = calloc(c->depth, sizeof(c->flying[0]));
-    err = c->flying ? make_qp(c) : ENOMEM;
+    c->inline_wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND, .sg_list = c->inline_sge};
+    err = make_flying(c);
+    if (!err)
+        err = make_qp(c);
     if (err) {
         free(c->flying);
         c->flying = NULL;

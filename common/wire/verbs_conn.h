@@ -18,6 +18,7 @@
 
 #define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
 #define EMX_VERBS_READS             16              /* reads under way */
+#define EMX_VERBS_SGES              3               /* pieces of a message: our header, the frame's head and body */
 #define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* messages under way */
 /* All work under way: also a read of nothing. */
 #define EMX_VERBS_WORK(credits)     (EMX_VERBS_SENDS(credits) + EMX_VERBS_READS + 1)
@@ -72,15 +73,18 @@ struct emx_verbs_conn {
     int broken;        /* an errno: it is to be ended */
     uint64_t since_ns; /* when this state began */
 
-    unsigned credits;                /* frames that the peer has buffers for */
-    unsigned owed;                   /* buffers that are free again and were not told */
-    unsigned lent;                   /* frames received from it and not given back */
-    unsigned own;                    /* without a shared queue: receives posted or lent */
-    unsigned depth;                  /* messages in the send queue, at most */
-    uint32_t sent, reaped;           /* messages sent, and known to be over */
-    unsigned unsignalled;            /* sent since one whose end is told */
-    unsigned inline_bytes;           /* messages up to this need no buffer */
-    struct emx_verbs_flight *flying; /* by number, mod depth */
+    unsigned credits;      /* frames that the peer has buffers for */
+    unsigned owed;         /* buffers that are free again and were not told */
+    unsigned lent;         /* frames received from it and not given back */
+    unsigned own;          /* without a shared queue: receives posted or lent */
+    unsigned depth;        /* messages in the send queue, at most */
+    uint32_t sent, reaped; /* messages sent, and known to be over */
+    unsigned unsignalled;  /* sent since one whose end is told */
+    unsigned inline_bytes; /* messages up to this need no buffer: */
+    struct ibv_send_wr inline_wr;
+    struct ibv_sge inline_sge[EMX_VERBS_SGES];
+    uint32_t flying_mask;            /* by number: */
+    struct emx_verbs_flight *flying; /* a power of two, at least depth */
 
     uint32_t nonce;        /* the same at both ends: keys of another connection are of no use */
     struct emx_list reads; /* emx_verbs_read that have not ended; in their order */
@@ -135,7 +139,14 @@ bool emx_verbs_conn_idle(const struct emx_verbs_conn *c);
 void emx_verbs_conn_fini(struct emx_verbs_conn *c);
 
 /* The connection of a queue pair, or NULL. */
-struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_dev *d, uint32_t qp_num);
+static inline struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_dev *d, uint32_t qp_num)
+{
+    struct emx_verbs_conn *c = d->by_qp[qp_num % EMX_VERBS_BUCKETS];
+
+    while (c && c->qp_num != qp_num)
+        c = c->next_qp;
+    return c;
+}
 
 /* Numbers of work: of a receive the buffer's address. Of others the last two bits are the kind, then come the number of
  * the send, or the part's place, and the connection's serial number. */

@@ -69,6 +69,7 @@ struct emx_verbs_wire {
     struct emx_verbs_peer *peer[EMX_VERBS_PEER_BUCKETS];
     struct emx_verbs_peer *last;                /* that was sent to */
     struct emx_verbs_buf *arrived, **arrived_p; /* frames not handed up yet */
+    struct emx_verbs_buf *passed;               /* the last one that was passed, if it is not posted again yet */
 };
 
 /* verbs.c */

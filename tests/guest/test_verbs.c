@@ -266,6 +266,16 @@ static void all_lengths_arrive(void **state)
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
+/* A message of 8 bytes is a frame of 48, before which 8 stand. siw takes 80 inline bytes, which it does not tell. */
+static void short_frames_go_inline(void **state)
+{
+    struct pair *p = *state;
+
+    connect_ends(p);
+    assert_in_range(connection(&p->a, &p->b)->inline_bytes, 56, 1024);
+    assert_in_range(connection(&p->b, &p->a)->inline_bytes, 56, 1024);
+}
+
 /* Many more than there are credits, while nobody receives; then both ways at once. */
 static void floods_wait_for_credits(void **state)
 {
@@ -979,6 +989,7 @@ int main(int argc, char **argv)
     struct pair own_writes = {.shared = false, .writes = true};
     const struct CMUnitTest with_srq[] = {
         TEST(all_lengths_arrive, &shared),
+        TEST(short_frames_go_inline, &shared),
         TEST(floods_wait_for_credits, &shared),
         TEST(frames_are_not_doubled, &shared),
         TEST(crossing_calls_are_settled, &shared),
