@@ -28,29 +28,43 @@ bool sim_fits(const struct sim_receive *r, const struct sim_message *m)
            !((m->bits ^ r->bits) & r->mask);
 }
 
-/* Messages too short to say which they are: of those with equal sender and bits, receives get them in order. */
+/* Whether the message may be what the receive got, as far as anything tells. */
+static bool looks_like(const struct sim_program *p, const struct sim_message *m, const struct sim_receive *r)
+{
+    return m && m->len_bytes == r->msg_bytes && m->sent_step <= r->done_step &&
+           (!p->content || sim_content_fits(m->ident, 0, r->head, r->head_bytes));
+}
+
+/* Messages too short to say which they are, or cut so short: of those with equal sender and bits, receives get them in
+ * order. One whose sending failed may have arrived all the same, or another receive waited for the rest of it for ever:
+ * where it and one that did not fail both may be the one, nothing is asked of either. */
 static void identify_by_rank(struct sim_program *p, struct sim_receive *r)
 {
+    struct sim_message *due = NULL, *failed = NULL;
+
     for (size_t i = 0; i < p->message_count; i++) {
         struct sim_message *m = p->message[i];
 
         if (m->receive || m->is_am || m->refused || m->src != r->src || m->dst != r->party || m->bits != r->got_bits)
             continue;
-        if (m->len_bytes != r->msg_bytes || (p->content && !sim_content_fits(m->ident, 0, r->head, r->head_bytes))) {
-            if (m->status < 0)
-                continue;
-            sim_fail(p->world,
-                     "party %u: by order message %u of %zu bytes was due, one of %zu bytes with bits %" PRIx64
-                     " or other content came",
-                     r->party, (unsigned)m->ident, m->len_bytes, r->msg_bytes, r->got_bits);
-            return;
-        }
-        m->receive = r;
-        r->message = m;
-        return;
+        if (m->status >= 0 && !due)
+            due = m;
+        if (m->status < 0 && !failed && looks_like(p, m, r))
+            failed = m;
     }
-    sim_fail(p->world, "party %u received a message of party %u, bits %" PRIx64 ", that nobody sent or got before",
-             r->party, r->src, r->got_bits);
+    r->message = looks_like(p, due, r) ? due : failed;
+    if (failed && r->message == due)
+        failed->doubtful = due->doubtful = true;
+    if (r->message)
+        r->message->receive = r;
+    else if (due)
+        sim_fail(p->world,
+                 "party %u: by order message %u of %zu bytes was due, one of %zu bytes with bits %" PRIx64
+                 " or other content came",
+                 r->party, (unsigned)due->ident, due->len_bytes, r->msg_bytes, r->got_bits);
+    else
+        sim_fail(p->world, "party %u received a message of party %u, bits %" PRIx64 ", that nobody sent or got before",
+                 r->party, r->src, r->got_bits);
 }
 
 /* Rule 1. */
@@ -59,7 +73,7 @@ static void check_messages_before(struct sim_program *p, const struct sim_receiv
     for (size_t i = 0; i < p->message_count && p->message[i] != r->message; i++) {
         const struct sim_message *m = p->message[i];
 
-        if (m->src != r->src || !sim_fits(r, m) || m->status < 0)
+        if (m->src != r->src || !sim_fits(r, m) || m->status < 0 || m->doubtful)
             continue;
         if (!m->receive)
             sim_fail(p->world, "party %u: message %u was received, and %u, sent before, fits too but was not", r->party,
@@ -84,7 +98,7 @@ static void check_receives_before(struct sim_program *p, const struct sim_receiv
         else if (q->state == SIM_CANCELED)
             wrong = r->done_step < q->cancel_step;
         else if (q->state == SIM_DONE)
-            wrong = q->message->sent_step > r->done_step;
+            wrong = !q->message->doubtful && q->message->sent_step > r->done_step;
         if (wrong)
             sim_fail(p->world, "party %u: message %u was due to an earlier receive (from %d, %" PRIx64 "/%" PRIx64 ")",
                      r->party, (unsigned)r->message->ident, q->from, q->bits, q->mask);
@@ -114,7 +128,7 @@ void sim_model_check(struct sim_program *p)
     for (size_t i = 0; i < p->receive_count && !sim_failed(p->world); i++) {
         const struct sim_receive *r = p->receive[i];
 
-        if (r->state != SIM_DONE || r->is_am)
+        if (r->state != SIM_DONE || r->is_am || r->message->doubtful)
             continue;
         check_messages_before(p, r);
         check_receives_before(p, r);

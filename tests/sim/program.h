@@ -35,7 +35,8 @@ struct sim_message {
     bool open;
     int status;
     uint64_t sent_step, done_step, handled_step; /* handled: given to the handler */
-    struct sim_receive *receive;                 /* who got it */
+    struct sim_receive *receive;                 /* who got it, */
+    bool doubtful;                               /* or perhaps another did (model.c) */
 };
 
 enum sim_receive_state { SIM_OPEN, SIM_DONE, SIM_CANCELED, SIM_FAILED };
