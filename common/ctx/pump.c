@@ -152,6 +152,10 @@ static bool read_some(struct ethmx_ep *ep, struct emx_link *k)
                                      .lasting = k->read.lasting && !ep->idle.crowded};
     int status = k->ops->read(k->wire, &wr);
 
+    if (status == ETHMX_ERR_PARAM) { /* nothing was read, but another message may be */
+        k->read.len_bytes = 0;
+        status = ETHMX_OK;
+    }
     k->reading = status == ETHMX_INPROGRESS;
     if (!k->reading)
         emx_engine_read_done(ep->engine, &k->read, status, emx_clock_now(&ep->clock));

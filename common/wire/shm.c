@@ -1002,6 +1002,8 @@ static int told(struct shm_in *in, int err)
 {
     if (!err)
         return ETHMX_OK;
+    if (err == EFAULT)
+        return ETHMX_ERR_PARAM; /* this place: another message lies elsewhere */
     in->readable = false;
     emx_log(EMX_LOG_DEBUG, "shm: the memory of process %d cannot be read any more: %s", (int)in->pid, strerror(err));
     return ETHMX_ERR_UNREACHABLE;
@@ -1071,9 +1073,9 @@ static int end_split(struct shm_wire *w, struct shm_out *o, struct shm_in *in, c
     if (o->gone)
         abandon_out(w, o);
     if (help == EMX_SHM_HELP_FAILED) {
-        in->no_help = true;
         if (!o->err)
             o->err = read_part(in, r, part);
+        in->no_help = o->err != EFAULT;
     } else if (!o->err) {
         w->stats->bytes_read_helped += part.len_bytes;
     }

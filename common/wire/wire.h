@@ -180,8 +180,9 @@ struct emx_wire_ops {
     /* Copies len_bytes at remote in the memory of the process at from, to local. NULL, unless attr.reads.
      * ETHMX_OK: done. ETHMX_INPROGRESS, only if r->lasting: others may be writing to local. The caller calls again,
      * with the same r, until it hears something else, and reads nothing else over this wire before. Anything else:
-     * nothing may be relied upon, and the peer cannot be read: the caller takes another way; nobody writes to local any
-     * more. A process that has come in the place of the one at from is an error. */
+     * nothing may be relied upon, nobody writes to local any more, and the caller takes another way: ETHMX_ERR_PARAM for
+     * what lies there (the system does not copy it, such as memory of a device), otherwise for all that is at this
+     * peer. A process that has come in the place of the one at from is an error. */
     int (*read)(struct emx_wire *w, const struct emx_wire_read *r);
 
     /* For wires whose devices read and write memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for
