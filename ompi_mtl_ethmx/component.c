@@ -52,9 +52,6 @@ struct mtl_ethmx_module mtl_ethmx = {
             .mtl_max_contextid = MTL_ETHMX_CID_MAX,
             .mtl_max_tag = INT_MAX,
             .mtl_request_size = sizeof(struct mtl_ethmx_request) - sizeof(struct mca_mtl_request_t),
-#if OPAL_CUDA_SUPPORT
-            .mtl_flags = MCA_MTL_BASE_FLAG_CUDA_INIT_DISABLE, /* host memory only */
-#endif
             .mtl_add_procs = mtl_ethmx_add_procs,
             .mtl_del_procs = mtl_ethmx_del_procs,
             .mtl_finalize = module_finalize,

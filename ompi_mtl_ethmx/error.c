@@ -4,6 +4,8 @@
  */
 #include "mtl_ethmx.h"
 
+#include "ompi/mca/rte/rte.h"
+
 int mtl_ethmx_mpi_error(int status)
 {
     switch (status) {
@@ -18,6 +20,12 @@ int mtl_ethmx_mpi_error(int status)
     default: /* a peer is gone or out of reach: MPI 3 has no class for that */
         return MPI_ERR_OTHER;
     }
+}
+
+int mtl_ethmx_refuse_device(void)
+{
+    mtl_ethmx_help("device memory", true, ompi_process_info.nodename);
+    return OMPI_ERR_NOT_SUPPORTED;
 }
 
 int mtl_ethmx_ompi_error(int status)

@@ -159,6 +159,20 @@ void mtl_ethmx_layout_destroy(struct mtl_ethmx_layout *layout);
 void mtl_ethmx_layout_pack(void *layout, size_t offset, void *buf, size_t len_bytes);
 void mtl_ethmx_layout_unpack(void *layout, size_t offset, void *buf, size_t len_bytes);
 
+/* Whether this Open MPI looks at each buffer and marks the convertor of one that is memory of a device (a graphics
+ * card). Not of one that host and device share: the processor can copy that. */
+#ifndef MTL_ETHMX_SEES_DEVICES
+#define MTL_ETHMX_SEES_DEVICES OPAL_CUDA_SUPPORT
+#endif
+
+static inline bool mtl_ethmx_is_device(const struct opal_convertor_t *convertor)
+{
+    return MTL_ETHMX_SEES_DEVICES && CONVERTOR_CUDA == (convertor->flags & (CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED));
+}
+
+/* Says, once, that ethmx carries memory of the host only. Returns OMPI_ERR_NOT_SUPPORTED. */
+int mtl_ethmx_refuse_device(void);
+
 /* Describes what the convertor stands for. *layout_p (NULL for contiguous data) is the caller's to destroy when the
  * operation is over.
  *
@@ -172,6 +186,9 @@ static inline int mtl_ethmx_describe(const struct opal_convertor_t *convertor, e
     *layout_p = NULL;
     if (OPAL_UNLIKELY(0 == convertor->local_size)) {
         return OMPI_SUCCESS;
+    }
+    if (OPAL_UNLIKELY(mtl_ethmx_is_device(convertor))) {
+        return mtl_ethmx_refuse_device();
     }
     if (OPAL_LIKELY((type->flags & OPAL_DATATYPE_FLAG_NO_GAPS) ||
                     ((type->flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) && 1 == convertor->count))) {

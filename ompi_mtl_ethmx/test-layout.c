@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Tests layout.c and mtl_ethmx_describe(): random datatypes, packed and unpacked in random fragments in random order,
- * compared with what MPI_Pack says. Runs as a single MPI process and sends nothing. Argument: the first seed.
+ * compared with what MPI_Pack says; and that memory of a device is refused. Runs as a single MPI process and sends
+ * nothing. Argument: the first seed.
  */
+#define MTL_ETHMX_SEES_DEVICES 1 /* as in an Open MPI that was built for devices */
 #include "mtl_ethmx.h"
 
 #include "ompi/datatype/ompi_datatype.h"
@@ -19,6 +21,13 @@
 #define BLOCKS_MAX 6
 
 struct mtl_ethmx_module mtl_ethmx;
+static unsigned refused;
+
+int mtl_ethmx_refuse_device(void)
+{
+    refused++;
+    return OMPI_ERR_NOT_SUPPORTED;
+}
 
 /* In builds with the address sanitizer: Open MPI itself leaks. */
 const char *__asan_default_options(void);
@@ -250,6 +259,36 @@ static bool round_trip(MPI_Datatype type, int count, bool *layout_used)
     return ok;
 }
 
+/* Marked as Open MPI's convertors are when its CUDA support knows the buffer. */
+static bool describes(uint32_t flags, MPI_Datatype type, size_t count)
+{
+    static char buf[4096];
+    opal_convertor_t conv;
+    OBJ_CONSTRUCT(&conv, opal_convertor_t);
+    opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &((ompi_datatype_t *)type)->super, count, buf, 0,
+                                             &conv);
+    conv.flags |= flags;
+    struct ethmx_data data;
+    struct mtl_ethmx_layout *layout = NULL;
+    int rc = mtl_ethmx_describe(&conv, mtl_ethmx_layout_pack, &data, &layout);
+    mtl_ethmx_undescribe(layout);
+    OBJ_DESTRUCT(&conv);
+    return OMPI_SUCCESS == rc;
+}
+
+/* Contiguous or not; but nothing is nowhere, and what is shared is the host's. */
+static bool device_is_refused(void)
+{
+    MPI_Datatype gaps;
+    MPI_Type_vector(3, 1, 2, MPI_INT, &gaps);
+    MPI_Type_commit(&gaps);
+    bool ok = !describes(CONVERTOR_CUDA, MPI_INT, 5) && !describes(CONVERTOR_CUDA, gaps, 5) && 2 == refused &&
+              describes(CONVERTOR_CUDA, MPI_INT, 0) && describes(0, MPI_INT, 5) &&
+              describes(CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED, gaps, 5) && 2 == refused;
+    MPI_Type_free(&gaps);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     unsigned first = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 1, layouts = 0, failed = 0;
@@ -269,6 +308,10 @@ int main(int argc, char **argv)
         }
         layouts += layout_used;
         MPI_Type_free(&type);
+    }
+    if (!device_is_refused()) {
+        printf("memory of a device is not refused as it should be\n");
+        failed++;
     }
     MPI_Finalize();
     printf("%u datatypes that are not contiguous, %u failed\n", layouts, failed);
