@@ -6,7 +6,8 @@
  *
  * Ranks that start together on a host must not measure together, or each measures the others. So one measures at a
  * time, whatever the device; the others wait for it, and find what it has written, if theirs is the same device. Who
- * has waited for too long guesses.
+ * has waited for too long guesses. The folder may be one for many hosts (a home on NFS), and they do not disturb each
+ * other: each has a lock of its own, a file with the number of its kernel's start in its name, made when it measures.
  */
 #define _GNU_SOURCE
 #include "mem/critical.h"
@@ -245,17 +246,31 @@ static void measure_now(const struct emx_registrar *r, struct emx_critical *c_p,
         snprintf(how, how_len_bytes, "measured now");
 }
 
-/* The file that one process at a time locks: the user's own, or one beside those of all devices. */
-static int open_lock(const struct emx_config *cfg, const char *path)
+/* The same in all containers of a host, and in no other host; without /proc the host's name must do. */
+static uint64_t host_number(void)
+{
+    char text[64] = "";
+    struct utsname u;
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool known = f && fgets(text, sizeof(text), f);
+
+    if (f)
+        fclose(f);
+    if (known)
+        return hash_text(1, text);
+    return uname(&u) ? 0 : hash_text(2, u.nodename);
+}
+
+/* The file that one process of this host at a time locks to measure; where none can be made, the costs' own. */
+static int open_lock(const char *path)
 {
     const char *name = strrchr(path, '/');
     char beside[PATH_BYTES];
+    int n = snprintf(beside, sizeof(beside), "%.*smeasuring-%016" PRIx64, name ? (int)(name + 1 - path) : 0, path,
+                     host_number());
+    int fd = n < PATH_BYTES ? open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 
-    if (cfg->p_reg_file[0] || !name)
-        return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (snprintf(beside, sizeof(beside), "%.*s/measuring", (int)(name - path), path) >= PATH_BYTES)
-        return -1;
-    return open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd >= 0 ? fd : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 }
 
 /* Waits for whoever measures; not for ever, it may have been stopped. */
@@ -271,23 +286,46 @@ static bool take_lock(int fd)
     return false;
 }
 
-/* With the file open: reads it, or measures and writes it. */
-static void from_file(int fd, int lock, const char *path, uint64_t id, const struct emx_registrar *r,
-                      struct emx_critical *c_p, char *how, size_t how_len_bytes)
+/* Another host may write its line, too. */
+static bool keep(int fd, uint64_t id, const struct emx_critical *c)
 {
-    bool found = read_file(fd, id, c_p), locked = !found && take_lock(lock);
+    bool kept = take_lock(fd) && write_file(fd, id, c);
 
-    if (found || (locked && read_file(fd, id, c_p))) {
-        snprintf(how, how_len_bytes, "measured before (%s)", path);
-        return;
-    }
-    if (!locked) {
+    flock(fd, LOCK_UN);
+    return kept;
+}
+
+/* The values are not in the file: waits for who finds them, or measures and writes them. */
+static void find(int fd, int lock, const char *path, uint64_t id, const struct emx_registrar *r,
+                 struct emx_critical *c_p, char *how, size_t how_len_bytes)
+{
+    if (!take_lock(lock)) {
         guess(c_p, "another process is measuring it", how, how_len_bytes);
         return;
     }
+    if (read_file(fd, id, c_p)) {
+        snprintf(how, how_len_bytes, "measured before (%s)", path);
+        return;
+    }
     measure_now(r, c_p, how, how_len_bytes);
-    if (!strncmp(how, "measured", strlen("measured")) && write_file(fd, id, c_p))
+    if (!strncmp(how, "measured", strlen("measured")) && keep(fd, id, c_p))
         snprintf(how, how_len_bytes, "measured now, and kept in %s", path);
+}
+
+/* With the file open: reads it, or measures and writes it. */
+static void from_file(int fd, const char *path, uint64_t id, const struct emx_registrar *r, struct emx_critical *c_p,
+                      char *how, size_t how_len_bytes)
+{
+    int lock;
+
+    if (read_file(fd, id, c_p)) {
+        snprintf(how, how_len_bytes, "measured before (%s)", path);
+        return;
+    }
+    lock = open_lock(path);
+    find(fd, lock, path, id, r, c_p, how, how_len_bytes);
+    if (lock >= 0)
+        close(lock);
 }
 
 void emx_critical_get(const struct emx_registrar *r, const char *device, const struct emx_config *cfg,
@@ -295,7 +333,7 @@ void emx_critical_get(const struct emx_registrar *r, const char *device, const s
 {
     uint64_t id = identity(r, device);
     char path[PATH_BYTES];
-    int fd = -1, lock;
+    int fd = -1;
 
     if (cfg->p_reg_min) {
         *c_p = (struct emx_critical){.resident_bytes = cfg->p_reg_min, .fresh_bytes = cfg->p_reg_min};
@@ -310,9 +348,6 @@ void emx_critical_get(const struct emx_registrar *r, const char *device, const s
         measure_now(r, c_p, how, how_len_bytes);
         return;
     }
-    lock = open_lock(cfg, path);
-    from_file(fd, lock, path, id, r, c_p, how, how_len_bytes);
-    if (lock >= 0)
-        close(lock);
+    from_file(fd, path, id, r, c_p, how, how_len_bytes);
     close(fd);
 }

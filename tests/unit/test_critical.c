@@ -7,7 +7,9 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -128,11 +130,10 @@ static void begin(void)
 
 static void end(void)
 {
-    char a[128];
+    char command[160];
 
-    unlink(path);
-    snprintf(a, sizeof(a), "%s/a", folder);
-    rmdir(a);
+    snprintf(command, sizeof(command), "rm -rf %s/a", folder);
+    assert_int_equal(system(command), 0);
 }
 
 /* What takes milliseconds is never cheaper than a copy, and what takes nothing is at some size. */
@@ -266,6 +267,22 @@ static void test_bad_file(void **state)
     assert_true(calls > 0);
 }
 
+/* The file that processes of this host lock to measure, below the test's folder; it was made by the first that did. */
+static int open_lock(const char *below)
+{
+    char pattern[128];
+    glob_t found;
+    int fd;
+
+    snprintf(pattern, sizeof(pattern), "%s%s/measuring-*", folder, below);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    fd = open(found.gl_pathv[0], O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    globfree(&found);
+    return fd;
+}
+
 /* Another process measures, and does not end: a guess, in the end. */
 static void test_busy(void **state)
 {
@@ -275,7 +292,7 @@ static void test_busy(void **state)
     begin();
     get("dev0");
     assert_int_equal(truncate(path, 0), 0);
-    fd = open(path, O_RDWR | O_CLOEXEC);
+    fd = open_lock("/a");
     assert_int_equal(flock(fd, LOCK_EX), 0);
     get("dev0");
     assert_int_equal(calls, 0);
@@ -287,7 +304,7 @@ static void test_busy(void **state)
     end();
 }
 
-static int other_file;
+static int other_file, other_lock;
 static char other_text[4096];
 static ssize_t other_bytes;
 
@@ -296,6 +313,7 @@ static void *ends_measuring(void *arg)
 {
     assert_int_equal(pwrite(other_file, other_text, (size_t)other_bytes, 0), other_bytes);
     close(other_file);
+    close(other_lock);
     return arg;
 }
 
@@ -312,7 +330,8 @@ static void waits_for_who_measures(void **state)
     other_file = open(path, O_RDWR | O_CLOEXEC);
     other_bytes = pread(other_file, other_text, sizeof(other_text), 0);
     assert_int_equal(ftruncate(other_file, 0), 0);
-    assert_int_equal(flock(other_file, LOCK_EX), 0);
+    other_lock = open_lock("/a");
+    assert_int_equal(flock(other_lock, LOCK_EX), 0);
     assert_int_equal(pthread_create(&thread, NULL, ends_measuring, NULL), 0);
     get("dev0");
     pthread_join(thread, NULL);
@@ -325,7 +344,7 @@ static void waits_for_who_measures(void **state)
 /* Devices with files of their own have a lock in common. */
 static void devices_are_measured_one_by_one(void **state)
 {
-    char lock[128], command[160];
+    char command[160];
     int fd;
 
     (void)state;
@@ -334,9 +353,7 @@ static void devices_are_measured_one_by_one(void **state)
     assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
     get("dev0");
     assert_true(calls > 0);
-    snprintf(lock, sizeof(lock), "%s/ethmx/measuring", folder);
-    fd = open(lock, O_RDWR | O_CLOEXEC);
-    assert_true(fd >= 0);
+    fd = open_lock("/ethmx");
     assert_int_equal(flock(fd, LOCK_EX), 0);
     get("dev1");
     assert_int_equal(calls, 0);
@@ -348,6 +365,26 @@ static void devices_are_measured_one_by_one(void **state)
     assert_true(calls > 0);
     snprintf(command, sizeof(command), "rm -r %s/ethmx", folder);
     assert_int_equal(system(command), 0);
+    end();
+}
+
+/* Another host measures, with the same home. */
+static void hosts_do_not_wait_for_each_other(void **state)
+{
+    char other[128];
+    int fd;
+
+    (void)state;
+    begin();
+    get("dev1"); /* makes the folder */
+    snprintf(other, sizeof(other), "%s/a/measuring-%016x", folder, 1);
+    fd = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    get("dev0");
+    assert_true(calls > 0);
+    assert_non_null(strstr(how, "kept"));
+    close(fd);
+    assert_int_equal(unlink(other), 0);
     end();
 }
 
@@ -414,6 +451,7 @@ int main(void)
                                        cmocka_unit_test(test_busy),
                                        cmocka_unit_test(waits_for_who_measures),
                                        cmocka_unit_test(devices_are_measured_one_by_one),
+                                       cmocka_unit_test(hosts_do_not_wait_for_each_other),
                                        cmocka_unit_test(test_bounds),
                                        cmocka_unit_test(test_standins)};
 
