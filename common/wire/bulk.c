@@ -54,7 +54,7 @@
 #endif
 
 #define SLOT_BYTES     65536
-#define SLOTS_MIN      8
+#define SLOTS_MIN      8  /* fewer than frames that rx() may lend: see slot_waits() */
 #define RESERVE_BYTES  10 /* so that the first frame begins at byte 128 */
 #define PORT_OF_NOBODY 0  /* who sends from there is not listened to */
 
@@ -343,9 +343,16 @@ static bool take_packet(struct emx_bulk *b)
     return true;
 }
 
+/* The next packet's status word, 0: there is none. A slot that is lent still looks full: in a ring with few slots all
+ * may be, and then the next is the first of them again. */
+static uint32_t slot_waits(const struct emx_bulk *b)
+{
+    return b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
+}
+
 bool emx_bulk_waits(const struct emx_bulk *b)
 {
-    return b->now_open || emx_ring_peek(&b->ring);
+    return b->now_open || slot_waits(b);
 }
 
 unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max)
@@ -356,7 +363,7 @@ unsigned emx_bulk_rx(struct emx_bulk *b, struct emx_rxframe *f, unsigned max)
 
     while (n < max) {
         if (!b->now_open) {
-            if (!(status = emx_ring_peek(&b->ring)))
+            if (!(status = slot_waits(b)))
                 break;
             if (status & TP_STATUS_LOSING)
                 b->stats->wire_lost += emx_ring_drops(&b->ring);
