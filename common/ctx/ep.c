@@ -144,7 +144,6 @@ static void make_view(struct ethmx_ep *ep)
         .self = &ep->self,
         .link_count = ep->links.count,
         .mtu_bytes = (unsigned)ep->cfg.p_mtu,
-        .if_named = ep->cfg.p_if[0] != 0,
         .lookup = ask_kernel,
         .reach = ask_wire,
         .reach_arg = &ep->links,

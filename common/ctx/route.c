@@ -350,51 +350,6 @@ static void search_udp_ip(struct search *s, const struct emx_address_if *theirs,
                 nif->rank + rank + (on_link ? 0 : SCORE_GATEWAY));
 }
 
-/* ---- Another host, interfaces without IP addresses ---- */
-
-static unsigned chosen_count(const struct emx_netifs *n)
-{
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < n->count; i++)
-        count += n->nif[i].chosen;
-    return count;
-}
-
-/* Our n-th chosen Ethernet interface without IP address by rank, or NULL. */
-static const struct emx_netif *bare_netif(const struct emx_netifs *n, unsigned nth)
-{
-    for (unsigned rank = 0; rank < n->count; rank++) {
-        for (unsigned i = 0; i < n->count; i++) {
-            const struct emx_netif *nif = &n->nif[i];
-
-            if (nif->chosen && nif->has_mac && !nif->ip.s_addr && nif->rank == rank && !nth--)
-                return nif;
-        }
-    }
-    return NULL;
-}
-
-static void search_ethernet_bare(struct search *s)
-{
-    bool alone = chosen_count(s->v->netifs) == 1 && s->peer->if_count == 1;
-    unsigned nth = 0;
-
-    for (unsigned i = 0; i < s->peer->if_count; i++) {
-        const struct emx_address_if *theirs = &s->peer->ifs[i];
-        const struct emx_netif *nif;
-
-        if (theirs->ip)
-            continue;
-        nif = bare_netif(s->v->netifs, nth++);
-        if (nif && (alone || s->v->if_named))
-            s->kind->add(s, nif, theirs, emx_least_u(emx_route_mtu(nif, s->v->mtu_bytes), theirs->frame_bytes),
-                         nif->rank + i);
-        else
-            s->obstacle = "interfaces without IP address must be named in ETHMX_IF at both ends";
-    }
-}
-
 /* ---- Another host, all interfaces ---- */
 
 /* Tries each of the peer's IP addresses. */
@@ -411,7 +366,6 @@ static void search_ips(struct search *s,
 static void ethernet_there(struct search *s)
 {
     search_ips(s, search_ethernet_ip);
-    search_ethernet_bare(s);
 }
 
 static void udp_there(struct search *s)

@@ -32,7 +32,6 @@ struct emx_route_view {
     struct emx_route_link link[EMX_ENGINE_LINKS];
     unsigned link_count;
     unsigned mtu_bytes;                                                /* ETHMX_MTU; 0: no limit */
-    bool if_named;                                                     /* ETHMX_IF is set */
     unsigned (*lookup)(void *arg, struct in_addr ip, bool *on_link_p); /* as emx_netif_route() */
     void *lookup_arg;
     bool (*reach)(void *arg, unsigned link, const struct emx_wire_addr *to, char *why,

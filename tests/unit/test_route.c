@@ -46,7 +46,7 @@ struct scenario {
     unsigned our_wires, their_wires; /* 0: both */
     unsigned mtu;                    /* ETHMX_MTU */
     unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
-    bool same_host, no_lo, if_named, other_ethertype;
+    bool same_host, no_lo, other_ethertype;
     bool our_bulk, their_bulk;           /* superframes */
     unsigned our_xdp, their_xdp;         /* bit i: the xdp wire is on interface i */
     const char *our_verbs, *their_verbs; /* of each interface, its RDMA device: r RoCE, i iWARP, b InfiniBand, - none */
@@ -317,29 +317,17 @@ static const struct scenario scenarios[] = {
         .expect = {NULL},
         .why = "ip link set lo up",
     }, {
-        .what = "interfaces without IP, the only ones",
+        .what = "interfaces without IP, the only ones: nobody chooses them",
         .ours = {{"eth0", "", 0, 9000, 0}},
         .theirs = {{"eth0", "", 0, 9000, 0}},
-        .expect = {"packet eth0 mac0 9000"},
-        .why = "udp: ",
+        .expect = {NULL},
+        .why = "it told no interface",
     }, {
         .what = "an interface without IP beside one with IP is not guessed",
         .ours = {{"eth0", "", 0, 9000, 0}, {"eth1", "10.0.0.1", 24, 1500, 1}},
         .theirs = {{"eth0", "", 0, 9000, 0}, {"eth1", "10.0.0.2", 24, 1500, 1}},
         .table = {{"10.0.0.0", 24, 3, false}},
         .expect = {"packet eth1 mac1 1500", "udp eth1 10.0.0.2 1472"},
-    }, {
-        .what = "named interfaces without IP are paired in their order",
-        .ours = {{"eth3", "", 0, 9000, 1}, {"eth2", "", 0, 9000, 0}},
-        .theirs = {{"eth4", "", 0, 9000, 0}, {"eth5", "", 0, 9000, 1}},
-        .if_named = true,
-        .expect = {"packet eth2 mac0 9000", "packet eth3 mac1 9000"},
-    }, {
-        .what = "more named interfaces here than there",
-        .ours = {{"eth2", "", 0, 1500, 0}, {"eth3", "", 0, 1500, 1}},
-        .theirs = {{"eth4", "", 0, 1500, 0}},
-        .if_named = true,
-        .expect = {"packet eth2 mac0 1500"},
     }, {
         .what = "superframes, where both ends take them",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
@@ -379,13 +367,6 @@ static const struct scenario scenarios[] = {
         .table = {{"10.0.0.0", 24, 2, false}},
         .their_bulk = true,
         .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
-    }, {
-        .what = "superframes need IP addresses",
-        .ours = {{"eth0", "", 0, 9000, 0}},
-        .theirs = {{"eth0", "", 0, 9000, 0}},
-        .our_bulk = true,
-        .their_bulk = true,
-        .expect = {"packet eth0 mac0 9000"},
     }, {
         .what = "an interface too small for a frame",
         .ours = {{"eth0", "10.0.0.1", 24, 270, 0}},
@@ -514,7 +495,6 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
 
     *v = (struct emx_route_view){.netifs = n, .self = self, .lookup = lookup, .lookup_arg = (void *)s};
     v->mtu_bytes = s->mtu;
-    v->if_named = s->if_named;
     if (wires & EMX_AW_PACKET)
         v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_PACKET, .frame_bytes = 9000};
     if (wires & EMX_AW_XDP)
