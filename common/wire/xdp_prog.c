@@ -92,7 +92,7 @@ static int load(const struct emx_xdp_prog *p, const struct emx_xdp_attach *a)
         /* 35 */ EXIT,
     };
     /* clang-format on */
-    const struct bpf_prog_load_opts opts = {
+    struct bpf_prog_load_opts opts = {
         .sz = sizeof(opts), .prog_flags = a->frags ? BPF_F_XDP_HAS_FRAGS : 0, .expected_attach_type = BPF_XDP};
 
     return bpf_prog_load(BPF_PROG_TYPE_XDP, "ethmx", "Dual BSD/GPL", code, sizeof(code) / sizeof(code[0]), &opts);
