@@ -210,10 +210,14 @@ static int read_netifs(struct ethmx_ep *ep, const char *reach)
     return rc;
 }
 
-static int open_links(struct ethmx_ep *ep, uint32_t id)
+static int open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
 {
-    const struct emx_wire_params params = {
-        .cfg = &ep->cfg, .netifs = &ep->netifs, .endpoint_id = id, .job_cookie = ep->self.cookie, .stats = &ep->stats};
+    const struct emx_wire_params params = {.cfg = &ep->cfg,
+                                           .netifs = &ep->netifs,
+                                           .endpoint_id = id,
+                                           .job_cookie = ep->self.cookie,
+                                           .local_ranks = opt->local_ranks,
+                                           .stats = &ep->stats};
 
     return emx_links_open(&ep->links, &params);
 }
@@ -285,7 +289,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     if (rc)
         goto err_free;
     ep->self.cookie = job_cookie(opt->job_key);
-    rc = open_links(ep, id);
+    rc = open_links(ep, id, opt);
     if (rc)
         goto err_free;
     make_address(ep, id);

@@ -3,8 +3,10 @@
 #include "wire/fds.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -81,6 +83,23 @@ int emx_fds_accept(int listen_fd)
     if (fd >= 0 && !of_same_user(fd))
         return give_up(fd);
     return fd;
+}
+
+static unsigned count_of(rlim_t n)
+{
+    return n > UINT_MAX ? UINT_MAX : (unsigned)n;
+}
+
+unsigned emx_fds_allow(unsigned need)
+{
+    struct rlimit r, more;
+
+    if (getrlimit(RLIMIT_NOFILE, &r))
+        return need;
+    more = (struct rlimit){.rlim_cur = need < r.rlim_max ? need : r.rlim_max, .rlim_max = r.rlim_max};
+    if (r.rlim_cur >= need || setrlimit(RLIMIT_NOFILE, &more))
+        return count_of(r.rlim_cur);
+    return count_of(more.rlim_cur);
 }
 
 union control {

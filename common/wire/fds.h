@@ -9,6 +9,10 @@
 
 #define EMX_FDS_MAX 32 /* in one message */
 
+/* Sees to it that this process may have `need` descriptors at once: if it may not, its own limit is raised so far, or
+ * as far as the system allows. Returns how many it may have. */
+unsigned emx_fds_allow(unsigned need);
+
 /* A listening socket (not blocking) of this name. -1 and errno: EADDRINUSE somebody listens. */
 int emx_fds_listen(const char *name);
 /* A connection (blocking, up to timeout_ms; 0: it never blocks) to who listens; only to one of the same user. -1 and

@@ -39,6 +39,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/pause.h"
+#include "wire/fds.h"
 #include "wire/shm_join.h"
 #include "wire/shm_mem.h"
 #include "wire/shm_ring.h"
@@ -52,6 +53,10 @@
 #define AWAIT_LOOKS     1000  /* 10 to 40 us */
 #define ROOM_LOOKS      200   /* 2 to 8 us */
 #define COMPLAIN_NS     1000000000u
+
+#define FILES_PEER   2   /* descriptors for each peer: a socket for each way, */
+#define FILES_MEMORY 128 /* for the memory of so many (struct shm_in), */
+#define FILES_OTHERS 256 /* and for the program and all else */
 
 struct shm_addr {
     uint32_t id;
@@ -139,6 +144,7 @@ struct shm_wire {
     unsigned lent;                     /* frames */
     struct shm_in *lender[NEAR + FAR]; /* whose they are */
     unsigned lenders;
+    unsigned memories; /* that are open (shm_in.memory_fd) */
 
     struct emx_list callers; /* shm_in without ring */
     struct emx_list busy;    /* shm_out */
@@ -539,8 +545,10 @@ static void free_in(struct shm_wire *w, struct shm_in *in)
     }
     emx_list_del(&in->link);
     close_port(w, &in->port);
-    if (in->memory_fd >= 0)
+    if (in->memory_fd >= 0) {
         close(in->memory_fd);
+        w->memories--;
+    }
     emx_shm_memory_free(in->rx.m);
     free(in);
 }
@@ -955,6 +963,17 @@ static int shm_fd(struct emx_wire *base, unsigned i)
 
 /* ---- Reaching and reading others ---- */
 
+/* A ring for which there was no descriptor: another wire carries the frames. */
+static void unmake_out(struct shm_wire *w, uint32_t id)
+{
+    struct shm_peer *p = find_peer(w, id);
+
+    if (p && p->out)
+        free_out(w, p->out);
+    if (p)
+        p->out = NULL;
+}
+
 static bool shm_reach(struct emx_wire *base, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
 {
     struct shm_wire *w = (struct shm_wire *)base;
@@ -965,9 +984,12 @@ static bool shm_reach(struct emx_wire *base, const struct emx_wire_addr *to, cha
         make_out(w, id_of(to), &err);
     else if (p->out->gone)
         err = ECONNREFUSED;
-    if (!err || passes(err))
+    if (!err || (passes(err) && err != EMFILE))
         return true;
-    if (err == ECONNREFUSED)
+    if (err == EMFILE) {
+        unmake_out(w, id_of(to));
+        snprintf(why, why_len_bytes, "this process may have no more open files (ulimit -n)");
+    } else if (err == ECONNREFUSED)
         snprintf(why, why_len_bytes, "its process has gone");
     else if (err == EPERM)
         snprintf(why, why_len_bytes, "its process belongs to another user");
@@ -1082,20 +1104,21 @@ static int end_split(struct shm_wire *w, struct shm_out *o, struct shm_in *in, c
     return told(in, o->err);
 }
 
-static bool open_memory(struct shm_in *in)
+/* Of the first peers that send large messages; from more of them than that no help is asked. */
+static bool open_memory(struct shm_wire *w, struct shm_in *in)
 {
     if (in->memory_fd < 0 && !in->no_help) {
-        in->memory_fd = emx_shm_mem_open(in->pid, &in->token);
+        in->memory_fd = w->memories < FILES_MEMORY ? emx_shm_mem_open(in->pid, &in->token) : -1;
         in->no_help = in->memory_fd < 0;
+        w->memories += in->memory_fd >= 0;
     }
     return in->memory_fd >= 0;
 }
 
-static bool may_split(const struct shm_wire *w, const struct shm_out *o, struct shm_in *in,
-                      const struct emx_wire_read *r)
+static bool may_split(struct shm_wire *w, const struct shm_out *o, struct shm_in *in, const struct emx_wire_read *r)
 {
     return r->lasting && w->guard && r->len_bytes >= SPLIT_MIN_BYTES && r->len_bytes <= EMX_SHM_SPLIT_BYTES && o &&
-           !o->gone && o->joined && !o->first && !in->no_help && open_memory(in);
+           !o->gone && o->joined && !o->first && !in->no_help && open_memory(w, in);
 }
 
 static int shm_read(struct emx_wire *base, const struct emx_wire_read *r)
@@ -1159,6 +1182,26 @@ static int open_sockets(struct shm_wire *w, char *why, size_t why_len_bytes)
     return ETHMX_ERR_NO_WIRE;
 }
 
+/* A job's ranks on this host may all be peers. Said now: later it would be a message that does not go. */
+static void allow_files(unsigned local_ranks, char *why, size_t why_len_bytes)
+{
+    unsigned need = FILES_OTHERS, have;
+
+    if (local_ranks <= 1)
+        return;
+    need += FILES_PEER * (local_ranks - 1);
+    need += local_ranks - 1 < FILES_MEMORY ? local_ranks - 1 : FILES_MEMORY;
+    have = emx_fds_allow(need);
+    if (have >= need)
+        return;
+    snprintf(why, why_len_bytes, "; may run out of open files: %u ranks on this host may need %u, and %u are allowed",
+             local_ranks, need, have);
+    emx_log(EMX_LOG_WARN,
+            "%u ranks on this host may need %u open files in each process, and this one may have %u: raise the limit "
+            "(ulimit -n), or leave shm out of ETHMX_WIRES",
+            local_ranks, need, have);
+}
+
 /* Kernels before 3.17, and filters, have no memfd. */
 static int try_memory(char *why, size_t why_len_bytes)
 {
@@ -1178,6 +1221,7 @@ static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params,
 {
     struct shm_wire *w = calloc(1, sizeof(*w));
     char no_reads[160];
+    size_t said;
     int ret;
 
     if (!w) {
@@ -1204,6 +1248,8 @@ static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     w->reads = emx_shm_mem_probe(no_reads, sizeof(no_reads));
     snprintf(why, why_len_bytes, "up to %zu KiB for each peer and direction, large messages in %s%s",
              sizeof(struct emx_shm_memory) / 1024, w->reads ? "one copy" : "two copies: ", no_reads);
+    said = strlen(why);
+    allow_files(params->local_ranks, why + said, why_len_bytes - said);
     *w_p = &w->base;
     return ETHMX_OK;
 }

@@ -62,6 +62,7 @@ struct emx_wire_params {
     const struct emx_netifs *netifs; /* the host's interfaces with the choice made; outlives the wire */
     uint32_t endpoint_id;            /* frames for other ids need not be handed up */
     uint32_t job_cookie;             /* equal in all endpoints of a job, hardly in others */
+    unsigned local_ranks;            /* of the job on this host, with this one; 0: unknown */
     struct emx_stats *stats;         /* wire_* counters */
 };
 
@@ -180,8 +181,8 @@ struct emx_wire_ops {
     /* Copies len_bytes at remote in the memory of the process at from, to local. NULL, unless attr.reads.
      * ETHMX_OK: done. ETHMX_INPROGRESS, only if r->lasting: others may be writing to local. The caller calls again,
      * with the same r, until it hears something else, and reads nothing else over this wire before. Anything else:
-     * nothing may be relied upon, nobody writes to local any more, and the caller takes another way: ETHMX_ERR_PARAM for
-     * what lies there (the system does not copy it, such as memory of a device), otherwise for all that is at this
+     * nothing may be relied upon, nobody writes to local any more, and the caller takes another way: ETHMX_ERR_PARAM
+     * for what lies there (the system does not copy it, such as memory of a device), otherwise for all that is at this
      * peer. A process that has come in the place of the one at from is an error. */
     int (*read)(struct emx_wire *w, const struct emx_wire_read *r);
 

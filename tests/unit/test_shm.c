@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "wire/fds.h"
 #include "wire/shm.h"
 #include "wire/shm_join.h"
 #include "wire/shm_mem.h"
@@ -44,10 +46,11 @@ static uint32_t id_of(unsigned n)
     return (uint32_t)getpid() * 64 + n + 1;
 }
 
-static int open_end(struct end *e, uint32_t id)
+static int open_end_among(struct end *e, uint32_t id, unsigned local_ranks)
 {
     static struct emx_config cfg;
-    const struct emx_wire_params params = {.cfg = &cfg, .endpoint_id = id, .stats = &e->stats};
+    const struct emx_wire_params params = {
+        .cfg = &cfg, .endpoint_id = id, .local_ranks = local_ranks, .stats = &e->stats};
     int ret;
 
     memset(e, 0, sizeof(*e));
@@ -57,6 +60,11 @@ static int open_end(struct end *e, uint32_t id)
     if (!ret)
         ops->query(e->w, &e->attr);
     return ret;
+}
+
+static int open_end(struct end *e, uint32_t id)
+{
+    return open_end_among(e, id, 0);
 }
 
 static void make_end(struct end *e, uint32_t id)
@@ -434,6 +442,151 @@ static void forked_child_does_not_disturb(void **state)
     ops->close(b.w);
 }
 
+/* ---- Many ranks on a host ---- */
+
+enum { PARTNERS = 999 };
+
+/* Light partners, all in one process: each is called, takes the ring, and has called with a ring of its own. */
+struct partners {
+    int listener[PARTNERS], call[PARTNERS], in[PARTNERS];
+};
+
+static uint32_t partner_id(unsigned i)
+{
+    return 0x70000000u + (uint32_t)getppid() * 1024 + i;
+}
+
+static bool partner_calls(struct partners *p, unsigned i, uint32_t id)
+{
+    static const struct emx_shm_token token;
+    struct emx_shm_memory *m;
+    int memory;
+
+    p->listener[i] = emx_shm_listen(partner_id(i));
+    p->call[i] = emx_shm_call(id);
+    m = emx_shm_memory_new(&memory);
+    if (p->listener[i] < 0 || p->call[i] < 0 || !m || emx_shm_send(p->call[i], partner_id(i), &token, memory))
+        return false;
+    emx_shm_memory_free(m);
+    close(memory);
+    return true;
+}
+
+/* The first frame of who has called partner i. */
+static bool partner_hears(struct partners *p, unsigned i)
+{
+    struct pollfd wait = {.fd = p->listener[i], .events = POLLIN};
+    struct emx_shm_memory *m = NULL;
+    struct emx_shm_hello hello;
+    struct emx_shm_rx rx;
+    struct emx_rxframe f;
+    bool heard;
+    pid_t pid;
+
+    if (poll(&wait, 1, WAIT_MS) != 1 || (p->in[i] = emx_shm_accept(p->listener[i], &pid)) < 0 ||
+        emx_shm_receive(p->in[i], &hello, &m))
+        return false;
+    emx_shm_rx_init(&rx, m);
+    heard = emx_shm_rx_ready(&rx) && emx_shm_rx_take(&rx, &f, 1) == 1 && f.data[0] == (uint8_t)i;
+    emx_shm_memory_free(m);
+    return heard;
+}
+
+/* Runs until the other end of the pipe is closed. */
+static int be_partners(uint32_t id, int called, int go)
+{
+    static struct partners p;
+    bool ok = emx_fds_allow(3 * PARTNERS + 64) >= 3 * PARTNERS + 64;
+    char c;
+
+    for (unsigned i = 0; ok && i < PARTNERS; i++)
+        ok = partner_calls(&p, i, id);
+    if (!ok || write(called, "", 1) != 1 || read(go, &c, 1) != 1)
+        return 1;
+    for (unsigned i = 0; i < PARTNERS; i++)
+        if (!partner_hears(&p, i))
+            return 2;
+    return 0;
+}
+
+/* The limit that shells give is 1,024. */
+static int one_among_many(uint32_t id)
+{
+    struct rlimit limit = {.rlim_cur = 1024, .rlim_max = 4096};
+    int called[2], go[2], status;
+    struct end e;
+    char c;
+    pid_t pid;
+
+    if (setrlimit(RLIMIT_NOFILE, &limit) || open_end_among(&e, id, PARTNERS + 1) || strstr(e.why, "run out") ||
+        pipe(called) || pipe(go))
+        return 1;
+    fflush(NULL);
+    pid = fork();
+    if (!pid)
+        _exit(be_partners(id, called[1], go[0]));
+    close(called[1]);
+    for (struct pollfd p = {.fd = called[0], .events = POLLIN}; !poll(&p, 1, 1);)
+        ops->sweep(e.w); /* takes their calls */
+    if (read(called[0], &c, 1) != 1)
+        return 2;
+    for (unsigned i = 0; i < PARTNERS; i++) {
+        uint32_t to = 0x70000000u + (uint32_t)getpid() * 1024 + i;
+
+        send_frame(&e, to, i, 64);
+        ops->sweep(e.w);
+    }
+    while (ops->unsent(e.w))
+        ops->sweep(e.w);
+    if (write(go[1], "", 1) != 1 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return 3;
+    return e.stats.wire_tx_errors ? 4 : WEXITSTATUS(status) ? 10 + WEXITSTATUS(status) : 0;
+}
+
+static void one_process_has_many_partners(void **state)
+{
+    struct rlimit limit;
+    int status;
+
+    (void)state;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max < 4096)
+        skip();
+    status = in_child(one_among_many, id_of(3));
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Where it cannot have enough it says so at the start, and later that another wire must do. */
+static int few_files(uint32_t id)
+{
+    struct rlimit limit = {.rlim_cur = 64, .rlim_max = 64};
+    struct emx_wire_addr to;
+    char why[160];
+    struct end e;
+
+    if (setrlimit(RLIMIT_NOFILE, &limit) || open_end_among(&e, id, 500) || !strstr(e.why, "run out of open files"))
+        return 1;
+    while (dup(0) >= 0)
+        ;
+    emx_shm_addr(&to, id);
+    for (unsigned spare = 0; spare < 2; spare++) {
+        if (ops->reach(e.w, &to, why, sizeof(why)) || !strstr(why, "open files"))
+            return 2;
+        close(63 - (int)spare);
+    }
+    return ops->reach(e.w, &to, why, sizeof(why)) ? 0 : 3; /* memory and a socket */
+}
+
+static void too_few_files_are_told(void **state)
+{
+    int status;
+
+    (void)state;
+    status = in_child(few_files, id_of(4));
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* ---- Strangers ---- */
 
 static int call_as(uint32_t id)
@@ -732,6 +885,8 @@ int main(void)
         cmocka_unit_test(one_number_one_end),
         cmocka_unit_test(killed_process_leaves_nothing),
         cmocka_unit_test(forked_child_does_not_disturb),
+        cmocka_unit_test(one_process_has_many_partners),
+        cmocka_unit_test(too_few_files_are_told),
         cmocka_unit_test(other_users_are_kept_out),
         cmocka_unit_test(users_that_cannot_be_told_apart),
         cmocka_unit_test(nonsense_callers_are_hung_up_on),
