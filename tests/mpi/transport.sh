@@ -22,7 +22,8 @@ shares() {
 }
 
 # transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
-# mca_mtl_ethmx.so is; INTERFACE is what joins the nodes. NAME is one of
+# mca_mtl_ethmx.so is (empty: where Open MPI finds it by itself); INTERFACE is what joins the nodes (empty: each transport
+# chooses). NAME is one of
 #   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING... WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
 #   tcp, ucx, ofi                              ob1, UCX, mtl/ofi: all by TCP
 #   tcp+sm, ucx+sm                             shared memory within a node, TCP between nodes
@@ -33,12 +34,12 @@ transport_args() {
     local name=$1 folder=$2 interface=$3 settings wires
     case $name in
     ethmx | ethmx:*)
-        if [ ! -e "$folder/mca_mtl_ethmx.so" ]; then
+        if [ -n "$folder" ] && [ ! -e "$folder/mca_mtl_ethmx.so" ]; then
             echo "ethmx is not built: there is no $folder/mca_mtl_ethmx.so" >&2
             return 1
         fi
         # SYS_DEFAULT first: Open MPI stops at the first folder that it cannot read.
-        transport_mca=(--mca mca_base_component_path "SYS_DEFAULT:$folder" --mca pml cm --mca mtl ethmx)
+        transport_mca=(${folder:+--mca mca_base_component_path "SYS_DEFAULT:$folder"} --mca pml cm --mca mtl ethmx)
         IFS=: read -r _ wires settings <<<"$name"
         [ -z "$wires" ] || transport_mca+=(-x "ETHMX_WIRES=${wires//+/,}")
         while [ -n "$settings" ]; do
@@ -46,15 +47,15 @@ transport_args() {
             case $settings in *:*) settings=${settings#*:} ;; *) settings='' ;; esac
         done
         ;;
-    tcp | tcp:* | bare:*) transport_mca=(--mca pml ob1 --mca btl "tcp,self" --mca btl_tcp_if_include "$interface") ;;
-    tcp+sm) transport_mca=(--mca pml ob1 --mca btl "vader,tcp,self" --mca btl_tcp_if_include "$interface") ;;
+    tcp | tcp:* | bare:*) transport_mca=(--mca pml ob1 --mca btl "tcp,self" ${interface:+--mca btl_tcp_if_include "$interface"}) ;;
+    tcp+sm) transport_mca=(--mca pml ob1 --mca btl "vader,tcp,self" ${interface:+--mca btl_tcp_if_include "$interface"}) ;;
     vader) transport_mca=(--mca pml ob1 --mca btl "vader,self") ;;
     ucx) transport_ucx "tcp,self" "$interface" ;;
     ucx+sm) transport_ucx "tcp,posix,cma,self" "$interface" ;;
     ucx:sm) transport_ucx "posix,cma,self" all ;;
     ofi)
         transport_mca=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "tcp;ofi_rxm"
-            -x "FI_TCP_IFACE=$interface")
+            ${interface:+-x "FI_TCP_IFACE=$interface"})
         ;;
     *)
         echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, tcp+sm, vader, ucx, ucx+sm, ucx:sm, ofi)" >&2
@@ -66,5 +67,5 @@ transport_args() {
 # transport_ucx TRANSPORTS DEVICE. Open MPI takes UCX only for devices that it knows, unless told "any".
 transport_ucx() {
     transport_mca=(--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any
-        -x "UCX_TLS=$1" -x "UCX_NET_DEVICES=$2" -x "UCX_LOG_LEVEL=error")
+        -x "UCX_TLS=$1" -x "UCX_NET_DEVICES=${2:-all}" -x "UCX_LOG_LEVEL=error")
 }
