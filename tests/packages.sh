@@ -7,6 +7,7 @@ packages_build=(gcc make autoconf automake libtool pkg-config libc6-dev libmnl-d
     libopenmpi-dev openmpi-bin)
 packages_cluster=(iproute2 iputils-ping ethtool procps util-linux bc clang libbpf-dev linux-libc-dev bpftool)
 packages_bench=(python3 gnuplot-nox)
+packages_apps=(python3 gnuplot-nox lammps hpcc)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
     valgrind)
 
