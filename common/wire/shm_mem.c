@@ -5,6 +5,11 @@
  * 1 (Ubuntu), a process may be read by its ancestors only, unless it says otherwise with PR_SET_PTRACER; we do, as
  * other MPI libraries do: it restores what holds on a system without Yama. At 2 and 3 Yama wants privileges.
  *
+ * A program whose file has a capability (setcap) is started undumpable: its user's other processes may not look into
+ * it, not even those that run the same program, and it is not ours to lift that. A process may always look into itself,
+ * so the trial at the start does not show it; the state does. (A capability that a process hands on to the programs it
+ * starts, an *ambient* one, has no such effect.)
+ *
  * A process number may have been given to another process meanwhile. So each read also reads a token, a random number
  * at an address that its owner told when it joined: one call works on one address space, and if the token is right, so
  * is the rest. The token costs 0.3 to 0.5 us, a twentieth of 32 KiB, so within the same tick of the kernel's coarse
@@ -25,11 +30,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -71,6 +78,15 @@ static int yama_scope(void)
     return digit - '0';
 }
 
+/* Whether ptrace(2) is allowed to this process whatever the other one is. */
+static bool may_trace_all(void)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    return !syscall(SYS_capget, &h, d) && d[CAP_TO_INDEX(CAP_SYS_PTRACE)].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
+}
+
 bool emx_shm_mem_probe(char *why, size_t why_len_bytes)
 {
     struct emx_shm_token own = {.value = 1};
@@ -83,6 +99,12 @@ bool emx_shm_mem_probe(char *why, size_t why_len_bytes)
     if (err || to != from) {
         snprintf(why, why_len_bytes, "process_vm_readv is refused (%s), by a container's rules perhaps",
                  strerror(err ? err : EIO));
+        return false;
+    }
+    if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1 && !may_trace_all()) {
+        snprintf(why, why_len_bytes,
+                 "this process is undumpable, as setcap makes a program: no other may read it (ambient capabilities, "
+                 "see setpriv(1), would do)");
         return false;
     }
     if (scope >= 2 && geteuid()) {

@@ -806,6 +806,45 @@ static void token_tells_processes_apart(void **state)
     assert_int_not_equal(emx_shm_mem_read(getpid(), &token, (uintptr_t)&from, &to, sizeof(to)), 0);
 }
 
+/* 0, or the errno with which another process of this user may not read ours. */
+static int read_by_child(void)
+{
+    uint64_t number = 4711, copy;
+    const struct emx_shm_token token = {.value = 4711, .address = (uintptr_t)&number};
+    int status;
+    pid_t parent = getpid(), pid = fork();
+
+    if (!pid)
+        _exit(emx_shm_mem_read(parent, &token, (uintptr_t)&number, &copy, sizeof(copy)));
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* As a program is whose file has a capability: what the probe says is what another process finds. */
+static int undumpable(uint32_t id)
+{
+    char why[160];
+
+    (void)id;
+    if (!geteuid() && setresuid(65534, 65534, 65534))
+        return 1;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || emx_shm_mem_probe(why, sizeof(why)) || !strstr(why, "undumpable"))
+        return 2;
+    if (read_by_child() != EPERM)
+        return 3;
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
+        return 4;
+    return emx_shm_mem_probe(why, sizeof(why)) == !read_by_child() ? 0 : 5;
+}
+
+static void probe_tells_of_the_undumpable(void **state)
+{
+    int status = in_child(undumpable, 0);
+
+    (void)state;
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* As in containers with a filter: EPERM. */
 static bool forbid(long number)
 {
@@ -892,6 +931,7 @@ int main(void)
         cmocka_unit_test(nonsense_callers_are_hung_up_on),
         cmocka_unit_test(memory_is_read),
         cmocka_unit_test(token_tells_processes_apart),
+        cmocka_unit_test(probe_tells_of_the_undumpable),
         cmocka_unit_test(refusals_of_the_system),
     };
 
