@@ -48,6 +48,15 @@ static uint32_t random_id(void)
     return id;
 }
 
+/* Not told to anybody, as the cookie is. */
+static uint64_t job_secret(const uint8_t key[16])
+{
+    uint64_t half[2];
+
+    memcpy(half, key, sizeof(half));
+    return half[0] || half[1] ? emx_mix64(emx_mix64(half[0] + 1) ^ half[1]) : random_bits();
+}
+
 static uint32_t job_cookie(const uint8_t key[16])
 {
     uint64_t half[2];
@@ -216,6 +225,7 @@ static int open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_op
                                            .netifs = &ep->netifs,
                                            .endpoint_id = id,
                                            .job_cookie = ep->self.cookie,
+                                           .job_secret = job_secret(opt->job_key),
                                            .local_ranks = opt->local_ranks,
                                            .stats = &ep->stats};
 

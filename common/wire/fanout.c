@@ -28,6 +28,13 @@
  * nobody under the name and begin a group of their own. At each step between two system calls a frame finds its way:
  * the safe has a socket before it is in the group; fanout_group.c tells the rest.
  *
+ * Who calls must show that it may have what it asks for, for the safe has everybody's sockets, and a packet socket
+ * sends and captures what its owner likes. The name can be read in /proc, and a process of the same user may have fewer
+ * rights (the ranks' own may come from their file). So a caller tells the job's secret, and hands over a packet socket
+ * of this network namespace, which only who has CAP_NET_RAW in it can have made. And once a socket is in the group its
+ * filter, or that it has none, is locked: it gets what the program gives it, and nothing else, whoever has it. (But for
+ * the first one's, through which the program is written.)
+ *
  * The safe lies in its own queue. So nothing but the kernel's collector of such loops closes what is in it. Otherwise
  * the last rank would, at its end, and wait 15 to 50 ms for each socket.
  */
@@ -49,7 +56,11 @@
 #include "wire/fds.h"
 #include "wire/shm_join.h"
 
-#define HELLO       0x6d68466fu /* changes with what is told */
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+#define HELLO       0x6d684670u /* changes with what is told */
 #define SWEEPS_LOOK 16          /* sweeps between two looks: about a millisecond of a rank that polls */
 #define LOOKS_QUIET 4           /* looks without new callers, then those that came are let in */
 #define LOOKS_ALONE 16          /* without any caller: the rank is taken to be alone */
@@ -59,7 +70,8 @@
 
 /* What a caller tells. Its sockets come along, in the order of kinds. */
 struct hello {
-    uint32_t word;
+    uint32_t word, unused;
+    uint64_t secret;
     uint32_t has[EMX_FANOUT_KINDS];
     uint32_t key[EMX_FANOUT_KINDS];
 };
@@ -86,6 +98,7 @@ struct emx_fanout {
     int sock; /* CALLED, and DONE after it: the call, which holds the safe. KEEPING: where callers come in */
     unsigned sweeps, looks, looks_alone, hangups;
     struct emx_fanout_rank self;
+    uint64_t secret, netns; /* the job's; where our sockets are, 0: the kernel does not tell */
     struct emx_stats *stats;
     struct keeper *keeper; /* once there was a caller, until the end */
     char name[64];
@@ -215,8 +228,35 @@ static void let_in(struct emx_fanout *f)
             k->group[EMX_FANOUT_FRAMES].count);
 }
 
+/* Of a socket's network namespace; 0 before Linux 5.14. */
+static uint64_t netns_of(int fd)
+{
+    uint64_t cookie = 0;
+    socklen_t len = sizeof(cookie);
+
+    return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+static bool is_packet_socket(const struct emx_fanout *f, int fd)
+{
+    int domain = 0;
+    socklen_t len = sizeof(domain);
+
+    return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_PACKET && netns_of(fd) == f->netns;
+}
+
+/* Whether the caller may have what the job's ranks have. */
+static bool is_one_of_us(const struct emx_fanout *f, const struct hello *h, const struct emx_fanout_rank *r)
+{
+    bool ok = h->word == HELLO && h->secret == f->secret && r->fd[EMX_FANOUT_FRAMES] >= 0;
+
+    for (unsigned i = 0; ok && i < EMX_FANOUT_KINDS; i++)
+        ok = r->fd[i] < 0 || is_packet_socket(f, r->fd[i]);
+    return ok;
+}
+
 /* Looks whether a caller has told what it has; it may be between its two system calls. */
-static void hear(struct keeper *k, struct member *m)
+static void hear(struct emx_fanout *f, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS], n, next = 0;
     struct hello h;
@@ -231,13 +271,13 @@ static void hear(struct keeper *k, struct member *m)
     }
     while (n > next)
         close(fd[next++]);
-    if (n <= 0 || h.word != HELLO) {
+    if (n <= 0 || !is_one_of_us(f, &h, &m->rank)) {
         dismiss(m);
         return;
     }
     m->state = TOLD;
-    k->news = true;
-    k->quiet = 0;
+    f->keeper->news = true;
+    f->keeper->quiet = 0;
 }
 
 static struct member *new_member(struct keeper *k, int conn)
@@ -306,7 +346,7 @@ static void look_for_callers(struct emx_fanout *f)
     }
     for (unsigned i = 0; i < f->keeper->count; i++)
         if (f->keeper->member[i].state == CALLING)
-            hear(f->keeper, &f->keeper->member[i]);
+            hear(f, &f->keeper->member[i]);
     if (!f->keeper->news || ++f->keeper->quiet <= LOOKS_QUIET)
         return;
     if (count_left(f->keeper) <= LEFT_MAX)
@@ -321,7 +361,7 @@ static void look_for_callers(struct emx_fanout *f)
 
 static int tell(const struct emx_fanout *f, int conn)
 {
-    struct hello h = {.word = HELLO};
+    struct hello h = {.word = HELLO, .secret = f->secret};
     int fd[EMX_FANOUT_KINDS];
 
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++) {
@@ -383,8 +423,8 @@ bool emx_fanout_is_alone(const struct emx_fanout *f)
     return f->state == KEEPING && !f->keeper && f->looks_alone == LOOKS_ALONE;
 }
 
-struct emx_fanout *emx_fanout_open(uint32_t job, uint16_t ethertype, const struct emx_fanout_rank *self,
-                                   struct emx_stats *stats, char *why, size_t why_len_bytes)
+struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_t ethertype,
+                                   const struct emx_fanout_rank *self, char *why, size_t why_len_bytes)
 {
     struct emx_fanout *f;
 
@@ -398,13 +438,16 @@ struct emx_fanout *emx_fanout_open(uint32_t job, uint16_t ethertype, const struc
     }
     f->sock = -1;
     f->self = *self;
-    f->stats = stats;
-    snprintf(f->name, sizeof(f->name), "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(), job, ethertype);
+    f->secret = params->job_secret;
+    f->netns = netns_of(self->fd[EMX_FANOUT_FRAMES]);
+    f->stats = params->stats;
+    snprintf(f->name, sizeof(f->name), "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(), params->job_cookie, ethertype);
     seek(f);
     return f;
 }
 
-/* The safe may keep the sockets open: let nothing more into them. */
+/* The safe may keep the sockets open: let nothing more into them. Those whose filter is locked fill, and then no more.
+ */
 static void shut(const struct emx_fanout_rank *r)
 {
     struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/stats.h"
 #include "wire/fanout_group.h"
+#include "wire/wire.h"
 
 /* A rank's sockets. Both are bound, and have filters that pass only what is for them; a rank that is alone needs none.
  */
@@ -23,10 +23,10 @@ struct emx_fanout_rank {
 struct emx_fanout;
 
 /* Looks for the other ranks of the job on this host. The sockets remain the caller's and stay open until
- * emx_fanout_close(). The job: a number that its ranks have
- * in common, and hardly others. Does not wait for anybody. NULL: cannot be had; why has the reason. */
-struct emx_fanout *emx_fanout_open(uint32_t job, uint16_t ethertype, const struct emx_fanout_rank *self,
-                                   struct emx_stats *stats, char *why, size_t why_len_bytes);
+ * emx_fanout_close(), but for their filters: once they are in a group, those cannot be changed. Of params it takes the
+ * job and the counters. Does not wait for anybody. NULL: cannot be had; why has the reason. */
+struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_t ethertype,
+                                   const struct emx_fanout_rank *self, char *why, size_t why_len_bytes);
 
 /* To be called now and then, such as every 50 us. Makes a system call each 16th time, and at a rank that is in a group
  * and does not keep it, none. */

@@ -121,6 +121,14 @@ static int begin(struct emx_fanout_group *g, int fd)
     return getsockopt(g->fd, SOL_PACKET, PACKET_FANOUT, &g->id, &len);
 }
 
+/* The kernel never unlocks it. It then takes no other program from this socket either. */
+static void lock_filter(int fd)
+{
+    int on = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
+}
+
 static int move_in(const struct emx_fanout_group *g, enum emx_fanout_kind kind, int fd)
 {
     int none = 0;
@@ -129,6 +137,7 @@ static int move_in(const struct emx_fanout_group *g, enum emx_fanout_kind kind, 
         return -1;
     if (kind == EMX_FANOUT_FRAMES)
         setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+    lock_filter(fd);
     return 0;
 }
 

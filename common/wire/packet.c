@@ -276,7 +276,7 @@ static void open_fanout(struct packet_wire *w, const struct emx_wire_params *par
     if (!params->cfg->p_fanout)
         snprintf(reason, sizeof(reason), "ETHMX_FANOUT");
     else
-        w->fanout = emx_fanout_open(params->job_cookie, ntohs(w->ethertype), &self, w->stats, reason, sizeof(reason));
+        w->fanout = emx_fanout_open(params, ntohs(w->ethertype), &self, reason, sizeof(reason));
     if (w->fanout)
         snprintf(why, why_len_bytes, ", the job's ranks on this host share each look at a frame (fanout)");
     else

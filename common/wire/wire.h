@@ -62,6 +62,7 @@ struct emx_wire_params {
     const struct emx_netifs *netifs; /* the host's interfaces with the choice made; outlives the wire */
     uint32_t endpoint_id;            /* frames for other ids need not be handed up */
     uint32_t job_cookie;             /* equal in all endpoints of a job, hardly in others */
+    uint64_t job_secret;             /* the same, and not to be guessed by others where the launcher's key is not */
     unsigned local_ranks;            /* of the job on this host, with this one; 0: unknown */
     struct emx_stats *stats;         /* wire_* counters */
 };

@@ -29,6 +29,7 @@
 #include "proto/frame.h"
 #include "wire/bulk.h"
 #include "wire/fanout.h"
+#include "wire/fds.h"
 #include "wire/netif.h"
 #include "wire/packet.h"
 
@@ -122,9 +123,10 @@ static void program_finds_each_place(void **state)
 
 /* ---- Processes ---- */
 
-#define WAIT_MS    20000 /* longer than anything takes that works */
-#define RANKS      12
-#define PART_BYTES 400 /* frames in superframes */
+#define WAIT_MS     20000 /* longer than anything takes that works */
+#define RANKS       12
+#define PART_BYTES  400 /* frames in superframes */
+#define SECRET(job) ((job)*0x9e3779b97f4a7c15u)
 
 /* What a rank is told and shows, in memory shared with the test. */
 struct desk {
@@ -132,6 +134,7 @@ struct desk {
     volatile int open;             /* 1: yes, -1: declined */
     volatile int in_group;         /* the kernel's answer: the group, 0: none */
     volatile int filter;           /* the kernel's answer: instructions; 0: none is attached; -1: not asked yet */
+    volatile int locked;           /* the kernel's answer: the filter, or that there is none, stays */
     volatile uint32_t last[2];     /* number of the latest frame: single, in a superframe */
     volatile unsigned strange;     /* frames for somebody else */
     volatile uint64_t group_ranks; /* counter fanout_ranks */
@@ -209,8 +212,12 @@ static void take_frames(struct emx_wire *w, struct desk *d)
 static void be_rank(struct desk *d, const struct options *o)
 {
     struct emx_stats stats = {0};
-    const struct emx_wire_params params = {
-        .cfg = &cfg, .netifs = &netifs, .endpoint_id = d->id, .job_cookie = (uint32_t)o->job, .stats = &stats};
+    const struct emx_wire_params params = {.cfg = &cfg,
+                                           .netifs = &netifs,
+                                           .endpoint_id = d->id,
+                                           .job_cookie = (uint32_t)o->job,
+                                           .job_secret = SECRET(o->job),
+                                           .stats = &stats};
     struct emx_wire *w;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -236,6 +243,9 @@ static void be_rank(struct desk *d, const struct options *o)
         if (!getsockopt(emx_wire_packet.fd(w, 0), SOL_SOCKET, SO_GET_FILTER, NULL, &len))
             d->filter = (int)len;
         d->group_ranks = stats.fanout_ranks;
+        len = sizeof(group);
+        if (!getsockopt(emx_wire_packet.fd(w, 0), SOL_SOCKET, SO_LOCK_FILTER, &group, &len))
+            d->locked = group;
         usleep(50);
     }
     emx_wire_packet.close(w);
@@ -388,6 +398,14 @@ static int set_up(void **state)
         fail_msg("%s", why);
     emx_wire_packet.query(sender, &sender_attr);
     return 0;
+}
+
+static void name_of_job(struct sockaddr_un *a, socklen_t *len_p, uint32_t job)
+{
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    *len_p = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1);
+    *len_p += (socklen_t)snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "ethmx-fanout-%u-%08x-%04x",
+                                  (unsigned)geteuid(), job, (unsigned)cfg.p_ethertype);
 }
 
 static int tear_down(void **state)
@@ -590,16 +608,14 @@ static void who_comes_and_goes_fills_nothing(void **state)
 static void name_taken_by_a_stranger(void **state)
 {
     const struct options o = {.job = 13};
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    unsigned len;
+    struct sockaddr_un a;
+    socklen_t len;
 
     (void)state;
     need_processes();
     stranger_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    len = (unsigned)snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(),
-                             13, (unsigned)cfg.p_ethertype);
-    assert_int_equal(
-        bind(stranger_fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)), 0);
+    name_of_job(&a, &len, 13);
+    assert_int_equal(bind(stranger_fd, (struct sockaddr *)&a, len), 0);
     assert_int_equal(listen(stranger_fd, 1), 0);
     start_some(0, 4, &o); /* more than it has room for */
     check_all();
@@ -607,6 +623,76 @@ static void name_taken_by_a_stranger(void **state)
     stranger_fd = -1;
     AWAIT(all_in_group(0, 4));
     check_all();
+}
+
+/* What a caller tells, as in fanout.c. */
+struct call {
+    uint32_t word, unused;
+    uint64_t secret;
+    uint32_t has[EMX_FANOUT_KINDS], key[EMX_FANOUT_KINDS];
+};
+
+/* Calls the keeper of a job as a process of the same user may. Whether it answers with the safe. */
+static bool gets_the_safe(uint64_t job, uint64_t secret, int fd)
+{
+    const struct call call = {.word = 0x6d684670u, .secret = secret, .has = {1}, .key = {4711}};
+    struct timeval limit = {.tv_sec = WAIT_MS / 1000};
+    struct sockaddr_un a;
+    socklen_t len;
+    int conn = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), safe, n;
+    char c;
+
+    name_of_job(&a, &len, (uint32_t)job);
+    assert_int_equal(connect(conn, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+    assert_int_equal(emx_fds_send(conn, &call, sizeof(call), &fd, 1), 0);
+    n = emx_fds_recv(conn, &c, 1, &safe, 1, 0);
+    assert_true(n == 1 || errno == ECONNRESET);
+    if (n == 1)
+        close(safe);
+    close(conn);
+    return n == 1;
+}
+
+static int packet_socket(void)
+{
+    return socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+}
+
+/* As any user can make one where there are user namespaces: in a network of its own. */
+static int packet_socket_elsewhere(void)
+{
+    int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+
+    assert_int_equal(unshare(CLONE_NEWNET), 0);
+    fd = packet_socket();
+    assert_int_equal(setns(here, CLONE_NEWNET), 0);
+    close(here);
+    return fd;
+}
+
+/* Sockets that send and capture are for those who may have their own; and who gets one sees no more by it. */
+static void keeper_trusts_no_name(void **state)
+{
+    const struct options o = {.job = 18};
+    int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), own, other;
+
+    (void)state;
+    need_processes();
+    own = packet_socket();
+    other = packet_socket_elsewhere();
+    start_some(0, 3, &o);
+    AWAIT(all_in_group(0, 3));
+    assert_false(gets_the_safe(18, SECRET(19), own));
+    assert_false(gets_the_safe(18, SECRET(18), udp));
+    assert_false(gets_the_safe(18, SECRET(18), other));
+    check_all();
+    AWAIT(desk[1].locked && desk[2].locked);
+    assert_true(gets_the_safe(18, SECRET(18), own));
+    check_all();
+    close(udp);
+    close(own);
+    close(other);
 }
 
 int main(void)
@@ -621,6 +707,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(alone_needs_no_filter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_comes_and_goes_fills_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(name_taken_by_a_stranger, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeper_trusts_no_name, set_up, tear_down),
     };
 
     can_run = own_network();
