@@ -63,8 +63,31 @@ static void end_job(const char *text)
     }
 }
 
-/* NULL, or why not. No key of the job: each endpoint makes its own secret, which its address tells to those who get it
- * from the launcher, or from a port's name. So programs that were started apart can connect. */
+/* Half of a job's key: a hash (FNV-1a) of the job's name, another one for each seed. */
+static uint64_t hash_name(const char *name, uint64_t seed)
+{
+    uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3ull;
+    return hash;
+}
+
+/* The same in all processes of the job, from the name that the launcher gave to its key-value space. Processes that
+ * this job spawns or connects to have other keys, which their addresses tell. A process that is alone has none: without
+ * a launcher its name may be somebody else's, too. */
+static void job_key(uint8_t key[16])
+{
+    const char *name = MPIR_pmi_job_id();
+
+    if (MPIR_Process.size > 1 && name && name[0]) {
+        const uint64_t half[2] = {hash_name(name, 0), hash_name(name, 0x9e3779b97f4a7c15ull)};
+
+        memcpy(key, half, sizeof(half));
+    }
+}
+
+/* NULL, or why not. */
 static const char *open_endpoint(void)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .local_ranks = (unsigned)MPIR_Process.local_size};
@@ -76,6 +99,7 @@ static const char *open_endpoint(void)
 #ifndef MPIDI_CH4_DIRECT_NETMOD
     opt.polls_others = MPIR_Process.local_size > 1; /* ch4's shared memory */
 #endif
+    job_key(opt.job_key);
     if (MPIDI_ETHMX_lib.ep_open(NULL, &opt, &MPIDI_ETHMX_global.ep) != ETHMX_OK) {
         MPIDI_ETHMX_global.ep = NULL;
         return MPIDI_ETHMX_lib.error_text();
