@@ -57,6 +57,25 @@ static void receive_data(MPIR_Request *rreq, const struct ethmx_am *am)
 
 /* ---- Arrival ---- */
 
+/* What the sender says of the message's place in ch4 chooses a function here. */
+static bool is_known(const struct MPIDI_ETHMX_am_header *h)
+{
+    return h->handler_id < MPIDI_AM_HANDLERS_MAX && MPIDIG_global.target_msg_cbs[h->handler_id] &&
+           h->src_vci < MPIDI_global.n_vcis && h->dst_vci < MPIDI_global.n_vcis;
+}
+
+static void complain(const struct MPIDI_ETHMX_am_header *h)
+{
+    static bool told;
+
+    if (!told)
+        MPL_internal_error_printf(
+            "ethmx: dropped an active message for handler %u of VCI %u, which this MPICH does not "
+            "have; this is said once\n",
+            h->handler_id, h->dst_vci);
+    told = true;
+}
+
 static bool am_arrived(void *arg, const struct ethmx_am *am)
 {
     struct {
@@ -69,6 +88,10 @@ static bool am_arrived(void *arg, const struct ethmx_am *am)
     if (am->header_bytes < sizeof(header.own) || am->header_bytes > sizeof(header))
         return false;
     memcpy(&header, am->header, am->header_bytes); /* aligned as ch4 needs it */
+    if (unlikely(!is_known(&header.own))) {
+        complain(&header.own);
+        return false;
+    }
     MPIDIG_AM_ATTR_SET_VCIS(attr, header.own.src_vci, header.own.dst_vci);
     if (am->data || am->data_bytes == 0) {
         MPIDIG_global.target_msg_cbs[header.own.handler_id](header.ch4, (void *)am->data, am->data_bytes, attr, NULL);
