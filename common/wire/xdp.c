@@ -36,7 +36,9 @@
 #include "wire/backlog.h"
 #include "wire/bulk.h"
 #include "wire/netif.h"
+#include "wire/xdp_choice.h"
 #include "wire/xdp_group.h"
+#include "wire/xdp_kick.h"
 
 #ifndef XDP_PKT_CONTD
 #define XDP_PKT_CONTD (1 << 0)
@@ -109,6 +111,7 @@ static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, un
     const struct emx_netif *nif = &params->netifs->nif[i];
     struct xdp_port *p = &w->port[w->port_count];
     struct emx_xdp_want want = {.ifname = nif->name,
+                                .kind = nif->kind,
                                 .ifindex = nif->index,
                                 .mtu_bytes = nif->mtu_bytes,
                                 .id = params->endpoint_id,
@@ -130,7 +133,7 @@ static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, un
     return watch(w, EPOLL_CTL_ADD, emx_xdp_group_serve_fd(p->group)) ? ETHMX_ERR_NO_MEMORY : ETHMX_OK;
 }
 
-/* Every chosen interface that can. why: what was found, of each. */
+/* Every interface that is to be had and can. why: what was found, of each. */
 static int add_ports(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     const struct emx_netifs *n = params->netifs;
@@ -139,7 +142,7 @@ static int add_ports(struct xdp_wire *w, const struct emx_wire_params *params, c
     snprintf(why, why_len_bytes,
              "no interface chosen that carries Ethernet frames to other hosts: name one in ETHMX_IF");
     for (unsigned i = 0, said = 0; i < n->count && w->port_count < PORTS_MAX; i++) {
-        if (!n->nif[i].chosen || !n->nif[i].has_mac || n->nif[i].loopback)
+        if (!emx_xdp_takes(&n->nif[i], params->cfg->p_if[0]))
             continue;
         if (said + 2 < why_len_bytes) {
             said += (unsigned)snprintf(why + said, why_len_bytes - said, "%s", said ? "; " : "");
@@ -273,31 +276,26 @@ static bool is_sent(const struct xsk_ring_prod *tx)
     return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
 }
 
+static int wake(int fd)
+{
+    return sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -1 : 0;
+}
+
 /* Makes the kernel send what is in the ring. What it has no room for now stays there. Returns how many frames were
  * lost. */
 static unsigned kick(struct xdp_port *p)
 {
     struct emx_xdp_queue *queue = &p->group->queue[0];
-    unsigned lost = 0;
+    const struct emx_xdp_kick k = {.producer = queue->tx.producer,
+                                   .consumer = queue->tx.consumer,
+                                   .flags = queue->tx.flags,
+                                   .wake = wake,
+                                   .fd = queue->sock_fd,
+                                   .tries = &p->tries};
+    bool stuck;
+    unsigned lost = emx_xdp_kick(&k, &stuck);
 
-    while (!is_sent(&queue->tx)) {
-        uint32_t before = *queue->tx.consumer;
-
-        if (!xsk_ring_prod__needs_wakeup(&queue->tx))
-            return lost;
-        if (sendto(queue->sock_fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0)
-            continue;
-        if (*queue->tx.consumer != before) {
-            lost += !emx_backlog_full_error(errno); /* the last it looked at; it goes on behind it */
-            p->tries = 0;
-        } else if (!emx_backlog_full_error(errno) || ++p->tries > EMX_BACKLOG_TRIES) {
-            return lost + withdraw(p);
-        } else {
-            return lost;
-        }
-    }
-    p->tries = 0;
-    return lost;
+    return stuck ? lost + withdraw(p) : lost;
 }
 
 static unsigned xdp_tx_room(struct emx_wire *base)

@@ -510,6 +510,8 @@ static const char *remedy(int err)
         return "another XDP program, or AF_XDP socket, has the interface (`ip link` and `bpftool net` show it)";
     case ENOBUFS:
         return "too little memory may be locked: raise it with `ulimit -l`, or lower ETHMX_XDP_RANKS or ETHMX_RING";
+    case EXDEV:
+        return "it is a bond, where frames come with its ports' queues: ETHMX_XDP_MODE=generic only";
     case EAFNOSUPPORT:
         return "this kernel has no AF_XDP sockets";
     case ERANGE:

@@ -17,7 +17,7 @@
 
 /* What a member wants. The first member's wish decides for those that come later. */
 struct emx_xdp_want {
-    const char *ifname;
+    const char *ifname, *kind; /* as in struct emx_netif */
     unsigned ifindex, mtu_bytes;
     uint32_t id; /* the endpoint's */
     const struct emx_config *cfg;

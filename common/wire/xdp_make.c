@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/xdp_choice.h"
 #include "wire/xdp_prog.h"
 #include "wire/xdp_shared.h"
 
@@ -36,23 +37,6 @@ static unsigned queues_of(const char *ifname)
     if (fd >= 0)
         close(fd);
     return n < EMX_XDP_QUEUES ? n : EMX_XDP_QUEUES;
-}
-
-/* Whether the interface is one end of a veth pair. No card is behind it that could give frames to a program before the
- * kernel has made packets of them: for a program "in the driver" it copies each packet anew, and it gives up
- * segmentation offload towards its other end, for TCP too. The generic hook costs less. */
-static bool is_veth(const char *ifname)
-{
-    struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
-    struct ifreq ifr = {.ifr_data = (void *)&info};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool veth;
-
-    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-    veth = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr) && !strcmp(info.driver, "veth");
-    if (fd >= 0)
-        close(fd);
-    return veth;
 }
 
 static size_t round_to_pages(size_t bytes)
@@ -230,13 +214,13 @@ static bool is_hopeless(int err)
 static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
                      const struct emx_xdp_want *want)
 {
-    static const struct mode modes[] = {{true, 0}, {true, XDP_COPY}, {false, XDP_COPY}};
-    unsigned wanted = (unsigned)want->cfg->p_xdp_mode, count = wanted ? 1 : 3, err = 0;
-    unsigned first = wanted ? wanted - 1 : is_veth(want->ifname) ? 2 : 0;
+    static const struct mode modes[EMX_XDP_MODES] = {{true, 0}, {true, XDP_COPY}, {false, XDP_COPY}};
+    enum emx_xdp_mode mode[EMX_XDP_MODES];
+    unsigned count = emx_xdp_modes(want->kind, (unsigned)want->cfg->p_xdp_mode, mode), err = EXDEV;
 
     for (unsigned waited = 0; waited < SETTLE_MS; waited += 10) {
         for (unsigned i = 0; i < count; i++) {
-            if (!try_mode(g, p, a, &modes[(first + i) % 3]))
+            if (!try_mode(g, p, a, &modes[mode[i]]))
                 return 0;
             err = (unsigned)errno;
             if (is_hopeless(errno) || errno == EBUSY)

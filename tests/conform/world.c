@@ -120,6 +120,7 @@ void end_init(struct end *e, const struct host *h, const struct emx_wire_ops *op
 {
     memset(e, 0, sizeof(*e));
     emx_config_defaults(&e->cfg);
+    strcpy(e->cfg.p_if, "eth0,eth1"); /* the choice is made already; the xdp wire takes what is named, all of it */
     e->host = h;
     e->ops = ops;
     e->id = id;
