@@ -48,7 +48,8 @@ static void receive_data(MPIR_Request *rreq, const struct ethmx_am *am)
         data.iov_count = n;
         data.len_bytes = am->data_bytes;
     }
-    status = MPIDI_ETHMX_lib.imrecv(MPIDI_ETHMX_global.ep, am->msg, &data, data_received, rreq, &result);
+    status = is_gpu ? MPIDI_ETHMX_ERR_DEVICE
+                    : MPIDI_ETHMX_lib.imrecv(MPIDI_ETHMX_global.ep, am->msg, &data, data_received, rreq, &result);
     if (status < 0)
         result = (struct ethmx_result){.status = status};
     if (status != ETHMX_INPROGRESS)

@@ -20,8 +20,14 @@ void MPIDI_ETHMX_strided_end(MPIDI_ETHMX_strided_t *s);
  * one basic type. */
 bool MPIDI_ETHMX_strided_splits(const MPIDI_ETHMX_strided_t *s, size_t len_bytes);
 
-/* Fills *data; s must stay, and MPIDI_ETHMX_undescribe(s) be called, when the operation is over. ETHMX_OK or
- * ETHMX_ERR_NO_MEMORY. */
+/* What MPICH knows of a pointer; asked only where it was built for devices and MPIR_CVAR_ENABLE_GPU is set. Memory that
+ * host and device share is the host's, too. */
+#ifndef MPIDI_ETHMX_is_device
+#define MPIDI_ETHMX_is_device(p) MPIR_GPU_query_pointer_is_dev(p)
+#endif
+
+/* Fills *data; s must stay, and MPIDI_ETHMX_undescribe(s) be called, when the operation is over. ETHMX_OK,
+ * ETHMX_ERR_NO_MEMORY or MPIDI_ETHMX_ERR_DEVICE. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_describe(const void *buf, MPI_Aint count, MPI_Datatype datatype,
                                                   ethmx_copy_fn copy, MPIDI_ETHMX_strided_t *s, struct ethmx_data *data)
 {
@@ -33,6 +39,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_describe(const void *buf, MPI_Aint coun
     MPIDI_Datatype_get_info(count, datatype, is_contig, bytes, dt, true_lb);
     s->layout = NULL;
     *data = (struct ethmx_data){.len_bytes = bytes};
+    if (bytes > 0 && MPIDI_ETHMX_is_device(MPIR_get_contig_ptr(buf, true_lb)))
+        return MPIDI_ETHMX_ERR_DEVICE;
     if (likely(is_contig || bytes == 0)) {
         data->base = MPIR_get_contig_ptr(buf, true_lb);
         return ETHMX_OK;

@@ -138,6 +138,9 @@ MPL_STATIC_INLINE_PREFIX struct MPIDI_ETHMX_want MPIDI_ETHMX_want(int source, in
 
 /* ---- Errors ---- */
 
+/* Beside those of ethmx: the data lie in memory of a device (a graphics card), which the processor cannot copy. */
+#define MPIDI_ETHMX_ERR_DEVICE (-1000)
+
 /* An MPI error code for a status of ethmx, MPI_SUCCESS for none. */
 int MPIDI_ETHMX_error(int status, const char *function, int line);
 

@@ -20,6 +20,9 @@ int MPIDI_ETHMX_error(int status, const char *function, int line)
                    : status == ETHMX_ERR_PARAM   ? MPI_ERR_ARG
                                                  : MPI_ERR_OTHER;
 
+    if (status == MPIDI_ETHMX_ERR_DEVICE)
+        return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_BUFFER, "**ethmx_device",
+                                    0);
     return status >= 0 ? MPI_SUCCESS
                        : MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, errclass, "**ethmx_op",
                                               "**ethmx_op %s", MPIDI_ETHMX_lib.strerror(status));
