@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A rank that computes for long after its MPI_Isend(): all give a long message to the next rank and compute, one of
- * them ten times as long as the others; then all wait. In each iteration another rank is away.
+ * them four times as long as the others; then all wait. In each iteration another rank is away.
  *
  * --size: bytes of a message; --work: passes over 1000 values by those that are not away; --iterations: messages of a
  * rank.
  */
 #include "app.h"
 
-enum { VALUES = 1000, AWAY_TIMES = 10 };
+enum { VALUES = 1000, AWAY_TIMES = 4 };
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 1 << 20, .iterations = 200, .work = 30};
+    struct app app = {.size = 1 << 20, .iterations = 120, .work = 320};
     double values[VALUES] = {0};
     char *out, *in;
 

@@ -7,7 +7,7 @@
  */
 #include "app.h"
 
-enum { KEY_BITS = 16, BUCKETS = 512, BUCKET_SHIFT = 7 };
+enum { KEY_BITS = 14, BUCKETS = 512, BUCKET_SHIFT = 5 };
 
 struct sorter {
     int *keys, *out, *in, *tally;
@@ -102,7 +102,7 @@ static void check_keys(const struct app *app, struct sorter *s)
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 20000, .iterations = 500, .work = 1};
+    struct app app = {.size = 20000, .iterations = 2500, .work = 1};
     struct sorter s = {0};
 
     app_start(&app, argc, argv);

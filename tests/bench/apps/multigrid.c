@@ -110,7 +110,7 @@ static void cycle(const struct app *app, struct level *levels, int count)
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 16, .iterations = 2000, .work = 1};
+    struct app app = {.size = 32, .iterations = 1000, .work = 1};
     struct level levels[LEVELS_MAX];
     unsigned long long state;
     double before;

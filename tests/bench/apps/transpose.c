@@ -48,7 +48,7 @@ static void check_grid(const struct app *app, struct grid *g)
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 256, .iterations = 300, .work = 4};
+    struct app app = {.size = 256, .iterations = 1200, .work = 1};
     struct grid g;
     size_t bytes;
 

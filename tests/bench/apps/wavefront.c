@@ -27,7 +27,7 @@ static void sweep(const struct app *app, double *edge, int before, int behind, i
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 200, .iterations = 3000, .work = 32};
+    struct app app = {.size = 200, .iterations = 2000, .work = 46};
     double *edge;
     int last;
 
