@@ -26,9 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "mem/fork.h"
 #include "wire/verbs_peer.h"
 #include "wire/verbs_read.h"
 
@@ -489,10 +491,25 @@ static int watch(const struct emx_verbs_wire *w, int fd, void *what)
     return 0;
 }
 
+/* Before anything is registered: then the library keeps registered memory out of children. A child that needs what
+ * lies in the same pages crashes, where otherwise our messages would be wrong. */
+static void prepare_for_forks(void)
+{
+    struct utsname u;
+    int err = uname(&u) || emx_fork_takes_pinned(u.release) ? ibv_fork_init() : 0;
+
+    if (err)
+        emx_log(EMX_LOG_WARN,
+                "verbs: on this kernel (before 5.12) messages may be damaged if this program calls fork() or "
+                "system(), and libibverbs cannot prevent it any more (%s)",
+                strerror(err));
+}
+
 static int open_channel(struct emx_verbs_wire *w, char *why, size_t why_len_bytes)
 {
     int err;
 
+    prepare_for_forks();
     w->channel = rdma_create_event_channel();
     if (!w->channel) {
         snprintf(why, why_len_bytes,
