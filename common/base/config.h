@@ -85,8 +85,6 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Frames acknowledged by one acknowledgement at the latest.") \
     X(TIME, ack_delay, "100us", 0, 1000000000, "0 to 1s", \
       "How long an acknowledgement waits for a frame to ride on.") \
-    X(TIME, batch_delay, "1ms", 0, 1000000000, "0 (off) to 1s", \
-      "How long small messages that follow each other closely may wait for more of them, to share a frame, if the program does not call MPI again. Needs the helper thread (heartbeat).") \
     X(TIME, rto_min, "2ms", 1000, 10000000000, "1us to 10s", \
       "Shortest time without acknowledgement before a frame is sent again.") \
     X(TIME, rto_max, "500ms", 1000000, 60000000000, "1ms to 60s", \

@@ -18,7 +18,6 @@
     X(sent_small, "messages", 0, "Sent in one frame.") \
     X(sent_gathered, "messages", 0, "Of these, sent in a frame that takes several.") \
     X(bundles_sent, "frames", 0, "Frames made for several small messages.") \
-    X(bundles_late, "frames", 0, "Of these, sent when batch_delay was over.") \
     X(sent_medium, "messages", 0, "Sent eagerly in several frames.") \
     X(sent_large, "messages", 0, "Sent by rendezvous.") \
     X(sent_held, "messages", 0, "Sent by rendezvous although short, because the peer's unexpected memory was used up.") \

@@ -20,13 +20,6 @@
  * Ringing costs the program a microsecond, which is much for a program that starts a long message and then waits for
  * it in MPI. So when the bell has been rung USELESS times for a program that polled, it is taken down, until a look
  * finds the program away.
- *
- * Guarding. Small messages that follow each other closely are gathered in frames that wait for more (proto/bundle.c),
- * at most for ETHMX_BATCH_DELAY. The program may send and then compute, so somebody must keep that time. A timer per
- * frame would cost more than the frames that are saved: setting one takes 0.3 us, and 10 us in a virtual machine. So
- * this thread wakes up twice in each ETHMX_BATCH_DELAY, as long as messages are gathered, and sends what waits when
- * none was added since the last time. Waking it costs as much as some messages, so it begins only when many could have
- * been gathered (GUARD_FROM), and ends when none was for a while (GUARD_IDLE).
  */
 #define _GNU_SOURCE
 #include "ctx/beat.h"
@@ -55,23 +48,17 @@
 #define ROUNDS       64 /* of the pump at a stretch; then the lock is given back for a moment */
 #define FALSE_ALARMS 8  /* in a row: a descriptor is ready, but not for frames */
 
-#define GUARD_FROM 64 /* messages that could have been gathered */
-#define GUARD_IDLE 16 /* rounds without one */
-
 enum bell { BELL_DOWN, BELL_UP, BELL_RUNG };
 
 struct emx_beat {
     pthread_t thread;
-    int order_fd;          /* an eventfd, readable: stop, guard, or the bell was rung */
-    _Atomic bool stop;     /* the thread must end */
-    _Atomic bool guarding; /* the engine may gather. Written under the lock */
-    _Atomic int bell;      /* enum bell */
-    _Atomic int core;      /* where the program was when it last started a long message; -1: not yet */
+    int order_fd;      /* an eventfd, readable: stop, or the bell was rung */
+    _Atomic bool stop; /* the thread must end */
+    _Atomic int bell;  /* enum bell */
+    _Atomic int core;  /* where the program was when it last started a long message; -1: not yet */
     /* the thread's own */
     cpu_set_t cores;  /* that it may use */
     int left;         /* the one of them that it keeps off; -1: none */
-    uint32_t seen;    /* ethmx_ep.gathered_at, in the last round */
-    unsigned quiet;   /* rounds in which it was the same */
     uint64_t look_ns; /* time to the next look */
     unsigned useless; /* rings in a row for a program that polled */
 };
@@ -143,71 +130,11 @@ static bool sleep_until(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
     return !atomic_load(&ep->beat->stop);
 }
 
-/* ---- Guarding ---- */
-
-/* Sends what waits; ends the guarding if no message was gathered for long. False: the program is inside. */
-static bool let_go(struct ethmx_ep *ep, bool end)
-{
-    if (!emx_lock_try(&ep->lock))
-        return false;
-    if (end) {
-        emx_engine_gather(ep->engine, false);
-        atomic_store(&ep->beat->guarding, false);
-        ep->gathered = emx_engine_gatherable(ep->engine);
-    }
-    if (emx_engine_hints(ep->engine)->waits) {
-        emx_engine_let_go_now(ep->engine, true);
-        emx_pump_flush(ep, emx_clock_now(&ep->clock));
-    }
-    emx_lock_return(&ep->lock);
-    return true;
-}
-
-/* A round of guarding. What was gathered before the last round waits for as long as one already. */
-static void guard(struct ethmx_ep *ep)
-{
-    struct emx_beat *b = ep->beat;
-    uint32_t now_at = atomic_load_explicit(&ep->gathered_at, memory_order_relaxed);
-
-    if (now_at != b->seen) {
-        b->seen = now_at;
-        b->quiet = 0;
-    } else if (b->quiet && b->quiet < GUARD_IDLE) {
-        b->quiet++;
-    } else if (let_go(ep, b->quiet == GUARD_IDLE)) {
-        b->quiet = b->quiet == GUARD_IDLE ? 0 : 1;
-    }
-}
-
-static uint64_t guard_round_ns(const struct ethmx_ep *ep)
-{
-    return atomic_load(&ep->beat->guarding) ? ep->cfg.p_batch_delay / 2 + 1 : UINT64_MAX;
-}
-
-/* As sleep_until(), and guards. */
-static bool sleep_guarding(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
-{
-    bool guarding = atomic_load(&ep->beat->guarding);
-
-    w->timeout_ns = emx_least(w->timeout_ns, guard_round_ns(ep));
-    if (!sleep_until(ep, w, frames_p))
-        return false;
-    if (guarding)
-        guard(ep);
-    return true;
-}
-
 /* ---- Standing in ---- */
 
 static bool is_diligent(const struct ethmx_ep *ep)
 {
     return ep->cfg.p_progress == EMX_PROGRESS_THREAD;
-}
-
-/* Guarding sends what waits; a program that is only to be kept alive needs no more. */
-static bool may_stand_in(const struct ethmx_ep *ep, uint32_t seen)
-{
-    return !program_is_back(ep, seen) && (is_diligent(ep) || !atomic_load(&ep->beat->guarding));
 }
 
 static void count_stand_in(struct ethmx_ep *ep)
@@ -226,11 +153,11 @@ static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
     struct emx_wait w;
 
     count_stand_in(ep);
-    while (may_stand_in(ep, seen) && pump_until_idle(ep, &w, &got)) {
+    while (!program_is_back(ep, seen) && pump_until_idle(ep, &w, &got)) {
         alarms = ready && !got ? alarms + 1 : 0;
         if (alarms == FALSE_ALARMS)
             break;
-        if (!sleep_guarding(ep, &w, &ready))
+        if (!sleep_until(ep, &w, &ready))
             return false;
     }
     return true;
@@ -252,7 +179,7 @@ static bool rest(struct ethmx_ep *ep)
     for (; now < end_ns && !is_rung(ep); now = emx_clock_kernel_ns()) {
         struct emx_wait w = {.timeout_ns = end_ns - now};
 
-        if (!sleep_guarding(ep, &w, &ready))
+        if (!sleep_until(ep, &w, &ready))
             return false;
     }
     return true;
@@ -317,7 +244,7 @@ static bool look(struct ethmx_ep *ep)
 
     if (!rest(ep))
         return false;
-    if (is_away(ep, &seen) && may_stand_in(ep, seen))
+    if (is_away(ep, &seen))
         return stand_in(ep, seen);
     return true;
 }
@@ -394,12 +321,6 @@ static void wake(struct emx_beat *b)
         ;
 }
 
-static void order(struct ethmx_ep *ep, _Atomic bool *what)
-{
-    atomic_store(what, true);
-    wake(ep->beat);
-}
-
 void emx_beat_ring(struct emx_beat *b)
 {
     int up = BELL_UP;
@@ -409,26 +330,12 @@ void emx_beat_ring(struct emx_beat *b)
         wake(b);
 }
 
-void emx_beat_sent(struct ethmx_ep *ep)
-{
-    unsigned gathered = emx_engine_gatherable(ep->engine);
-
-    if (gathered == ep->gathered || !ep->beat || !ep->cfg.p_batch_delay)
-        return;
-    if (atomic_load_explicit(&ep->beat->guarding, memory_order_relaxed)) {
-        ep->gathered = gathered;
-        atomic_store_explicit(&ep->gathered_at, gathered, memory_order_relaxed);
-    } else if (gathered - ep->gathered >= GUARD_FROM) {
-        emx_engine_gather(ep->engine, true);
-        order(ep, &ep->beat->guarding);
-    }
-}
-
 void emx_beat_stop(struct ethmx_ep *ep)
 {
     if (!ep->beat)
         return;
-    order(ep, &ep->beat->stop);
+    atomic_store(&ep->beat->stop, true);
+    wake(ep->beat);
     pthread_join(ep->beat->thread, NULL);
     close(ep->beat->order_fd);
     free(ep->beat);

@@ -61,8 +61,6 @@ struct ethmx_ep {
     _Atomic uint32_t rounds;   /* calls of ethmx_progress(), read by the helper without the lock */
     _Atomic uint32_t sleepers; /* threads in ethmx_wait() */
     struct emx_beat *beat;
-    unsigned gathered;            /* emx_engine_gatherable(), as last looked at */
-    _Atomic uint32_t gathered_at; /* the same while messages are gathered, for the helper to see that they are */
 
     pid_t pid;
     struct emx_config cfg;

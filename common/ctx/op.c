@@ -34,7 +34,6 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
         if (!emx_pump_place_all(ep, emx_peer_in(peer), a, now, &rc))
             rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
         emx_pump_flush(ep, now);
-        emx_beat_sent(ep);
         note_started(ep, a, rc);
     }
     emx_ep_leave(ep);

@@ -445,7 +445,7 @@ unsigned emx_pump(struct ethmx_ep *ep, bool every_wire, struct emx_op **quick_p)
     emx_time now = 0; /* not read */
     unsigned total;
 
-    emx_engine_let_go(ep->engine, false);
+    emx_engine_catch_up(ep->engine);
     total = input_patiently(ep, &now, quick_p);
     ep->rounds_dark++;
     if (quick_p && *quick_p && !clock_is_overdue(ep))

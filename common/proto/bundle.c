@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Bundle: several small messages to one peer in one frame. A frame by itself costs a system call and a walk through two
- * kernels, about ten times what the message costs here. So when messages follow each other closely they are gathered.
+ * Bundle: several small messages to one peer in one frame.
  *
- * What must not suffer is the message that somebody waits for. So the first ones leave at once, each in its own frame:
- * only while frames to the peer are under way (patience) and the last small message was sent a moment ago is
- * a bundle begun. It is the last frame of the window, has its number, and waits to be sent: until it is full, another
- * frame follows it, the program runs the pump (because it waits for something) or batch_delay is over. In a ping-pong
- * nothing is ever gathered.
- *
- * A program that sends and then computes would only lose by it. Each time that batch_delay had to end the waiting,
- * patience doubles; it falls again with each bundle that was well filled.
+ * A small message leaves at once, in a frame of its own, while frames can leave. When they cannot, because the wire has
+ * no room, or the congestion window, the peer's window or its credit is used up, a small message joins the last frame
+ * that has not left, if that has room and takes messages; else it begins such a frame. So messages share a frame only
+ * where each would have to wait anyway, as TCP's automatic corking does behind a full queue of the card. No timer is
+ * involved, and nothing waits for the program's next call that could have gone before.
  *
  * Synchronous and active messages, and those that do not fit twice, go by themselves; so do all on reliable routes,
  * where a frame costs little.
  */
 #include "proto/impl.h"
 
-#define PATIENCE_MAX 48   /* less than most windows, so that it can fall again */
-#define CLOSE_PART   64   /* "a moment": this part of batch_delay. With the default 16 us, some ten messages' time */
 #define BUNDLE_BYTES 4096 /* frame: longer ones gain nothing, and keep the peer waiting */
-#define FILLED_BYTES 128  /* data and envelopes of a bundle that was worth it */
 
 static size_t limit_bytes(const struct emx_session *s)
 {
@@ -31,45 +24,13 @@ static size_t limit_bytes(const struct emx_session *s)
 
 /* ---- Out ---- */
 
-void emx_bundle_let_go(struct emx_session *s, bool late)
-{
-    emx_list_del(&s->waiting);
-    emx_session_ready(s);
-    if (!late)
-        return;
-    emx_count(s->e, bundles_late);
-    s->late = true;
-    if (s->patience < PATIENCE_MAX)
-        s->patience *= 2;
-}
-
 void emx_bundle_close(struct emx_session *s)
 {
-    if (emx_bundle_waits(s))
-        emx_bundle_let_go(s, false);
-    if (!s->late && s->open->len_bytes >= sizeof(struct emx_frame) + FILLED_BYTES)
-        s->patience = EMX_BUNDLE_PATIENCE;
     s->open = NULL;
 }
 
-void emx_bundle_expire(struct emx_session *s, emx_time now)
-{
-    if (emx_bundle_waits(s) && now >= s->wait_until_ns)
-        emx_bundle_let_go(s, true);
-}
-
-static bool worth_waiting(struct emx_session *s, emx_time now)
-{
-    bool close = now - s->small_ns < s->e->cfg->p_batch_delay / CLOSE_PART;
-
-    s->small_ns = now;
-    if (!s->patience)
-        s->patience = EMX_BUNDLE_PATIENCE;
-    return close && s->tx_next - s->tx_acked >= s->patience;
-}
-
-/* An empty bundle that waits; false: no memory or no room. */
-static bool begin(struct emx_session *s, emx_time now)
+/* An empty bundle at the end of the window; false: no memory or no room. */
+static bool begin(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
     struct emx_txbuf *b;
@@ -83,61 +44,39 @@ static bool begin(struct emx_session *s, emx_time now)
     b->len_bytes = sizeof(*h) + sizeof(struct emx_f_bundle);
     emx_reltx_push(s, b);
     s->open = b;
-    s->late = false;
-    s->wait_until_ns = now + e->cfg->p_batch_delay;
-    emx_list_append(&e->waiting, &s->waiting);
-    e->hints.waits |= EMX_WAITS_BUNDLE;
-    emx_session_arm(s, s->wait_until_ns);
     emx_count(e, bundles_sent);
     return true;
 }
 
-static void append(struct emx_session *s, const struct emx_op_args *a)
+static void append(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
 {
     struct emx_txbuf *b = s->open;
-    size_t n = a->data.len_bytes;
+    size_t n = data->len_bytes;
     struct emx_f_part *t = (struct emx_f_part *)(b->frame + b->len_bytes);
 
-    *t = (struct emx_f_part){.bits = a->bits, .len_bytes = (uint16_t)n};
-    emx_data_read(&a->data, 0, (uint8_t *)(t + 1), n);
+    *t = (struct emx_f_part){.bits = bits, .len_bytes = (uint16_t)n};
+    emx_data_read(data, 0, (uint8_t *)(t + 1), n);
     b->len_bytes += (uint16_t)(sizeof(*t) + n);
     emx_txbuf_frame(b)->body_bytes += (uint16_t)(sizeof(*t) + n);
 }
 
-/* The timer would do it too, but a program that does nothing but send does not look at timers. */
-static void expire_all(struct emx_engine *e, emx_time now)
+bool emx_bundle_add(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
 {
-    struct emx_list *l;
+    size_t limit = limit_bytes(s), need = sizeof(struct emx_f_part) + data->len_bytes;
 
-    while ((l = emx_list_first(&e->waiting)) && emx_list_entry(l, struct emx_session, waiting)->wait_until_ns <= now)
-        emx_bundle_let_go(emx_list_entry(l, struct emx_session, waiting), true);
-}
-
-bool emx_bundle_add(struct emx_session *s, const struct emx_op_args *a, emx_time now)
-{
-    size_t limit = limit_bytes(s), need = sizeof(struct emx_f_part) + a->data.len_bytes;
-    struct emx_engine *e = s->e;
-    bool fits;
-
-    if (s->reliable || a->is_am || need > (limit - sizeof(struct emx_frame) - sizeof(struct emx_f_bundle)) / 2)
+    if (s->send_next == &s->unacked)
+        return false; /* nothing is held up */
+    if (s->reliable || need > (limit - sizeof(struct emx_frame) - sizeof(struct emx_f_bundle)) / 2)
         return false;
-    fits = s->open && s->open->len_bytes + need <= limit;
-    if (worth_waiting(s, now))
-        e->gatherable++;
-    else if (!fits)
+    if (!emx_credit_take(s, emx_eager_cost(data->len_bytes)))
         return false;
-    if (!e->gathers || !emx_credit_take(s, emx_eager_cost(a->data.len_bytes)))
-        return false;
-    if (!fits && !begin(s, now)) {
-        s->credit_used -= emx_eager_cost(a->data.len_bytes);
+    if ((!s->open || s->open->len_bytes + need > limit) && !begin(s)) {
+        s->credit_used -= emx_eager_cost(data->len_bytes);
         return false;
     }
-    append(s, a);
-    emx_count(e, sent_small);
-    emx_count(e, sent_gathered);
-    if (s->open->len_bytes + need > limit)
-        emx_bundle_close(s);
-    expire_all(e, now);
+    append(s, data, bits);
+    emx_count(s->e, sent_small);
+    emx_count(s->e, sent_gathered);
     return true;
 }
 

@@ -67,28 +67,17 @@ static const char *check_held(const struct emx_session *s)
     return early == s->rx_early ? NULL : "held frames: the map is wrong";
 }
 
-static bool unsent_may_go(const struct emx_session *s)
-{
-    if (s->send_next == &s->unacked)
-        return false;
-    return !emx_bundle_waits(s) || s->send_next != &s->open->link;
-}
-
 static const char *check_bundle(const struct emx_session *s)
 {
     if (s->open && (s->open->tries || s->unacked.prev != &s->open->link))
         return "bundle: takes messages although it is not the last frame, or was sent";
-    if (emx_bundle_waits(s) && !s->open)
-        return "bundle: none waits";
-    if (emx_bundle_waits(s) && (!emx_timer_is_set(&s->timer) || s->timer.at_ns > s->wait_until_ns))
-        return "bundle: waits without a timer";
     return NULL;
 }
 
 static const char *check_work(const struct emx_session *s)
 {
     bool work = s->ack_now || s->ping_due || s->pong_due || s->byes_due || !emx_list_empty(&s->jobs) ||
-                !emx_list_empty(&s->pulls) || s->lost || unsent_may_go(s);
+                !emx_list_empty(&s->pulls) || s->lost || s->send_next != &s->unacked;
     bool blocked = s->flying && s->flying >= s->cc.flight_frames;
 
     if (length(&s->jobs) != s->job_count)
@@ -214,9 +203,7 @@ static const char *check_hints(const struct emx_engine *e)
         news |= EMX_NEWS_DONE;
     if (!emx_list_empty(&e->am))
         news |= EMX_NEWS_AM;
-    if (!emx_list_empty(&e->waiting) && !(e->hints.waits & EMX_WAITS_BUNDLE))
-        return "hints: a frame waits, and nobody is told";
-    if (e->late.session && !(e->hints.waits & EMX_WAITS_LATE))
+    if (e->late.session && !e->hints.late)
         return "hints: what is still to be done of a frame waits, and nobody is told";
     if (news != e->hints.news)
         return "hints: the news are not what is there";

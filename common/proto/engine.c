@@ -60,7 +60,7 @@ static size_t longest_frame(const struct emx_address *self)
 static void init_lists(struct emx_engine *e)
 {
     struct emx_list *const list[] = {&e->pull_wait,   &e->completed,  &e->events, &e->want_routes, &e->am,
-                                     &e->am_deferred, &e->unreleased, &e->taken,  &e->waiting,     &e->severed};
+                                     &e->am_deferred, &e->unreleased, &e->taken,  &e->severed};
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
@@ -201,7 +201,7 @@ uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
 
 /* ---- Sending ---- */
 
-static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes, emx_time now)
+static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
 {
     struct emx_eager_source m = {.data = &a->data,
                                  .am_header = a->am_header,
@@ -211,7 +211,7 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
                                  .bits = a->bits};
     unsigned frames;
 
-    if (emx_bundle_add(s, a, now))
+    if (!a->is_am && emx_bundle_add(s, &a->data, a->bits))
         return ETHMX_OK;
     frames = emx_eager_frames(s, total_bytes);
     if (frames > emx_reltx_room(s) || !emx_credit_take(s, emx_eager_cost(total_bytes)))
@@ -224,6 +224,12 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
     return ETHMX_OK;
 }
 
+/* Whether the message goes in one frame with those before it. */
+static bool shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
+{
+    return is_short && !op->eager && !op->sync && !op->is_am && emx_bundle_add(s, &op->data, op->bits);
+}
+
 /* Moves the backlog's first operation into the window as far as there is room; false: it must wait. */
 static bool advance(struct emx_session *s, struct emx_op *op)
 {
@@ -231,6 +237,11 @@ static bool advance(struct emx_session *s, struct emx_op *op)
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
     bool is_short = emx_eager_suits(s, &op->data, total_bytes);
 
+    if (shares_frame(s, op, is_short)) {
+        emx_list_del(&op->link);
+        emx_op_complete(e, op, ETHMX_OK);
+        return true;
+    }
     if (!emx_reltx_room(s))
         return false;
     if (!op->eager && is_short && (!op->sync || emx_op_take_id(e, op)))
@@ -291,7 +302,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
     } else if (emx_eager_now(s, a) &&
-               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes, now)) != ETHMX_INPROGRESS) {
+               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {
         if (!(op = emx_op_new_send(e, peer, a, now)))
@@ -620,26 +631,10 @@ unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link)
     return e->link_peers[link];
 }
 
-/* ---- Gathering ---- */
-
-void emx_engine_gather(struct emx_engine *e, bool allow)
+void emx_engine_catch_up_now(struct emx_engine *e)
 {
-    e->gathers = allow;
-}
-
-unsigned emx_engine_gatherable(const struct emx_engine *e)
-{
-    return e->gatherable;
-}
-
-void emx_engine_let_go_now(struct emx_engine *e, bool late)
-{
-    struct emx_list *l;
-
     emx_session_catch_up(e);
-    e->hints.waits = 0;
-    while ((l = emx_list_first(&e->waiting)))
-        emx_bundle_let_go(emx_list_entry(l, struct emx_session, waiting), late);
+    e->hints.late = false;
 }
 
 /* ---- Time ---- */

@@ -190,14 +190,9 @@ struct emx_engine_hints {
     uint32_t output; /* mask of links that may have frames to send */
     uint32_t reads;  /* mask of links over which something is to be read */
     uint32_t news;   /* mask of enum emx_news */
-    uint32_t waits;  /* mask of enum emx_waits: what emx_engine_let_go() is for */
+    uint32_t late;   /* not 0: emx_engine_catch_up() has something to do */
     uint32_t memory; /* mask of links over which memory is to be lent or given back */
     uint32_t flying; /* reads and writes that devices are at */
-};
-
-enum emx_waits {
-    EMX_WAITS_BUNDLE = 1, /* a frame waits for more small messages, */
-    EMX_WAITS_LATE = 2,   /* what a frame acknowledged, and its own acknowledgement, for being looked at */
 };
 
 enum emx_news {
@@ -291,19 +286,13 @@ static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned
     return emx_engine_hints(e)->memory >> link & 1;
 }
 
-/* Small messages that follow each other closely are gathered in a frame that waits for more of them: until
- * emx_engine_let_go(), which belongs into each round of the pump, or for batch_delay (a deadline as all others). This
- * happens only while it is allowed: by a caller who keeps deadlines although the program computes. */
-void emx_engine_gather(struct emx_engine *e, bool allow);
-/* Counts messages that were gathered, or would have been. */
-unsigned emx_engine_gatherable(const struct emx_engine *e);
-/* Lets frames that wait go with the next output; late: because the program seems to compute. Does what was put off of a
- * frame until its receiver had been told. */
-void emx_engine_let_go_now(struct emx_engine *e, bool late);
-static inline void emx_engine_let_go(struct emx_engine *e, bool late)
+/* Does what was put off of a frame until its receiver had been told: what the frame acknowledged is looked at, and it
+ * is acknowledged. Belongs into each round of the pump. */
+void emx_engine_catch_up_now(struct emx_engine *e);
+static inline void emx_engine_catch_up(struct emx_engine *e)
 {
-    if (emx_engine_hints(e)->waits)
-        emx_engine_let_go_now(e, late);
+    if (emx_engine_hints(e)->late)
+        emx_engine_catch_up_now(e);
 }
 
 /* When emx_engine_expire() must be called; EMX_NEVER: nothing pending. */

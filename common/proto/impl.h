@@ -24,14 +24,13 @@
 #include "proto/pace.h"
 #include "proto/replay.h"
 
-#define EMX_EAGER_OVERHEAD  128  /* what an unexpected message costs beside its data */
-#define EMX_BUNDLE_PATIENCE 3    /* frames under way: as long as the peer is at work, nothing is lost by waiting */
-#define EMX_OFFERS          2    /* parts of a message that are offered and not told of, see offer.c */
-#define EMX_BLOCKS          16   /* blocks of one message under way */
-#define EMX_JOBS_MAX        4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
-#define EMX_HOSTS_LATELY    64   /* hosts that are remembered while peers are added */
-#define EMX_NARROWEST       400  /* no shorter frames are tried where long ones get lost */
-#define EMX_SEQ_FRAME_MAX   9216 /* longest sequenced frame; data frames may be longer */
+#define EMX_EAGER_OVERHEAD 128  /* what an unexpected message costs beside its data */
+#define EMX_OFFERS         2    /* parts of a message that are offered and not told of, see offer.c */
+#define EMX_BLOCKS         16   /* blocks of one message under way */
+#define EMX_JOBS_MAX       4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
+#define EMX_HOSTS_LATELY   64   /* hosts that are remembered while peers are added */
+#define EMX_NARROWEST      400  /* no shorter frames are tried where long ones get lost */
+#define EMX_SEQ_FRAME_MAX  9216 /* longest sequenced frame; data frames may be longer */
 
 /* ---- Operations -------------------------------------------------------------------------------------------- */
 
@@ -334,11 +333,6 @@ struct emx_session {
     unsigned lost;
     struct emx_list control; /* built, no sequence number yet */
     struct emx_txbuf *open;  /* the last of unacked, a bundle that was not sent and takes more; NULL: none */
-    struct emx_list waiting; /* in engine.waiting while open waits for more messages before it may be sent */
-    emx_time wait_until_ns;  /* at the latest */
-    emx_time small_ns;       /* when the last small message was sent */
-    bool late;               /* open had to be let go by time */
-    uint8_t patience;        /* frames under way from which on small messages are gathered */
     struct emx_list backlog; /* sends */
     struct emx_cc cc;
     struct emx_rtt rtt;
@@ -493,9 +487,6 @@ struct emx_engine {
     struct emx_list severed; /* emx_op.peer_link of operations that are EMX_OP_SEVERED */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
-    struct emx_list waiting;    /* sessions whose open bundle waits, longest first */
-    bool gathers;               /* the caller keeps the deadlines */
-    unsigned gatherable;        /* messages that were, or could have been, gathered */
     struct emx_list taken;      /* arrivals in the program's hands */
     struct emx_list unreleased; /* arrivals whose senders could not be told yet for want of memory */
     size_t seq_frame_bytes;     /* longest sequenced frame to another host: what its interfaces take */
@@ -524,11 +515,6 @@ static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
 static inline bool emx_session_over(const struct emx_session *s)
 {
     return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
-}
-
-static inline bool emx_bundle_waits(const struct emx_session *s)
-{
-    return s->waiting.next != &s->waiting;
 }
 
 static inline bool emx_seq_before(uint32_t a, uint32_t b)
@@ -601,7 +587,7 @@ static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_ti
 
     emx_session_catch_up(e);
     e->late = (struct emx_late){.session = s, .now = now, .ack = ack};
-    e->hints.waits |= EMX_WAITS_LATE;
+    e->hints.late = true;
     if (s->unacked_rx && emx_relrx_acks_at_once(s))
         emx_session_catch_up_now(e);
 }
@@ -684,10 +670,8 @@ void emx_reltx_fini(struct emx_session *s);
 void emx_reltx_spend(struct emx_engine *e); /* the wire has copied what it was given */
 
 /* bundle.c: several small messages in one frame */
-bool emx_bundle_add(struct emx_session *s, const struct emx_op_args *a, emx_time now); /* false: send it by itself */
-void emx_bundle_let_go(struct emx_session *s, bool late); /* it waits no longer, but takes more until it is sent */
-void emx_bundle_close(struct emx_session *s);             /* it takes no more */
-void emx_bundle_expire(struct emx_session *s, emx_time now);
+bool emx_bundle_add(struct emx_session *s, const struct ethmx_data *data, uint64_t bits); /* false: send it by itself */
+void emx_bundle_close(struct emx_session *s);                                             /* it takes no more */
 enum emx_drop emx_bundle_input(struct emx_session *s, const uint8_t *data, emx_time now);
 
 /* trust.c: whether the way takes superframes */

@@ -10,8 +10,6 @@
  * again. Other wires take both from where they are. A short frame tells nothing of frames received, so it must not be
  * owed.
  *
- * Where small messages may be gathered (bundle.c) the short way ends as soon as frames are under way.
- *
  * What it takes is known when the session is connected (session.quick_room): a standard send, in one frame. That
  * nothing stands in front of it is looked at each time.
  *
@@ -49,8 +47,6 @@ bool emx_engine_quick(const struct emx_peer *p, const struct emx_op_args *a, uns
     if (!s || a->data.len_bytes >= s->quick_room || a->mode != ETHMX_SEND_STANDARD)
         return false;
     if (!emx_list_empty(&s->backlog) || !emx_list_empty(&s->control) || s->held_count || !emx_reltx_clear(s))
-        return false;
-    if (!s->reliable && s->tx_next - s->tx_acked >= EMX_BUNDLE_PATIENCE)
         return false;
     if (!emx_credit_allows(s, emx_eager_cost(a->data.len_bytes)))
         return false;
@@ -120,7 +116,6 @@ static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, stru
         emx_copy(b->frame + head_bytes, a->data.base, a->data.len_bytes);
     else
         emx_data_read(&a->data, 0, b->frame + head_bytes, a->data.len_bytes);
-    s->small_ns = now;
     emx_reltx_direct(s, b, now);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
     seal_whole(s, b->frame, head_bytes, f);

@@ -64,7 +64,7 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s)
     if (s->send_next == &s->unacked)
         return NULL;
     b = emx_list_entry(s->send_next, struct emx_txbuf, link);
-    return b->unready || (b == s->open && emx_bundle_waits(s)) ? NULL : b;
+    return b->unready ? NULL : b;
 }
 
 void emx_reltx_spend(struct emx_engine *e)

@@ -28,7 +28,6 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     emx_list_init(&s->welcoming);
     emx_list_init(&s->unacked);
     emx_list_init(&s->control);
-    emx_list_init(&s->waiting);
     emx_list_init(&s->backlog);
     emx_list_init(&s->held);
     emx_list_init(&s->jobs);
@@ -147,8 +146,6 @@ static void arm_next(struct emx_session *s)
 
     if (s->ack_at_ns)
         at = emx_least(at, s->ack_at_ns);
-    if (emx_bundle_waits(s))
-        at = emx_least(at, s->wait_until_ns);
     emx_session_arm(s, at);
 }
 
@@ -177,7 +174,6 @@ void emx_session_expire(struct emx_session *s, emx_time now)
     if (s->state == EMX_S_DEAD)
         return;
     emx_reltx_expire(s, now);
-    emx_bundle_expire(s, now);
     if (s->ack_at_ns && now >= s->ack_at_ns) {
         s->ack_at_ns = 0;
         s->ack_now = true;
@@ -198,7 +194,7 @@ void emx_session_catch_up_now(struct emx_engine *e)
     struct emx_session *s = late.session;
 
     e->late.session = NULL;
-    e->hints.waits &= ~(uint32_t)EMX_WAITS_LATE;
+    e->hints.late = false;
     if (late.ack != s->tx_acked && !s->reliable)
         emx_reltx_ack(s, late.ack, 0, late.now);
     if (s->unacked_rx)

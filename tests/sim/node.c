@@ -11,7 +11,6 @@
 #include "place.h"
 #include "world.h"
 
-#define LETS_GO_EVERY 4 /* pumps; between these frames that wait for more messages are left to their deadline */
 #define WANTS_EVERY   8 /* asked for output although it wants none, to see that this is true */
 
 /* ---- Life ---- */
@@ -114,7 +113,6 @@ void sim_node_start(struct sim_node *n)
         n->engine = NULL;
         return;
     }
-    emx_engine_gather(n->engine, n->cfg.p_batch_delay);
     n->pace = SIM_POLLS;
 }
 
@@ -843,9 +841,7 @@ void sim_node_pump(struct sim_node *n)
     if (n->pumping || n->pace == SIM_GONE || n->pace == SIM_STOPPED || sim_failed(w))
         return;
     n->pumping = true;
-    if (n->lets_go == SIM_LETS_GO_ALWAYS ||
-        (n->lets_go == SIM_LETS_GO_AT_TIMES && !emx_rng_below(&w->rng, LETS_GO_EVERY)))
-        emx_engine_let_go(n->engine, false);
+    emx_engine_catch_up(n->engine);
     do {
         input(n);
         if (emx_engine_deadline(n->engine) <= w->now_ns)

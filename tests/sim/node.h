@@ -29,7 +29,6 @@ enum sim_pace {
 };
 
 /* Whether a pump lets go frames that wait for more messages; those that it does not are left to their deadline. */
-enum sim_lets_go { SIM_LETS_GO_AT_TIMES, SIM_LETS_GO_ALWAYS, SIM_LETS_GO_NEVER };
 
 /* What the program above an engine wants to hear of. */
 struct sim_program_ops {
@@ -67,7 +66,6 @@ struct sim_node {
     struct sim_port out[EMX_ENGINE_LINKS], in[EMX_ENGINE_LINKS];
     uint8_t wires[EMX_ENGINE_LINKS]; /* order of the routes told to the engine */
     unsigned wire_count;             /* 0: no route to anybody */
-    enum sim_lets_go lets_go;
     uint64_t poll_ns; /* how long a frame waits in the ring at most */
 
     struct sim_frame *ring, **ring_tail;

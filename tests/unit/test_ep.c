@@ -196,73 +196,47 @@ static void killed_peer_is_noticed(void **state)
     close(fd[1]);
 }
 
-/* ---- Small messages that are gathered ---- */
+/* ---- Small messages of a program that computes ---- */
 
-enum { BEFORE = 120, AFTER = 60 }; /* messages until they are gathered; then, fewer than a congestion window */
+enum { COUNT = 60 }; /* fewer than may fly at first */
 
-static struct ethmx_ep *open_gathering(const char *heartbeat)
+static struct ethmx_ep *open_alone(void)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
-    const char *const settings[] = {"heartbeat",   heartbeat, "wires", "udp", /* not where frames cost nothing */
-                                    "batch_delay", "300ms",                   /* also says what is close */
-                                    NULL};
+    const char *const settings[] = {"heartbeat", "0", "wires", "udp", NULL};
 
     return open_with(&opt, settings);
 }
 
-/* The receiver: all messages come although their sender never calls the library again. */
-static bool receive_gathered(struct side *s)
+static bool receive_some(struct side *s)
 {
-    uint64_t value;
     struct ethmx_result r;
+    uint64_t value;
 
     s->role = 1;
-    s->ep = open_gathering("20ms");
-    CHECK(exchange(s) && signal_other(s, BEFORE + AFTER + 1));
-    for (unsigned i = 0; i < BEFORE + AFTER; i++) {
-        if (i == BEFORE)
-            CHECK(signal_other(s, BEFORE + AFTER));
+    s->ep = open_alone();
+    CHECK(exchange(s));
+    for (unsigned i = 0; i <= COUNT; i++) {
         CHECK(recv_data(s, i, flat(&value, sizeof(value)), &r));
         CHECK(r.status == ETHMX_OK && value == i);
+        CHECK(i || signal_other(s, 1));
     }
     CHECK(tell(s));
     ethmx_ep_close(s->ep);
     return true;
 }
 
-/* What the sender saw. */
-struct sent {
-    uint64_t gathered, late; /* counters, once all has come */
-    uint64_t gap_ns;         /* the longest time from one message to the next */
-};
-
-static uint64_t start_sends(struct side *s, struct pending *p, uint64_t *value)
-{
-    uint64_t last_ns = emx_clock_kernel_ns(), gap_ns = 0, now_ns;
-
-    for (unsigned i = 0; i < BEFORE + AFTER; i++) {
-        value[i] = i;
-        if (i == BEFORE)
-            assert_true(await_signal(s, BEFORE + AFTER));
-        assert_true(start_send(s, i, flat(&value[i], sizeof(*value)), ETHMX_SEND_STANDARD, &p[i]));
-        now_ns = emx_clock_kernel_ns();
-        gap_ns = now_ns - last_ns > gap_ns ? now_ns - last_ns : gap_ns;
-        last_ns = now_ns;
-    }
-    return gap_ns;
-}
-
-/* Sends many small messages, and then waits beside the wire until they have come: without a call of the library if it
- * has a helper. (Without one, acknowledgements that were late leave some for the next call.) */
-static struct sent send_and_compute(const char *heartbeat, bool helped)
+/* Sends the first message, which connects, then many, and waits beside the wire until all have come: neither the
+ * library is called meanwhile, nor has it a helper. */
+static void messages_leave_at_once(void **state)
 {
     struct side s = {.scenario = 1};
-    struct pending p[BEFORE + AFTER];
-    uint64_t value[BEFORE + AFTER];
-    struct sent sent;
+    struct pending p[COUNT + 1];
+    uint64_t value[COUNT + 1];
     int fd[2], status;
     pid_t pid;
 
+    (void)state;
     make_sockets(fd);
     fflush(NULL);
     pid = fork();
@@ -271,41 +245,23 @@ static struct sent send_and_compute(const char *heartbeat, bool helped)
         struct side other = {.scenario = 1, .fd = fd[1]};
 
         close(fd[0]);
-        _exit(!receive_gathered(&other));
+        _exit(!receive_some(&other));
     }
     close(fd[1]);
     s.fd = fd[0];
-    s.ep = open_gathering(heartbeat);
-    assert_true(exchange(&s) && await_signal(&s, BEFORE + AFTER + 1));
-    sent.gap_ns = start_sends(&s, p, value);
-    assert_true(helped ? hear(&s) : hear_progressing(&s));
-    sent.gathered = counter(s.ep, "sent_gathered");
-    sent.late = counter(s.ep, "bundles_late");
+    s.ep = open_alone();
+    assert_true(exchange(&s));
+    for (unsigned i = 0; i <= COUNT; i++) {
+        value[i] = i;
+        assert_true(start_send(&s, i, flat(&value[i], sizeof(*value)), ETHMX_SEND_STANDARD, &p[i]));
+        assert_true(i || (await(&s, &p[0].done) && await_signal(&s, 1)));
+    }
+    assert_true(hear(&s));
+    assert_int_equal(counter(s.ep, "sent_gathered"), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     ethmx_ep_close(s.ep);
     close(fd[0]);
-    return sent;
-}
-
-/* It is the helper that lets them go when they have waited, and not its heartbeat. On a machine so busy that messages
- * are not close, they are not gathered: it is tried again. */
-static void gathered_messages_are_not_left_lying(void **state)
-{
-    struct sent sent;
-
-    (void)state;
-    do {
-        sent = send_and_compute("2s", true);
-    } while (sent.gap_ns > 100000000);
-    assert_true(sent.gathered > AFTER / 2);
-    assert_true(sent.late > 0);
-}
-
-static void nothing_is_gathered_without_the_helper(void **state)
-{
-    (void)state;
-    assert_int_equal(send_and_compute("0", false).gathered, 0);
 }
 
 /* ---- What the host has ---- */
@@ -348,13 +304,9 @@ static void host_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_versions_are_refused),
-        cmocka_unit_test(wrong_settings_are_named),
-        cmocka_unit_test(addresses_are_checked),
-        cmocka_unit_test(unreachable_peer_fails),
-        cmocka_unit_test(killed_peer_is_noticed),
-        cmocka_unit_test(gathered_messages_are_not_left_lying),
-        cmocka_unit_test(nothing_is_gathered_without_the_helper),
+        cmocka_unit_test(other_versions_are_refused), cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(addresses_are_checked),      cmocka_unit_test(unreachable_peer_fails),
+        cmocka_unit_test(killed_peer_is_noticed),     cmocka_unit_test(messages_leave_at_once),
         cmocka_unit_test(host_is_described),
     };
 
