@@ -117,7 +117,7 @@ static int expose(struct sim_node *n, struct emx_lending *m)
     memcpy(&to, m->to, sizeof(to));
     if (emx_rng_chance(&w->rng, w->lend_fail_ppm))
         return m->write && emx_rng_chance(&w->rng, TRANSIENT) ? ETHMX_INPROGRESS : ETHMX_ERR_PARAM;
-    m->kept = m->what == EMX_LEND_FOUND && !w->lend_new && !emx_rng_chance(&w->rng, TRANSIENT);
+    m->kept = m->what == EMX_LEND_FOUND && !w->lend_new && (w->lend_sure || !emx_rng_chance(&w->rng, TRANSIENT));
     if (m->what == EMX_LEND_FOUND && !m->kept)
         return ETHMX_INPROGRESS;
     l = calloc(1, sizeof(*l));

@@ -56,6 +56,7 @@ struct sim_world {
     uint64_t lend_min_bytes;           /* routes offer devices that read messages from this length on; 0: they do not */
     const struct emx_costs *lend_costs; /* NULL: routes say nothing of it */
     bool lend_new;                      /* all memory is new: nothing is found registered */
+    bool lend_sure;                     /* what is registered is always found */
     bool lend_first;                    /* over the first wire only */
     bool lend_mixed;                    /* each node chooses by chance who moves large messages to it */
     uint64_t lend_bytes;                /* what is lent in one piece at most */
