@@ -16,6 +16,8 @@
     X(bytes_sent, "bytes", 0, "Data bytes of messages given to send.") \
     X(bytes_received, "bytes", 0, "Data bytes of receives completed.") \
     X(sent_small, "messages", 0, "Sent in one frame.") \
+    X(senders_away, "messages", 0, "Large messages whose sender was silent for so long that what it was asked for left pull_window's count.") \
+    X(timeouts_undone, "times", 0, "Frames that counted as lost after a time-out, and had arrived.") \
     X(sent_gathered, "messages", 0, "Of these, sent in a frame that takes several.") \
     X(bundles_sent, "frames", 0, "Frames made for several small messages.") \
     X(sent_medium, "messages", 0, "Sent eagerly in several frames.") \

@@ -22,6 +22,22 @@ void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames)
     limit(cc);
 }
 
+uint32_t emx_cc_first(struct emx_cc *cc, uint32_t left_frames)
+{
+    uint32_t part = at_least(left_frames / EMX_CC_PIECE, EMX_CC_ALONE);
+
+    if (part < cc->cwnd_frames)
+        cc->cwnd_frames = part;
+    limit(cc);
+    return cc->cwnd_frames < left_frames ? cc->cwnd_frames : left_frames;
+}
+
+void emx_cc_met(struct emx_cc *cc)
+{
+    cc->cwnd_frames = at_least(cc->cwnd_frames, EMX_CC_START);
+    limit(cc);
+}
+
 void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers)
 {
     if (cc->cwnd_frames < cc->threshold_frames) {

@@ -6,7 +6,8 @@
  * The rule is AIMD as CUBIC has it for windows as small as a cluster's (RFC 9438, section 4.3: growth by 0.53 frames a
  * round trip, three tenths off for a gap), so that it gets as much of a link as a TCP beside it. Nothing is added while
  * frames that were sent before a gap are missing (RFC 5681). It starts at EMX_CC_START frames instead of slowly,
- * because round trips are microseconds and switches buffer more than that.
+ * because round trips are microseconds and switches buffer more than that. But first frames to many peers at once are
+ * bounded for the endpoint, as they may meet in one queue.
  *
  * Who is lost at a full queue is no matter of windows alone. Frames that leave one by one, each when one has arrived,
  * take the very places in the queue that have just become free, and hardly ever find it full. A TCP, which sends two
@@ -29,6 +30,9 @@
 #include <stdint.h>
 
 #define EMX_CC_START   64
+#define EMX_CC_BURST   256    /* frames to all peers that have acknowledged none yet; */
+#define EMX_CC_PIECE   4      /* one of them takes at most this part of what is left of these, and may have */
+#define EMX_CC_ALONE   4      /* so many in any case */
 #define EMX_CC_FLOOR   4      /* after a gap; 1 after a timeout */
 #define EMX_CC_GROWTH  53     /* hundredths of a frame in a round trip */
 #define EMX_CC_LONG_NS 500000 /* a round trip: no cluster without a queue has it */
@@ -45,7 +49,20 @@ struct emx_cc {
 
 void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames);
 
-/* frames were acknowledged. recovers: some that were sent before the last gap or time-out are still missing. */
+/* What the first frames to a peer may be, of the endpoint's burst. Returns how many of left_frames it takes. */
+uint32_t emx_cc_first(struct emx_cc *cc, uint32_t left_frames);
+/* The peer has acknowledged the first. */
+void emx_cc_met(struct emx_cc *cc);
+
+/* Whether the window, rather than the program, decides how many frames fly, which are so many (RFC 7661, section 4.1).
+ * If not, the window does not grow: nobody knows whether the network would carry that much. */
+static inline bool emx_cc_limits(const struct emx_cc *cc, uint32_t flying_frames)
+{
+    return flying_frames >= (cc->cwnd_frames < cc->threshold_frames ? cc->cwnd_frames / 2 : cc->cwnd_frames);
+}
+
+/* frames were acknowledged that filled the window (else 0). recovers: some that were sent before the last gap or
+ * time-out are still missing. */
 void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers);
 
 /* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */

@@ -78,7 +78,7 @@ static const char *check_work(const struct emx_session *s)
 {
     bool work = s->ack_now || s->ping_due || s->pong_due || s->byes_due || !emx_list_empty(&s->jobs) ||
                 !emx_list_empty(&s->pulls) || s->lost || s->send_next != &s->unacked;
-    bool blocked = s->flying && s->flying >= s->cc.flight_frames;
+    bool blocked = emx_reltx_full(s);
 
     if (length(&s->jobs) != s->job_count)
         return "jobs: count is wrong";

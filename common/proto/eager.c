@@ -8,10 +8,10 @@
 #include "base/least.h"
 #include "proto/impl.h"
 
-#define ALIGN            8u  /* of frames in a superframe */
-#define SLOTS            16u /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
-#define LONG_BYTES       32768 /* messages beyond this length are careful not to overflow a link */
-#define LONG_WINDOW_PART 2     /* of the congestion window that one of them may take */
+#define ALIGN      8u    /* of frames in a superframe */
+#define SLOTS      16u   /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
+#define LONG_BYTES 32768 /* messages beyond this length are careful not to overflow a link */
+#define LONG_PARTS 3     /* quarters of the congestion window that one of them may take */
 
 /* Over a reliable route no frame ever has to go another way, whose frames may be shorter. */
 static size_t frame_limit(const struct emx_session *s)
@@ -57,8 +57,8 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
 
 /* What can be read is copied once instead of twice, and by one process. What is pulled waits for a round trip, but its
  * receiver paces it, which keeps the messages of many senders from overflowing its link. So a long one goes eagerly
- * only if it takes no more than half of the congestion window: that is wide where many frames have arrived and hardly
- * any were lost. */
+ * only if it takes no more than three quarters of the congestion window: that is wide where many frames have arrived
+ * and hardly any were lost. */
 bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
     if (s->reads && emx_data_contiguous(data))
@@ -68,7 +68,7 @@ bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data,
     if (emx_loan_pays(s, data))
         return false;
     return data->len_bytes <= LONG_BYTES || s->reliable ||
-           emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / LONG_WINDOW_PART;
+           emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / 4 * LONG_PARTS;
 }
 
 bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)

@@ -59,8 +59,8 @@ static size_t longest_frame(const struct emx_address *self)
 
 static void init_lists(struct emx_engine *e)
 {
-    struct emx_list *const list[] = {&e->pull_wait,   &e->completed,  &e->events, &e->want_routes, &e->am,
-                                     &e->am_deferred, &e->unreleased, &e->taken,  &e->severed};
+    struct emx_list *const list[] = {&e->pull_wait, &e->asking,      &e->completed,  &e->events, &e->want_routes,
+                                     &e->am,        &e->am_deferred, &e->unreleased, &e->taken,  &e->severed};
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
@@ -112,10 +112,12 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->peer_mask = 15;
     e->peers = emx_alloc_get(&e->alloc, (e->peer_mask + 1) * sizeof(*e->peers));
     e->hello_body = emx_alloc_get(&e->alloc, EMX_FRAME_MAX);
-    e->timer_reserve = 1;
+    e->look.kind = EMX_TIMER_LOOK;
+    e->start_frames = EMX_CC_BURST;
+    e->timer_reserve = 2; /* tick and look */
     if (e->peers)
         memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
-    if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) || emx_heap_reserve(&e->timers, 1)) {
+    if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) || emx_heap_reserve(&e->timers, 2)) {
         emx_engine_destroy(e);
         return ETHMX_ERR_NO_MEMORY;
     }
@@ -726,6 +728,9 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
             break;
         case EMX_TIMER_SESSION:
             emx_session_expire(emx_container(t, struct emx_session, timer), now);
+            break;
+        case EMX_TIMER_LOOK:
+            emx_rndv_look(e, now);
             break;
         case EMX_TIMER_RNDV:
             emx_rndv_expire(emx_container(t, struct emx_rndv, timer), now);

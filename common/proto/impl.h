@@ -53,7 +53,8 @@ struct emx_block {
     uint64_t asked;   /* as missing when last asked */
     emx_time asked_ns;
     uint16_t round;
-    bool due; /* a pull frame is to be sent */
+    bool due;  /* a pull frame is to be sent */
+    bool late; /* the sender was away meanwhile */
 };
 
 /* What had arrived of a message when its chunks became shorter. */
@@ -70,6 +71,7 @@ struct emx_had {
 /* The receiving side of a rendezvous. */
 struct emx_rndv {
     struct emx_list wait;   /* in engine.pull_wait while it may ask for more, or in engine.reads */
+    struct emx_list asking; /* in engine.asking while blocks of it count in engine.pulling_bytes */
     struct emx_list due;    /* in session.pulls while a pull frame is to be sent */
     struct emx_timer timer; /* nothing has arrived for too long */
     struct emx_op *op;
@@ -80,24 +82,26 @@ struct emx_rndv {
     uint64_t chunks;     /* of want_bytes */
     uint64_t next_chunk; /* first that was never asked for */
     uint64_t got_chunks;
-    emx_time last_ns;       /* when something last arrived */
-    bool reading;           /* from the sender's memory, without blocks */
-    bool in_hand;           /* the pump's: others may be writing to the program's memory */
-    int8_t ends;            /* then: the peer has failed meanwhile, with this enum ethmx_status; 0: it has not */
-    uint64_t remote;        /* where the message begins there */
-    uint64_t read_bytes;    /* so far */
-    bool lends;             /* in its place: the sender's device writes, see offer.c */
-    bool borrows;           /* reading, by a device, see lend.c: */
-    bool asked;             /* for the next key */
-    bool broken;            /* a read or write has failed, others are under way */
-    bool last;              /* those under way are */
-    uint8_t tries;          /* that failed */
-    uint64_t key;           /* for what lies between started_bytes */
-    uint64_t lent_bytes;    /* and this; what is offered to be written ends here */
-    uint64_t started_bytes; /* reads end here that the device has done, or is at */
-    struct emx_txbuf *fin;  /* made beforehand, or NULL */
-    struct emx_had *had;    /* with longer chunks; NULL: nothing */
-    uint8_t shortened;      /* so many times */
+    emx_time last_ns;           /* when something last arrived */
+    uint64_t last_pulled_bytes; /* engine.pulled_bytes at that time */
+    bool away;                  /* its sender was silent for too long: its blocks count in engine.away_bytes */
+    bool reading;               /* from the sender's memory, without blocks */
+    bool in_hand;               /* the pump's: others may be writing to the program's memory */
+    int8_t ends;                /* then: the peer has failed meanwhile, with this enum ethmx_status; 0: it has not */
+    uint64_t remote;            /* where the message begins there */
+    uint64_t read_bytes;        /* so far */
+    bool lends;                 /* in its place: the sender's device writes, see offer.c */
+    bool borrows;               /* reading, by a device, see lend.c: */
+    bool asked;                 /* for the next key */
+    bool broken;                /* a read or write has failed, others are under way */
+    bool last;                  /* those under way are */
+    uint8_t tries;              /* that failed */
+    uint64_t key;               /* for what lies between started_bytes */
+    uint64_t lent_bytes;        /* and this; what is offered to be written ends here */
+    uint64_t started_bytes;     /* reads end here that the device has done, or is at */
+    struct emx_txbuf *fin;      /* made beforehand, or NULL */
+    struct emx_had *had;        /* with longer chunks; NULL: nothing */
+    uint8_t shortened;          /* so many times */
     unsigned active;
     struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
 };
@@ -271,9 +275,11 @@ struct emx_welcome {
     uint32_t probe;
 };
 
-/* Smoothed time of an answer (RFC 6298). */
+/* The time of an answer, see rtt.c. */
 struct emx_rtt {
-    emx_time smooth_ns, var_ns; /* smooth 0: not measured */
+    uint32_t network_ns;          /* 0: not measured */
+    uint32_t least_ns, before_ns; /* of the samples so far in this window, and of the window before; 0: none */
+    uint32_t samples;             /* in this window */
     emx_time rto_ns;
 };
 
@@ -338,7 +344,13 @@ struct emx_session {
     struct emx_rtt rtt;
     emx_time rto_from_ns; /* when the clock of the resend timer started; 0: stopped */
     unsigned backoff;
-    uint32_t recover; /* one window reduction per round trip */
+    bool probing;          /* after a time-out one frame may leave, whatever flies */
+    bool doubtful;         /* the window counts as lost, */
+    bool falsely;          /* and something of it has arrived: */
+    struct emx_cc before;  /* cc then */
+    uint32_t recover;      /* one window reduction per round trip */
+    bool started;          /* a frame was sent, */
+    uint32_t start_frames; /* with so many of engine.start_frames */
 
     /* receiving */
     uint32_t rx_next;
@@ -369,6 +381,8 @@ struct emx_session {
     struct emx_list pulls;    /* rndv.due: pull frames to send */
     struct emx_rtt block_rtt; /* from asking for a block until it is whole */
     emx_time way_ns;          /* the shortest from asking until the first of it came (pace.h) */
+    emx_time data_ns;         /* when the last of it came */
+    unsigned away;            /* messages that are (emx_rndv.away) */
     unsigned slots_taken;     /* eager messages in superframes, not acknowledged */
     uint32_t joined_rx;       /* superframes that arrived well joined */
     uint32_t joined_told;     /* of ours, as the peer last told */
@@ -414,7 +428,7 @@ struct emx_event_node {
 };
 
 /* What a timer is in. */
-enum emx_timer_kind { EMX_TIMER_TICK, EMX_TIMER_SESSION, EMX_TIMER_RNDV };
+enum emx_timer_kind { EMX_TIMER_TICK, EMX_TIMER_SESSION, EMX_TIMER_RNDV, EMX_TIMER_LOOK };
 
 /* ---- Engine ------------------------------------------------------------------------------------------------- */
 
@@ -467,13 +481,19 @@ struct emx_engine {
     struct emx_op_slot *slots;
     uint32_t slot_count, slot_free; /* index of a free one; 0: none (slot 0 is not used) */
 
+    uint32_t start_frames; /* left for first frames to peers that have acknowledged none */
     struct emx_heap timers;
     unsigned timer_reserve;
     struct emx_timer tick; /* looks after peers that somebody waits for */
     struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
 
-    uint64_t pulling_bytes; /* asked for, not arrived */
+    uint64_t pulling_bytes; /* asked for, not arrived; */
+    uint64_t away_bytes;    /* of senders that are away; */
+    uint64_t pulled_bytes;  /* arrived, in all */
+    struct emx_list asking; /* emx_rndv.asking */
+    emx_time pulled_ns;     /* when the last arrived */
+    struct emx_timer look;  /* for senders that are away, while messages wait for the window */
     struct emx_pace pace;   /* how much that may be */
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;      /* mask; of the frame being handled */
@@ -649,6 +669,11 @@ static inline unsigned emx_reltx_room(const struct emx_session *s)
     unsigned used = s->tx_next - s->tx_acked;
 
     return used < s->peer_window ? s->peer_window - used : 0;
+}
+/* No frame may leave before others are acknowledged. */
+static inline bool emx_reltx_full(const struct emx_session *s)
+{
+    return s->flying && s->flying >= s->cc.flight_frames && !s->probing;
 }
 /* All that is in the window has been sent, and one more may go at once. */
 static inline bool emx_reltx_clear(const struct emx_session *s)
@@ -853,6 +878,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* hands out the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);
+void emx_rndv_look(struct emx_engine *e, emx_time now);         /* for senders that are away */
 void emx_rndv_drop(struct emx_engine *e, struct emx_op *op);    /* gives up a pull; no read of it is in hand */
 void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all is there */
 /* Begins to pull what follows the first got_bytes. */

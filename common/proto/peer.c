@@ -231,7 +231,7 @@ void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct et
         return;
     split(s->connect->route[s->connect->current].name, info_p);
     info_p->frame_bytes = s->frame_bytes;
-    info_p->rtt_ns = s->rtt.smooth_ns;
+    info_p->rtt_ns = s->rtt.network_ns;
 }
 
 /* Takes an operation out of wherever it waits. */

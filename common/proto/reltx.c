@@ -4,9 +4,13 @@
  * congestion control allows, and stay until acknowledged. A frame is sent again
  *  - when later ones were acknowledged early: it was overtaken by two frames, or a round trip has passed (after RACK,
  *    RFC 8985, simplified: Ethernet seldom reorders, and a frame sent twice does no harm);
- *  - when nothing was acknowledged for the resend time-out, which doubles each time. Then all of the window counts as
- *    lost and congestion control lets one frame go at a time, so that a receiver that merely was busy gets one probe,
- *    not the window again.
+ *  - when nothing was acknowledged for the resend time-out, which doubles each time. A peer that computes answers as
+ *    late, so the first time-outs change nothing but send one frame again, as probes (RFC 9002, section 6.2.4; RFC
+ * 8985, section 7): the last one that the peer's map of early frames reaches, whose acknowledgement tells of all before
+ * it whether they are missing. After PROBES of them all of the window counts as lost, and congestion control lets one
+ *    frame go at a time. When one that counted as lost, and was not sent again, is acknowledged after all, the time-out
+ *    was false: the peer had been away. Then all is as before it (after Eifel, RFC 4015, with that proof instead of
+ * time stamps).
  *
  * Over a reliable route a frame is done with as soon as the wire has it: the window holds only what has not been sent,
  * and nothing below about acknowledgements, time-outs and congestion has anything to do. The wire copies a frame before
@@ -15,7 +19,9 @@
 #include "proto/impl.h"
 
 #define OVERTAKEN 2
-#define DOUBT     3 /* time-outs in a row after which the route may have become narrower */
+#define PROBES    2
+#define DOUBT     3  /* time-outs in a row after which the route may have become narrower */
+#define EARLY     64 /* frames beyond the first missing one that the peer's map reaches */
 
 void emx_reltx_put(struct emx_engine *e, struct emx_txbuf *b)
 {
@@ -57,7 +63,7 @@ struct emx_txbuf *emx_reltx_next(struct emx_session *s)
 {
     struct emx_txbuf *b;
 
-    if (s->flying && s->flying >= s->cc.flight_frames)
+    if (emx_reltx_full(s))
         return NULL;
     if (s->lost)
         return first_lost(s);
@@ -83,9 +89,28 @@ static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
     emx_list_append(&s->e->spent, &b->link);
 }
 
+/* The first frame to a peer leaves. */
+static void start(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+
+    s->started = true;
+    s->start_frames = emx_cc_first(&s->cc, e->start_frames);
+    e->start_frames -= s->start_frames;
+}
+
+/* Gives back what it took of the endpoint's first burst. */
+static void end_start(struct emx_session *s)
+{
+    s->e->start_frames += s->start_frames;
+    s->start_frames = 0;
+}
+
 /* One more frame is under way. */
 static void fly(struct emx_session *s, emx_time now)
 {
+    if (!s->started)
+        start(s);
     s->flying++;
     if (!s->rto_from_ns) {
         s->rto_from_ns = now;
@@ -102,6 +127,7 @@ void emx_reltx_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
         sent_reliably(s, b);
         return;
     }
+    s->probing = false;
     if (b->lost) {
         b->lost = false;
         s->lost--;
@@ -164,6 +190,7 @@ static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
         struct emx_txbuf *b = emx_list_entry(s->unacked.next, struct emx_txbuf, link);
 
         acked += !b->early;
+        s->falsely |= s->doubtful && b->lost && b->tries == 1;
         sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
         settle(s, b);
         s->slots_taken -= b->slot;
@@ -229,7 +256,7 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         if (b->lost || b->sent_ns > last->sent_ns || (b->tries > 1 && b->sent_ns == last->sent_ns))
             continue;
         /* A superframe and a single frame take two ways: that one overtakes the other means nothing. */
-        if ((beyond < OVERTAKEN || b->bulk != last->bulk) && now - b->sent_ns < s->rtt.smooth_ns)
+        if ((beyond < OVERTAKEN || b->bulk != last->bulk) && now - b->sent_ns < s->rtt.network_ns)
             continue;
         b->lost = true;
         s->lost++;
@@ -256,9 +283,58 @@ void emx_reltx_marked(struct emx_session *s)
     go_on(s); /* frames that gathered no longer do */
 }
 
+/* What counted as lost has arrived: it is under way as before, and so is congestion control. */
+static void undo(struct emx_session *s)
+{
+    emx_list_each(l, &s->unacked)
+    {
+        struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+        if (l == s->send_next)
+            break;
+        if (!b->lost)
+            continue;
+        b->lost = false;
+        s->lost--;
+        s->flying++;
+    }
+    s->cc = s->before;
+    s->recover = s->tx_acked;
+    emx_count(s->e, timeouts_undone);
+}
+
+/* The first acknowledgement after a time-out that declared the window lost. */
+static void judge(struct emx_session *s)
+{
+    if (s->falsely)
+        undo(s);
+    s->doubtful = s->falsely = false;
+}
+
+/* So many frames flew before, and so many of them have arrived. */
+static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_time now)
+{
+    bool limits = emx_cc_limits(&s->cc, flew);
+
+    if (s->start_frames) {
+        end_start(s);
+        emx_cc_met(&s->cc);
+    }
+    if (s->doubtful)
+        judge(s);
+    emx_cc_acked(&s->cc, limits ? acked : 0, emx_seq_before(s->tx_acked, s->recover));
+    if (!s->lost)
+        emx_cc_gather(&s->cc, s->flying, s->rtt.network_ns);
+    s->backoff = 0;
+    s->probing = false;
+    s->rto_from_ns = next_unsent(s) == s->tx_acked ? 0 : now;
+    if (s->rto_from_ns)
+        emx_session_arm(s, emx_reltx_deadline(s));
+}
+
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
 {
-    unsigned acked = 0;
+    unsigned acked = 0, flew = s->flying;
     struct emx_txbuf *last;
 
     if (emx_seq_before(ack, s->tx_acked) || emx_seq_before(next_unsent(s), ack))
@@ -269,15 +345,8 @@ void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time
         find_gaps(s, last, early, now);
     if (!acked && !s->lost)
         return;
-    if (acked) {
-        emx_cc_acked(&s->cc, acked, emx_seq_before(s->tx_acked, s->recover));
-        if (!s->lost)
-            emx_cc_gather(&s->cc, s->flying, s->rtt.smooth_ns);
-        s->backoff = 0;
-        s->rto_from_ns = next_unsent(s) == s->tx_acked ? 0 : now;
-        if (s->rto_from_ns)
-            emx_session_arm(s, emx_reltx_deadline(s));
-    }
+    if (acked)
+        advance(s, flew, acked, now);
     go_on(s);
 }
 
@@ -288,10 +357,31 @@ emx_time emx_reltx_deadline(const struct emx_session *s)
     return s->rto_from_ns + emx_rtt_backed_off(&s->rtt, s->backoff, s->e->cfg);
 }
 
-void emx_reltx_expire(struct emx_session *s, emx_time now)
+/* One frame is to be sent again: the last that the peer can tell of. If some are to be sent again anyway, one of them.
+ */
+static void probe(struct emx_session *s)
 {
-    if (now < emx_reltx_deadline(s))
+    struct emx_list *l = s->send_next->prev;
+    struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+    s->probing = true;
+    if (s->lost)
         return;
+    while (l != s->unacked.next && (b->early || b->seq - s->tx_acked > EARLY)) {
+        l = l->prev;
+        b = emx_list_entry(l, struct emx_txbuf, link);
+    }
+    s->flying -= !b->early; /* the first is early only if the peer has told nonsense */
+    b->early = false;
+    b->lost = true;
+    s->lost++;
+}
+
+/* All that is under way counts as lost. */
+static void give_up(struct emx_session *s)
+{
+    unsigned flew = s->flying;
+
     emx_list_each(l, &s->unacked)
     {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
@@ -306,9 +396,23 @@ void emx_reltx_expire(struct emx_session *s, emx_time now)
         b->lost = true;
         s->lost++;
     }
-    emx_count(s->e, resent_timeout);
-    emx_cc_timeout(&s->cc);
+    if (!s->doubtful)
+        s->before = s->cc;
+    s->doubtful = true;
+    if (flew > 1) /* one says nothing of how many the network carries */
+        emx_cc_timeout(&s->cc);
     s->recover = next_unsent(s);
+}
+
+void emx_reltx_expire(struct emx_session *s, emx_time now)
+{
+    if (now < emx_reltx_deadline(s))
+        return;
+    if (s->backoff < PROBES)
+        probe(s);
+    else
+        give_up(s);
+    emx_count(s->e, resent_timeout);
     s->backoff++;
     s->rto_from_ns = now;
     emx_session_ready(s);
@@ -342,6 +446,8 @@ void emx_reltx_fini(struct emx_session *s)
     put_all(s->e, &s->control);
     s->send_next = &s->unacked;
     s->flying = s->lost = s->slots_taken = 0;
+    s->probing = s->doubtful = s->falsely = false;
+    end_start(s);
     s->tx_acked = s->tx_next;
     s->rto_from_ns = 0;
 }

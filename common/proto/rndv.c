@@ -19,6 +19,13 @@
  * in turn to the messages that want more. So many senders to one receiver share what its link takes instead of
  * overflowing it, as in Homa (Montazeri et al., SIGCOMM 2018).
  *
+ * A sender whose program computes, is stopped or dead does not answer, which says nothing about the network. So while
+ * others wait for the window, blocks of a silent sender leave the count: when nothing has arrived from anybody for some
+ * round trips, or so much has arrived from others that these blocks, had they been sent, would be there. Their data is
+ * taken whenever it comes, and then the message counts again. The requests stay with their senders, who may all come
+ * back at once. So when those blocks add up to a window, a message of which nothing has come asks for one chunk only,
+ * to see whether its sender is there.
+ *
  * A route may become narrower under way (connect.c): then the sender answers a pull of chunks that are too long with
  * the length that they may have now (shorter), and the receiver asks anew, in chunks of that length, for all from the
  * first byte on that it has not got. What had arrived behind that comes twice and is left out (emx_had); it is little,
@@ -35,6 +42,11 @@
 #define DOUBT         4   /* rounds after which the route may have become narrower */
 #define CHUNK_LEAST   128 /* shorter chunks than any route asks for */
 #define SHORTER_MAX   16  /* more often than chunks of a message become shorter */
+
+/* A sender is away when it was silent for so long, at least, and so many round trips; */
+#define AWAY_LEAST_NS    100000
+#define AWAY_ROUND_TRIPS 4
+#define AWAY_WINDOWS     2 /* and so many windows have arrived from others, if anything has */
 
 /* ---- Sender: announcing, and the end ---- */
 
@@ -301,6 +313,7 @@ static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
     if (r->reading)
         emx_read_ended(e, r->op->peer->session->link);
     emx_list_del(&r->due);
+    emx_list_del(&r->asking);
     emx_heap_clear(&e->timers, &r->timer);
     e->timer_reserve--;
     if (r->fin)
@@ -322,6 +335,7 @@ static struct emx_rndv *new_rndv(struct emx_engine *e)
     memset(r, 0, offsetof(struct emx_rndv, block));
     emx_list_init(&r->wait);
     emx_list_init(&r->due);
+    emx_list_init(&r->asking);
     r->timer.kind = EMX_TIMER_RNDV;
     return r;
 }
@@ -490,6 +504,14 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
     emx_session_ready(s);
 }
 
+/* Whether the sender has yet to show that it is there. */
+static bool is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    if (r->op->peer->session->away)
+        return true;
+    return e->away_bytes >= e->pace.limit_bytes && !r->got_chunks;
+}
+
 /* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
 static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
@@ -497,7 +519,7 @@ static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *
     uint64_t bytes = emx_least(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(&e->pace));
     uint64_t most = emx_least(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
-    return emx_least(left, most ? most : 1);
+    return emx_least(left, most && !is_unsure(e, r) ? most : 1);
 }
 
 static void add_block(struct emx_engine *e, struct emx_rndv *r)
@@ -508,13 +530,92 @@ static void add_block(struct emx_engine *e, struct emx_rndv *r)
     *b = (struct emx_block){.first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1};
     r->next_chunk += n;
     e->pulling_bytes += n * r->chunk_bytes;
+    if (!emx_list_linked(&r->asking))
+        emx_list_append(&e->asking, &r->asking);
     want_pull(r, b);
 }
 
-static bool wants_more(const struct emx_rndv *r)
+static bool wants_more(const struct emx_engine *e, const struct emx_rndv *r)
 {
-    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS;
+    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS && !r->away && !(r->active && is_unsure(e, r));
 }
+
+/* ---- Receiver: senders that are away ---- */
+
+static uint64_t missing_bytes(const struct emx_rndv *r)
+{
+    uint64_t chunks = 0;
+
+    for (unsigned i = 0; i < r->active; i++)
+        chunks += (unsigned)__builtin_popcountll(r->block[i].missing);
+    return chunks * r->chunk_bytes;
+}
+
+static emx_time away_ns(const struct emx_engine *e)
+{
+    emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
+
+    return ns > AWAY_LEAST_NS ? ns : AWAY_LEAST_NS;
+}
+
+static bool is_silent(const struct emx_engine *e, const struct emx_rndv *r, emx_time now)
+{
+    const struct emx_session *s = r->op->peer->session;
+    emx_time heard_ns = s->data_ns > r->last_ns ? s->data_ns : r->last_ns;
+
+    if (!r->active || r->block[0].due || now - heard_ns < away_ns(e))
+        return false;
+    return now - e->pulled_ns >= away_ns(e) ||
+           e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
+}
+
+static void leave_count(struct emx_engine *e, struct emx_rndv *r)
+{
+    uint64_t bytes = missing_bytes(r);
+
+    e->pulling_bytes -= bytes;
+    e->away_bytes += bytes;
+    r->away = true;
+    r->op->peer->session->away++;
+    emx_list_del(&r->asking);
+    emx_list_del(&r->wait);
+    emx_count(e, senders_away);
+}
+
+static void count_again(struct emx_engine *e, struct emx_rndv *r)
+{
+    uint64_t bytes = missing_bytes(r);
+
+    e->away_bytes -= bytes;
+    e->pulling_bytes += bytes;
+    r->away = false;
+    r->op->peer->session->away--;
+    emx_list_append(&e->asking, &r->asking);
+}
+
+void emx_rndv_look(struct emx_engine *e, emx_time now)
+{
+    emx_heap_clear(&e->timers, &e->look);
+    if (emx_list_empty(&e->pull_wait))
+        return;
+    emx_list_each_safe(l, next, &e->asking)
+    {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, asking);
+
+        if (is_silent(e, r, now))
+            leave_count(e, r);
+    }
+    emx_rndv_more(e, now);
+}
+
+/* Messages wait for the window: some of it may be in the hands of senders that are away. */
+static void look_soon(struct emx_engine *e, emx_time now)
+{
+    if (!emx_timer_is_set(&e->look))
+        emx_heap_set(&e->timers, &e->look, now + away_ns(e));
+}
+
+/* ---- Receiver: asking, by turns ---- */
 
 void emx_rndv_more(struct emx_engine *e, emx_time now)
 {
@@ -524,13 +625,17 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
         uint64_t bytes = block_chunks(e, r) * r->chunk_bytes;
 
-        if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes)
+        if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes) {
+            look_soon(e, now);
             return;
+        }
         emx_list_del(&r->wait);
-        if (!r->active)
-            r->last_ns = now; /* it was not its turn: nothing was late */
+        if (!r->active) { /* it was not its turn: nothing was late */
+            r->last_ns = now;
+            r->last_pulled_bytes = e->pulled_bytes;
+        }
         add_block(e, r);
-        if (wants_more(r))
+        if (wants_more(e, r))
             emx_list_append(&e->pull_wait, &r->wait);
     }
 }
@@ -620,9 +725,11 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
 
 static void forget_blocks(struct emx_engine *e, struct emx_rndv *r)
 {
-    for (unsigned i = 0; i < r->active; i++)
-        e->pulling_bytes -= (uint64_t)__builtin_popcountll(r->block[i].missing) * r->chunk_bytes;
+    if (r->away)
+        count_again(e, r);
+    e->pulling_bytes -= missing_bytes(r);
     r->active = 0;
+    emx_list_del(&r->asking);
     emx_list_del(&r->due);
 }
 
@@ -753,12 +860,16 @@ static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t ro
 
 static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
 {
-    if (!b->round)
-        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->ack_delay_ns, s->e->cfg);
+    struct emx_engine *e = s->e;
+
+    if (!b->round && !b->late)
+        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->ack_delay_ns, e->cfg);
     memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
     r->active--;
-    if (wants_more(r) && !emx_list_linked(&r->wait))
-        emx_list_append(&s->e->pull_wait, &r->wait);
+    if (!r->active)
+        emx_list_del(&r->asking);
+    if (wants_more(e, r) && !emx_list_linked(&r->wait))
+        emx_list_append(&e->pull_wait, &r->wait);
 }
 
 void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
@@ -771,6 +882,19 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
     op->rndv = NULL;
     free_rndv(e, r);
     emx_op_received(e, op, op->msg_bytes);
+}
+
+/* The sender is there again. The blocks that it was asked for say nothing of the network's time. */
+static void come_back(struct emx_session *s, struct emx_rndv *r)
+{
+    struct emx_engine *e = s->e;
+
+    count_again(e, r);
+    for (unsigned i = 0; i < r->active; i++)
+        if (!r->block[i].round)
+            r->block[i].late = true;
+    if (wants_more(e, r) && !emx_list_linked(&r->wait))
+        emx_list_append(&e->pull_wait, &r->wait);
 }
 
 enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -806,12 +930,16 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
-    if (!b->round && !f->round && b->missing == b->asked)
+    if (r->away)
+        come_back(s, r);
+    else if (!b->round && !b->late && !f->round && b->missing == b->asked)
         emx_pace_answered(&e->pace, now - b->asked_ns, &s->way_ns);
     b->missing &= ~(UINT64_C(1) << bit);
     e->pulling_bytes -= r->chunk_bytes;
+    e->pulled_bytes += n;
+    e->pulled_ns = s->data_ns = r->last_ns = now;
+    r->last_pulled_bytes = e->pulled_bytes;
     r->got_chunks++;
-    r->last_ns = now;
     r->backoff = 0;
     if (f->round == b->round)
         emx_read_trust(s, b->asked_ns, now);

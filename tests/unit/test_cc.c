@@ -105,12 +105,59 @@ static void rto_follows_the_round_trip(void **state)
     emx_rtt_init(&r, &cfg);
     assert_true(r.rto_ns >= 1000000); /* careful before the first sample */
     emx_rtt_sample(&r, 8000, cfg.p_ack_delay, &cfg);
-    assert_int_equal(r.smooth_ns, 8000);
-    assert_int_equal(r.rto_ns, 8000 + 4 * 4000 + 500);
+    assert_int_equal(r.network_ns, 8000);
+    assert_int_equal(r.rto_ns, 3 * 8000 + 500);
     for (int i = 0; i < 200; i++)
         emx_rtt_sample(&r, 20000, cfg.p_ack_delay, &cfg);
-    assert_in_range(r.smooth_ns, 19900, 20000);
-    assert_in_range(r.rto_ns, 20000, 21500);
+    assert_int_equal(r.network_ns, 20000);
+    assert_int_equal(r.rto_ns, 3 * 20000 + 500);
+}
+
+/* Of sixteen answers fifteen waited for a peer that computes. */
+static void computing_is_no_round_trip(void **state)
+{
+    struct emx_config cfg;
+    struct emx_rtt r;
+
+    (void)state;
+    emx_config_defaults(&cfg);
+    emx_rtt_init(&r, &cfg);
+    for (unsigned i = 0; i < 200; i++) {
+        emx_rtt_sample(&r, i % 16 ? 5000000 : 10000, cfg.p_ack_delay, &cfg);
+        assert_int_equal(r.network_ns, 10000);
+        assert_int_equal(r.rto_ns, cfg.p_rto_min);
+    }
+}
+
+static void window_grows_only_where_it_limits(void **state)
+{
+    struct emx_cc cc;
+
+    (void)state;
+    emx_cc_init(&cc, 128);
+    assert_false(emx_cc_limits(&cc, EMX_CC_START / 2 - 1));
+    assert_true(emx_cc_limits(&cc, EMX_CC_START / 2)); /* slow start doubles what flies */
+    emx_cc_slow(&cc);
+    assert_false(emx_cc_limits(&cc, cc.cwnd_frames - 1));
+    assert_true(emx_cc_limits(&cc, cc.cwnd_frames));
+}
+
+/* A thousand peers that are sent to for the first time. */
+static void first_burst_is_bounded(void **state)
+{
+    uint32_t left = EMX_CC_BURST, sum = 0;
+    struct emx_cc cc;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        emx_cc_init(&cc, 128);
+        left -= emx_cc_first(&cc, left);
+        assert_true(cc.cwnd_frames >= EMX_CC_ALONE && (i || cc.cwnd_frames == EMX_CC_START));
+        sum += cc.cwnd_frames;
+    }
+    assert_true(sum <= EMX_CC_BURST + 1000 * EMX_CC_ALONE);
+    emx_cc_met(&cc);
+    assert_int_equal(cc.cwnd_frames, EMX_CC_START);
 }
 
 static void rto_stays_in_its_limits(void **state)
@@ -150,6 +197,9 @@ int main(void)
         cmocka_unit_test(frames_gather_where_the_way_is_long),
         cmocka_unit_test(small_limit),
         cmocka_unit_test(rto_follows_the_round_trip),
+        cmocka_unit_test(computing_is_no_round_trip),
+        cmocka_unit_test(window_grows_only_where_it_limits),
+        cmocka_unit_test(first_burst_is_bounded),
         cmocka_unit_test(rto_stays_in_its_limits),
         cmocka_unit_test(idle_peers_are_small),
     };
