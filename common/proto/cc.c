@@ -38,8 +38,12 @@ void emx_cc_met(struct emx_cc *cc)
     limit(cc);
 }
 
-void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers)
+void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool limits, bool recovers)
 {
+    if (cc->clean_frames < EMX_CC_CLEAN && !recovers)
+        cc->clean_frames += frames;
+    if (!limits)
+        frames = 0;
     if (cc->cwnd_frames < cc->threshold_frames) {
         cc->cwnd_frames += frames;
     } else if (!recovers) {
@@ -64,7 +68,7 @@ void emx_cc_slow(struct emx_cc *cc)
 {
     cc->cwnd_frames = at_least(cc->cwnd_frames * EMX_CC_LEAVES / 10, EMX_CC_FLOOR);
     cc->threshold_frames = cc->flight_frames = cc->cwnd_frames;
-    cc->credit = 0;
+    cc->credit = cc->clean_frames = 0;
 }
 
 void emx_cc_timeout(struct emx_cc *cc)
@@ -72,5 +76,5 @@ void emx_cc_timeout(struct emx_cc *cc)
     if (cc->cwnd_frames > 1) /* further time-outs in a row say nothing new */
         cc->threshold_frames = at_least(cc->cwnd_frames / 2, EMX_CC_FLOOR);
     cc->cwnd_frames = cc->flight_frames = 1;
-    cc->credit = 0;
+    cc->credit = cc->clean_frames = 0;
 }

@@ -33,6 +33,7 @@
 #define EMX_CC_BURST   256    /* frames to all peers that have acknowledged none yet; */
 #define EMX_CC_PIECE   4      /* one of them takes at most this part of what is left of these, and may have */
 #define EMX_CC_ALONE   4      /* so many in any case */
+#define EMX_CC_CLEAN   32     /* so many frames without a loss show that the way is wide */
 #define EMX_CC_FLOOR   4      /* after a gap; 1 after a timeout */
 #define EMX_CC_GROWTH  53     /* hundredths of a frame in a round trip */
 #define EMX_CC_LONG_NS 500000 /* a round trip: no cluster without a queue has it */
@@ -45,6 +46,7 @@ struct emx_cc {
     uint32_t threshold_frames; /* slow start below */
     uint32_t credit;           /* hundredths of frames: growth since the last step above it, times cwnd_frames */
     uint32_t limit_frames;
+    uint32_t clean_frames; /* acknowledged since the last gap, mark or time-out; counts up to EMX_CC_CLEAN */
 };
 
 void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames);
@@ -61,9 +63,9 @@ static inline bool emx_cc_limits(const struct emx_cc *cc, uint32_t flying_frames
     return flying_frames >= (cc->cwnd_frames < cc->threshold_frames ? cc->cwnd_frames / 2 : cc->cwnd_frames);
 }
 
-/* frames were acknowledged that filled the window (else 0). recovers: some that were sent before the last gap or
+/* frames were acknowledged; limits: as above, before that. recovers: some that were sent before the last gap or
  * time-out are still missing. */
-void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool recovers);
+void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool limits, bool recovers);
 
 /* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */
 void emx_cc_gather(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns);

@@ -57,8 +57,8 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
 
 /* What can be read is copied once instead of twice, and by one process. What is pulled waits for a round trip, but its
  * receiver paces it, which keeps the messages of many senders from overflowing its link. So a long one goes eagerly
- * only if it takes no more than three quarters of the congestion window: that is wide where many frames have arrived
- * and hardly any were lost. */
+ * only if frames have arrived lately and none was lost, and it takes no more than three quarters of the congestion
+ * window. */
 bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
     if (s->reads && emx_data_contiguous(data))
@@ -68,7 +68,8 @@ bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data,
     if (emx_loan_pays(s, data))
         return false;
     return data->len_bytes <= LONG_BYTES || s->reliable ||
-           emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / 4 * LONG_PARTS;
+           (s->cc.clean_frames >= EMX_CC_CLEAN &&
+            emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / 4 * LONG_PARTS);
 }
 
 bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)

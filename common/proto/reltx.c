@@ -322,7 +322,7 @@ static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_ti
     }
     if (s->doubtful)
         judge(s);
-    emx_cc_acked(&s->cc, limits ? acked : 0, emx_seq_before(s->tx_acked, s->recover));
+    emx_cc_acked(&s->cc, acked, limits, emx_seq_before(s->tx_acked, s->recover));
     if (!s->lost)
         emx_cc_gather(&s->cc, s->flying, s->rtt.network_ns);
     s->backoff = 0;

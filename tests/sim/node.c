@@ -11,7 +11,7 @@
 #include "place.h"
 #include "world.h"
 
-#define WANTS_EVERY   8 /* asked for output although it wants none, to see that this is true */
+#define WANTS_EVERY 8 /* asked for output although it wants none, to see that this is true */
 
 /* ---- Life ---- */
 

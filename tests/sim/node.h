@@ -66,7 +66,7 @@ struct sim_node {
     struct sim_port out[EMX_ENGINE_LINKS], in[EMX_ENGINE_LINKS];
     uint8_t wires[EMX_ENGINE_LINKS]; /* order of the routes told to the engine */
     unsigned wire_count;             /* 0: no route to anybody */
-    uint64_t poll_ns; /* how long a frame waits in the ring at most */
+    uint64_t poll_ns;                /* how long a frame waits in the ring at most */
 
     struct sim_frame *ring, **ring_tail;
     size_t ring_bytes;

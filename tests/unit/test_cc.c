@@ -13,17 +13,17 @@ static void window_grows_and_shrinks(void **state)
     (void)state;
     emx_cc_init(&cc, 128);
     assert_int_equal(cc.cwnd_frames, EMX_CC_START);
-    emx_cc_acked(&cc, 10, false);
+    emx_cc_acked(&cc, 10, true, false);
     assert_int_equal(cc.cwnd_frames, EMX_CC_START + 10); /* slow start */
-    emx_cc_acked(&cc, 1000, false);
+    emx_cc_acked(&cc, 1000, true, false);
     assert_int_equal(cc.cwnd_frames, 128); /* the limit */
     emx_cc_slow(&cc);
     assert_int_equal(cc.cwnd_frames, 89);
-    emx_cc_acked(&cc, 167, false);
+    emx_cc_acked(&cc, 167, true, false);
     assert_int_equal(cc.cwnd_frames, 89); /* 0.53 more per window */
-    emx_cc_acked(&cc, 1000, true);
+    emx_cc_acked(&cc, 1000, true, true);
     assert_int_equal(cc.cwnd_frames, 89); /* not while some are missing */
-    emx_cc_acked(&cc, 1, false);
+    emx_cc_acked(&cc, 1, true, false);
     assert_int_equal(cc.cwnd_frames, 90);
     for (int i = 0; i < 100; i++)
         emx_cc_slow(&cc);
@@ -36,12 +36,12 @@ static void what_has_slowed_does_not_double(void **state)
 
     (void)state;
     emx_cc_init(&cc, 128);
-    emx_cc_acked(&cc, 36, false);
+    emx_cc_acked(&cc, 36, true, false);
     emx_cc_slow(&cc); /* below its limit, while it doubled */
     assert_int_equal(cc.cwnd_frames, 70);
-    emx_cc_acked(&cc, 132, false);
+    emx_cc_acked(&cc, 132, true, false);
     assert_int_equal(cc.cwnd_frames, 70);
-    emx_cc_acked(&cc, 1, false);
+    emx_cc_acked(&cc, 1, true, false);
     assert_int_equal(cc.cwnd_frames, 71);
 }
 
@@ -56,7 +56,7 @@ static void timeouts_in_a_row_count_once(void **state)
     emx_cc_timeout(&cc);
     emx_cc_timeout(&cc);
     assert_int_equal(cc.threshold_frames, EMX_CC_START / 2);
-    emx_cc_acked(&cc, 31, false);
+    emx_cc_acked(&cc, 31, true, false);
     assert_int_equal(cc.cwnd_frames, 32);
 }
 
@@ -72,7 +72,7 @@ static void frames_gather_where_the_way_is_long(void **state)
     assert_int_equal(cc.flight_frames, 64);
     emx_cc_gather(&cc, 57, EMX_CC_LONG_NS + 1);
     assert_int_equal(cc.flight_frames, 0);
-    emx_cc_acked(&cc, 1, true);
+    emx_cc_acked(&cc, 1, true, true);
     assert_int_equal(cc.flight_frames, 64);
     emx_cc_gather(&cc, 57, EMX_CC_LONG_NS + 1);
     emx_cc_slow(&cc); /* what was lost goes at once */
@@ -140,6 +140,8 @@ static void window_grows_only_where_it_limits(void **state)
     emx_cc_slow(&cc);
     assert_false(emx_cc_limits(&cc, cc.cwnd_frames - 1));
     assert_true(emx_cc_limits(&cc, cc.cwnd_frames));
+    emx_cc_acked(&cc, 1000, false, false);
+    assert_int_equal(cc.cwnd_frames, cc.threshold_frames);
 }
 
 /* A thousand peers that are sent to for the first time. */
