@@ -314,7 +314,7 @@ static void judge(struct emx_session *s)
 /* So many frames flew before, and so many of them have arrived. */
 static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_time now)
 {
-    bool limits = emx_cc_limits(&s->cc, flew);
+    bool limits = s->send_next != &s->unacked || emx_cc_limits(&s->cc, flew);
 
     if (s->start_frames) {
         end_start(s);
