@@ -5,16 +5,19 @@
  * kernel takes it away milliseconds later. So a poller must know whether others want its core, and then make way:
  *
  *     calm      polls; gives way for a moment (sched_yield) after CALM_POLLS polls without a frame, to find out
- *     crowded   gives way after every CROWDED_POLLS polls; after YIELDS of these in a row it sleeps on the wires'
- *               descriptors, first for SLEEP_MIN_NS, each time longer, SLEEP_MAX_NS at most
+ *     crowded   gives way after every CROWDED_POLLS polls; when it has done so for a while it sleeps on the wires'
+ *               descriptors, first for SLEEP_MIN_NS, each time longer, SLEEP_MAX_NS at most. For LARGE_NS where a large
+ *               message is under way, which takes longer than a wake-up; else for SMALL_NS
  *
  * ETHMX_WAIT=spin stays calm and does not even look; yield is crowded, and only naps (below); sleep is crowded, and
  * sleeps instead of the first yield. auto finds out: when the job has more processes on this host than it has cores, it
  * is crowded for good. But the job's own count is not all: other jobs, other containers and other virtual nodes share
  * cores, too. So auto also observes: a sched_yield() that let somebody else run has made the kernel count an
  * involuntary context switch of this thread (ru_nivcsw). One such yield proves little, as there are always some
- * daemons; EVIDENCE ones in a row decide, in both directions. Wall time would tell less: how late a yield returns
- * depends on the machine.
+ * daemons; EVIDENCE ones in a row decide. That nobody runs proves still less: the others wait, too, and sleep, and want
+ * the core back with the next message. So what was crowded stays so until nobody has run for SHARED_NS. Without that a
+ * rank changes its mind all the time, and polls for 40 us each time that its neighbour has work. Wall time would tell
+ * less: how late a yield returns depends on the machine.
  *
  * Sleep is bounded because MPI libraries poll other things in the same loop, to which our descriptors are deaf, and it
  * is tried only while the program waits for us: an operation is under way, or it has probed in vain since the last
@@ -54,7 +57,9 @@
 #define CALM_POLLS    512 /* some 40 us */
 #define CROWDED_POLLS 4
 #define LOOK_POLLS    16
-#define YIELDS        8         /* in a row, before sleep */
+#define YIELDS        8         /* in a row, at least, before sleep, */
+#define LARGE_NS      50000     /* and so long with a large message under way, */
+#define SMALL_NS      10000000  /* or without */
 #define NAP_LOOKS     512       /* in a row that yielded, or found the program at work, before a nap */
 #define SLEEP_MIN_NS  50000     /* first sleep */
 #define SLEEP_MAX_NS  1000000   /* longest sleep */
@@ -125,11 +130,13 @@ void emx_idle_init(struct emx_idle *i, enum emx_wait_mode mode, unsigned local_r
 /* ---- Observation ---- */
 
 /* A yield was observed. */
-static void learn(struct emx_idle *i, bool others_ran)
+static void learn(struct emx_idle *i, bool others_ran, uint64_t now_ns)
 {
+    if (others_ran)
+        i->seen_ns = now_ns;
     if (others_ran == i->crowded) {
         i->agreements = 0;
-    } else if (++i->agreements >= EVIDENCE) {
+    } else if (++i->agreements >= EVIDENCE && (others_ran || now_ns - i->seen_ns >= SHARED_NS)) {
         i->agreements = 0;
         i->crowded = others_ran;
         set_limit(i);
@@ -166,7 +173,8 @@ static void yield(struct ethmx_ep *ep)
     bool observe = is_observed(ep), others_ran;
     long before;
 
-    ep->idle.yields++;
+    if (!ep->idle.yields++)
+        ep->idle.first_ns = ep->clock.last_ns;
     ep->stats.yields++;
     emx_ep_leave(ep);
     before = observe ? host->switches() : 0;
@@ -174,7 +182,7 @@ static void yield(struct ethmx_ep *ep)
     others_ran = observe && host->switches() != before;
     come_back(ep);
     if (observe)
-        learn(&ep->idle, others_ran);
+        learn(&ep->idle, others_ran, ep->clock.last_ns);
 }
 
 static uint64_t sleep_length(const struct emx_idle *i)
@@ -191,6 +199,12 @@ static bool is_waited(const struct ethmx_ep *ep)
     return i->crowded && !i->never_sleeps && !ep->delivering && (ep->open_ops || i->probed);
 }
 
+/* A message that is long takes longer than a wake-up; others are mostly there sooner. */
+static bool has_waited(const struct ethmx_ep *ep)
+{
+    return ep->clock.last_ns - ep->idle.first_ns >= (ep->large_ops ? LARGE_NS : SMALL_NS);
+}
+
 static bool may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
@@ -199,7 +213,7 @@ static bool may_sleep(const struct ethmx_ep *ep)
         return false;
     if (i->mode == EMX_WAIT_YIELD)
         return i->yields >= NAP_LOOKS;
-    return i->mode == EMX_WAIT_SLEEP || i->yields >= YIELDS;
+    return i->mode == EMX_WAIT_SLEEP || (i->yields >= YIELDS && has_waited(ep));
 }
 
 static void sleep_a_while(struct ethmx_ep *ep, bool nap)

@@ -38,7 +38,8 @@ struct emx_idle {
     unsigned limit;    /* idle polls up to the next yield or sleep */
     unsigned polls;    /* idle polls since the last look, or since something happened */
     uint64_t since_ns; /* when the first of these was */
-    unsigned yields;   /* in a row, without anything happening */
+    unsigned yields;   /* in a row, without anything happening; */
+    uint64_t first_ns; /* when the first of these was */
     unsigned sleeps;   /* in a row, without anything happening */
     unsigned at_work;  /* looks that found the program at work, since something happened or the last nap */
     bool crowded;      /* others want our core */
@@ -50,6 +51,7 @@ struct emx_idle {
     unsigned step;      /* idle polls from look to look */
     uint64_t shared_ns; /* until then others are believed to share our core */
     struct emx_idle_mark mark;
+    uint64_t seen_ns;    /* when an observed yield last let others run */
     unsigned agreements; /* observations in a row that speak against `crowded` */
     const struct emx_idle_host *host;
 };

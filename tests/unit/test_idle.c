@@ -178,7 +178,8 @@ static void crowded_yields_eight_times_and_sleeps_longer_each_time(void **state)
     static const uint64_t length_ns[] = {50000, 100000, 200000, 400000, 800000, 1000000, 1000000};
 
     (void)state;
-    begin(&crowd, SMALL);
+    begin(&crowd, LARGE);
+    world.others_ns = 10000;
     poll_on(8 * 4, 100, 0);
     expect_counts(8, 0);
     for (unsigned i = 0; i < ARRAY_LEN(length_ns); i++) {
@@ -191,6 +192,23 @@ static void crowded_yields_eight_times_and_sleeps_longer_each_time(void **state)
     expect_counts(16, ARRAY_LEN(length_ns));
     poll_on(4, 100, 0);
     assert_int_equal(world.timeout_ns, length_ns[0]);
+}
+
+/* A large message is worth a wake-up soon, a small one after long: not before the eighth yield, and the time. */
+static void crowd_waits_before_it_sleeps(void **state)
+{
+    (void)state;
+    begin(&crowd, LARGE);
+    poll_on(40 * 4, 100, 0);
+    expect_counts(40, 0);
+    poll_on(40 * 4, 100, 0);
+    assert_true(world.ep.stats.sleeps > 0);
+    begin(&crowd, SMALL);
+    world.others_ns = 500000;
+    poll_on(19 * 4, 100, 0);
+    expect_counts(19, 0);
+    poll_on(4 * 4, 100, 0);
+    assert_true(world.ep.stats.sleeps > 0);
 }
 
 /* Nobody tells auto how many ranks there are, but yields let others run, or do no longer. A single one proves nothing.
@@ -213,6 +231,11 @@ static void auto_learns_from_yields(void **state)
     }
     assert_int_equal(world.looks, 2 * 10);
     world.others_ns = 0;
+    for (unsigned i = 0; i < 3 * 16; i++) {
+        assert_int_equal(polls_to_rest(100, 0), 4); /* nobody runs: perhaps the others sleep */
+        emx_idle_reset(&world.ep.idle);
+    }
+    pass(100000000, 0);
     for (unsigned i = 0; i < 3 * 16; i++) {
         polls_to_rest(100, 0);
         emx_idle_reset(&world.ep.idle);
@@ -279,7 +302,7 @@ static void long_yields_are_no_work(void **state)
 static void one_look_that_finds_work_proves_little(void **state)
 {
     (void)state;
-    begin(&crowd, SMALL);
+    begin(&crowd, LARGE);
     poll_on(7 * 4, 100, 0);
     poll_after(100, 9000000);
     poll_on(3, 100, 0);
@@ -398,7 +421,9 @@ static void expect(const struct idler *o, enum waits_for what, bool yields, bool
 
     if (what == SMALL)
         receive_nothing(ep, &p);
-    for (unsigned i = 0; i < POLLS && counter(ep, "sleeps") < 3 && counter(ep, "yields") < YIELDS; i++) {
+    for (unsigned i = 0; i < (sleeps ? 1000 * POLLS : POLLS) && counter(ep, "sleeps") < 3; i++) {
+        if (!sleeps && counter(ep, "yields") >= YIELDS)
+            break;
         if (what == PROBE)
             probe_nothing(ep);
         ethmx_progress(ep);
@@ -583,6 +608,23 @@ static void end_sharing(pid_t pid, const cpu_set_t *before)
     assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
 }
 
+/* A large message is worth a wake-up soon, a small one after long: not before the eighth yield, and the time. */
+static void sleep_comes_after_a_while(void **state)
+{
+    (void)state;
+    begin(&crowd, LARGE);
+    poll_on(40 * 4, 100, 0);
+    expect_counts(40, 0);
+    poll_on(40 * 4, 100, 0);
+    assert_true(world.ep.stats.sleeps > 0);
+    begin(&crowd, SMALL);
+    world.others_ns = 500000;
+    poll_on(19 * 4, 100, 0);
+    expect_counts(19, 0);
+    poll_on(4 * 4, 100, 0);
+    assert_true(world.ep.stats.sleeps > 0);
+}
+
 /* Nobody tells auto how many ranks there are, but another process wants the only core. */
 static void auto_observes_who_else_runs(void **state)
 {
@@ -748,6 +790,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calm_looks_around_seldom_and_a_crowd_often),
         cmocka_unit_test(crowded_yields_eight_times_and_sleeps_longer_each_time),
+        cmocka_unit_test(crowd_waits_before_it_sleeps),
         cmocka_unit_test(auto_learns_from_yields),
         cmocka_unit_test(a_crowd_by_number_stays_one),
         cmocka_unit_test(distant_polls_are_work),
