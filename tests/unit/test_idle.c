@@ -608,23 +608,6 @@ static void end_sharing(pid_t pid, const cpu_set_t *before)
     assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
 }
 
-/* A large message is worth a wake-up soon, a small one after long: not before the eighth yield, and the time. */
-static void sleep_comes_after_a_while(void **state)
-{
-    (void)state;
-    begin(&crowd, LARGE);
-    poll_on(40 * 4, 100, 0);
-    expect_counts(40, 0);
-    poll_on(40 * 4, 100, 0);
-    assert_true(world.ep.stats.sleeps > 0);
-    begin(&crowd, SMALL);
-    world.others_ns = 500000;
-    poll_on(19 * 4, 100, 0);
-    expect_counts(19, 0);
-    poll_on(4 * 4, 100, 0);
-    assert_true(world.ep.stats.sleeps > 0);
-}
-
 /* Nobody tells auto how many ranks there are, but another process wants the only core. */
 static void auto_observes_who_else_runs(void **state)
 {
