@@ -41,12 +41,22 @@ struct worker {
     int rc;
 };
 
-static uint64_t now_ns(void)
+static uint64_t now_ns(const struct worker *w)
 {
     struct timespec t;
 
+    if (w->registrar->now_ns)
+        return w->registrar->now_ns(w->registrar->arg);
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void copy(const struct worker *w)
+{
+    if (w->registrar->copy)
+        w->registrar->copy(w->registrar->arg, w->mem, w->bounce, w->c->len_bytes);
+    else
+        memcpy(w->mem, w->bounce, w->c->len_bytes);
 }
 
 bool emx_fault_in(void *base, size_t len_bytes)
@@ -84,18 +94,18 @@ static void time_registration(struct worker *w, bool fault, uint64_t *reg_ns, ui
     int rc;
 
     prepare(w);
-    begin = now_ns();
+    begin = now_ns(w);
     if (fault)
         emx_fault_in(w->mem, w->c->len_bytes);
     rc = w->registrar->reg(w->registrar->arg, w->mem, w->c->len_bytes, EMX_MEM_READ | EMX_MEM_WRITE, &mr);
-    registered = now_ns();
+    registered = now_ns(w);
     *reg_ns = registered - begin;
     if (rc) {
         w->rc = rc;
         return;
     }
     w->registrar->dereg(w->registrar->arg, mr);
-    *dereg_ns = now_ns() - registered;
+    *dereg_ns = now_ns(w) - registered;
 }
 
 static void time_copy(const struct worker *w, uint64_t *copy_ns)
@@ -103,9 +113,9 @@ static void time_copy(const struct worker *w, uint64_t *copy_ns)
     uint64_t begin;
 
     prepare(w);
-    begin = now_ns();
-    memcpy(w->mem, w->bounce, w->c->len_bytes);
-    *copy_ns = now_ns() - begin;
+    begin = now_ns(w);
+    copy(w);
+    *copy_ns = now_ns(w) - begin;
 }
 
 /* A round more than asked for: the first one warms up. */

@@ -30,8 +30,9 @@ struct emx_measure {
     uint64_t copy_ns; /* memcpy() into the memory */
 };
 
-/* Takes rounds times a few milliseconds for some megabytes. ETHMX_ERR_NO_MEMORY: the registrar or the system has not so
- * much. ETHMX_ERR_PARAM: there are no huge pages here, or the case is out of bounds. */
+/* Times by the registrar's clock, if it has one. Takes rounds times a few milliseconds for some megabytes.
+ * ETHMX_ERR_NO_MEMORY: the registrar or the system has not so much. ETHMX_ERR_PARAM: there are no huge pages here, or
+ * the case is out of bounds. */
 int emx_measure(const struct emx_registrar *r, const struct emx_measure_case *c, struct emx_measure *m_p);
 
 /* Brings in pages of writable memory, in one go. false: it cannot be written, or Linux before 5.14. */

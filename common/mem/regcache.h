@@ -43,6 +43,9 @@ struct emx_registrar {
     void (*dereg)(void *arg, void *mr); /* cannot fail */
     void *arg;
     size_t max_bytes; /* longest region of the device; 0: any */
+    /* What emx_measure() times by, and times beside registering. NULL: the monotonic clock, and memcpy(). */
+    uint64_t (*now_ns)(void *arg);
+    void (*copy)(void *arg, void *to, const void *from, size_t len_bytes);
 };
 
 /* A registered piece of memory, lent by get(). */
