@@ -241,6 +241,7 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
     char address[INET6_ADDRSTRLEN];
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
                                    .thread_multiple = enable_mpi_threads,
+                                   .process = (uint64_t)OMPI_PROC_MY_NAME->jobid << 32 | (OMPI_PROC_MY_NAME->vpid + 1),
                                    .local_ranks = ompi_process_info.num_local_peers + 1};
     job_key(opt.job_key);
     opt.reach = reach(address, sizeof(address)) ? address : NULL;

@@ -48,6 +48,25 @@ static uint32_t random_id(void)
     return id;
 }
 
+/* The endpoint's number in frames. Processes whose launcher tells of them have the job's first number and their own
+ * behind: unique within the job by construction, for the endpoints that are opened as the n-th of their processes. Two
+ * jobs that meet, of n and m processes, have numbers in common with probability (n + m) / 2^32; then an address is
+ * refused (proto/peer.c). Random numbers of n processes would with n^2 / 2^33: 40% at 65,536. */
+static uint32_t endpoint_id(const struct ethmx_ep_options *opt)
+{
+    static atomic_uint opened;
+    uint64_t half[2], group;
+    uint32_t id;
+
+    memcpy(half, opt->job_key, sizeof(half));
+    if (!opt->process || (!half[0] && !half[1]))
+        return random_id();
+    group = opt->process >> 32 | (uint64_t)atomic_fetch_add(&opened, 1) << 32;
+    group = emx_mix64(emx_mix64(half[0] ^ emx_mix64(half[1])) ^ emx_mix64(group + 1));
+    id = (uint32_t)(group + opt->process);
+    return id ? id : (uint32_t)group; /* that of rank -1 */
+}
+
 /* Not told to anybody, as the cookie is. */
 static uint64_t job_secret(const uint8_t key[16])
 {
@@ -232,7 +251,7 @@ static int open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_op
     return emx_links_open(&ep->links, &params);
 }
 
-static int make_engine(struct ethmx_ep *ep)
+static int make_engine(struct ethmx_ep *ep, unsigned local_ranks)
 {
     const struct emx_engine_params params = {.cfg = &ep->cfg,
                                              .stats = &ep->stats,
@@ -240,7 +259,8 @@ static int make_engine(struct ethmx_ep *ep)
                                              .self = &ep->self,
                                              .seed = random_bits(),
                                              .guarded_links = ep->links.guarded,
-                                             .reliable_links = ep->links.reliable};
+                                             .reliable_links = ep->links.reliable,
+                                             .local_ranks = local_ranks};
     int rc = emx_engine_create(&params, &ep->engine);
 
     if (rc)
@@ -270,12 +290,13 @@ static int check_version(const struct ethmx_ep_options *opt)
 
 int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p)
 {
-    uint32_t id = random_id();
     struct ethmx_ep *ep;
     int rc = check_version(opt);
+    uint32_t id;
 
     if (rc)
         return rc;
+    id = endpoint_id(opt);
     ep = calloc(1, sizeof(*ep));
     if (!ep)
         goto err_memory;
@@ -304,7 +325,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
         goto err_free;
     make_address(ep, id);
     make_view(ep);
-    rc = make_engine(ep);
+    rc = make_engine(ep, opt->local_ranks);
     if (rc)
         goto err_close_links;
     rc = emx_beat_start(ep);

@@ -29,7 +29,7 @@ extern "C" {
 /* The library is compiled with hidden visibility; what is declared here is seen outside. */
 #pragma GCC visibility push(default)
 
-#define ETHMX_API_VERSION   2   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
+#define ETHMX_API_VERSION   3   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
 #define ETHMX_ADDRESS_MAX   256 /* bytes of the longest endpoint address */
 #define ETHMX_AM_HEADER_MAX 512
 #define ETHMX_AM_HANDLERS   64
@@ -174,7 +174,10 @@ struct ethmx_ep_options {
     unsigned api_version; /* ETHMX_API_VERSION */
     bool thread_multiple; /* several threads will use the endpoint at once */
     uint8_t job_key[16];  /* the same in every process of a job, unknown to others; all zero: random */
-    bool polls_others;    /* the loop around ethmx_progress() drives other transports, too: it must not sleep there */
+    uint64_t process;  /* of those with this key no other process has the number, such as the launcher's number of the
+                          job in the upper half, and the rank + 1 in the lower. 0: unknown; then the endpoint's number
+                          is random, and may clash with another's */
+    bool polls_others; /* the loop around ethmx_progress() drives other transports, too: it must not sleep there */
     unsigned local_ranks; /* processes of the job on this host; 0: unknown */
     const char *reach;    /* "a.b.c.d" or a host name that peers are near to (the launcher's own contact), or NULL;
                              a hint for choosing the interface */

@@ -144,6 +144,8 @@ static void build(struct emx_session *s, const struct emx_route *r, enum emx_fra
     t->frame_bytes = (uint16_t)frame_bytes;
     t->max_bytes = r->frame_bytes;
     t->window = (uint16_t)e->cfg->p_window;
+    t->ack_delay = (uint16_t)emx_least((s->ack_delay_ns + EMX_HELLO_DELAY_NS - 1) / EMX_HELLO_DELAY_NS, UINT16_MAX);
+    t->timeout = (uint16_t)emx_least(e->cfg->p_peer_timeout / EMX_HELLO_TIMEOUT_NS, UINT16_MAX);
     t->probe = probe;
     emx_engine_head(e, s->peer, h, type, frame_bytes - sizeof(*h));
     emx_engine_stamp(s, h);
@@ -225,6 +227,10 @@ static void take_terms(struct emx_session *s, const struct emx_f_hello *t)
     uint64_t window = s->e->cfg->p_window;
 
     s->peer_window = t->window < window ? t->window : (uint16_t)window;
+    if (!t->timeout)
+        return;
+    s->peer_ack_delay_ns = (emx_time)t->ack_delay * EMX_HELLO_DELAY_NS;
+    s->peer_timeout_ns = t->timeout == UINT16_MAX ? EMX_NEVER : (emx_time)t->timeout * EMX_HELLO_TIMEOUT_NS;
 }
 
 enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8_t *data, emx_time now)
@@ -235,13 +241,15 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     struct emx_peer *p;
     struct emx_session *s;
     struct emx_welcome *w;
+    int rc;
 
     if (!sender_address(e, data, &a))
         return EMX_DROP_MALFORMED;
     if (e->closing)
         return EMX_DROP_NO_SESSION;
-    if (emx_peer_make(e, &a, t + 1, t->addr_bytes, &p))
-        return EMX_DROP_MEMORY;
+    rc = emx_peer_make(e, &a, t + 1, t->addr_bytes, &p);
+    if (rc)
+        return rc == ETHMX_ERR_NO_MEMORY ? EMX_DROP_MEMORY : EMX_DROP_NO_SESSION;
     s = p->session;
     if (!s && !(s = emx_session_start(e, p, now)))
         return EMX_DROP_MEMORY;
@@ -409,6 +417,8 @@ enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data, em
 
     if (!sender_address(s->e, data, &a))
         return EMX_DROP_MALFORMED;
+    if (!emx_peer_is(s->e, s->peer, &a))
+        return EMX_DROP_NO_SESSION;
     if ((s->state != EMX_S_CONNECTING && !s->connect->doubted) || (t->probe & ~1u) != s->probe)
         return EMX_DROP_STALE;
     if (s->connect->doubted)

@@ -87,6 +87,14 @@ static void init_pools(struct emx_engine *e)
     emx_pool_init(&e->loan_pool, &e->alloc, sizeof(struct emx_loan), 16);
 }
 
+/* The ranks of a node share its port. */
+static uint64_t pull_window(const struct emx_engine_params *params)
+{
+    uint64_t part = params->cfg->p_pull_window / (params->local_ranks ? params->local_ranks : 1);
+
+    return part > EMX_PACE_LEAST ? part : emx_least(params->cfg->p_pull_window, EMX_PACE_LEAST);
+}
+
 int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p)
 {
     struct emx_engine *e = params->alloc->get(params->alloc->arg, sizeof(*e));
@@ -106,7 +114,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->seq_frame_bytes = longest_frame(&e->self);
     init_lists(e);
     init_pools(e);
-    emx_pace_init(&e->pace, e->cfg->p_pull_window);
+    emx_pace_init(&e->pace, pull_window(params));
     emx_arena_init(&e->peer_memory, &e->alloc);
     emx_heap_init(&e->timers, &e->alloc);
     e->peer_mask = 15;
@@ -741,12 +749,25 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 
 /* ---- Closing ---- */
 
+/* Whether the peer is still to pull, or to take, a message of ours. */
+static bool is_awaited(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (op->is_send && op->where == EMX_OP_ANNOUNCED)
+            return true;
+    }
+    return false;
+}
+
 static bool session_drained(const struct emx_session *s)
 {
     if (emx_session_over(s))
         return true;
-    return emx_list_empty(&s->unacked) && emx_list_empty(&s->control) && emx_list_empty(&s->backlog) &&
-           emx_list_empty(&s->jobs);
+    return !is_awaited(s->peer) && emx_list_empty(&s->unacked) && emx_list_empty(&s->control) &&
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->jobs);
 }
 
 bool emx_engine_drained(const struct emx_engine *e)

@@ -51,6 +51,7 @@ struct emx_engine_params {
     uint64_t seed;                  /* for jitter; nothing else is random here */
     unsigned guarded_links;         /* mask: frames there need no tag (emx_wire_attr.guarded) */
     unsigned reliable_links;        /* mask: frames there are never lost or damaged; the links of reliable routes */
+    unsigned local_ranks;           /* of the job on this host, which share its links; 0: unknown */
 };
 
 /* ETHMX_ERR_NO_MEMORY. cfg, stats and alloc must outlive the engine. */

@@ -121,9 +121,13 @@ struct EMX_LAYOUT emx_f_hello {
     uint16_t max_bytes;   /* longest frame that the sender takes over this route */
     uint16_t window;      /* sequenced frames that the sender of the hello takes beyond ack */
     uint32_t probe;       /* returned in the welcome */
-    uint32_t reserved;
+    uint16_t ack_delay;   /* how long the sender keeps acknowledgements back, in EMX_HELLO_DELAY_NS, rounded up */
+    uint16_t timeout;     /* when it gives a silent peer up, in EMX_HELLO_TIMEOUT_NS; UINT16_MAX: that or later. 0: of
+                             neither anything is told */
 };
 static_assert(sizeof(struct emx_f_hello) == 16, "hello");
+#define EMX_HELLO_DELAY_NS   16000u
+#define EMX_HELLO_TIMEOUT_NS 100000000u
 
 struct EMX_LAYOUT emx_f_ack {
     uint64_t early;  /* bit i: frame ack+1+i has arrived */

@@ -324,7 +324,9 @@ struct emx_session {
     bool reliable;                    /* our frames arrive once and in order: none is kept or acknowledged */
     bool in_place;                    /* and need not be sealed: a wire may take data from where they are */
     bool connected;                   /* our frames travel over connections (emx_route) */
-    emx_time ack_delay_ns;            /* how long one waits for a frame to ride on; the peer's is the same */
+    emx_time ack_delay_ns;            /* how long one waits for a frame to ride on, */
+    emx_time peer_ack_delay_ns;       /* and one of the peer's; */
+    emx_time peer_timeout_ns;         /* when the peer gives this side up (EMX_NEVER: not told) */
     uint8_t seal;                     /* of our frames: enum emx_checksum, or EMX_SEAL_TAG */
     bool reads;                       /* large messages are read from the sender's memory */
     uint64_t lend_min_bytes;          /* messages from this length on are read by a device (lend.c); 0: none */
@@ -479,7 +481,7 @@ struct emx_engine {
     struct emx_late late;
 
     struct emx_op_slot *slots;
-    uint32_t slot_count, slot_free; /* index of a free one; 0: none (slot 0 is not used) */
+    uint32_t slot_count, slot_free, slot_last; /* free ones, longest free first; 0: none (slot 0 is not used) */
 
     uint32_t start_frames; /* left for first frames to peers that have acknowledged none */
     struct emx_heap timers;
@@ -552,7 +554,9 @@ static inline struct emx_peer *emx_peer_find(struct emx_engine *e, uint32_t id)
 }
 /* Finds or makes the peer of an address that has been looked at: decoded and encoded. */
 int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
-                  struct emx_peer **peer_p);                              /* ETHMX_ERR_NO_MEMORY */
+                  struct emx_peer **peer_p); /* NO_MEMORY, PARAM: another one has its number */
+/* Whether it is the endpoint that the address is of. */
+bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a);
 void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* completes all its operations */
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));

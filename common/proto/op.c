@@ -3,12 +3,14 @@
  * Operations: sends and receives under way, their numbers on the wire, their completion.
  *
  * A number is a slot of a table and the slot's generation, so that a late frame for an operation that has ended does
- * not meet the next one in the same slot.
+ * not meet the next one in the same slot. The slot that has been free for longest is taken, so that a number comes
+ * again after SLOTS_LEAST * 2^10 operations at the earliest.
  */
 #include "proto/impl.h"
 
-#define SLOT_BITS 22
-#define SLOT_MASK ((1u << SLOT_BITS) - 1)
+#define SLOT_BITS   22
+#define SLOT_MASK   ((1u << SLOT_BITS) - 1)
+#define SLOTS_LEAST 256
 
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now)
 {
@@ -78,7 +80,7 @@ void emx_op_queue(struct emx_session *s, struct emx_op *op)
 
 static bool grow(struct emx_engine *e)
 {
-    uint32_t count = e->slot_count ? e->slot_count * 2 : 64;
+    uint32_t count = e->slot_count ? e->slot_count * 2 : SLOTS_LEAST;
     struct emx_op_slot *slots;
 
     if (count > SLOT_MASK)
@@ -91,6 +93,7 @@ static bool grow(struct emx_engine *e)
     for (uint32_t i = e->slot_count; i < count; i++)
         slots[i] = (struct emx_op_slot){.next_free = i + 1 < count ? i + 1 : 0, .generation = 1};
     e->slot_free = e->slot_count ? e->slot_count : 1; /* slot 0 stays unused: number 0 is none */
+    e->slot_last = count - 1;
     emx_alloc_put(&e->alloc, e->slots);
     e->slots = slots;
     e->slot_count = count;
@@ -125,8 +128,12 @@ void emx_op_drop_id(struct emx_engine *e, struct emx_op *op)
         return;
     e->slots[i].op = NULL;
     e->slots[i].generation++;
-    e->slots[i].next_free = e->slot_free;
-    e->slot_free = i;
+    e->slots[i].next_free = 0;
+    if (e->slot_free)
+        e->slots[e->slot_last].next_free = i;
+    else
+        e->slot_free = i;
+    e->slot_last = i;
     op->id = 0;
 }
 

@@ -112,6 +112,20 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
     return p;
 }
 
+/* Whether they are of the same endpoint. How the host is reached may be told in part only, by a launcher with little
+ * room. */
+static bool is_same(const struct emx_address *a, const struct emx_address *b)
+{
+    return a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id && a->ethertype == b->ethertype &&
+           a->udp_port == b->udp_port && a->packet_port == b->packet_port && a->xdp_port == b->xdp_port &&
+           a->verbs_port == b->verbs_port;
+}
+
+bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a)
+{
+    return is_same(p->id == e->self.id ? &e->self : emx_peer_address(e, p), a);
+}
+
 int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
                   struct emx_peer **peer_p)
 {
@@ -119,6 +133,8 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
     struct emx_peer *p, **bucket;
 
     if ((p = emx_peer_find(e, a->id))) {
+        if (!emx_peer_is(e, p, a))
+            return ETHMX_ERR_PARAM;
         keep_secret(p, a);
         *peer_p = p;
         return ETHMX_OK;
@@ -163,8 +179,13 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
     if (!emx_address_decode(&a, addr, len_bytes, err, err_len_bytes) || !agrees(e, &a, err, err_len_bytes))
         return ETHMX_ERR_PARAM;
     rc = emx_peer_make(e, &a, addr, len_bytes, peer_p);
-    if (rc)
+    if (rc == ETHMX_ERR_NO_MEMORY)
         snprintf(err, err_len_bytes, "out of memory");
+    else if (rc)
+        snprintf(err, err_len_bytes,
+                 "a process on host %s has the same number (%08x) as another one that is known here: start the job, or "
+                 "that which joins it, again",
+                 a.host, a.id);
     return rc;
 }
 

@@ -42,7 +42,7 @@ void emx_read_ended(struct emx_engine *e, unsigned link)
 
 static bool too_long(const struct emx_session *s, emx_time from, emx_time until)
 {
-    return until - from >= s->e->cfg->p_peer_timeout / 2;
+    return until - from >= emx_least(s->e->cfg->p_peer_timeout, s->peer_timeout_ns) / 2;
 }
 
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now)

@@ -176,7 +176,7 @@ static uint32_t next_unsent(const struct emx_session *s)
 /* The last frame of those acknowledged was sent once, so long ago. */
 static void answered(struct emx_session *s, emx_time ns)
 {
-    emx_rtt_sample(&s->rtt, ns, s->ack_delay_ns, s->e->cfg);
+    emx_rtt_sample(&s->rtt, ns, s->peer_ack_delay_ns, s->e->cfg);
     emx_loan_round_trip(s, ns);
 }
 

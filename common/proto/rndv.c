@@ -74,6 +74,8 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
     struct emx_frame *h;
     struct emx_f_rts *t;
 
+    if (sizeof(*h) + body > s->frame_bytes && !s->cut && !emx_piece_narrow(s, s->frame_bytes))
+        return false;
     if (!emx_op_take_id(e, op) || !(b = emx_reltx_get(e, sizeof(*h) + body)))
         return false;
     op->chunk_bytes = chunk_limit(s);
@@ -863,7 +865,7 @@ static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_bloc
     struct emx_engine *e = s->e;
 
     if (!b->round && !b->late)
-        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->ack_delay_ns, e->cfg);
+        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->peer_ack_delay_ns, e->cfg);
     memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
     r->active--;
     if (!r->active)

@@ -33,7 +33,8 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     emx_list_init(&s->jobs);
     emx_list_init(&s->pulls);
     s->send_next = &s->unacked;
-    s->ack_delay_ns = cfg->p_ack_delay;
+    s->ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
+    s->peer_timeout_ns = EMX_NEVER;
     emx_rtt_init(&s->rtt, cfg);
     emx_rtt_init(&s->block_rtt, cfg);
     emx_cc_init(&s->cc, (uint32_t)cfg->p_window);

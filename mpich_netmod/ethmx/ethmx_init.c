@@ -93,7 +93,9 @@ static void job_key(uint8_t key[16])
 /* NULL, or why not. */
 static const char *open_endpoint(void)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .local_ranks = (unsigned)MPIR_Process.local_size};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .process = (uint64_t)MPIR_Process.rank + 1,
+                                   .local_ranks = (unsigned)MPIR_Process.local_size};
     const char *why = MPIDI_ETHMX_lib_load();
     uint64_t flags = 0;
 

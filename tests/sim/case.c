@@ -92,7 +92,7 @@ void sim_receiver_was_away(struct sim_case *c, size_t len_bytes)
     sim_messages(c, a, b, 3, len_bytes);
     sim_world_run_until(w, w->now_ns + c->seed * 100000);
     sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);
-    sim_program_run(p, w->now_ns + away_ns + 2 * timeout_ns);
+    sim_program_run(p, w->now_ns + away_ns + 2 * b->cfg.p_peer_timeout);
 }
 
 uint64_t sim_bytes_read(const struct sim_world *w)

@@ -410,6 +410,36 @@ static void leave(struct sim_node *n)
     sim_node_crash(n);
 }
 
+/* One that has announced a large message is not drained before the peer has got it, or has died. */
+static void closing_waits(struct sim_case *c)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    sim_send(p, a, b->party, 1, 4 << 20, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    if (emx_engine_drained(a->engine))
+        sim_fail(w, "drained before the message was asked for");
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 4 << 20, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    for (unsigned i = 0; p->open && i < 1000 && !sim_failed(w); i++) {
+        sim_world_run_until(w, w->now_ns + 10000 + c->seed * 1000);
+        if (p->open > 1 && emx_engine_drained(a->engine))
+            sim_fail(w, "drained while the message is pulled");
+    }
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    if (!sim_failed(w) && !emx_engine_drained(a->engine))
+        sim_fail(w, "not drained although all has arrived");
+    sim_case_end(c);
+}
+
 /* Some traffic, then one node leaves; seed bit 0: its goodbyes are lost, bit 1: something is open, bit 2: nothing was
  * ever said between some. */
 static void goodbye(struct sim_case *c)
@@ -539,6 +569,7 @@ const struct sim_scenario sim_deaths[] = {
     {"answers-late", "one answers after three time-outs of the handshake or more: it is waited for", answers_late, 3,
      0},
     {"no-route", "there is no wire: an error at once", no_route, 2, 0},
+    {"closing-waits", "what was announced is delivered before an engine is drained", closing_waits, 10, 0},
     {"goodbye", "one leaves; goodbyes arrive or not, something is open or not", goodbye, 8, 0},
     {"leave-at-once", "who has received all leaves before it has acknowledged it", leave_at_once, 0, 3},
     {"all-leave", "all leave after random programs", all_leave, 0, 3},

@@ -167,6 +167,18 @@ static void receiver_was_away(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The same where the receiver is more patient than the sender, as that has told it. */
+static void patient_receiver_was_away(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+
+    begin(c, 2, &rng);
+    c->world.read_bps = 10000000000ull;
+    c->world.nodes[1].cfg.p_peer_timeout *= 10;
+    sim_receiver_was_away(c, BIG_BYTES);
+    sim_case_end(c);
+}
+
 /* Stopped, but not for so long that the sender gives up: the next message is pulled, the one after it read again. */
 static void trusts_again(struct sim_case *c)
 {
@@ -268,6 +280,7 @@ const struct sim_scenario sim_reads[] = {
     {"reads-fail", "reads fail in the middle of messages: the rest is pulled", fails_midway, 60, 0},
     {"reads-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
     {"reads-stuck", "the sender falls silent while it has a hand in a read", sender_stuck, 60, 0},
+    {"reads-away-patient", "the same, and the receiver would have waited for longer", patient_receiver_was_away, 60, 0},
     {"reads-away", "the receiver was stopped, and the sender has given it up", receiver_was_away, 60, 0},
     {"reads-bad", "announcements with bad addresses, or where nothing can be read", bad_announcements, 3, 0},
     {"reads-lapse", "the receiver was stopped, and the sender has not given it up", trusts_again, 8, 0},

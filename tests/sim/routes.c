@@ -187,6 +187,28 @@ static void narrower_lossy(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Active messages with the longest header, over a route whose frames do not take it and an announcement. */
+static void long_header(struct sim_case *c)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->frame_bytes[0] = 256 + 16 * (unsigned)c->seed;
+    w->cfg.p_eager_max = 1000;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    for (unsigned i = 0; i < 4; i++)
+        sim_am(p, a, b->party, 2 * i, ETHMX_AM_HEADER_MAX, i % 2 ? 300000 : 100, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    sim_case_end(c);
+}
+
 /* As far as ethmx goes along, also from only little more. A tag counts as part of the frame, and so does its header. */
 static void narrowest(struct sim_case *c)
 {
@@ -279,6 +301,7 @@ const struct sim_scenario sim_routes[] = {
     {"narrower", "an MTU is lowered under way: it goes on with shorter frames", narrower, 0, 5},
     {"narrower-lossy", "and frames get lost besides: what is under way arrives soon all the same", narrower_lossy, 20,
      0},
+    {"long-header", "active messages with the longest header over a narrow route", long_header, 25, 0},
     {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 16, 0},
     {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
     {"connected", "a wire with connections loses the long ones for a while", connected, 4, 0},

@@ -264,6 +264,64 @@ static void messages_leave_at_once(void **state)
     close(fd[0]);
 }
 
+/* ---- Numbers ---- */
+
+static uint32_t number_of(const uint8_t key, uint64_t process)
+{
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .job_key = {key}, .process = process};
+    const char *const settings[] = {"wires", "udp", NULL};
+    struct ethmx_ep *ep = open_with(&opt, settings);
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    size_t len_bytes = sizeof(buf);
+    struct emx_address a;
+    char err[256];
+
+    assert_non_null(ep);
+    assert_int_equal(ethmx_ep_address(ep, buf, &len_bytes), ETHMX_OK);
+    assert_true(emx_address_decode(&a, buf, len_bytes, err, sizeof(err)));
+    ethmx_ep_close(ep);
+    return a.id;
+}
+
+/* In a process of its own, as those of a job are. */
+static uint32_t first_number_of(uint8_t key, uint64_t process)
+{
+    uint32_t number = 0;
+    int fd[2], status;
+    pid_t pid;
+
+    assert_int_equal(pipe(fd), 0);
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        number = number_of(key, process);
+        _exit(write(fd[1], &number, sizeof(number)) != sizeof(number));
+    }
+    assert_int_equal(read(fd[0], &number, sizeof(number)), sizeof(number));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(fd[0]);
+    close(fd[1]);
+    return number;
+}
+
+/* Ranks of a job have numbers in a row; other jobs, jobs that it spawns, and endpoints that are opened later have
+ * others. */
+static void numbers_are_unique_by_construction(void **state)
+{
+    const uint64_t job = UINT64_C(77) << 32;
+    uint32_t first = first_number_of(1, job + 1);
+
+    (void)state;
+    assert_int_equal(first_number_of(1, job + 1), first);
+    assert_int_equal(first_number_of(1, job + 4000), first + 3999);
+    assert_int_not_equal(first_number_of(2, job + 1), first);
+    assert_int_not_equal(first_number_of(1, job + 1 + (UINT64_C(1) << 32)), first);
+    assert_int_not_equal(first_number_of(1, 0), first_number_of(1, 0)); /* by chance */
+    assert_int_not_equal(number_of(1, job + 1), number_of(1, job + 1));
+}
+
 /* ---- What the host has ---- */
 
 struct census {
@@ -304,9 +362,13 @@ static void host_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_versions_are_refused), cmocka_unit_test(wrong_settings_are_named),
-        cmocka_unit_test(addresses_are_checked),      cmocka_unit_test(unreachable_peer_fails),
-        cmocka_unit_test(killed_peer_is_noticed),     cmocka_unit_test(messages_leave_at_once),
+        cmocka_unit_test(other_versions_are_refused),
+        cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(unreachable_peer_fails),
+        cmocka_unit_test(killed_peer_is_noticed),
+        cmocka_unit_test(messages_leave_at_once),
+        cmocka_unit_test(numbers_are_unique_by_construction),
         cmocka_unit_test(host_is_described),
     };
 

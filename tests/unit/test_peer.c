@@ -196,12 +196,47 @@ static int only_add(unsigned count)
     return 0;
 }
 
+/* Of two processes with one number the second is refused, with a sentence; the same one is found again. */
+static void no_two_are_taken_for_one(void **state)
+{
+    static const struct job job = {.peers = 10, .per_host = 2, .interfaces = 1};
+    struct emx_address a = endpoint(&job, 3), changed[5];
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    struct emx_peer *first, *peer;
+    struct fixture f;
+    char err[256];
+
+    (void)state;
+    begin(&f, &job);
+    first = add(&f, &job, 3);
+    for (unsigned i = 0; i < ARRAY_LEN(changed); i++)
+        changed[i] = a;
+    changed[0].host_id++;
+    changed[1].cookie++;
+    changed[2].udp_port++;
+    changed[3].packet_port++;
+    changed[4].ethertype++;
+    for (unsigned i = 0; i < ARRAY_LEN(changed); i++) {
+        size_t len_bytes = emx_address_encode(&changed[i], buf);
+
+        err[0] = 0;
+        assert_int_equal(emx_engine_peer(f.engine, buf, len_bytes, &peer, err, sizeof(err)), ETHMX_ERR_PARAM);
+        assert_non_null(strstr(err, "the same number"));
+    }
+    assert_ptr_equal(add(&f, &job, 3), first);
+    assert_int_equal(emx_engine_peer(f.engine, buf, emx_address_encode_within(&a, 64, buf), &peer, err, sizeof(err)),
+                     ETHMX_OK);
+    assert_ptr_equal(peer, first);
+    end(&f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_silent_peer_is_small),
         cmocka_unit_test(any_addresses_come_back),
         cmocka_unit_test(without_memory_nothing_happens),
+        cmocka_unit_test(no_two_are_taken_for_one),
     };
 
     if (argc == 3 && !strcmp(argv[1], "add"))
