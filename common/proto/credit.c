@@ -9,18 +9,36 @@
  * by rendezvous: only its envelope is kept here. So a sender never waits for memory, and the messages behind it
  * neither.
  *
- * A share begins small, since most of many peers are silent. A sender that had to use rendezvous for want of credit
- * alone says so (STARVED), and its share doubles while there is room: once, until it has used half of what it was given
- * then. For a burst says so many times before it hears of the first, and would have taken all that there is from those
- * who come later.
+ * A share begins small, since most of many peers are silent. But none begins below a floor: half of unexpected_max is
+ * kept for all peers that are known, the same part for each, whoever comes first. A sender that had to use rendezvous
+ * for want of credit alone says so (STARVED), and its share doubles while there is room: once, until it has used half
+ * of what it was given then. For a burst says so many times before it hears of the first, and would have taken all that
+ * there is from those who come later.
  */
+#include "base/least.h"
 #include "proto/impl.h"
+
+#define FIRST_PART 32 /* of what is to spare: a first share at most */
+#define FLOOR_PART 2  /* of unexpected_max: the floors of all */
 
 static uint64_t unpromised(const struct emx_engine *e)
 {
     uint64_t promised = e->stats->unexpected_promised;
 
     return promised < e->cfg->p_unexpected_max ? e->cfg->p_unexpected_max - promised : 0;
+}
+
+static uint64_t floor_bytes(const struct emx_engine *e)
+{
+    return emx_least(e->cfg->p_unexpected_max / FLOOR_PART / (e->peer_count + 1), e->cfg->p_unexpected_peer);
+}
+
+/* What is not promised, and not kept for peers that are still to come. */
+static uint64_t to_spare(const struct emx_engine *e)
+{
+    uint64_t kept = e->credit_peers < e->peer_count ? floor_bytes(e) * (e->peer_count - e->credit_peers) : 0;
+
+    return unpromised(e) - emx_least(unpromised(e), kept);
 }
 
 static void promise(struct emx_session *s, uint64_t bytes)
@@ -31,9 +49,13 @@ static void promise(struct emx_session *s, uint64_t bytes)
 
 void emx_credit_open(struct emx_session *s)
 {
-    uint64_t first = unpromised(s->e) / 32;
+    struct emx_engine *e = s->e;
+    uint64_t first, least;
 
-    promise(s, first < s->e->cfg->p_unexpected_peer ? first : s->e->cfg->p_unexpected_peer);
+    e->credit_peers++;
+    first = emx_least(to_spare(e) / FIRST_PART, e->cfg->p_unexpected_peer);
+    least = emx_least(floor_bytes(e), unpromised(e));
+    promise(s, first > least ? first : least);
 }
 
 void emx_credit_close(struct emx_session *s)
@@ -62,7 +84,7 @@ static bool is_used(const struct emx_session *s)
 void emx_credit_starved(struct emx_session *s)
 {
     uint64_t more = s->share ? s->share : s->e->cfg->p_unexpected_peer;
-    uint64_t room = unpromised(s->e) / 2;
+    uint64_t room = to_spare(s->e) / 2;
 
     if (!is_used(s))
         return;

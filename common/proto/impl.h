@@ -490,6 +490,7 @@ struct emx_engine {
     struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
 
+    unsigned credit_peers;  /* that have a share of unexpected_max */
     uint64_t pulling_bytes; /* asked for, not arrived; */
     uint64_t away_bytes;    /* of senders that are away; */
     uint64_t pulled_bytes;  /* arrived, in all */
