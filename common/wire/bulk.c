@@ -82,8 +82,10 @@ struct emx_bulk {
 
 void emx_bulk_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_bulk_way *way)
 {
-    struct emx_bulk_to to = {.ifindex = ifindex};
+    struct emx_bulk_to to;
 
+    memset(&to, 0, sizeof(to)); /* destinations are compared byte by byte: what lies behind the last field too */
+    to.ifindex = ifindex;
     memcpy(to.mac, mac, ETH_ALEN);
     if (way) {
         to.bulk_bytes = way->frame_bytes;

@@ -122,8 +122,11 @@ struct udp_wire {
 
 void emx_udp_addr(struct emx_wire_addr *a, struct in_addr ip, uint16_t port)
 {
-    struct udp_addr u = {.ip = ip, .port = htons(port)};
+    struct udp_addr u;
 
+    memset(&u, 0, sizeof(u)); /* destinations are compared byte by byte: what lies behind the last field too */
+    u.ip = ip;
+    u.port = htons(port);
     memset(a, 0, sizeof(*a));
     memcpy(a, &u, sizeof(u));
 }
