@@ -335,17 +335,18 @@ static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_ti
 void emx_reltx_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
 {
     unsigned acked = 0, flew = s->flying;
+    bool moves = ack != s->tx_acked;
     struct emx_txbuf *last;
 
     if (emx_seq_before(ack, s->tx_acked) || emx_seq_before(next_unsent(s), ack))
         return;
-    if (ack != s->tx_acked)
+    if (moves)
         acked = ack_in_order(s, ack, now);
     if (early && (last = ack_early(s, early, &acked)))
         find_gaps(s, last, early, now);
-    if (!acked && !s->lost)
+    if (!acked && !moves && !s->lost)
         return;
-    if (acked)
+    if (acked || moves) /* it may move over frames that all came early: the resend timer stops with the last */
         advance(s, flew, acked, now);
     go_on(s);
 }
