@@ -553,22 +553,33 @@ static uint64_t missing_bytes(const struct emx_rndv *r)
     return chunks * r->chunk_bytes;
 }
 
+/* Several round trips of the network alone, or half of one with the queue in which data wait now: the longer. */
 static emx_time away_ns(const struct emx_engine *e)
 {
     emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
 
+    ns = ns > e->pace.rtt_ns / 2 ? ns : e->pace.rtt_ns / 2;
     return ns > AWAY_LEAST_NS ? ns : AWAY_LEAST_NS;
 }
 
-static bool is_silent(const struct emx_engine *e, const struct emx_rndv *r, emx_time now)
+/* Whether so much has come from others that its blocks, had they been sent, would be there: all data queue for this
+ * host's link. */
+static bool is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    return e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
+}
+
+/* When it counts as silent, unless something comes before: from it, or from anybody while it is not overtaken. */
+static emx_time silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
     emx_time heard_ns = s->data_ns > r->last_ns ? s->data_ns : r->last_ns;
 
-    if (!r->active || r->block[0].due || now - heard_ns < away_ns(e))
-        return false;
-    return now - e->pulled_ns >= away_ns(e) ||
-           e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
+    if (!r->active || r->block[0].due)
+        return EMX_NEVER;
+    if (e->pulled_ns > heard_ns && !is_overtaken(e, r))
+        heard_ns = e->pulled_ns;
+    return heard_ns + away_ns(e);
 }
 
 static void leave_count(struct emx_engine *e, struct emx_rndv *r)
@@ -597,6 +608,8 @@ static void count_again(struct emx_engine *e, struct emx_rndv *r)
 
 void emx_rndv_look(struct emx_engine *e, emx_time now)
 {
+    emx_time next_ns = EMX_NEVER;
+
     emx_heap_clear(&e->timers, &e->look);
     if (emx_list_empty(&e->pull_wait))
         return;
@@ -604,9 +617,13 @@ void emx_rndv_look(struct emx_engine *e, emx_time now)
     {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, asking);
 
-        if (is_silent(e, r, now))
+        if (silent_ns(e, r) <= now)
             leave_count(e, r);
+        else if (silent_ns(e, r) < next_ns)
+            next_ns = silent_ns(e, r);
     }
+    if (next_ns != EMX_NEVER)
+        emx_heap_set(&e->timers, &e->look, next_ns);
     emx_rndv_more(e, now);
 }
 
@@ -642,11 +659,14 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
     }
 }
 
+/* While data of others come that may have queued before its own, the clock of a message stands still. */
 static emx_time late_ns(const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
+    const struct emx_engine *e = s->e;
+    emx_time from_ns = e->pulled_ns > r->last_ns && !is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
 
-    return r->last_ns + emx_rtt_backed_off(&s->block_rtt, r->backoff, s->e->cfg);
+    return from_ns + emx_rtt_backed_off(&s->block_rtt, r->backoff, e->cfg);
 }
 
 /* A block to ask for, taken out of its message's due ones; NULL: none. */
@@ -723,6 +743,7 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
     if (r->backoff < UINT16_MAX)
         r->backoff++;
     r->last_ns = now;
+    r->last_pulled_bytes = e->pulled_bytes;
 }
 
 static void forget_blocks(struct emx_engine *e, struct emx_rndv *r)

@@ -343,6 +343,10 @@ void fabric_pump(struct fabric_endpoint *ep)
 
     if (ep->pumping)
         return;
+    if (f->now_ns < ep->turn_ns) {
+        wake_at(ep, ep->turn_ns);
+        return;
+    }
     ep->pumping = true;
     do {
         input(ep);
@@ -351,6 +355,8 @@ void fabric_pump(struct fabric_endpoint *ep)
         drained = output(ep);
     } while (take_news(ep));
     ep->pumping = false;
+    if (f->away_ns)
+        ep->turn_ns = f->now_ns + emx_rng_below(&f->rng, f->away_ns);
     deadline = emx_engine_deadline(ep->engine);
     if (deadline > f->now_ns)
         wake_at(ep, deadline);

@@ -32,6 +32,7 @@ struct fabric_endpoint {
     struct emx_stats stats;
     struct fabric_frame *ring, **ring_tail;
     uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
+    uint64_t turn_ns; /* before that other programs have its processor */
     uint64_t last_ns; /* when the last frame arrives */
     bool pumping;
 };
@@ -53,6 +54,7 @@ struct fabric {
     uint64_t frames;    /* that entered the switch or were lost there */
     unsigned lost_ppm;  /* by chance, besides; 0 unless set */
     uint64_t jitter_ns; /* half the way takes so much longer, at most; 0 unless set */
+    uint64_t away_ns;   /* an endpoint that has been at work is away for up to so long: it shares its processor; 0 unless set */
     struct emx_rng rng;
     char failure[512];
 };

@@ -43,6 +43,7 @@ struct row {
     double least_share;  /* of the other's, for each */
     double least_filled; /* part of the link that all fill together */
     size_t mark_bytes;   /* from this length on the port's queue marks frames: then none may be lost any more */
+    uint64_t away_ns;    /* programs share processors: one that has been at work is away for up to so long */
 };
 
 #define M 1000000ull
@@ -50,54 +51,56 @@ struct row {
 
 /* The second begins later. Of two streams each gets at least a third; two of ethmx alike differ less. */
 static const struct row rows[] = {
-    {{LARGE}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9, 0},
-    {{SMALL}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9, 0},
-    {{LARGE, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9, 0},
-    {{SMALL, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9, 0},
-    {{LARGE, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
-    {{LARGE, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
-    {{SMALL, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
-    {{LARGE}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
-    {{SMALL}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
-    {{LARGE, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9, 0},
-    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9, 0},
-    {{LARGE, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0},
-    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0},
-    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9, 0},
-    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9, 0},
-    {{TCP, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0},
-    {{TCP, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0},
-    {{LARGE, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9, 0},
-    {{SMALL, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9, 0},
-    {{LARGE, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{LARGE, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{SMALL, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{TCP, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{TCP, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{LARGE}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{SMALL}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0},
-    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 10000, 10000, 0, 0.6, 0},
-    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.16, 0},
-    {{TCP}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.08, 0}, /* for comparison */
+    {{LARGE}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9, 0, 0},
+    {{SMALL}, 1, 200 * M, 200 * M, 256 * K, 100000, 0, 0, 0.9, 0, 0},
+    {{LARGE, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9, 0, 0},
+    {{SMALL, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.8, 0.9, 0, 0},
+    {{LARGE, SMALL}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0, 0},
+    {{SMALL, TCP}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0, 0},
+    {{SMALL}, 8, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9, 0, 0},
+    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.8, 0.9, 0, 0},
+    {{LARGE, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0, 0},
+    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0, 0},
+    {{SMALL, SMALL}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.8, 0.9, 0, 0},
+    {{SMALL, TCP}, 2, 10000 * M, 10000 * M, 64 * K, 10000, 0, 0.5, 0.9, 0, 0},
+    {{TCP, LARGE}, 2, 10000 * M, 10000 * M, 256 * K, 10000, 0, 0.5, 0.9, 0, 0},
+    {{TCP, LARGE}, 2, 200 * M, 200 * M, 128 * K, 100000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9, 0, 0},
+    {{SMALL, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.8, 0.9, 0, 0},
+    {{LARGE, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{SMALL, TCP}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{TCP, LARGE}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{TCP, SMALL}, 2, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{SMALL}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.9, 0, 0},
+    {{LARGE}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.85, 0, 5000000},
+    {{SMALL}, 8, 100 * M, 10000 * M, 128 * K, 20000, 0, 0.5, 0.85, 0, 5000000},
+    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 10000, 10000, 0, 0.6, 0, 0},
+    {{LARGE}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.16, 0, 0},
+    {{TCP}, 1, 10000 * M, 10000 * M, 512 * K, 50000, 10000, 0, 0.08, 0, 0}, /* for comparison */
 
     /* A switch that marks. */
-    {{LARGE}, 1, 200 * M, 10000 * M, 256 * K, 100000, 0, 0, 0.9, 40 * K},
-    {{SMALL}, 1, 200 * M, 10000 * M, 256 * K, 100000, 0, 0, 0.9, 40 * K},
-    {{LARGE, LARGE}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.8, 0.9, 40 * K},
-    {{SMALL, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.8, 0.9, 40 * K},
-    {{LARGE, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
-    {{LARGE, TCP}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
-    {{SMALL, TCP}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
-    {{TCP, LARGE}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
-    {{TCP, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K},
-    {{LARGE}, 8, 200 * M, 10000 * M, 512 * K, 100000, 0, 0.5, 0.9, 100 * K},
-    {{SMALL}, 8, 200 * M, 10000 * M, 512 * K, 100000, 0, 0.5, 0.9, 100 * K},
-    {{LARGE}, 1, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0, 0.9, 65 * K},
-    {{SMALL}, 1, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0, 0.9, 65 * K},
-    {{LARGE, LARGE}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.8, 0.9, 65 * K},
-    {{SMALL, SMALL}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.8, 0.9, 65 * K},
-    {{LARGE, TCP}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.5, 0.9, 65 * K},
-    {{SMALL, TCP}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.5, 0.9, 65 * K},
+    {{LARGE}, 1, 200 * M, 10000 * M, 256 * K, 100000, 0, 0, 0.9, 40 * K, 0},
+    {{SMALL}, 1, 200 * M, 10000 * M, 256 * K, 100000, 0, 0, 0.9, 40 * K, 0},
+    {{LARGE, LARGE}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.8, 0.9, 40 * K, 0},
+    {{SMALL, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.8, 0.9, 40 * K, 0},
+    {{LARGE, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K, 0},
+    {{LARGE, TCP}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K, 0},
+    {{SMALL, TCP}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K, 0},
+    {{TCP, LARGE}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K, 0},
+    {{TCP, SMALL}, 2, 200 * M, 10000 * M, 256 * K, 100000, 0, 0.5, 0.9, 40 * K, 0},
+    {{LARGE}, 8, 200 * M, 10000 * M, 512 * K, 100000, 0, 0.5, 0.9, 100 * K, 0},
+    {{SMALL}, 8, 200 * M, 10000 * M, 512 * K, 100000, 0, 0.5, 0.9, 100 * K, 0},
+    {{LARGE}, 1, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0, 0.9, 65 * K, 0},
+    {{SMALL}, 1, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0, 0.9, 65 * K, 0},
+    {{LARGE, LARGE}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.8, 0.9, 65 * K, 0},
+    {{SMALL, SMALL}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.8, 0.9, 65 * K, 0},
+    {{LARGE, TCP}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.5, 0.9, 65 * K, 0},
+    {{SMALL, TCP}, 2, 10000 * M, 40000 * M, 512 * K, 10000, 0, 0.5, 0.9, 65 * K, 0},
 };
 
 struct stream {
@@ -381,6 +384,7 @@ static void scene_init(struct scene *s, const struct row *row)
     s->row = row;
     fabric_init(&s->fabric, &shape, 1);
     s->fabric.lost_ppm = row->lost_ppm;
+    s->fabric.away_ns = row->away_ns;
     /* Hosts are not as regular as to hit a full queue always, or never, in the moment after a frame has left it (Floyd
      * and Jacobson, "Traffic phase effects in packet-switched gateways", 1992). */
     s->fabric.jitter_ns = row->delay_ns > frame_ns ? row->delay_ns : frame_ns;
@@ -447,6 +451,8 @@ static bool play(const struct row *row)
             : row->mark_bytes && fabric_lost(&s.fabric) > lost_before ? "  LOST"
                                                                       : "";
     printf("; lost %.2f%%", 100.0 * (double)fabric_lost(&s.fabric) / (double)s.fabric.frames);
+    if (row->away_ns)
+        printf("  (away for up to %.0f ms)", (double)row->away_ns * 1e-6);
     if (row->mark_bytes)
         printf(", marked %.2f%%", 100.0 * (double)fabric_marked(&s.fabric) / (double)s.fabric.frames);
     printf(" %s\n", wrong);
