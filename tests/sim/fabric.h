@@ -54,7 +54,7 @@ struct fabric {
     uint64_t frames;    /* that entered the switch or were lost there */
     unsigned lost_ppm;  /* by chance, besides; 0 unless set */
     uint64_t jitter_ns; /* half the way takes so much longer, at most; 0 unless set */
-    uint64_t away_ns;   /* an endpoint that has been at work is away for up to so long: it shares its processor; 0 unless set */
+    uint64_t away_ns;   /* an endpoint that has been at work is away for so long, at most; 0 unless set */
     struct emx_rng rng;
     char failure[512];
 };
