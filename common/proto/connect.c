@@ -272,6 +272,7 @@ static void connected(struct emx_session *s)
     s->asked_ns = 0;
     s->lapsed = false;
     s->spoke_ns = s->heard_ns;
+    emx_rtt_guess(&s->rtt, s->heard_ns - s->connect->since_ns, s->e->cfg);
     emx_quick_open(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
@@ -286,7 +287,7 @@ static void connected(struct emx_session *s)
  * go out, a small one and one as long as the longest frame, until the long one is answered: then it was a false alarm.
  * Where only small ones are answered, STRIKES times, a shorter length is tried. */
 
-#define STRIKES         6
+#define STRIKES         12       /* a full queue loses long frames more often than short ones */
 #define DOUBT_PAUSE_NS  25000000 /* first pause at most, */
 #define DOUBT_RETRY_MAX 2        /* and the longest, times the first */
 

@@ -644,6 +644,8 @@ void emx_piece_fini(struct emx_session *s);
 
 /* rtt.c */
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg);
+/* Connecting has taken so long: a first guess until there is a sample. */
+void emx_rtt_guess(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg);
 void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const struct emx_config *cfg);
 emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const struct emx_config *cfg);
 

@@ -14,6 +14,7 @@
 #define PARTS      2
 #define LONG_PARTS 8
 
+#define SMOOTH      8 /* part of the newest in a smoothed time */
 #define ANSWERS     8 /* so many say whether there is a queue */
 #define WAYS_DIFFER 4 /* so many times at most */
 
@@ -85,6 +86,11 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
         return;
     p->wait_ns = rtt_ns - believed_ns;
     p->way_ns = believed_ns;
+}
+
+void emx_pace_usual(struct emx_pace *p, uint64_t ns)
+{
+    p->usual_ns = p->usual_ns ? p->usual_ns - p->usual_ns / SMOOTH + ns / SMOOTH : ns;
 }
 
 /* By how much the limit moves up at the end of a window. With an old verdict carefully. */

@@ -65,6 +65,7 @@ struct emx_pace {
     uint64_t way_ns;        /* and its way */
     uint64_t least_way_ns;  /* of all senders */
     uint64_t rtt_ns;        /* of the last verdict */
+    uint64_t usual_ns;      /* smoothed: how long answers take, with the queues that they wait in */
     bool judged, queue;     /* there was a verdict; the last */
     bool lost;              /* something was, in this window */
 };
@@ -74,6 +75,9 @@ void emx_pace_init(struct emx_pace *p, uint64_t most_bytes);
 /* The first of what was asked for came after rtt_ns (> 0). *way_ns: the shortest such time of that sender; 0 at first.
  */
 void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns);
+
+/* An answer took so long; smoothed as RFC 6298 does it. For telling queues from senders that do not answer. */
+void emx_pace_usual(struct emx_pace *p, uint64_t ns);
 
 /* Data has arrived, a chunk; limited: the limit keeps more from being asked for. */
 void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited);

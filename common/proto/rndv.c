@@ -43,9 +43,11 @@
 #define CHUNK_LEAST   128 /* shorter chunks than any route asks for */
 #define SHORTER_MAX   16  /* more often than chunks of a message become shorter */
 
-/* A sender is away when it was silent for so long, at least, and so many round trips; */
+/* A sender is away when it was silent for so long, at least, so many round trips, and so many times as long as answers
+ * usually take; */
 #define AWAY_LEAST_NS    100000
 #define AWAY_ROUND_TRIPS 4
+#define AWAY_ANSWERS     2
 #define AWAY_WINDOWS     2 /* and so many windows have arrived from others, if anything has */
 
 /* ---- Sender: announcing, and the end ---- */
@@ -553,12 +555,12 @@ static uint64_t missing_bytes(const struct emx_rndv *r)
     return chunks * r->chunk_bytes;
 }
 
-/* Several round trips of the network alone, or half of one with the queue in which data wait now: the longer. */
+/* Several round trips of the network alone, or what answers take with the queues in which they wait now: the longer. */
 static emx_time away_ns(const struct emx_engine *e)
 {
     emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
 
-    ns = ns > e->pace.rtt_ns / 2 ? ns : e->pace.rtt_ns / 2;
+    ns = ns > AWAY_ANSWERS * e->pace.usual_ns ? ns : AWAY_ANSWERS * e->pace.usual_ns;
     return ns > AWAY_LEAST_NS ? ns : AWAY_LEAST_NS;
 }
 
@@ -580,6 +582,19 @@ static emx_time silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
     if (e->pulled_ns > heard_ns && !is_overtaken(e, r))
         heard_ns = e->pulled_ns;
     return heard_ns + away_ns(e);
+}
+
+/* The first of a block came so long after it was asked for. A long time means queues on the way only if data of others
+ * came meanwhile; otherwise the sender was away. */
+static void rndv_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    emx_time ns = now - b->asked_ns, most_ns = away_ns(e);
+
+    if (!r->away && !b->late)
+        emx_pace_answered(&e->pace, ns, &s->way_ns);
+    if (ns <= most_ns || e->pulled_bytes - r->last_pulled_bytes >= e->pace.limit_bytes / 2)
+        emx_pace_usual(&e->pace, emx_least(ns, most_ns));
 }
 
 static void leave_count(struct emx_engine *e, struct emx_rndv *r)
@@ -953,10 +968,10 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
+    if (!b->round && !f->round && b->missing == b->asked)
+        rndv_answered(s, r, b, now);
     if (r->away)
         come_back(s, r);
-    else if (!b->round && !b->late && !f->round && b->missing == b->asked)
-        emx_pace_answered(&e->pace, now - b->asked_ns, &s->way_ns);
     b->missing &= ~(UINT64_C(1) << bit);
     e->pulling_bytes -= r->chunk_bytes;
     e->pulled_bytes += n;

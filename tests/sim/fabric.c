@@ -61,8 +61,12 @@ static void start(struct fabric *f, unsigned index, uint64_t seed)
 {
     struct fabric_endpoint *ep = &f->endpoint[index];
     struct emx_address self = address(f, index);
-    struct emx_engine_params p = {
-        .cfg = &f->cfg, .stats = &ep->stats, .alloc = &emx_alloc_libc, .self = &self, .seed = emx_mix64(seed + index)};
+    struct emx_engine_params p = {.cfg = &f->cfg,
+                                  .stats = &ep->stats,
+                                  .alloc = &emx_alloc_libc,
+                                  .self = &self,
+                                  .seed = emx_mix64(seed + index),
+                                  .local_ranks = f->per_node};
 
     ep->fabric = f;
     ep->index = index;

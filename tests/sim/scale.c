@@ -53,6 +53,9 @@ struct row {
 static const struct row short_rows[] = {
     {LINEAR, 192, 1, 0, 8, 512 << 10, 2, 1, 0},
     {LINEAR, 128, 8, 0, 8, 512 << 10, 2, 1, 0},
+    {LINEAR, 128, 16, 0, 8, 512 << 10, 3, 1, 0},
+    {LINEAR, 128, 16, 0, 1024, 512 << 10, 3, 1, 0},
+    {LINEAR, 128, 16, 0, 65536, 512 << 10, 3, 1, 0},
     {PAIRWISE, 192, 1, 0, 8, 512 << 10, 0, 0, 0},
     {BRUCK, 256, 1, 0, 8, 512 << 10, 6, 0, 0},
     {RANDOM, 256, 1, 32, 8, 512 << 10, 2, 1, 0},
@@ -65,7 +68,9 @@ static const struct row long_rows[] = {
     {BRUCK, 4096, 1, 0, 8, 512 << 10, 0, 0, 0},
     {RANDOM, 4096, 1, 256, 8, 512 << 10, 0, 5, 0},
     {LINEAR, 1024, 1, 0, 8, 512 << 10, 0, 5, 0},
-    {LINEAR, 1024, 16, 0, 8, 512 << 10, 0, 5, 0},
+    {LINEAR, 1024, 16, 0, 8, 512 << 10, 3, 5, 0},
+    {LINEAR, 1024, 16, 0, 1024, 512 << 10, 3, 5, 0},
+    {LINEAR, 1024, 16, 0, 65536, 512 << 10, 3, 5, 0},
     {PAIRWISE, 1024, 1, 0, 8, 512 << 10, 0, 5, 0},
     {INCAST, 4096, 1, 512, 1 << 20, 1 << 20, 1.05, 0.5, 10},
     {INCAST, 4096, 1, 512, 1 << 20, 512 << 10, 1.05, 0.5, 10},
@@ -398,6 +403,8 @@ static bool bars_hold(struct job *j, uint64_t first_ns, uint64_t again_ns, const
         wrong = "connecting took too long";
     if (!*wrong && percent > j->row->most_percent)
         wrong = "too many frames were lost";
+    if (!*wrong && t->resent && !fabric_lost(&j->fabric))
+        wrong = "frames were sent again though none was lost";
     if (!*wrong && silent >= 128)
         wrong = "a silent peer costs 128 bytes or more";
     if (!*wrong && t->connected >= 100ull * j->row->endpoints && connected >= 4096)
