@@ -81,6 +81,31 @@ static void beside(struct sim_case *c)
     finish(c);
 }
 
+/* The same beside senders that have died in the middle of it: nobody knows yet. */
+static void beside_dead(struct sim_case *c)
+{
+    const unsigned senders = 2 + (unsigned)c->seed % 6;
+    struct sim_world *w = &c->world;
+    uint64_t alone_ns, beside_ns;
+
+    begin(c, senders + 1);
+    alone_ns = time_of(c, 1, 1, LONG_BYTES);
+    c->program.loses = true;
+    for (unsigned i = 2; i <= senders; i++) {
+        c->program.doomed[w->nodes[i].party] = true;
+        announce(c, i, 2, LONG_BYTES);
+        sim_world_run_until(w, w->now_ns + c->seed * 1000);
+        sim_node_crash(&w->nodes[i]);
+        sim_program_bury(&c->program, w->nodes[i].party);
+    }
+    beside_ns = time_of(c, 1, 3, LONG_BYTES);
+    expect(c, "a message beside senders that are dead", beside_ns, alone_ns * 12 / 10 + 2 * DELAY_NS);
+    if (w->nodes[0].failed_peers)
+        sim_fail(w, "peers were known to be dead already");
+    sim_program_run(&c->program, w->now_ns + 2 * w->cfg.p_peer_timeout);
+    sim_case_end(c);
+}
+
 /* More senders than the window has blocks for, all away, who come back at once: nothing is lost for it. */
 static void come_back_at_once(struct sim_case *c)
 {
@@ -173,6 +198,7 @@ static void false_alarm(struct sim_case *c)
 
 const struct sim_scenario sim_away[] = {
     {"away-beside", "a large message beside senders that are away", beside, 24, 0},
+    {"away-dead", "a large message beside senders that have died", beside_dead, 12, 0},
     {"away-come-back", "many senders that were away come back at once", come_back_at_once, 1, 0},
     {"away-pauses", "32 KiB after pauses of the peer's program", after_pauses, 8, 0},
     {"away-lost", "a frame that is lost after pauses of the peer's program", loses_after_pauses, 1, 0},
