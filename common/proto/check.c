@@ -127,6 +127,16 @@ static const char *check_offers(const struct emx_peer *p)
     return NULL;
 }
 
+/* Whether its peer is found when its operations wait, and it is found while it lives. */
+static const char *check_watch(const struct emx_engine *e, const struct emx_peer *p)
+{
+    if (!emx_list_empty(&p->ops) && !p->watched && !e->unwatched)
+        return "peer: has operations open and is not looked after";
+    if (p->session && emx_list_linked(&p->session->living) == emx_session_over(p->session))
+        return "session: is over and among the living, or the reverse";
+    return NULL;
+}
+
 static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
 {
     unsigned links[EMX_ENGINE_LINKS] = {0};
@@ -136,6 +146,8 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
             const struct emx_session *s = p->session;
             const char *wrong = s ? check_session(s) : NULL;
 
+            if (!wrong)
+                wrong = check_watch(e, p);
             if (!wrong)
                 wrong = check_offers(p);
             if (wrong)

@@ -582,15 +582,15 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
 
 void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now)
 {
-    for (unsigned i = 0; i <= e->peer_mask; i++)
-        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash) {
-            struct emx_session *s = p->session;
+    emx_list_each(l, &e->living)
+    {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
 
-            if (!s || s->state != EMX_S_CONNECTED || s->link != link || memcmp(&s->to, to, sizeof(*to)))
-                continue;
-            if (next_way(s) < s->connect->count)
-                go_another_way(s, next_way(s), now);
-        }
+        if (s->state != EMX_S_CONNECTED || s->link != link || memcmp(&s->to, to, sizeof(*to)))
+            continue;
+        if (next_way(s) < s->connect->count)
+            go_another_way(s, next_way(s), now);
+    }
 }
 
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns)

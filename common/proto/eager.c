@@ -246,7 +246,7 @@ static void into_receive(struct emx_session *s, struct emx_op *op, const uint8_t
         emx_op_received(e, op, total);
         return;
     }
-    emx_op_expect(op, s->peer);
+    emx_op_expect(e, op, s->peer);
     op->msg_bytes = total;
     s->rx_op = op;
     begin(s, (uint32_t)n, total);
@@ -450,7 +450,7 @@ int emx_eager_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op
     if (a->whole) {
         emx_op_received(e, op, a->total_bytes);
     } else {
-        emx_op_expect(op, s->peer);
+        emx_op_expect(e, op, s->peer);
         op->msg_bytes = a->total_bytes;
         s->rx_op = op;
         s->rx_arrival = NULL;

@@ -7,6 +7,8 @@
 #include "base/least.h"
 #include "proto/impl.h"
 
+#define LOOKS 16 /* peers that any message may come from: looked after in one tick, at most */
+
 /* ---- Memory: counted, and the caller's ---- */
 
 #define OUTER_BYTES 16 /* what malloc keeps for itself, about */
@@ -65,6 +67,7 @@ static void init_lists(struct emx_engine *e)
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
     emx_list_init(&e->spent);
+    emx_list_init(&e->living);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
         emx_list_init(&e->writes[i]);
@@ -198,6 +201,7 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_alloc_put(&e->alloc, e->slots);
     emx_alloc_put(&e->alloc, e->stage);
     emx_alloc_put(&e->alloc, e->peers);
+    emx_alloc_put(&e->alloc, e->watched);
     emx_alloc_put(&e->alloc, e->hello_body);
     e->outer->put(e->outer->arg, e);
 }
@@ -677,14 +681,63 @@ static void look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
     emx_session_ready(s);
 }
 
+/* There was no memory to keep them apart: all peers are asked whether they are such ones. */
+static void watch_again(struct emx_engine *e)
+{
+    if (!e->unwatched)
+        return;
+    e->unwatched = false;
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
+            if (!emx_list_empty(&p->ops))
+                emx_peer_watch(e, p);
+}
+
+/* Those with whom an operation is open. */
+static void look_after_watched(struct emx_engine *e, emx_time now)
+{
+    unsigned kept = 0;
+
+    watch_again(e);
+    for (unsigned i = 0; i < e->watched_count; i++) {
+        struct emx_peer *p = e->watched[i];
+
+        if (emx_list_empty(&p->ops)) {
+            p->watched = false;
+            continue;
+        }
+        look_after(e, p, now);
+        e->watched[kept++] = p;
+    }
+    e->watched_count = kept;
+}
+
+/* A receive takes what any peer sends: some of them in turn, whatever their number. */
+static void look_after_some(struct emx_engine *e, emx_time now)
+{
+    const struct emx_list *first = emx_list_first(&e->living);
+    struct emx_list *l;
+    unsigned looks = 0;
+
+    if (!e->posted_any)
+        return;
+    while (looks++ < LOOKS && (l = emx_list_first(&e->living)) && (l != first || looks == 1)) {
+        struct emx_peer *p = emx_list_entry(l, struct emx_session, living)->peer;
+
+        emx_list_del(l);
+        emx_list_append(&e->living, l);
+        if (!p->watched)
+            look_after(e, p, now);
+    }
+}
+
 static void tick(struct emx_engine *e, emx_time now)
 {
     struct emx_list *l;
 
     emx_heap_clear(&e->timers, &e->tick);
-    for (unsigned i = 0; i <= e->peer_mask; i++)
-        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
-            look_after(e, p, now);
+    look_after_watched(e, now);
+    look_after_some(e, now);
     while ((l = emx_list_first(&e->unreleased)))
         if (emx_arrival_release(e, emx_list_entry(l, struct emx_arrival, am_link)))
             break;
@@ -705,14 +758,14 @@ emx_time emx_engine_deadline(const struct emx_engine *e)
  * lost. */
 static void come_back(struct emx_engine *e, emx_time late_ns, emx_time now)
 {
-    for (unsigned i = 0; i <= e->peer_mask; i++)
-        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash) {
-            if (!p->session)
-                continue;
-            if (p->session->asked_ns && late_ns > e->cfg->p_peer_timeout / 4)
-                p->session->asked_ns = now;
-            emx_connect_delayed(p->session, late_ns);
-        }
+    emx_list_each(l, &e->living)
+    {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
+
+        if (s->asked_ns && late_ns > e->cfg->p_peer_timeout / 4)
+            s->asked_ns = now;
+        emx_connect_delayed(s, late_ns);
+    }
 }
 
 /* What is less says nothing of being stopped. */
@@ -764,18 +817,17 @@ static bool is_awaited(const struct emx_peer *p)
 
 static bool session_drained(const struct emx_session *s)
 {
-    if (emx_session_over(s))
-        return true;
     return !is_awaited(s->peer) && emx_list_empty(&s->unacked) && emx_list_empty(&s->control) &&
            emx_list_empty(&s->backlog) && emx_list_empty(&s->jobs);
 }
 
 bool emx_engine_drained(const struct emx_engine *e)
 {
-    for (unsigned i = 0; i <= e->peer_mask; i++)
-        for (const struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
-            if (p->session && !session_drained(p->session))
-                return false;
+    emx_list_each(l, &e->living)
+    {
+        if (!session_drained(emx_list_entry(l, struct emx_session, living)))
+            return false;
+    }
     return true;
 }
 
@@ -784,11 +836,14 @@ void emx_engine_goodbye(struct emx_engine *e, emx_time now)
 {
     (void)now;
     e->closing = true;
-    for (unsigned i = 0; i <= e->peer_mask; i++)
-        for (struct emx_peer *p = e->peers[i]; p; p = p->next_hash)
-            if (p->session && emx_connect_reachable(p->session)) {
-                p->session->quick_room = 0;
-                p->session->byes_due = p->session->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
-                emx_session_ready(p->session);
-            }
+    emx_list_each(l, &e->living)
+    {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
+
+        if (!emx_connect_reachable(s))
+            continue;
+        s->quick_room = 0;
+        s->byes_due = s->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
+        emx_session_ready(s);
+    }
 }

@@ -309,6 +309,7 @@ struct emx_lend_eager {
 struct emx_session {
     struct emx_engine *e;
     struct emx_peer *peer;
+    struct emx_list living;    /* in engine.living until it is over */
     struct emx_list routing;   /* in engine.want_routes */
     struct emx_list ready;     /* in engine.ready[link] while there may be something to send */
     struct emx_list welcoming; /* in engine.welcoming[link] while welcomes are due there */
@@ -420,7 +421,8 @@ struct emx_peer {
     uint32_t id, cookie;
     unsigned posted; /* receives from it alone */
     uint16_t packed_bytes;
-    bool has_secret;  /* which follows packed; with ETHMX_AUTH=on there is always room for it */
+    bool has_secret : 1; /* which follows packed; with ETHMX_AUTH=on there is always room for it */
+    bool watched : 1;    /* in engine.watched */
     uint8_t packed[]; /* its address, see peer.c */
 };
 
@@ -486,7 +488,11 @@ struct emx_engine {
     uint32_t start_frames; /* left for first frames to peers that have acknowledged none */
     struct emx_heap timers;
     unsigned timer_reserve;
-    struct emx_timer tick; /* looks after peers that somebody waits for */
+    struct emx_timer tick;     /* looks after peers that somebody waits for: */
+    struct emx_peer **watched; /* those with operations open, and some that had */
+    unsigned watched_count, watched_room;
+    bool unwatched;         /* some with operations open are not among them: there was no memory */
+    struct emx_list living; /* sessions that are not over; who was looked after last is last */
     struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
 
@@ -559,6 +565,12 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
 /* Whether it is the endpoint that the address is of. */
 bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a);
 void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* completes all its operations */
+void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p);
+static inline void emx_peer_watch(struct emx_engine *e, struct emx_peer *p) /* an operation depends on it */
+{
+    if (!p->watched)
+        emx_peer_watch_now(e, p);
+}
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));
 
@@ -945,15 +957,16 @@ void emx_self_receive(struct emx_engine *e, struct emx_arrival *a, struct emx_op
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
 void emx_op_queue(struct emx_session *s, struct emx_op *op); /* a send that waits for room in the window */
-void emx_op_depend(struct emx_op *op, struct emx_peer *p);   /* fails when the peer does */
+void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p); /* fails when the peer does */
 struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_session *s);
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
 bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */
 void emx_op_drop_id(struct emx_engine *e, struct emx_op *op);
 /* It is over with this status, but for what devices do to its memory. */
 void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status);
-void emx_op_await(struct emx_op *op);                      /* a send waits for the peer's program */
-void emx_op_expect(struct emx_op *op, struct emx_peer *p); /* a receive waits for the rest of a message of p */
+void emx_op_await(struct emx_op *op); /* a send waits for the peer's program */
+/* A receive waits for the rest of a message of p. */
+void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p);
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);

@@ -39,11 +39,12 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     return op;
 }
 
-void emx_op_depend(struct emx_op *op, struct emx_peer *p)
+void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
 {
     op->peer = p;
     if (!emx_list_linked(&op->peer_link))
         emx_list_append(&p->ops, &op->peer_link);
+    emx_peer_watch(e, p);
 }
 
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
@@ -65,7 +66,7 @@ struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const s
     op->am_header_bytes = (uint16_t)a->am_header_bytes;
     op->sync = a->mode == ETHMX_SEND_SYNC && !a->is_am;
     op->msg_bytes = a->data.len_bytes;
-    emx_op_depend(op, p);
+    emx_op_depend(e, op, p);
     return op;
 }
 
@@ -155,9 +156,9 @@ void emx_op_await(struct emx_op *op)
     op->peer->session->awaits++;
 }
 
-void emx_op_expect(struct emx_op *op, struct emx_peer *p)
+void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
 {
-    emx_op_depend(op, p);
+    emx_op_depend(e, op, p);
     emx_op_await(op);
 }
 
@@ -367,7 +368,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
     op->match.mask = args->mask;
     op->match.peer = peer;
     if (peer) {
-        emx_op_depend(op, peer);
+        emx_op_depend(e, op, peer);
         peer->posted++;
     } else {
         e->posted_any++;

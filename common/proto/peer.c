@@ -15,7 +15,8 @@
 #include "proto/impl.h"
 #include "proto/pack.h"
 
-#define PER_BUCKET 2 /* peers, on average, when the hash is full */
+#define PER_BUCKET    2 /* peers, on average, when the hash is full */
+#define WATCHED_LEAST 16
 
 struct emx_peer *emx_peer_look_up(struct emx_engine *e, uint32_t id)
 {
@@ -253,6 +254,28 @@ void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct et
     split(s->connect->route[s->connect->current].name, info_p);
     info_p->frame_bytes = s->frame_bytes;
     info_p->rtt_ns = s->rtt.network_ns;
+}
+
+/* ---- Operations open with it ---- */
+
+void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p)
+{
+    if (e->watched_count == e->watched_room) {
+        unsigned room = e->watched_room ? 2 * e->watched_room : WATCHED_LEAST;
+        struct emx_peer **more = emx_alloc_get(&e->alloc, room * sizeof(*more));
+
+        if (!more) {
+            e->unwatched = true;
+            return;
+        }
+        if (e->watched_count)
+            memcpy(more, e->watched, e->watched_count * sizeof(*more));
+        emx_alloc_put(&e->alloc, e->watched);
+        e->watched = more;
+        e->watched_room = room;
+    }
+    p->watched = true;
+    e->watched[e->watched_count++] = p;
 }
 
 /* Takes an operation out of wherever it waits. */

@@ -381,7 +381,7 @@ static void start(struct emx_session *s, struct emx_op *op, const struct announc
     }
     r = new_rndv(e);
     emx_op_take_id(e, op);
-    emx_op_expect(op, s->peer);
+    emx_op_expect(e, op, s->peer);
     op->where = EMX_OP_PULLING;
     op->rndv = r;
     r->op = op;

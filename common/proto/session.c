@@ -23,6 +23,7 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     s->state = EMX_S_ROUTES;
     s->peer_window = 8; /* until told */
     s->heard_ns = now;
+    emx_list_init(&s->living);
     emx_list_init(&s->routing);
     emx_list_init(&s->ready);
     emx_list_init(&s->welcoming);
@@ -65,6 +66,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
     }
     e->timer_reserve++;
     p->session = s;
+    emx_list_append(&e->living, &s->living);
     emx_list_append(&e->want_routes, &s->routing);
     e->hints.news |= EMX_NEWS_EVENT;
     return s;
@@ -115,6 +117,7 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
     stop_arriving(s);
     strip(s);
     s->state = (uint8_t)state;
+    emx_list_del(&s->living);
     s->quick_room = 0;
     s->end_status = (int8_t)status;
     emx_credit_close(s);
