@@ -31,6 +31,7 @@
     X(unexpected_now, "messages", 1, "Messages waiting for a receive.") \
     X(unexpected_bytes, "bytes", 1, "Memory held by unexpected eager messages.") \
     X(unexpected_promised, "bytes", 1, "Unexpected memory promised to peers.") \
+    X(credit_recalled, "bytes", 0, "Unexpected memory that idle peers gave back for others.") \
     X(unexpected_peak, "bytes", 1, "Most memory ever held by unexpected eager messages.") \
     X(frames_sent, "frames", 0, "Frames handed to wires.") \
     X(frames_received, "frames", 0, "Frames accepted.") \
@@ -88,7 +89,7 @@
     X(drop_no_session, "frames", 0, "Dropped: from an endpoint that is not connected.") \
     X(drop_duplicate, "frames", 0, "Dropped: arrived before.") \
     X(drop_window, "frames", 0, "Dropped: beyond the receive window.") \
-    X(drop_stale, "frames", 0, "Dropped: for an operation that has ended.") \
+    X(drop_stale, "frames", 0, "Dropped: for an operation that has ended, or older than what is known.") \
     X(drop_memory, "frames", 0, "Dropped for want of memory; will be sent again.")
 /* clang-format on */
 

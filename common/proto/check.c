@@ -76,7 +76,7 @@ static const char *check_bundle(const struct emx_session *s)
 
 static const char *check_work(const struct emx_session *s)
 {
-    bool work = s->ack_now || s->ping_due || s->pong_due || s->byes_due || !emx_list_empty(&s->jobs) ||
+    bool work = s->ack_now || s->ping_due || s->pong_due || s->recall_due || s->byes_due || !emx_list_empty(&s->jobs) ||
                 !emx_list_empty(&s->pulls) || s->lost || s->send_next != &s->unacked;
     bool blocked = emx_reltx_full(s);
 
@@ -99,6 +99,10 @@ static const char *check_session(const struct emx_session *s)
         wrong = check_bundle(s);
     if (!wrong && s->rx_charged - s->rx_released > s->share)
         wrong = "credit: more is held than promised";
+    if (!wrong && emx_seq_before(s->credit_limit, s->credit_used))
+        wrong = "credit: more is used than allowed";
+    if (!wrong && emx_session_over(s) && emx_list_linked(&s->sharing))
+        wrong = "credit: a session that is over can give some back";
     if (!wrong && s->rx_op && s->rx_arrival)
         wrong = "eager: two messages under way";
     return wrong;

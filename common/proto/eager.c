@@ -372,7 +372,7 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
     if (!s || !emx_connect_reachable(s))
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
-    emx_credit_heard(s, h->credit);
+    emx_credit_heard_short(s, h->credit);
     if (h->seq != s->rx_next)
         return emx_relrx_out_of_turn(s, h->seq, now);
     f = (struct emx_f_eager){.bits = h->bits, .total_bytes = h->body_bytes};

@@ -68,6 +68,7 @@ static void init_lists(struct emx_engine *e)
         emx_list_init(list[i]);
     emx_list_init(&e->spent);
     emx_list_init(&e->living);
+    emx_list_init(&e->sharing);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
         emx_list_init(&e->writes[i]);
@@ -409,6 +410,8 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_whole] = emx_relrx_input,
     [EMX_F_offer] = emx_relrx_input,
     [EMX_F_wrote] = emx_relrx_input,
+    [EMX_F_recall] = emx_credit_input_recall,
+    [EMX_F_given] = emx_relrx_input,
 };
 
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,
@@ -434,7 +437,7 @@ static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_e
     emx_session_heard(s, now);
     if (h->ack != s->tx_acked && !s->reliable)
         emx_reltx_ack(s, h->ack, 0, now);
-    emx_credit_heard(s, h->credit);
+    emx_credit_heard(s, h->credit, h->ack);
     return handler[h->type](s, data, now);
 }
 
@@ -478,15 +481,12 @@ enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_
 
 /* ---- Output ---- */
 
+/* A frame without data, of which only the type's own header is there. */
 static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     struct emx_frame *h = (void *)scratch->b;
     size_t head = emx_frame_info[type].head_bytes;
 
-    memset(h + 1, 0, head);
-    if (type == EMX_F_ack)
-        *(struct emx_f_ack *)(h + 1) =
-            (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx, .marked = s->marked_rx};
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
@@ -532,10 +532,24 @@ static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_
 {
     if (!s->ack_now)
         return false;
+    *(struct emx_f_ack *)(scratch->b + sizeof(struct emx_frame)) =
+        (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx, .marked = s->marked_rx};
     bare(s, EMX_F_ack, f, scratch);
     emx_count(s->e, acks_sent);
     emx_relrx_acked(s);
     s->marks_due = false;
+    return true;
+}
+
+static bool output_recall(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    struct emx_f_recall *t = (void *)(scratch->b + sizeof(struct emx_frame));
+    uint32_t limit;
+
+    if (!s->recall_due || !emx_credit_recall(s, &limit))
+        return false;
+    *t = (struct emx_f_recall){.limit = limit};
+    bare(s, EMX_F_recall, f, scratch);
     return true;
 }
 
@@ -566,7 +580,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     if (s->cut && emx_piece_output(s, f, scratch, i))
         return true;
     carried = output_sequenced(s, f, now) || emx_rndv_output_pull(s, f, scratch, now) ||
-              emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now);
+              emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now) || output_recall(s, f, scratch);
     if (carried && !s->held_count)
         emx_relrx_acked(s);
     return carried || output_ack(s, f, scratch) || output_bye(s, f, scratch);

@@ -101,11 +101,13 @@ enum emx_tag_key {
     X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route") \
     X(whole,  19, 1,  8, "a message that needs nothing told but its bits, over a wire with connections") \
     X(offer,  20, 1, 40, "asks for a part of a message to be written by the sender's device") \
-    X(wrote,  21, 1, 16, "answers it")
+    X(wrote,  21, 1, 16, "answers it") \
+    X(recall, 22, 0,  8, "asks for credit back that is not used") \
+    X(given,  23, 1,  8, "gives credit back")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 22 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 24 };
 
 struct emx_frame_info {
     const char *name;
@@ -261,6 +263,19 @@ struct EMX_LAYOUT emx_f_wrote {
     uint64_t end;    /* where what was offered ends in the message */
 };
 static_assert(sizeof(struct emx_f_wrote) == 16, "wrote");
+
+/* The limit on eager bytes is to become this one, which is below that in the header. */
+struct EMX_LAYOUT emx_f_recall {
+    uint32_t limit; /* mod 2^32 */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_recall) == 8, "recall");
+
+struct EMX_LAYOUT emx_f_given {
+    uint32_t limit; /* the sender of this frame goes by from now on, mod 2^32 */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_given) == 8, "given");
 
 struct EMX_LAYOUT emx_f_matched {
     uint32_t op;

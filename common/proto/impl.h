@@ -377,6 +377,14 @@ struct emx_session {
     uint32_t rx_grown;                  /* rx_charged when the share last grew */
     uint32_t share;                     /* the peer may have this much unreleased */
     uint32_t announced;                 /* limit last told */
+    struct emx_list sharing;            /* in engine.sharing while the share may be more than a floor */
+    uint32_t rx_seen;                   /* rx_charged at the last look, */
+    emx_time seen_ns;                   /* and since when it has been that; 0: no look yet */
+    emx_time recalled_ns;               /* the share was last asked for; 0: never */
+    bool recall_due;
+    bool gave;           /* some of ours was given back, ever; */
+    bool giving;         /* the peer has not heard of it yet */
+    uint32_t credit_ack; /* then: frames that acknowledge less tell an older limit */
 
     /* large messages */
     struct emx_list jobs; /* asked of us */
@@ -423,7 +431,7 @@ struct emx_peer {
     uint16_t packed_bytes;
     bool has_secret : 1; /* which follows packed; with ETHMX_AUTH=on there is always room for it */
     bool watched : 1;    /* in engine.watched */
-    uint8_t packed[]; /* its address, see peer.c */
+    uint8_t packed[];    /* its address, see peer.c */
 };
 
 struct emx_event_node {
@@ -496,14 +504,16 @@ struct emx_engine {
     struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
 
-    unsigned credit_peers;  /* that have a share of unexpected_max */
-    uint64_t pulling_bytes; /* asked for, not arrived; */
-    uint64_t away_bytes;    /* of senders that are away; */
-    uint64_t pulled_bytes;  /* arrived, in all */
-    struct emx_list asking; /* emx_rndv.asking */
-    emx_time pulled_ns;     /* when the last arrived */
-    struct emx_timer look;  /* for senders that are away, while messages wait for the window */
-    struct emx_pace pace;   /* how much that may be */
+    unsigned credit_peers;   /* that have a share of unexpected_max */
+    struct emx_list sharing; /* emx_session.sharing; who was looked at last is last */
+    emx_time recall_ns;      /* shares are not asked for before that */
+    uint64_t pulling_bytes;  /* asked for, not arrived; */
+    uint64_t away_bytes;     /* of senders that are away; */
+    uint64_t pulled_bytes;   /* arrived, in all */
+    struct emx_list asking;  /* emx_rndv.asking */
+    emx_time pulled_ns;      /* when the last arrived */
+    struct emx_timer look;   /* for senders that are away, while messages wait for the window */
+    struct emx_pace pace;    /* how much that may be */
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;      /* mask; of the frame being handled */
     unsigned tagged_links;                    /* mask: frames carry tags there */
@@ -757,16 +767,25 @@ static inline uint32_t emx_eager_cost(uint64_t total_bytes)
 {
     return (uint32_t)total_bytes + EMX_EAGER_OVERHEAD;
 }
+uint64_t emx_credit_floor(const struct emx_engine *e); /* the least share that a peer has */
 void emx_credit_open(struct emx_session *s);
 void emx_credit_close(struct emx_session *s);
 static inline bool emx_credit_allows(const struct emx_session *s, uint32_t cost)
 {
     return (int32_t)(s->credit_limit - s->credit_used - cost) >= 0;
 }
-bool emx_credit_take(struct emx_session *s, uint32_t cost);                /* sender: true: send eagerly */
-static inline void emx_credit_heard(struct emx_session *s, uint32_t limit) /* sender: told by a frame */
+bool emx_credit_take(struct emx_session *s, uint32_t cost); /* sender: true: send eagerly */
+void emx_credit_heard_again(struct emx_session *s, uint32_t limit, uint32_t ack);
+static inline void emx_credit_heard(struct emx_session *s, uint32_t limit, uint32_t ack) /* sender: told by a frame */
 {
-    if (emx_seq_before(s->credit_limit, limit))
+    if (__builtin_expect(s->gave, 0))
+        emx_credit_heard_again(s, limit, ack);
+    else if (emx_seq_before(s->credit_limit, limit))
+        s->credit_limit = limit;
+}
+static inline void emx_credit_heard_short(struct emx_session *s, uint32_t limit) /* by a short frame, without an ack */
+{
+    if (emx_seq_before(s->credit_limit, limit) && !s->giving)
         s->credit_limit = limit;
 }
 static inline bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes) /* receiver: false: overdrawn */
@@ -778,7 +797,11 @@ static inline void emx_credit_charge(struct emx_session *s, uint32_t cost)
     s->rx_charged += cost;
 }
 void emx_credit_release(struct emx_session *s, uint32_t cost);
-void emx_credit_starved(struct emx_session *s);
+void emx_credit_starved(struct emx_session *s, emx_time now);
+/* Receiver: takes a recall that is due, and its limit; false: there is none. */
+bool emx_credit_recall(struct emx_session *s, uint32_t *limit_p);
+enum emx_drop emx_credit_input_recall(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data, emx_time now);
 static inline uint32_t emx_credit_limit(const struct emx_session *s)
 {
     return s->rx_released + s->share;

@@ -257,7 +257,7 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
     if (!(op = emx_op_match(e, h->bits, s->peer)))
         return NULL;
     emx_session_heard(s, lately);
-    emx_credit_heard(s, h->credit);
+    emx_credit_heard_short(s, h->credit);
     s->rx_next++;
     end_receive(e, op, h + 1, n);
     emx_credit_passed(s, emx_eager_cost(n));
@@ -308,7 +308,7 @@ struct emx_op *emx_engine_input_whole(struct emx_engine *e, unsigned link, const
     if (!(op = emx_op_match(e, m.bits, s->peer)))
         return NULL;
     emx_session_heard(s, now);
-    emx_credit_heard(s, h->credit);
+    emx_credit_heard(s, h->credit, h->ack);
     s->rx_next++;
     s->unacked_rx++;
     end_receive(e, op, m.data, m.len_bytes);

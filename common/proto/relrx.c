@@ -17,7 +17,7 @@ static const input_fn sequenced[EMX_F_COUNT] = {
     [EMX_F_eager] = emx_eager_input,  [EMX_F_more] = emx_eager_input_more,       [EMX_F_rts] = emx_rndv_input_rts,
     [EMX_F_fin] = emx_rndv_input_fin, [EMX_F_matched] = emx_eager_input_matched, [EMX_F_bundle] = emx_bundle_input,
     [EMX_F_ask] = emx_loan_input_ask, [EMX_F_lend] = emx_borrow_input_lend,      [EMX_F_whole] = emx_eager_input_whole,
-    [EMX_F_offer] = emx_offer_input,  [EMX_F_wrote] = emx_offer_input_wrote,
+    [EMX_F_offer] = emx_offer_input,  [EMX_F_wrote] = emx_offer_input_wrote,     [EMX_F_given] = emx_credit_input_given,
 };
 
 static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time now)

@@ -470,7 +470,7 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     if (!plausible(f, h->body_bytes))
         return EMX_DROP_MALFORMED;
     if (f->flags & EMX_FF_STARVED)
-        emx_credit_starved(s);
+        emx_credit_starved(s, now);
     if (f->flags & EMX_FF_AM)
         return into_arrival(s, f);
     if (!reserve(e))

@@ -33,6 +33,7 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     emx_list_init(&s->held);
     emx_list_init(&s->jobs);
     emx_list_init(&s->pulls);
+    emx_list_init(&s->sharing);
     s->send_next = &s->unacked;
     s->ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
     s->peer_timeout_ns = EMX_NEVER;
@@ -88,7 +89,7 @@ static void strip(struct emx_session *s)
     s->connect = NULL;
     emx_alloc_put(&e->alloc, s->tags);
     s->tags = NULL;
-    s->ack_now = s->ping_due = s->pong_due = false;
+    s->ack_now = s->ping_due = s->pong_due = s->recall_due = false;
 }
 
 /* A message under way will never be whole. */
