@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Engine: one with thousands of connected peers. The peers are partners, which know just enough of the protocol, in a
+ * few bytes each: they shake hands, spend credit, give it back, and answer pings. Frames between them and the engine
+ * arrive at once and in order.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/impl.h"
+
+#define PARTNERS    4096
+#define EARLY       32 /* partners that come first, and take what they can get */
+#define LEN_BYTES   1024
+#define FRAME_BYTES 1500
+#define LATER_NS    1000000000
+
+struct partner {
+    struct emx_peer *peer;
+    uint32_t tx_next, rx_next;
+    uint32_t used, limit;   /* credit */
+    uint32_t limit_ack;     /* frames that acknowledge less tell an old limit */
+    unsigned eager, held;   /* messages sent: so, or by rendezvous for want of credit */
+    unsigned frames, pings; /* that came */
+    bool mute;
+};
+
+static struct emx_config cfg;
+static struct emx_stats stats;
+static struct unit_alloc memory;
+static struct emx_engine *engine;
+static struct partner partners[PARTNERS];
+static emx_time now;
+
+/* ---- Partners ---- */
+
+static struct emx_address address(unsigned number)
+{
+    struct emx_address a = {.id = number + 1, .cookie = 2, .host_id = number / 16 + 1};
+
+    snprintf(a.host, sizeof(a.host), "n%u", number / 16);
+    return a;
+}
+
+static struct emx_session *session(unsigned i)
+{
+    return partners[i].peer->session;
+}
+
+/* To the engine; head is followed by body_bytes bytes. */
+static enum emx_drop say(unsigned i, struct emx_frame *head, enum emx_frame_type type, size_t body_bytes)
+{
+    struct partner *p = &partners[i];
+
+    head->type = (uint8_t)type;
+    head->body_bytes = (uint16_t)body_bytes;
+    head->dst_id = address(0).id;
+    head->cookie = address(0).cookie;
+    head->src_id = address(i + 1).id;
+    head->seq = emx_frame_info[type].sequenced ? p->tx_next++ : 0;
+    head->ack = p->rx_next;
+    head->credit = 1 << 20;
+    emx_frame_seal(head, sizeof(*head) + body_bytes, NULL, 0, EMX_CHECKSUM_HEADER);
+    return emx_engine_input(engine, 0, (const uint8_t *)head, (uint32_t)(sizeof(*head) + body_bytes), now);
+}
+
+static void say_bare(unsigned i, enum emx_frame_type type)
+{
+    uint8_t frame[sizeof(struct emx_frame) + 32] = {0};
+
+    assert_int_equal(say(i, (void *)frame, type, emx_frame_info[type].head_bytes), EMX_ACCEPTED);
+}
+
+/* A hello, or the answer to one. */
+static void greet(unsigned i, enum emx_frame_type type, uint32_t probe, size_t frame_bytes)
+{
+    uint8_t frame[FRAME_BYTES] = {0};
+    struct emx_frame *h = (void *)frame;
+    struct emx_f_hello *t = (void *)(h + 1);
+    struct emx_address a = address(i + 1);
+    size_t least = sizeof(*h) + sizeof(*t) + emx_address_encode(&a, (uint8_t *)(t + 1));
+
+    if (frame_bytes < least)
+        frame_bytes = least;
+    *t = (struct emx_f_hello){.addr_bytes = (uint16_t)(least - sizeof(*h) - sizeof(*t)),
+                              .frame_bytes = (uint16_t)frame_bytes,
+                              .max_bytes = FRAME_BYTES,
+                              .window = (uint16_t)cfg.p_window,
+                              .probe = probe};
+    assert_int_equal(say(i, h, type, frame_bytes - sizeof(*h)), EMX_ACCEPTED);
+}
+
+static void give_back(unsigned i, uint32_t limit)
+{
+    struct EMX_LAYOUT {
+        struct emx_frame head;
+        struct emx_f_given given;
+    } f = {0};
+    struct partner *p = &partners[i];
+
+    if (!emx_seq_before(p->used, limit))
+        limit = p->used;
+    p->limit = f.given.limit = limit;
+    p->limit_ack = p->tx_next + 1;
+    assert_int_equal(say(i, &f.head, EMX_F_given, sizeof(f.given)), EMX_ACCEPTED);
+}
+
+/* What a partner does with a frame. */
+static void hear(unsigned i, const struct emx_frame *h)
+{
+    struct partner *p = &partners[i];
+
+    p->frames++;
+    p->pings += h->type == EMX_F_ping;
+    if (p->mute)
+        return;
+    if (!emx_seq_before(h->ack, p->limit_ack) && emx_seq_before(p->limit, h->credit))
+        p->limit = h->credit;
+    if (h->type == EMX_F_hello)
+        greet(i, EMX_F_welcome, ((const struct emx_f_hello *)(h + 1))->probe, sizeof(*h) + h->body_bytes);
+    if (h->type == EMX_F_ping)
+        say_bare(i, EMX_F_pong);
+    if (h->type == EMX_F_recall)
+        give_back(i, ((const struct emx_f_recall *)(h + 1))->limit);
+    if (emx_frame_info[h->type].sequenced) {
+        assert_int_equal(h->seq, p->rx_next++);
+        say_bare(i, EMX_F_ack);
+    }
+}
+
+/* A message that nobody waits for. */
+static void send_message(unsigned i)
+{
+    uint8_t frame[FRAME_BYTES] = {0};
+    struct emx_frame *h = (void *)frame;
+    struct partner *p = &partners[i];
+    uint32_t cost = emx_eager_cost(LEN_BYTES);
+
+    if ((int32_t)(p->limit - p->used - cost) >= 0) {
+        *(struct emx_f_eager *)(h + 1) = (struct emx_f_eager){.total_bytes = LEN_BYTES};
+        assert_int_equal(say(i, h, EMX_F_eager, sizeof(struct emx_f_eager) + LEN_BYTES), EMX_ACCEPTED);
+        p->used += cost;
+        p->eager++;
+    } else {
+        *(struct emx_f_rts *)(h + 1) =
+            (struct emx_f_rts){.total_bytes = LEN_BYTES, .op = 1, .flags = EMX_FF_STARVED, .chunk_bytes = LEN_BYTES};
+        assert_int_equal(say(i, h, EMX_F_rts, sizeof(struct emx_f_rts)), EMX_ACCEPTED);
+        p->held++;
+    }
+}
+
+/* ---- The engine ---- */
+
+static void answer_routes(void)
+{
+    const struct emx_route route = {.frame_bytes = FRAME_BYTES, .name = "test"};
+    struct emx_event ev;
+
+    while (emx_engine_event(engine, &ev))
+        if (ev.type == EMX_EVENT_ROUTES)
+            emx_engine_routes(engine, ev.peer, &route, 1, "", now);
+}
+
+static void pump(void)
+{
+    uint8_t frame[FRAME_BYTES];
+    struct emx_txframe f;
+
+    answer_routes();
+    while (emx_engine_output(engine, 0, &f, 1, now)) {
+        const struct emx_frame *h = (const void *)frame;
+
+        memcpy(frame, f.head, f.head_bytes);
+        if (f.body_bytes)
+            memcpy(frame + f.head_bytes, f.body, f.body_bytes);
+        assert_in_range(h->dst_id, 2, PARTNERS + 1);
+        hear(h->dst_id - 2, h);
+        answer_routes();
+    }
+    assert_true(stats.unexpected_promised <= cfg.p_unexpected_max);
+}
+
+/* Time passes, and what is due in it happens. */
+static void rest(emx_time ns)
+{
+    emx_time until = now + ns;
+
+    while (emx_engine_deadline(engine) <= until) {
+        if (emx_engine_deadline(engine) > now)
+            now = emx_engine_deadline(engine);
+        emx_engine_expire(engine, now);
+        pump();
+    }
+    now = until;
+}
+
+static void begin(unsigned known)
+{
+    const struct emx_address self = address(0);
+    const struct emx_engine_params p = {.cfg = &cfg, .stats = &stats, .alloc = &memory.alloc, .self = &self, .seed = 1};
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    char err[256];
+
+    memset(&stats, 0, sizeof(stats));
+    memset(partners, 0, sizeof(partners));
+    unit_alloc_init(&memory);
+    emx_config_defaults(&cfg);
+    now = LATER_NS;
+    assert_int_equal(emx_engine_create(&p, &engine), ETHMX_OK);
+    for (unsigned i = 0; i < known; i++) {
+        const struct emx_address a = address(i + 1);
+
+        assert_int_equal(emx_engine_peer(engine, buf, emx_address_encode(&a, buf), &partners[i].peer, err, sizeof(err)),
+                         ETHMX_OK);
+    }
+}
+
+static void end(void)
+{
+    assert_int_equal(stats.drop_malformed, 0);
+    assert_null(emx_engine_check(engine));
+    emx_engine_destroy(engine);
+    assert_int_equal(memory.live, 0);
+}
+
+static void connect(unsigned i)
+{
+    greet(i, EMX_F_hello, 2, 200);
+    pump();
+    assert_int_equal(session(i)->state, EMX_S_CONNECTED);
+}
+
+/* ---- Shares of unexpected memory ---- */
+
+/* Messages in a row, which are received afterwards. Returns how many were held back. */
+static unsigned burst(unsigned i, unsigned count)
+{
+    unsigned held = partners[i].held;
+
+    while (count--)
+        send_message(i);
+    pump();
+    emx_engine_flush_unexpected(engine, 0, 0, now);
+    pump();
+    return partners[i].held - held;
+}
+
+static void expect_floors(void)
+{
+    for (unsigned i = 0; i < PARTNERS; i++)
+        assert_true(session(i)->share >= emx_credit_floor(engine));
+}
+
+static void the_last_of_a_crowd_is_as_eager_as_the_first(void **state)
+{
+    uint64_t recalled;
+
+    (void)state;
+    begin(PARTNERS);
+    for (unsigned i = 0; i < EARLY; i++)
+        connect(i);
+    for (unsigned round = 0; round < 20; round++)
+        for (unsigned i = 0; i < EARLY; i++)
+            burst(i, 2 + session(i)->share / emx_eager_cost(LEN_BYTES));
+    for (unsigned i = 0; i < PARTNERS; i++) {
+        if (i >= EARLY)
+            connect(i);
+        for (unsigned n = 0; n < 4; n++)
+            send_message(i);
+    }
+    pump();
+    for (unsigned i = 0; i < PARTNERS; i++) {
+        assert_true(partners[i].eager >= 4);
+        assert_true(i < EARLY || !partners[i].held);
+    }
+    emx_engine_flush_unexpected(engine, 0, 0, now);
+    expect_floors();
+    assert_true(burst(PARTNERS - 1, 64)); /* the floor is less than that, and all others have been busy */
+    assert_true(burst(PARTNERS - 1, 64));
+    rest(LATER_NS);
+    recalled = stats.credit_recalled;
+    for (unsigned round = 0; round < 8; round++) {
+        burst(PARTNERS - 1, 64);
+        rest(10000000);
+    }
+    assert_int_equal(burst(PARTNERS - 1, 64), 0);
+    assert_true(stats.credit_recalled > recalled);
+    expect_floors();
+    for (unsigned i = 0; i < PARTNERS; i++)
+        assert_int_equal(burst(i, 4), 0);
+    end();
+}
+
+/* ---- Signs of life ---- */
+
+static void wait_for_anybody(void)
+{
+    const struct emx_op_args a = {0};
+    struct ethmx_result result;
+
+    assert_int_equal(emx_engine_recv(engine, NULL, &a, NULL, &result, now), ETHMX_INPROGRESS);
+}
+
+static unsigned pings(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < PARTNERS; i++)
+        n += partners[i].pings;
+    return n;
+}
+
+static void a_crowd_is_asked_in_turn(void **state)
+{
+    const struct emx_op_args a = {.bits = 1, .mask = UINT64_MAX};
+    struct ethmx_result result;
+    unsigned before;
+
+    (void)state;
+    begin(PARTNERS);
+    for (unsigned i = 0; i < PARTNERS; i++)
+        connect(i);
+    assert_int_equal(emx_engine_recv(engine, partners[7].peer, &a, NULL, &result, now), ETHMX_INPROGRESS);
+    wait_for_anybody();
+    for (unsigned tick = 0; tick < PARTNERS / 16; tick++) {
+        before = pings();
+        rest(cfg.p_peer_timeout / 4);
+        assert_in_range(pings() - before, 1, 17);
+    }
+    for (unsigned i = 0; i < PARTNERS; i++)
+        assert_int_equal(partners[i].pings, i == 7 ? PARTNERS / 16 : 1);
+    end();
+}
+
+/* And who does not answer is dead soon. */
+static void few_are_all_asked(void **state)
+{
+    enum { FEW = 10, TICKS = 20 };
+    unsigned frames;
+
+    (void)state;
+    begin(FEW);
+    for (unsigned i = 0; i < FEW; i++)
+        connect(i);
+    wait_for_anybody();
+    rest(TICKS * cfg.p_peer_timeout / 4);
+    for (unsigned i = 0; i < FEW; i++)
+        assert_int_equal(partners[i].pings, TICKS);
+    partners[3].mute = true;
+    say_bare(4, EMX_F_bye);
+    rest(6 * cfg.p_peer_timeout / 4);
+    assert_int_equal(session(3)->state, EMX_S_DEAD);
+    assert_int_equal(session(4)->state, EMX_S_CLOSED);
+    frames = partners[3].frames + partners[4].frames;
+    rest(TICKS * cfg.p_peer_timeout / 4);
+    assert_int_equal(partners[3].frames + partners[4].frames, frames);
+    end();
+}
+
+static void a_crowd_that_nobody_waits_for_costs_nothing(void **state)
+{
+    uint64_t frames;
+
+    (void)state;
+    begin(PARTNERS);
+    for (unsigned i = 0; i < PARTNERS; i++) {
+        connect(i);
+        burst(i, 4);
+    }
+    rest(LATER_NS);
+    frames = stats.frames_sent;
+    assert_int_equal(emx_engine_deadline(engine), EMX_NEVER);
+    rest(3600 * (emx_time)LATER_NS);
+    assert_int_equal(stats.frames_sent, frames);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_of_a_crowd_is_as_eager_as_the_first),
+        cmocka_unit_test(a_crowd_is_asked_in_turn),
+        cmocka_unit_test(few_are_all_asked),
+        cmocka_unit_test(a_crowd_that_nobody_waits_for_costs_nothing),
+    };
+
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}
