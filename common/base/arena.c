@@ -40,11 +40,39 @@ static int grow(struct emx_arena *a, size_t len_bytes)
     return 0;
 }
 
+static size_t rounded(size_t len_bytes)
+{
+    return (len_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+}
+
+/* Where objects of this length are when they were given back, or NULL. */
+static void **given(struct emx_arena *a, size_t len_bytes)
+{
+    size_t i = len_bytes / ALIGN_BYTES - 1;
+
+    return i < EMX_ARENA_LENGTHS ? &a->given[i] : NULL;
+}
+
+void emx_arena_put(struct emx_arena *a, void *object, size_t len_bytes)
+{
+    void **list = given(a, rounded(len_bytes));
+
+    if (!list)
+        return;
+    *(void **)object = *list;
+    *list = object;
+}
+
 void *emx_arena_get(struct emx_arena *a, size_t len_bytes)
 {
-    void *object;
+    void *object, **list;
 
-    len_bytes = (len_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+    len_bytes = rounded(len_bytes);
+    list = given(a, len_bytes);
+    if (list && (object = *list)) {
+        *list = *(void **)object;
+        return object;
+    }
     if (len_bytes > a->left_bytes && grow(a, len_bytes))
         return NULL;
     object = a->at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Arena: many small objects of any length that live until all are freed at once. An object costs its length, rounded up
- * to 8 bytes and nearly nothing more. Not thread-safe.
+ * Arena: many small objects of any length. An object costs its length, rounded up to 8 bytes and nearly nothing more.
+ * One that is given back is taken again for the next of the same length; all memory is freed at once. Not thread-safe.
  */
 #ifndef EMX_BASE_ARENA_H
 #define EMX_BASE_ARENA_H
@@ -10,10 +10,13 @@
 
 #include "base/alloc.h"
 
+#define EMX_ARENA_LENGTHS 32 /* of objects that are taken again: up to 8 times so many bytes */
+
 struct emx_arena {
     const struct emx_alloc *alloc;
-    void *blocks; /* singly linked through the blocks' first word */
-    char *at;     /* free space in the first of them */
+    void *blocks;                   /* singly linked through the blocks' first word */
+    void *given[EMX_ARENA_LENGTHS]; /* by length / 8 - 1, singly linked through the objects' first word */
+    char *at;                       /* free space in the first of them */
     size_t left_bytes, block_bytes;
 };
 
@@ -23,5 +26,7 @@ void emx_arena_fini(struct emx_arena *a);
 
 /* An object with undefined content, 8-byte aligned; NULL: out of memory. */
 void *emx_arena_get(struct emx_arena *a, size_t len_bytes);
+/* Gives back an object of this length; one of more than 8 * EMX_ARENA_LENGTHS bytes is lost until the end. */
+void emx_arena_put(struct emx_arena *a, void *object, size_t len_bytes);
 
 #endif

@@ -26,7 +26,8 @@ const char *ethmx_strerror(int status)
         "a parameter is wrong",
         "nothing matches",
         "built against another version of the ethmx interface",
-        "the endpoint is closed",
+        "the endpoint is closed, or the peer was removed",
+        "operations with the peer are open",
     };
 
     if (status == ETHMX_INPROGRESS)

@@ -100,6 +100,19 @@ unsigned emx_event_deliver(struct ethmx_ep *ep)
     return n;
 }
 
+void emx_event_forget(struct ethmx_ep *ep, const struct emx_peer *peer)
+{
+    emx_list_each_safe(l, next, &ep->failures)
+    {
+        struct failure *f = emx_list_entry(l, struct failure, link);
+
+        if (f->event.peer != peer)
+            continue;
+        emx_list_del(l);
+        free(f);
+    }
+}
+
 void emx_event_drop(struct ethmx_ep *ep)
 {
     struct emx_list *link;

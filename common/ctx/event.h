@@ -14,6 +14,9 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now);
  * up during the callbacks. Returns how many there were. */
 unsigned emx_event_deliver(struct ethmx_ep *ep);
 
+/* The peer is no more: its failure is not told. Under the lock. */
+void emx_event_forget(struct ethmx_ep *ep, const struct emx_peer *peer);
+
 /* Frees failures that were not told. */
 void emx_event_drop(struct ethmx_ep *ep);
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "ctx/ep.h"
+#include "ctx/event.h"
 #include "ctx/pump.h"
 
 int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p)
@@ -21,6 +22,24 @@ int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void
         emx_error_set("%s", why);
     else
         *peer_p = emx_peer_out(peer);
+    return rc;
+}
+
+int ethmx_peer_remove(struct ethmx_ep *ep, struct ethmx_peer *peer, bool force)
+{
+    emx_time now;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    now = emx_clock_now(&ep->clock);
+    rc = emx_engine_remove(ep->engine, emx_peer_in(peer), force, now);
+    if (!rc)
+        emx_event_forget(ep, emx_peer_in(peer));
+    emx_pump_flush(ep, now);
+    emx_ep_leave(ep);
+    if (rc == ETHMX_ERR_PARAM)
+        emx_error_set("an endpoint cannot remove itself from its peers");
     return rc;
 }
 

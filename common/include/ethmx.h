@@ -49,7 +49,8 @@ enum ethmx_status {
     ETHMX_ERR_PARAM = -7,    /* an argument or an ETHMX_* variable is wrong */
     ETHMX_ERR_NO_MATCH = -8, /* a probe found nothing; a request is not cancellable any more */
     ETHMX_ERR_VERSION = -9,  /* built against another ETHMX_API_VERSION */
-    ETHMX_ERR_CLOSED = -10,  /* the endpoint is closing */
+    ETHMX_ERR_CLOSED = -10,  /* the endpoint is closing, or the peer was removed */
+    ETHMX_ERR_BUSY = -11,    /* operations with the peer are open */
 };
 
 /* A short fixed text for a status. */
@@ -215,6 +216,24 @@ void ethmx_ep_on_error(struct ethmx_ep *ep,
  * ETHMX_ERR_PARAM: not an ethmx address, or of another version (text names both). ETHMX_ERR_NO_MEMORY. */
 int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p);
 
+/* Forgets a peer and frees its memory. It is told goodbye, and messages from it that no receive has taken are dropped;
+ * receives from any source go on. Frames that still come from it are counted (drop_no_session) and dropped.
+ *
+ * force false: ETHMX_ERR_BUSY, and nothing has happened, while operations with it are open (receives from any source do
+ * not count) or something that was sent to it has not been acknowledged: go on with ethmx_progress(), and call again.
+ * force true: operations that are open with it complete with ETHMX_ERR_CLOSED, and what was sent, also by sends that
+ * have completed, may not arrive.
+ *
+ * After ETHMX_OK the handle must not be used, nor user be expected anywhere: results that are delivered from then on
+ * have peer NULL instead. The buffers of operations belong to the program again when these have completed, as ever. A
+ * message that the program has taken (ethmx_improbe(), or kept by an active-message handler) stays its own; it can be
+ * received if it has arrived whole, otherwise that fails with ETHMX_ERR_PEER_DEAD. In a program of several threads no
+ * other thread may use the handle meanwhile. Callbacks may call this.
+ *
+ * The peer finds this endpoint closed. The two can talk again when it has removed this one as well: then either may
+ * add the other, or be greeted by it, and has a new peer. ETHMX_ERR_PARAM: the endpoint itself. ETHMX_ERR_CLOSED. */
+int ethmx_peer_remove(struct ethmx_ep *ep, struct ethmx_peer *peer, bool force);
+
 /* Copies the address that the peer was made known by. *len_bytes_p: room in, length out. ETHMX_ERR_PARAM: too little
  * room. */
 int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void *addr, size_t *len_bytes_p);
@@ -262,7 +281,7 @@ struct ethmx_data {
 struct ethmx_result {
     int status;              /* ETHMX_OK or an error */
     uint64_t bits;           /* receives: the message's bits */
-    struct ethmx_peer *peer; /* receives: who sent it; sends: who it went to */
+    struct ethmx_peer *peer; /* receives: who sent it; sends: who it went to; NULL: it was removed */
     size_t len_bytes;        /* receives: bytes written to the buffer (TRUNCATED: the buffer's length) */
     size_t msg_bytes;        /* receives: length of the message */
 };

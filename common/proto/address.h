@@ -12,7 +12,7 @@
 
 #include "ethmx.h"
 
-#define EMX_ADDRESS_VERSION 4
+#define EMX_ADDRESS_VERSION 5
 #define EMX_ADDRESS_IFS     6 /* interfaces told to peers */
 #define EMX_ADDRESS_HOST    48
 #define EMX_ADDRESS_SECRET  16

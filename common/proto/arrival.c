@@ -27,7 +27,7 @@ struct emx_arrival *emx_arrival_new(struct emx_engine *e, struct emx_session *s,
 
 bool emx_arrival_lost(const struct emx_arrival *a)
 {
-    return a->session && (a->is_rts || !a->whole) && emx_session_over(a->session);
+    return (a->is_rts || !a->whole) && (a->orphan || (a->session && emx_session_over(a->session)));
 }
 
 void emx_arrival_take(struct emx_engine *e, struct emx_arrival *a)

@@ -84,6 +84,7 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     take_nature(s, r);
     emx_trust_init(s);
     s->state = EMX_S_CONNECTING;
+    s->takes |= s->greeted && !s->tx_first;
     s->e->link_peers[s->link]++;
     s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
     emx_session_ready(s);
@@ -149,6 +150,7 @@ static void build(struct emx_session *s, const struct emx_route *r, enum emx_fra
     t->probe = probe;
     emx_engine_head(e, s->peer, h, type, frame_bytes - sizeof(*h));
     emx_engine_stamp(s, h);
+    h->seq = s->tx_first;
     f->to = &r->to;
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->body = e->hello_body;
@@ -241,6 +243,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     struct emx_peer *p;
     struct emx_session *s;
     struct emx_welcome *w;
+    enum emx_drop why;
     int rc;
 
     if (!sender_address(e, data, &a))
@@ -255,6 +258,8 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
         return EMX_DROP_MEMORY;
     if (emx_session_over(s))
         return EMX_DROP_NO_SESSION;
+    if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
+        return why;
     emx_session_heard(s, now);
     take_terms(s, t);
     w = &s->welcome[t->probe & 1];
@@ -412,8 +417,10 @@ static void doubt_expire(struct emx_session *s, emx_time now)
 
 enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data, emx_time now)
 {
-    const struct emx_f_hello *t = (const void *)(data + sizeof(struct emx_frame));
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_hello *t = (const void *)(h + 1);
     struct emx_address a;
+    enum emx_drop why;
     int full = t->probe & 1;
 
     if (!sender_address(s->e, data, &a))
@@ -426,6 +433,8 @@ enum emx_drop emx_connect_welcome(struct emx_session *s, const uint8_t *data, em
         return doubt_answered(s, t, now);
     if (full && t->frame_bytes < s->frame_bytes)
         return EMX_DROP_STALE; /* the way back is narrower */
+    if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
+        return why;
     take_terms(s, t);
     if (!full && !s->connect->got[0] && current_route(s)->frame_bytes > NARROW_BYTES)
         s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */

@@ -369,7 +369,7 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
         return EMX_DROP_COOKIE;
     p = emx_peer_find(e, h->src_id);
     s = p ? p->session : NULL;
-    if (!s || !emx_connect_reachable(s))
+    if (!s || !s->takes)
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
     emx_credit_heard_short(s, h->credit);

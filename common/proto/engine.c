@@ -126,10 +126,12 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->hello_body = emx_alloc_get(&e->alloc, EMX_FRAME_MAX);
     e->look.kind = EMX_TIMER_LOOK;
     e->start_frames = EMX_CC_BURST;
-    e->timer_reserve = 2; /* tick and look */
+    e->removal.kind = EMX_TIMER_REMOVAL;
+    e->timer_reserve = 3; /* tick, look and removal */
     if (e->peers)
         memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
-    if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) || emx_heap_reserve(&e->timers, 2)) {
+    if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) ||
+        emx_heap_reserve(&e->timers, e->timer_reserve)) {
         emx_engine_destroy(e);
         return ETHMX_ERR_NO_MEMORY;
     }
@@ -178,6 +180,7 @@ static void free_peers(struct emx_engine *e)
             if (p->session)
                 emx_session_free(p->session);
         }
+    emx_removal_fini(e);
     emx_arena_fini(&e->peer_memory);
 }
 
@@ -384,7 +387,10 @@ static enum emx_drop input_pong(struct emx_session *s, const uint8_t *data, emx_
 
 static enum emx_drop input_goodbye(struct emx_session *s, const uint8_t *data, emx_time now)
 {
-    (void)data;
+    const struct emx_frame *h = (const void *)data;
+
+    if (s->greeted && h->seq != s->rx_first)
+        return EMX_DROP_STALE; /* of a former session */
     input_bye(s, now);
     return EMX_ACCEPTED;
 }
@@ -414,6 +420,22 @@ static const input_fn handler[EMX_F_COUNT] = {
     [EMX_F_given] = emx_relrx_input,
 };
 
+/* A frame of a peer that has not shown yet that this session is meant. Apart: there are few. */
+static __attribute__((noinline)) enum emx_drop greeting(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+
+    if (!emx_connect_reachable(s))
+        return EMX_DROP_NO_SESSION;
+    s->takes = s->greeted && emx_session_is_meant(s, h);
+    if (!s->takes && h->type != EMX_F_welcome && (h->type != EMX_F_bye || !emx_session_is_meant(s, h)))
+        return EMX_DROP_NO_SESSION;
+    emx_session_heard(s, now);
+    if (s->takes)
+        emx_credit_heard(s, h->credit, h->ack);
+    return handler[h->type](s, data, now);
+}
+
 static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_engine *e, unsigned link,
                                                                     const uint8_t *data, uint32_t len_bytes,
                                                                     emx_time now)
@@ -432,8 +454,8 @@ static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_e
         return emx_connect_hello(e, link, data, now);
     p = emx_peer_find(e, h->src_id);
     s = p ? p->session : NULL;
-    if (!s || emx_session_over(s) || s->state == EMX_S_ROUTES)
-        return EMX_DROP_NO_SESSION;
+    if (!s || !s->takes)
+        return s ? greeting(s, data, now) : EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
     if (h->ack != s->tx_acked && !s->reliable)
         emx_reltx_ack(s, h->ack, 0, now);
@@ -489,6 +511,8 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
 
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
+    if (type == EMX_F_bye)
+        h->seq = s->tx_first;
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
     emx_engine_seal(s, h, f, s->seal);
 }
@@ -570,6 +594,8 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     struct emx_scratch *scratch = &e->scratch[i];
     bool carried;
 
+    if (s->state == EMX_S_LEAVING)
+        return output_bye(s, f, scratch);
     if (s->state == EMX_S_CONNECTING)
         return output_bye(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
                output_ping(s, f, scratch, now);
@@ -807,6 +833,9 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
         case EMX_TIMER_LOOK:
             emx_rndv_look(e, now);
             break;
+        case EMX_TIMER_REMOVAL:
+            emx_removal_expire(e, now);
+            break;
         case EMX_TIMER_RNDV:
             emx_rndv_expire(emx_container(t, struct emx_rndv, timer), now);
             break;
@@ -816,30 +845,11 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 
 /* ---- Closing ---- */
 
-/* Whether the peer is still to pull, or to take, a message of ours. */
-static bool is_awaited(const struct emx_peer *p)
-{
-    emx_list_each(l, &p->ops)
-    {
-        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
-
-        if (op->is_send && op->where == EMX_OP_ANNOUNCED)
-            return true;
-    }
-    return false;
-}
-
-static bool session_drained(const struct emx_session *s)
-{
-    return !is_awaited(s->peer) && emx_list_empty(&s->unacked) && emx_list_empty(&s->control) &&
-           emx_list_empty(&s->backlog) && emx_list_empty(&s->jobs);
-}
-
 bool emx_engine_drained(const struct emx_engine *e)
 {
     emx_list_each(l, &e->living)
     {
-        if (!session_drained(emx_list_entry(l, struct emx_session, living)))
+        if (!emx_session_drained(emx_list_entry(l, struct emx_session, living)))
             return false;
     }
     return true;

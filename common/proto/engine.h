@@ -66,6 +66,9 @@ void emx_engine_destroy(struct emx_engine *e);
 int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
                     size_t err_len_bytes);
 
+/* As ethmx_peer_remove(). The peer may not be in the pump's hands: no event of it is being answered. */
+int emx_engine_remove(struct emx_engine *e, struct emx_peer *peer, bool force, emx_time now);
+
 struct emx_route {
     uint8_t link;
     uint16_t frame_bytes;

@@ -2,7 +2,7 @@
  *
  * The engine's own structures and the calls between its files. Not for other rooms.
  *
- * Who owns what: the engine owns peers (for its whole life), a peer owns its session (from first contact on), a
+ * Who owns what: the engine owns peers (until they are removed), a peer owns its session (from first contact on), a
  * session owns its frame buffers and jobs. Operations come from a pool; each is in exactly one of the places that
  * enum emx_op_where names.
  */
@@ -22,6 +22,7 @@
 #include "proto/frame.h"
 #include "proto/match.h"
 #include "proto/pace.h"
+#include "proto/pack.h"
 #include "proto/replay.h"
 
 #define EMX_EAGER_OVERHEAD 128  /* what an unexpected message costs beside its data */
@@ -189,6 +190,7 @@ struct emx_arrival {
     uint16_t am_header_bytes;
     uint16_t chunk_bytes;
     bool is_rts, is_am, sync, whole, in_match;
+    bool orphan;       /* its sender was removed */
     uint8_t small[56]; /* buf of short ones */
 };
 
@@ -245,8 +247,9 @@ enum emx_state {
     EMX_S_ROUTES,     /* wants routes */
     EMX_S_CONNECTING, /* hellos are out */
     EMX_S_CONNECTED,
-    EMX_S_DEAD,   /* unreachable or silent for too long */
-    EMX_S_CLOSED, /* said goodbye */
+    EMX_S_LEAVING, /* the peer was removed, and the goodbye is on its way out */
+    EMX_S_DEAD,    /* unreachable or silent for too long */
+    EMX_S_CLOSED,  /* said goodbye */
 };
 
 /* The ways to a peer and the handshake's state. Kept when connected: a repeated hello wants its answer. */
@@ -317,6 +320,8 @@ struct emx_session {
     struct emx_wire_addr to;
     uint8_t link;
     uint8_t state;     /* enum emx_state */
+    bool greeted;      /* the peer has said where its numbers begin */
+    bool takes;        /* frames of it that are not of the handshake; only then */
     int8_t end_status; /* dead or closed: why, an enum ethmx_status */
     uint16_t frame_bytes;
     uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
@@ -333,6 +338,9 @@ struct emx_session {
     uint64_t lend_min_bytes;          /* messages from this length on are read by a device (lend.c); 0: none */
     struct emx_lend_eager lend_eager; /* of them, which do not rather go eagerly */
     bool lapsed;                      /* silent for so long that the peer may have given this side up */
+
+    uint32_t tx_first, rx_first; /* where the numbers begin: ours, the peer's */
+    emx_time left_ns;            /* when it began to leave */
 
     /* sending: frames tx_acked..tx_next-1 are in unacked, in order; from send_next on they were never sent */
     uint32_t tx_next, tx_acked;
@@ -428,11 +436,15 @@ struct emx_peer {
     struct emx_list ops; /* operations that fail when the peer does */
     uint32_t id, cookie;
     unsigned posted; /* receives from it alone */
-    uint16_t packed_bytes;
-    bool has_secret : 1; /* which follows packed; with ETHMX_AUTH=on there is always room for it */
-    bool watched : 1;    /* in engine.watched */
-    uint8_t packed[];    /* its address, see peer.c */
+    uint32_t packed_bytes : 10;
+    uint32_t has_secret : 1; /* which follows packed; with ETHMX_AUTH=on there is always room for it */
+    uint32_t watched : 1;    /* in engine.watched */
+    uint32_t ghost : 1;      /* was removed, and stays for others' sake */
+    uint32_t likes : 19;     /* peers whose like this one is; EMX_LIKES_MAX: that or more */
+    uint8_t packed[];        /* its address, see peer.c */
 };
+#define EMX_LIKES_MAX ((1u << 19) - 1)
+static_assert(EMX_PACK_MAX(ETHMX_ADDRESS_MAX) < 1 << 10, "packed_bytes");
 
 struct emx_event_node {
     struct emx_list link;
@@ -440,7 +452,7 @@ struct emx_event_node {
 };
 
 /* What a timer is in. */
-enum emx_timer_kind { EMX_TIMER_TICK, EMX_TIMER_SESSION, EMX_TIMER_RNDV, EMX_TIMER_LOOK };
+enum emx_timer_kind { EMX_TIMER_TICK, EMX_TIMER_SESSION, EMX_TIMER_RNDV, EMX_TIMER_LOOK, EMX_TIMER_REMOVAL };
 
 /* ---- Engine ------------------------------------------------------------------------------------------------- */
 
@@ -488,6 +500,10 @@ struct emx_engine {
     struct emx_arena peer_memory;
     struct emx_peer *of_host[EMX_HOSTS_LATELY]; /* by host: whose address others of the host are packed against */
     struct emx_peer *last_peer;                 /* of the last frame */
+    struct emx_peer *removed;                   /* those whose memory is still in use, by next_hash, */
+    struct emx_timer removal;                   /* which looks whether it is */
+    uint32_t removals;                          /* so far; */
+    uint32_t tx_first;                          /* later than all numbers of frames to those removed */
     struct emx_late late;
 
     struct emx_op_slot *slots;
@@ -575,6 +591,8 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
 /* Whether it is the endpoint that the address is of. */
 bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a);
 void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* completes all its operations */
+void emx_peer_unlink(struct emx_engine *e, struct emx_peer *p);           /* nothing finds it any more */
+void emx_peer_free(struct emx_engine *e, struct emx_peer *p); /* its memory, after that; nobody is like it */
 void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p);
 static inline void emx_peer_watch(struct emx_engine *e, struct emx_peer *p) /* an operation depends on it */
 {
@@ -601,10 +619,23 @@ static inline void emx_session_ready(struct emx_session *s)
     emx_engine_has_output(s->e, s->link);
 }
 
+/* removal.c */
+void emx_removal_expire(struct emx_engine *e, emx_time now);
+void emx_removal_fini(struct emx_engine *e);
+
 /* session.c */
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
 void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now);
+void emx_session_leave(struct emx_session *s, emx_time now); /* reachable: all ends but that it says goodbye */
 void emx_session_free(struct emx_session *s);
+bool emx_session_drained(const struct emx_session *s); /* all that was sent has arrived */
+/* A frame of the handshake has told where the peer's numbers begin. */
+enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h, emx_time now);
+/* Whether the sender of the frame knows where our numbers begin: the frame is not of a former session. */
+static inline bool emx_session_is_meant(const struct emx_session *s, const struct emx_frame *h)
+{
+    return !emx_seq_before(h->ack, s->tx_first);
+}
 void emx_session_arm(struct emx_session *s, emx_time at); /* look at the session at this time, or earlier */
 void emx_session_expire(struct emx_session *s, emx_time now);
 void emx_session_asked_first(struct emx_session *s, emx_time now);

@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "proto/impl.h"
-#include "proto/pack.h"
 
 #define PER_BUCKET    2 /* peers, on average, when the hash is full */
 #define WATCHED_LEAST 16
@@ -104,9 +103,11 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
     if (!p)
         return NULL;
     *p = like;
+    if (p->like && p->like->likes < EMX_LIKES_MAX)
+        p->like->likes++;
     p->cookie = a->cookie;
     emx_list_init(&p->ops);
-    p->packed_bytes = (uint16_t)packed_bytes;
+    p->packed_bytes = packed_bytes & 1023;
     memcpy(p->packed, packed, packed_bytes);
     if (!p->like)
         *of_host = p;
@@ -158,6 +159,44 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
     return ETHMX_OK;
 }
 
+/* ---- Removal ---- */
+
+static void unwatch(struct emx_engine *e, struct emx_peer *p)
+{
+    unsigned i = 0;
+
+    if (!p->watched)
+        return;
+    while (e->watched[i] != p)
+        i++;
+    e->watched[i] = e->watched[--e->watched_count];
+    p->watched = false;
+}
+
+void emx_peer_unlink(struct emx_engine *e, struct emx_peer *p)
+{
+    struct emx_peer **at = &e->peers[emx_mix64(p->id) & e->peer_mask];
+
+    while (*at != p)
+        at = &(*at)->next_hash;
+    *at = p->next_hash;
+    unwatch(e, p);
+    if (e->last_peer == p)
+        e->last_peer = NULL;
+    for (unsigned i = 0; i < EMX_HOSTS_LATELY; i++)
+        if (e->of_host[i] == p)
+            e->of_host[i] = NULL;
+    e->peer_count--;
+    e->stats->peers_known--;
+}
+
+void emx_peer_free(struct emx_engine *e, struct emx_peer *p)
+{
+    size_t secret_bytes = e->self.auth ? EMX_ADDRESS_SECRET : 0;
+
+    emx_arena_put(&e->peer_memory, p, sizeof(*p) + p->packed_bytes + secret_bytes);
+}
+
 static bool agrees(const struct emx_engine *e, const struct emx_address *a, char *err, size_t err_len_bytes)
 {
     const char *const is[] = {"off", "on"};
@@ -202,11 +241,9 @@ void emx_peer_set_user(struct emx_peer *peer, void *user)
 
 static const char *state_name(const struct emx_session *s)
 {
-    static const char *const name[] = {[EMX_S_ROUTES] = "connecting",
-                                       [EMX_S_CONNECTING] = "connecting",
-                                       [EMX_S_CONNECTED] = "connected",
-                                       [EMX_S_DEAD] = "dead",
-                                       [EMX_S_CLOSED] = "closed"};
+    static const char *const name[] = {[EMX_S_ROUTES] = "connecting",   [EMX_S_CONNECTING] = "connecting",
+                                       [EMX_S_CONNECTED] = "connected", [EMX_S_LEAVING] = "closed",
+                                       [EMX_S_DEAD] = "dead",           [EMX_S_CLOSED] = "closed"};
 
     return s ? name[s->state] : "known";
 }

@@ -218,7 +218,7 @@ static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx
     if (h->dst_id != e->self.id || h->cookie != e->self.cookie || !(p = emx_peer_find(e, h->src_id)))
         return NULL;
     s = p->session;
-    if (!s || !emx_connect_reachable(s) || h->seq != s->rx_next || s->rx_op || s->rx_arrival || s->swallow)
+    if (!s || !s->takes || h->seq != s->rx_next || s->rx_op || s->rx_arrival || s->swallow)
         return NULL;
     return s;
 }

@@ -7,6 +7,12 @@
  * and one that is asked must show a sign of life: the engine's tick pings peers that somebody waits for. Time for which
  * we ourselves were stopped does not count: a job may be suspended as a whole.
  *
+ * Numbers. A session's sequence numbers begin with 0, but for an endpoint that has removed peers before: then they
+ * begin beyond all that these were sent. Who hears them begin anew knows that the peer has removed this
+ * endpoint, even if no goodbye came. Frames of the former session may still be under way, hellos among them. They
+ * acknowledge less than where our numbers begin now; so until a frame of the peer has acknowledged that, only the
+ * handshake goes on.
+ *
  * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
  * deadlines are looked at and it is set anew.
  */
@@ -35,6 +41,7 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     emx_list_init(&s->pulls);
     emx_list_init(&s->sharing);
     s->send_next = &s->unacked;
+    s->tx_first = s->tx_next = s->tx_acked = s->recover = e->tx_first;
     s->ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
     s->peer_timeout_ns = EMX_NEVER;
     emx_rtt_init(&s->rtt, cfg);
@@ -73,23 +80,30 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
     return s;
 }
 
+/* Nothing of it is to be sent or waited for any more. */
+static void hush(struct emx_session *s)
+{
+    emx_reltx_fini(s);
+    emx_relrx_fini(s);
+    emx_piece_fini(s);
+    emx_rndv_forget_jobs(s, NULL);
+    emx_heap_clear(&s->e->timers, &s->timer);
+    emx_list_del(&s->ready);
+    emx_list_del(&s->welcoming);
+    s->ack_now = s->ping_due = s->pong_due = s->recall_due = s->takes = false;
+    s->quick_room = 0;
+}
+
 /* Gives back everything but the structure itself. */
 static void strip(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
 
-    emx_reltx_fini(s);
-    emx_relrx_fini(s);
-    emx_piece_fini(s);
-    emx_rndv_forget_jobs(s, NULL);
-    emx_heap_clear(&e->timers, &s->timer);
-    emx_list_del(&s->ready);
-    emx_list_del(&s->welcoming);
+    hush(s);
     emx_alloc_put(&e->alloc, s->connect);
     s->connect = NULL;
     emx_alloc_put(&e->alloc, s->tags);
     s->tags = NULL;
-    s->ack_now = s->ping_due = s->pong_due = s->recall_due = false;
 }
 
 /* A message under way will never be whole. */
@@ -102,14 +116,19 @@ static void stop_arriving(struct emx_session *s)
     s->swallow = false;
 }
 
+static void uncount(struct emx_session *s)
+{
+    if (emx_connect_reachable(s))
+        s->e->link_peers[s->link]--;
+    if (s->state == EMX_S_CONNECTED)
+        s->e->stats->peers_connected--;
+}
+
 void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    if (s->state == EMX_S_CONNECTED || s->state == EMX_S_CONNECTING)
-        e->link_peers[s->link]--;
-    if (s->state == EMX_S_CONNECTED)
-        e->stats->peers_connected--;
+    uncount(s);
     if (s->state == EMX_S_ROUTES) {
         emx_list_del(&s->routing);
         emx_event_taken(e);
@@ -119,9 +138,25 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
     strip(s);
     s->state = (uint8_t)state;
     emx_list_del(&s->living);
-    s->quick_room = 0;
     s->end_status = (int8_t)status;
     emx_credit_close(s);
+    emx_rndv_more(e, now);
+}
+
+void emx_session_leave(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    uncount(s);
+    stop_arriving(s);
+    hush(s);
+    emx_credit_close(s);
+    emx_list_del(&s->living);
+    s->state = EMX_S_LEAVING;
+    s->left_ns = now;
+    s->byes_due = s->reliable ? 1 : 3;
+    emx_list_append(&e->ready[s->link], &s->ready);
+    emx_engine_has_output(e, s->link);
     emx_rndv_more(e, now);
 }
 
@@ -132,6 +167,57 @@ void emx_session_free(struct emx_session *s)
     strip(s);
     e->timer_reserve--;
     emx_alloc_put(&e->alloc, s);
+}
+
+/* Whether the peer is still to pull, or to take, a message of ours. */
+static bool is_awaited(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (op->is_send && op->where == EMX_OP_ANNOUNCED)
+            return true;
+    }
+    return false;
+}
+
+bool emx_session_drained(const struct emx_session *s)
+{
+    return !is_awaited(s->peer) && emx_list_empty(&s->unacked) && emx_list_empty(&s->control) &&
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->jobs);
+}
+
+/* The peer has removed this endpoint, and begins anew: to this side that is its goodbye. */
+static void begun_anew(struct emx_session *s, emx_time now)
+{
+    emx_event_post(s->e, emx_list_empty(&s->peer->ops) ? EMX_EVENT_CLOSED : EMX_EVENT_FAILED, s->peer,
+                   ETHMX_ERR_PEER_DEAD, "the peer on host %s has forgotten this endpoint and connects anew",
+                   emx_peer_address(s->e, s->peer)->host);
+    emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);
+}
+
+/* Whether nothing has come but hellos, the first perhaps a late one of a former session. */
+static bool is_fresh(const struct emx_session *s)
+{
+    return s->state != EMX_S_CONNECTED && s->rx_next == s->rx_first && !s->held_count;
+}
+
+enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h, emx_time now)
+{
+    uint32_t first = h->seq;
+
+    if (!s->greeted || (is_fresh(s) && emx_seq_before(s->rx_first, first)))
+        s->rx_next = s->rx_first = first;
+    s->greeted = true;
+    if (emx_seq_before(first, s->rx_first))
+        return EMX_DROP_STALE;
+    if (first != s->rx_first) {
+        begun_anew(s, now);
+        return EMX_DROP_NO_SESSION;
+    }
+    s->takes |= emx_connect_reachable(s) && emx_session_is_meant(s, h);
+    return EMX_ACCEPTED;
 }
 
 void emx_session_arm(struct emx_session *s, emx_time at)

@@ -53,6 +53,7 @@ bool emx_tag_open(struct emx_session *s)
     if (!s->tags)
         return false;
     memset(s->tags, 0, sizeof(*s->tags));
+    s->tags->sent = (uint64_t)e->removals << 40; /* beyond those of a session before */
     a = emx_peer_address(e, s->peer);
     if (a->has_secret) {
         s->tags->whose = EMX_TAG_OF_RECEIVER;

@@ -218,7 +218,7 @@ static void another_version_is_named(void **state)
     buf[2] = 77;
     assert_false(emx_address_decode(&b, buf, len, err, sizeof(err)));
     assert_non_null(strstr(err, "version 77"));
-    assert_non_null(strstr(err, "version 4"));
+    assert_non_null(strstr(err, "version 5"));
     /* Even when all behind the version differs. */
     assert_false(emx_address_decode(&b, buf, 4, err, sizeof(err)));
     assert_non_null(strstr(err, "version 77"));
@@ -258,7 +258,7 @@ static void the_encoding_is_fixed(void **state)
         .host = "n1",
     };
     static const uint8_t want[] = {
-        'x',  'M',  4,    1,    60,   0,    31,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13,
+        'x',  'M',  5,    1,    60,   0,    31,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13,
         0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51, 0x28, 0x23,
         2,    0x81, 0x62, 0x61, 0x72, 0x71, 0xb6, 0x88, 0,    0,    10,   0,    0,    1,    2,
         3,    4,    5,    6,    7,    0xdc, 0x05, 24,   2,    'n',  '1',  0x82, 0x81, 0x92, 0x91,

@@ -89,6 +89,47 @@ static void addresses_are_checked(void **state)
     ethmx_ep_close(NULL);
 }
 
+static void count_completed(void *arg, const struct ethmx_result *result)
+{
+    assert_int_equal(result->status, ETHMX_ERR_CLOSED);
+    assert_null(result->peer);
+    ++*(unsigned *)arg;
+}
+
+/* The other endpoint is closed: nothing needs to be said to it. */
+static void peers_can_be_removed(void **state)
+{
+    struct ethmx_ep *ep = open_expecting(NULL, NULL, ETHMX_OK), *other = open_expecting(NULL, NULL, ETHMX_OK);
+    const struct ethmx_data none = {0};
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    size_t len = sizeof(addr);
+    struct ethmx_peer *peer;
+    struct ethmx_result result;
+    unsigned completed = 0;
+
+    (void)state;
+    assert_int_equal(ethmx_ep_address(ep, addr, &len), ETHMX_OK);
+    assert_int_equal(ethmx_peer_add(ep, addr, len, NULL, &peer), ETHMX_OK);
+    assert_int_equal(ethmx_peer_remove(ep, peer, true), ETHMX_ERR_PARAM);
+    len = sizeof(addr);
+    assert_int_equal(ethmx_ep_address(other, addr, &len), ETHMX_OK);
+    ethmx_ep_close(other);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(ethmx_peer_add(ep, addr, len, &completed, &peer), ETHMX_OK);
+        assert_int_equal(counter(ep, "peers_known"), 2);
+        assert_int_equal(ethmx_irecv(ep, peer, 1, UINT64_MAX, &none, count_completed, &completed, NULL, &result),
+                         ETHMX_INPROGRESS);
+        assert_int_equal(ethmx_isend(ep, peer, 1, &none, ETHMX_SEND_SYNC, count_completed, &completed),
+                         ETHMX_INPROGRESS);
+        assert_int_equal(ethmx_peer_remove(ep, peer, false), ETHMX_ERR_BUSY);
+        assert_int_equal(ethmx_peer_remove(ep, peer, true), ETHMX_OK);
+        assert_int_equal(counter(ep, "peers_known"), 1);
+        ethmx_progress(ep);
+        assert_int_equal(completed, 2 * (i + 1));
+    }
+    ethmx_ep_close(ep);
+}
+
 /* What ethmx_ep_on_error() told. */
 struct told {
     _Atomic bool any;
@@ -362,13 +403,10 @@ static void host_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_versions_are_refused),
-        cmocka_unit_test(wrong_settings_are_named),
-        cmocka_unit_test(addresses_are_checked),
-        cmocka_unit_test(unreachable_peer_fails),
-        cmocka_unit_test(killed_peer_is_noticed),
-        cmocka_unit_test(messages_leave_at_once),
-        cmocka_unit_test(numbers_are_unique_by_construction),
+        cmocka_unit_test(other_versions_are_refused), cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(addresses_are_checked),      cmocka_unit_test(peers_can_be_removed),
+        cmocka_unit_test(unreachable_peer_fails),     cmocka_unit_test(killed_peer_is_noticed),
+        cmocka_unit_test(messages_leave_at_once),     cmocka_unit_test(numbers_are_unique_by_construction),
         cmocka_unit_test(host_is_described),
     };
 
