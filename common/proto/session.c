@@ -47,7 +47,6 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     emx_rtt_init(&s->rtt, cfg);
     emx_rtt_init(&s->block_rtt, cfg);
     emx_cc_init(&s->cc, (uint32_t)cfg->p_window);
-    emx_credit_open(s);
 }
 
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now)
@@ -72,6 +71,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
         emx_alloc_put(&e->alloc, s);
         return NULL;
     }
+    emx_credit_open(s);
     e->timer_reserve++;
     p->session = s;
     emx_list_append(&e->living, &s->living);
