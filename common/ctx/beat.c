@@ -5,10 +5,10 @@
  * stand still, and in the end the program is declared dead.
  *
  * So a thread looks in from time to time. If the program has called ethmx_progress() since the last look, or sleeps in
- * ethmx_wait() or ethmx_progress(), all is well. If not, the thread *stands in* for it: it runs the pump, sleeps until
- * a frame comes or a timer is due, and so on, until it sees that the program is back. It never runs callbacks: what
- * completes stays queued for the program's own thread. While the program is active the thread sleeps on nothing but
- * its timer and the bell, so that frames do not wake it.
+ * ethmx_wait() or ethmx_progress(), all is well. If not, the thread *stands in* for it: it calls for progress, sleeps
+ * until a frame comes or a timer is due, and so on, until it sees that the program is back. It never runs callbacks:
+ * what completes stays queued for the program's own thread. While the program is active the thread sleeps on nothing
+ * but its timer and the bell, so that frames do not wake it.
  *
  * How often it looks in is the difference between ETHMX_PROGRESS=caller, where it only keeps the peers content, and
  * thread, where messages are to move while the program computes:
@@ -37,7 +37,6 @@
 
 #include "base/least.h"
 #include "base/log.h"
-#include "ctx/pump.h"
 #include "ctx/wait.h"
 
 #define LOOK_MIN_NS  20000
@@ -45,7 +44,7 @@
 #define STAND_IN_NS  500000000 /* longest sleep of a stand-in, where ETHMX_HEARTBEAT does not say */
 #define SLACK_NS     1000      /* the kernel may round our sleeps so much */
 #define USELESS      4
-#define ROUNDS       64 /* of the pump at a stretch; then the lock is given back for a moment */
+#define ROUNDS       64 /* of progress at a stretch; then the lock is given back for a moment */
 #define FALSE_ALARMS 8  /* in a row: a descriptor is ready, but not for frames */
 
 enum bell { BELL_DOWN, BELL_UP, BELL_RUNG };
@@ -98,9 +97,9 @@ static void step_aside(struct emx_beat *b)
         sched_setaffinity(0, sizeof(others), &others);
 }
 
-/* Pumps until nothing comes any more and prepares the sleep. False: the program is inside or sleeps, or frames came
+/* Rounds until nothing comes any more and prepares the sleep. False: the program is inside or sleeps, or frames came
  * without end. */
-static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p)
+static bool progress_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p)
 {
     bool idle = false;
 
@@ -109,7 +108,7 @@ static bool pump_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p
         return false;
     *got_p = false;
     for (unsigned i = 0; i < ROUNDS && !idle && !emx_lock_wanted(&ep->lock); i++) {
-        idle = !emx_pump(ep, true, NULL);
+        idle = !emx_progress_round(&ep->progress, true, NULL);
         *got_p |= !idle;
     }
     emx_wait_prepare(ep, idle ? longest_sleep(ep) : 0, w);
@@ -153,7 +152,7 @@ static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
     struct emx_wait w;
 
     count_stand_in(ep);
-    while (!program_is_back(ep, seen) && pump_until_idle(ep, &w, &got)) {
+    while (!program_is_back(ep, seen) && progress_until_idle(ep, &w, &got)) {
         alarms = ready && !got ? alarms + 1 : 0;
         if (alarms == FALSE_ALARMS)
             break;

@@ -24,7 +24,7 @@ void emx_beat_ring(struct emx_beat *b);
 /* Ends the thread and waits for its end. Harmless when there is none. */
 void emx_beat_stop(struct ethmx_ep *ep);
 
-/* The thread's way in: takes the lock for a round of the pump, to be given back with emx_lock_return(). False: the
+/* The thread's way in: takes the lock for a round of progress, to be given back with emx_lock_return(). False: the
  * program is inside, or sleeps on the wires. A sleeper is told apart under the lock only: it lays itself down under it,
  * and a frame that were taken after that would not wake it any more.
  */

@@ -10,6 +10,7 @@
 #include "ctx/ep.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +23,6 @@
 #include "ctx/beat.h"
 #include "ctx/event.h"
 #include "ctx/linger.h"
-#include "ctx/pump.h"
 #include "ctx/wait.h"
 
 #define GOODBYE_NS 10000000u /* closing waits so long for room on a wire */
@@ -143,8 +143,8 @@ static void make_address(struct ethmx_ep *ep, uint32_t id)
     for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
         memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
     a->ethertype = (uint16_t)ep->cfg.p_ethertype;
-    emx_links_tell(&ep->links, a);
-    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, &ep->links, a);
+    emx_links_tell(&ep->progress.links, a);
+    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, &ep->progress.links, a);
     if (gethostname(a->host, sizeof(a->host) - 1))
         strcpy(a->host, "?");
 }
@@ -170,14 +170,14 @@ static void make_view(struct ethmx_ep *ep)
     *v = (struct emx_route_view){
         .netifs = &ep->netifs,
         .self = &ep->self,
-        .link_count = ep->links.count,
+        .link_count = ep->progress.links.count,
         .mtu_bytes = (unsigned)ep->cfg.p_mtu,
         .lookup = ask_kernel,
         .reach = ask_wire,
-        .reach_arg = &ep->links,
+        .reach_arg = &ep->progress.links,
     };
-    for (unsigned i = 0; i < ep->links.count; i++) {
-        const struct emx_link *k = &ep->links.link[i];
+    for (unsigned i = 0; i < ep->progress.links.count; i++) {
+        const struct emx_link *k = &ep->progress.links.link[i];
 
         v->link[i] = (struct emx_route_link){.kind = k->kind,
                                              .frame_bytes = k->attr.frame_bytes,
@@ -248,7 +248,7 @@ static int open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_op
                                            .local_ranks = opt->local_ranks,
                                            .stats = &ep->stats};
 
-    return emx_links_open(&ep->links, &params);
+    return emx_links_open(&ep->progress.links, &params);
 }
 
 static int make_engine(struct ethmx_ep *ep, unsigned local_ranks)
@@ -258,10 +258,10 @@ static int make_engine(struct ethmx_ep *ep, unsigned local_ranks)
                                              .alloc = &emx_alloc_libc,
                                              .self = &ep->self,
                                              .seed = random_bits(),
-                                             .guarded_links = ep->links.guarded,
-                                             .reliable_links = ep->links.reliable,
+                                             .guarded_links = ep->progress.links.guarded,
+                                             .reliable_links = ep->progress.links.reliable,
                                              .local_ranks = local_ranks};
-    int rc = emx_engine_create(&params, &ep->engine);
+    int rc = emx_engine_create(&params, &ep->progress.engine);
 
     if (rc)
         emx_error_set("out of memory");
@@ -306,7 +306,10 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     ep->pid = getpid();
     ep->threads = opt->thread_multiple;
     emx_list_init(&ep->failures);
-    emx_clock_init(&ep->clock);
+    emx_clock_init(&ep->progress.clock);
+    ep->progress.stats = &ep->stats;
+    ep->progress.on_event = emx_event_handle;
+    ep->progress.on_event_arg = ep;
     rc = copy_config(ep, cfg);
     if (!rc)
         rc = check_auth(&ep->cfg);
@@ -314,6 +317,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
         goto err_free;
     emx_log_limit = (enum emx_log_level)ep->cfg.p_log;
     emx_idle_init(&ep->idle, (enum emx_wait_mode)ep->cfg.p_wait, opt->local_ranks, opt->polls_others);
+    ep->progress.crowded = ep->idle.crowded;
     /* membarrier(2) takes 10 us where another thread spins: nothing for a helper that comes often. */
     emx_lock_init(&ep->lock, ep->threads || ep->cfg.p_progress == EMX_PROGRESS_THREAD, emx_beat_wanted(&ep->cfg));
     rc = read_netifs(ep, opt->reach);
@@ -335,9 +339,9 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     return ETHMX_OK;
 
 err_destroy_engine:
-    emx_engine_destroy(ep->engine);
+    emx_engine_destroy(ep->progress.engine);
 err_close_links:
-    emx_links_close(&ep->links);
+    emx_links_close(&ep->progress.links);
 err_free:
     free_alive_page(ep->alive);
     free(ep);
@@ -369,17 +373,17 @@ static void drop_completions(struct ethmx_ep *ep)
 {
     struct emx_op *op;
 
-    while ((op = emx_engine_completed(ep->engine)))
-        emx_engine_op_free(ep->engine, op);
+    while ((op = emx_engine_completed(ep->progress.engine)))
+        emx_engine_op_free(ep->progress.engine, op);
 }
 
 /* One round of closing; sleeps when nothing moves, until end_ns at the latest. */
 static void close_round(struct ethmx_ep *ep, emx_time end_ns)
 {
-    emx_time now = emx_clock_now(&ep->clock);
+    emx_time now = emx_clock_now(&ep->progress.clock);
     struct emx_wait w;
 
-    if (!emx_pump(ep, true, NULL) && end_ns > now) {
+    if (!emx_progress_round(&ep->progress, true, NULL) && end_ns > now) {
         emx_wait_prepare(ep, end_ns - now, &w);
         emx_wait_sleep(&w);
     }
@@ -388,18 +392,18 @@ static void close_round(struct ethmx_ep *ep, emx_time end_ns)
 
 static bool is_delivered(const struct ethmx_ep *ep)
 {
-    return emx_engine_drained(ep->engine) && !emx_links_unsent(&ep->links);
+    return emx_engine_drained(ep->progress.engine) && !emx_links_unsent(&ep->progress.links);
 }
 
 static void deliver_rest(struct ethmx_ep *ep)
 {
-    emx_time now = emx_clock_now(&ep->clock), most_ns;
+    emx_time now = emx_clock_now(&ep->progress.clock), most_ns;
     struct emx_linger linger = emx_linger_start(ep->cfg.p_linger, now);
 
-    emx_pump_flush(ep, now);
+    emx_progress_flush(&ep->progress, now);
     while (!is_delivered(ep) && (most_ns = emx_linger_round(&linger, now)) > 0) {
         close_round(ep, now + most_ns);
-        now = emx_clock_now(&ep->clock);
+        now = emx_clock_now(&ep->progress.clock);
     }
     if (!is_delivered(ep))
         emx_log(EMX_LOG_WARN, "closing with data that peers have not acknowledged within ETHMX_LINGER");
@@ -407,12 +411,12 @@ static void deliver_rest(struct ethmx_ep *ep)
 
 static void say_goodbye(struct ethmx_ep *ep)
 {
-    emx_time now = emx_clock_now(&ep->clock);
+    emx_time now = emx_clock_now(&ep->progress.clock);
     emx_time end_ns = now + GOODBYE_NS;
 
-    emx_engine_goodbye(ep->engine, now);
-    emx_pump_flush(ep, now);
-    while ((ep->full || emx_links_unsent(&ep->links)) && emx_clock_now(&ep->clock) < end_ns)
+    emx_engine_goodbye(ep->progress.engine, now);
+    emx_progress_flush(&ep->progress, now);
+    while ((ep->progress.full || emx_links_unsent(&ep->progress.links)) && emx_clock_now(&ep->progress.clock) < end_ns)
         close_round(ep, end_ns);
 }
 
@@ -424,9 +428,10 @@ void ethmx_ep_close(struct ethmx_ep *ep)
     emx_lock_take(&ep->lock);
     deliver_rest(ep);
     say_goodbye(ep);
-    emx_pump_end_reads(ep);
-    emx_links_close(&ep->links);
-    emx_engine_destroy(ep->engine);
+    while (!emx_progress_end_reads(&ep->progress))
+        sched_yield();
+    emx_links_close(&ep->progress.links);
+    emx_engine_destroy(ep->progress.engine);
     emx_event_drop(ep);
     free_alive_page(ep->alive);
     free(ep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Endpoint: what is behind struct ethmx_ep. The engine decides, the links carry, this room joins them with a lock, a
- * clock and a thread.
+ * Endpoint: what is behind struct ethmx_ep. The engine decides, the links carry, progress joins them; this room adds
+ * the lock, the helper thread and the sleep, and runs the callbacks.
  *
  * Everything below the lock is touched only by whoever holds it, except what is marked otherwise. Callbacks of the
  * program run without it.
@@ -16,12 +16,12 @@
 #include "base/config.h"
 #include "base/list.h"
 #include "base/stats.h"
-#include "ctx/clock.h"
 #include "ctx/idle.h"
 #include "ctx/links.h"
 #include "ctx/lock.h"
 #include "ctx/route.h"
 #include "ethmx.h"
+#include "progress/progress.h"
 #include "proto/address.h"
 #include "proto/engine.h"
 #include "wire/netif.h"
@@ -37,21 +37,11 @@ struct ethmx_ep {
     /* set at open */
     const volatile uint32_t *alive; /* 0 in a forked child: the endpoint belongs to the parent */
     bool threads;                   /* several threads at once */
-    struct emx_engine *engine;
-    struct emx_links links;
 
     struct emx_lock lock;
-    struct emx_clock clock;
-    emx_time sweep_ns;                     /* when every wire must be polled again, the dear ones too */
-    emx_time read_ns;                      /* when a round last read the clock */
-    unsigned rounds_dark, rounds_dark_max; /* rounds since then, and how many there may be */
-    unsigned held_back;                    /* rounds that timers have waited for frames to be looked at */
-    unsigned stuck;                        /* mask of links whose frames could not be taken for want of memory */
-    unsigned full;                         /* mask of links whose wire had no room for what the engine wanted to send */
+    struct emx_progress progress; /* the engine, the links and the clock */
     struct emx_idle idle;
-    uint64_t open_ops;  /* operations under way whose callback has not run */
-    uint64_t large_ops; /* of these, the large ones: emx_ep_is_large() */
-    bool delivering;    /* callbacks are being run, by one thread at a time */
+    uint64_t large_ops; /* of progress.open_ops, the large ones: emx_ep_is_large() */
     struct emx_list failures;
     struct emx_arrival *am_message; /* handed to the handler that runs, not received yet */
     struct emx_am_slot am[ETHMX_AM_HANDLERS];

@@ -14,14 +14,14 @@ struct failure {
 
 static void answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time now)
 {
-    struct emx_address a = *emx_peer_address(ep->engine, peer);
+    struct emx_address a = *emx_peer_address(ep->progress.engine, peer);
     struct emx_route r[EMX_ROUTES_MAX];
     char why[512];
     unsigned n = emx_routes_find(&ep->view, &a, r, why, sizeof(why));
 
     if (n && why[0])
         emx_log(EMX_LOG_INFO, "to host %s: not by %s", a.host, why);
-    emx_engine_routes(ep->engine, peer, r, n, why, now);
+    emx_engine_routes(ep->progress.engine, peer, r, n, why, now);
 }
 
 static void log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
@@ -30,7 +30,7 @@ static void log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
 
     if (emx_log_limit < EMX_LOG_INFO)
         return;
-    emx_peer_query(ep->engine, ev->peer, &info);
+    emx_peer_query(ep->progress.engine, ev->peer, &info);
     emx_log(EMX_LOG_INFO, "connected to host %s by %s, frames of up to %u bytes", info.host, ev->text,
             info.frame_bytes);
 }
@@ -47,11 +47,12 @@ static void keep_failure(struct ethmx_ep *ep, const struct emx_event *ev)
     emx_list_append(&ep->failures, &f->link);
 }
 
-void emx_event_handle(struct ethmx_ep *ep, emx_time now)
+void emx_event_handle(void *arg, emx_time now)
 {
+    struct ethmx_ep *ep = arg;
     struct emx_event ev;
 
-    while (emx_engine_event(ep->engine, &ev)) {
+    while (emx_engine_event(ep->progress.engine, &ev)) {
         switch (ev.type) {
         case EMX_EVENT_ROUTES:
             answer_routes(ep, ev.peer, now);
@@ -60,7 +61,8 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now)
             log_connected(ep, &ev);
             break;
         case EMX_EVENT_ROUTE_LOST:
-            emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_address(ep->engine, ev.peer)->host, ev.text);
+            emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_address(ep->progress.engine, ev.peer)->host,
+                    ev.text);
             break;
         case EMX_EVENT_NARROWER:
             emx_log(EMX_LOG_WARN, "%s", ev.text);
@@ -72,7 +74,8 @@ void emx_event_handle(struct ethmx_ep *ep, emx_time now)
             keep_failure(ep, &ev);
             break;
         case EMX_EVENT_CLOSED:
-            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed", emx_peer_address(ep->engine, ev.peer)->host);
+            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed",
+                    emx_peer_address(ep->progress.engine, ev.peer)->host);
             break;
         }
     }

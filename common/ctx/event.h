@@ -7,8 +7,9 @@
 
 #include "ctx/ep.h"
 
-/* Takes all events: finds routes, writes the log, keeps failures for the program. Under the lock, in any thread. */
-void emx_event_handle(struct ethmx_ep *ep, emx_time now);
+/* emx_progress.on_event of an endpoint: takes all events, finds routes, writes the log, keeps failures for the program.
+ * Under the lock, in any thread. */
+void emx_event_handle(void *ep, emx_time now);
 
 /* Tells the program of failures, by its callback or on stderr. In the program's thread, under the lock, which is given
  * up during the callbacks. Returns how many there were. */

@@ -154,17 +154,17 @@ static struct emx_idle_mark mark_now(struct ethmx_ep *ep)
 {
     const struct emx_idle_host *host = ep->idle.host;
 
-    return (struct emx_idle_mark){.now_ns = host->now(&ep->clock),
+    return (struct emx_idle_mark){.now_ns = host->now(&ep->progress.clock),
                                   .cpu_ns = host->cpu_ns(),
                                   .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed)};
 }
 
-/* Others have run for a while. The pump reads the clock now and then only; by its old time the polls that follow would
+/* Others have run for a while. Rounds read the clock now and then only; by its old time the polls that follow would
  * seem far apart. */
 static void come_back(struct ethmx_ep *ep)
 {
     emx_lock_take(&ep->lock);
-    ep->idle.host->now(&ep->clock);
+    ep->idle.host->now(&ep->progress.clock);
 }
 
 static void yield(struct ethmx_ep *ep)
@@ -174,15 +174,17 @@ static void yield(struct ethmx_ep *ep)
     long before;
 
     if (!ep->idle.yields++)
-        ep->idle.first_ns = ep->clock.last_ns;
+        ep->idle.first_ns = ep->progress.clock.last_ns;
     ep->stats.yields++;
     emx_ep_leave(ep);
     before = observe ? host->switches() : 0;
     host->yield();
     others_ran = observe && host->switches() != before;
     come_back(ep);
-    if (observe)
-        learn(&ep->idle, others_ran, ep->clock.last_ns);
+    if (!observe)
+        return;
+    learn(&ep->idle, others_ran, ep->progress.clock.last_ns);
+    ep->progress.crowded = ep->idle.crowded;
 }
 
 static uint64_t sleep_length(const struct emx_idle *i)
@@ -196,13 +198,13 @@ static bool is_waited(const struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    return i->crowded && !i->never_sleeps && !ep->delivering && (ep->open_ops || i->probed);
+    return i->crowded && !i->never_sleeps && !ep->progress.delivering && (ep->progress.open_ops || i->probed);
 }
 
 /* A message that is long takes longer than a wake-up; others are mostly there sooner. */
 static bool has_waited(const struct ethmx_ep *ep)
 {
-    return ep->clock.last_ns - ep->idle.first_ns >= (ep->large_ops ? LARGE_NS : SMALL_NS);
+    return ep->progress.clock.last_ns - ep->idle.first_ns >= (ep->large_ops ? LARGE_NS : SMALL_NS);
 }
 
 static bool may_sleep(const struct ethmx_ep *ep)
@@ -260,7 +262,7 @@ static bool is_tired(struct ethmx_ep *ep)
     i->long_ns = now.now_ns + LONG_NS;
     if (i->mark.now_ns && !i->sleeps && taken_ns < LONG_NS)
         return false; /* it has cost little */
-    if (i->mark.now_ns && only_waited && ep->large_ops && !ep->delivering && (i->sleeps || is_shared(i, &now)))
+    if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering && (i->sleeps || is_shared(i, &now)))
         return true;
     i->mark = now;
     return false;
@@ -272,7 +274,7 @@ static bool is_at_work(struct ethmx_ep *ep)
 {
     const struct emx_idle *i = &ep->idle;
 
-    return i->host->now(&ep->clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
+    return i->host->now(&ep->progress.clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
 /* A look has found it so, which is no reason to make way; but in a long wait it may be the library's yields alone that
@@ -298,10 +300,10 @@ static bool wants_sleep(struct ethmx_ep *ep)
     if (!i->may_tire)
         return false;
     if (!i->long_ns) {
-        i->long_ns = ep->clock.last_ns + LONG_NS;
+        i->long_ns = ep->progress.clock.last_ns + LONG_NS;
         i->mark.now_ns = 0;
     }
-    return ep->clock.last_ns >= i->long_ns && is_tired(ep);
+    return ep->progress.clock.last_ns >= i->long_ns && is_tired(ep);
 }
 
 bool emx_idle_look(struct ethmx_ep *ep)

@@ -71,19 +71,13 @@ int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops
 static bool open_one(struct emx_links *l, const struct emx_wire_ops *ops, const struct emx_wire_params *params,
                      char *why, int *rc_p)
 {
-    struct emx_link *k = &l->link[l->count];
+    struct emx_wire *wire;
 
-    *k = (struct emx_link){.ops = ops, .kind = emx_route_kind(ops->name)};
     why[0] = 0;
-    *rc_p = ops->open(&k->wire, params, why, WHY_BYTES);
+    *rc_p = ops->open(&wire, params, why, WHY_BYTES);
     if (*rc_p)
         return false;
-    ops->query(k->wire, &k->attr);
-    *(k->attr.cheap_poll ? &l->cheap : &l->dear) |= 1u << l->count;
-    l->shows |= (unsigned)(k->attr.cheap_poll && k->ops->peek) << l->count;
-    l->reliable |= (unsigned)k->attr.reliable << l->count;
-    l->guarded |= (unsigned)k->attr.guarded << l->count;
-    l->count++;
+    emx_links_add(l, ops, wire, emx_route_kind(ops->name));
     emx_log(EMX_LOG_DEBUG, "wire %s is open%s%s", ops->name, why[0] ? ": " : "", why);
     return true;
 }
@@ -157,14 +151,6 @@ bool emx_links_unsent(const struct emx_links *l)
             return true;
     }
     return false;
-}
-
-void emx_links_sweep(const struct emx_links *l)
-{
-    for (unsigned i = 0; i < l->count; i++) {
-        if (l->link[i].ops->sweep)
-            l->link[i].ops->sweep(l->link[i].wire);
-    }
 }
 
 bool emx_links_arm(const struct emx_links *l)

@@ -16,7 +16,7 @@
  * busy = 1 came before its fence, and the helper sees it and gives up; or it comes after, and then the program's load
  * comes after too and sees the claim. The program needs only the order that the compiler keeps.
  *
- * A program that meets a claim takes busy back and waits for the helper, which stays inside for one round of the pump:
+ * A program that meets a claim takes busy back and waits for the helper, which stays inside for one round of progress:
  * it spins for a moment, then sleeps on claim as a futex. The helper never waits: when the program is inside, there is
  * nothing to help with.
  *

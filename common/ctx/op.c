@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "ctx/beat.h"
 #include "ctx/ep.h"
-#include "ctx/pump.h"
 #include "proto/data.h"
 
 #define LONG_BYTES 16384 /* worth waking the progress thread for */
@@ -16,7 +15,7 @@ static inline void note_started(struct ethmx_ep *ep, const struct emx_op_args *a
 {
     if (rc != ETHMX_INPROGRESS)
         return;
-    ep->open_ops++;
+    ep->progress.open_ops++;
     ep->large_ops += emx_ep_is_large(ep, a->data.len_bytes);
     if (ep->cfg.p_progress == EMX_PROGRESS_THREAD && a->data.len_bytes >= LONG_BYTES)
         emx_beat_ring(ep->beat);
@@ -28,14 +27,8 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    if (!emx_pump_quick(ep, emx_peer_in(peer), a, &rc)) {
-        emx_time now = emx_clock_now(&ep->clock);
-
-        if (!emx_pump_place_all(ep, emx_peer_in(peer), a, now, &rc))
-            rc = emx_engine_send(ep->engine, emx_peer_in(peer), a, now);
-        emx_pump_flush(ep, now);
-        note_started(ep, a, rc);
-    }
+    rc = emx_progress_send(&ep->progress, emx_peer_in(peer), a);
+    note_started(ep, a, rc);
     emx_ep_leave(ep);
     return rc;
 }
@@ -75,17 +68,13 @@ int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uin
 {
     const struct emx_op_args a = {.bits = bits, .mask = mask, .data = emx_data_same(data), .done = done, .arg = arg};
     struct emx_op *op = NULL;
-    emx_time now;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    now = emx_engine_posts_timeless(ep->engine) ? ep->clock.last_ns : emx_clock_now(&ep->clock);
-    rc = emx_engine_recv(ep->engine, emx_peer_in(peer), &a, &op, result_p, now);
+    rc = emx_progress_recv(&ep->progress, emx_peer_in(peer), &a, &op, result_p);
     if (rc == ETHMX_INPROGRESS && req_p)
         *req_p = (struct ethmx_req *)op;
-    if (emx_pump_wants_flush(ep))
-        emx_pump_flush_now(ep, emx_clock_now(&ep->clock));
     note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;
@@ -97,7 +86,7 @@ int ethmx_cancel(struct ethmx_ep *ep, struct ethmx_req *req)
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = emx_engine_cancel(ep->engine, (struct emx_op *)req);
+    rc = emx_engine_cancel(ep->progress.engine, (struct emx_op *)req);
     emx_ep_leave(ep);
     return rc;
 }
@@ -116,7 +105,7 @@ int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, u
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = emx_engine_probe(ep->engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p);
+    rc = emx_engine_probe(ep->progress.engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p);
     if (rc == ETHMX_ERR_NO_MATCH)
         emx_idle_probe(&ep->idle);
     emx_ep_leave(ep);
@@ -137,9 +126,9 @@ int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struc
         return ETHMX_ERR_CLOSED;
     if (msg == ep->am_message)
         ep->am_message = NULL;
-    now = emx_clock_now(&ep->clock);
-    rc = emx_engine_mrecv(ep->engine, msg, &a, result_p, now);
-    emx_pump_flush(ep, now);
+    now = emx_clock_now(&ep->progress.clock);
+    rc = emx_engine_mrecv(ep->progress.engine, msg, &a, result_p, now);
+    emx_progress_flush(&ep->progress, now);
     note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;
@@ -149,7 +138,7 @@ void ethmx_match_ignore(struct ethmx_ep *ep, uint64_t bits)
 {
     if (!emx_ep_enter(ep))
         return;
-    emx_engine_match_ignore(ep->engine, bits);
+    emx_engine_match_ignore(ep->progress.engine, bits);
     emx_ep_leave(ep);
 }
 
@@ -160,9 +149,9 @@ unsigned ethmx_flush_unexpected(struct ethmx_ep *ep, uint64_t bits, uint64_t mas
 
     if (!emx_ep_enter(ep))
         return 0;
-    now = emx_clock_now(&ep->clock);
-    n = emx_engine_flush_unexpected(ep->engine, bits, mask, now);
-    emx_pump_flush(ep, now);
+    now = emx_clock_now(&ep->progress.clock);
+    n = emx_engine_flush_unexpected(ep->progress.engine, bits, mask, now);
+    emx_progress_flush(&ep->progress, now);
     emx_ep_leave(ep);
     return n;
 }

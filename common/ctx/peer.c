@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "ctx/ep.h"
 #include "ctx/event.h"
-#include "ctx/pump.h"
 
 int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p)
 {
@@ -14,7 +13,7 @@ int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = emx_engine_peer(ep->engine, addr, len_bytes, &peer, why, sizeof(why));
+    rc = emx_engine_peer(ep->progress.engine, addr, len_bytes, &peer, why, sizeof(why));
     if (!rc && user)
         emx_peer_set_user(peer, user);
     emx_ep_leave(ep);
@@ -32,11 +31,11 @@ int ethmx_peer_remove(struct ethmx_ep *ep, struct ethmx_peer *peer, bool force)
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    now = emx_clock_now(&ep->clock);
-    rc = emx_engine_remove(ep->engine, emx_peer_in(peer), force, now);
+    now = emx_clock_now(&ep->progress.clock);
+    rc = emx_engine_remove(ep->progress.engine, emx_peer_in(peer), force, now);
     if (!rc)
         emx_event_forget(ep, emx_peer_in(peer));
-    emx_pump_flush(ep, now);
+    emx_progress_flush(&ep->progress, now);
     emx_ep_leave(ep);
     if (rc == ETHMX_ERR_PARAM)
         emx_error_set("an endpoint cannot remove itself from its peers");
@@ -50,7 +49,7 @@ int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void 
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    len_bytes = emx_address_encode(emx_peer_address(ep->engine, emx_peer_in(peer)), text);
+    len_bytes = emx_address_encode(emx_peer_address(ep->progress.engine, emx_peer_in(peer)), text);
     emx_ep_leave(ep);
     if (len_bytes > *len_bytes_p) {
         emx_error_set("the peer's address has %zu bytes; there is room for %zu", len_bytes, *len_bytes_p);
@@ -71,6 +70,6 @@ void ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct
     *info_p = (struct ethmx_peer_info){.state = "closed"};
     if (!emx_ep_enter(ep))
         return;
-    emx_peer_query(ep->engine, emx_peer_in(peer), info_p);
+    emx_peer_query(ep->progress.engine, emx_peer_in(peer), info_p);
     emx_ep_leave(ep);
 }

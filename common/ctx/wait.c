@@ -5,27 +5,26 @@
 #include <time.h>
 
 #include "base/least.h"
-#include "ctx/pump.h"
 
 #define POLL_ONLY_NS    1000000 /* a wire without descriptor is looked at so often */
 #define OTHER_THREAD_NS 1000000 /* another thread's progress may complete what we wait for, and does not wake us */
 
 void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w)
 {
-    emx_time deadline = emx_pump_deadline(ep);
+    emx_time deadline = emx_progress_deadline(&ep->progress);
     bool all;
 
-    w->fd_count = emx_links_fds(&ep->links, ep->full, w->fd, &all);
+    w->fd_count = emx_links_fds(&ep->progress.links, ep->progress.full, w->fd, &all);
     if (!all)
         timeout_ns = emx_least(timeout_ns, POLL_ONLY_NS);
     if (ep->threads)
         timeout_ns = emx_least(timeout_ns, OTHER_THREAD_NS);
     if (deadline != EMX_NEVER) {
-        emx_time now = emx_clock_now(&ep->clock);
+        emx_time now = emx_clock_now(&ep->progress.clock);
 
         timeout_ns = deadline > now ? emx_least(timeout_ns, deadline - now) : 0;
     }
-    if (timeout_ns && !emx_links_arm(&ep->links))
+    if (timeout_ns && !emx_links_arm(&ep->progress.links))
         timeout_ns = 0;
     w->timeout_ns = timeout_ns;
 }
@@ -41,7 +40,8 @@ bool emx_wait_sleep(struct emx_wait *w)
 /* Under the lock: whether ethmx_progress() would have something to do at once. */
 static bool has_work(struct ethmx_ep *ep)
 {
-    return emx_pump(ep, true, NULL) || emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
+    return emx_progress_round(&ep->progress, true, NULL) || emx_engine_has_news(ep->progress.engine) ||
+           !emx_list_empty(&ep->failures);
 }
 
 void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns)

@@ -3,7 +3,7 @@
  * Engine: the protocol of one endpoint, over all its links. Pure: no system call, clock, environment, lock or global.
  * It is driven by: a frame came in; time is now t; what do you want to send?
  *
- * The pump (ctx/ep.c, tests/sim) does, with time that never goes backwards:
+ * Progress (progress/progress.c) does, with time that never goes backwards:
  *     frames received  -> emx_engine_input() each
  *     deadline reached -> emx_engine_expire()
  *     then, per link   -> emx_engine_output() until it has nothing, or the wire has no room
@@ -12,7 +12,7 @@
  *     then             -> emx_engine_event(), emx_engine_completed(), emx_engine_am() until empty
  * Contract: with output drained on all links, emx_engine_deadline() > now or EMX_NEVER.
  *
- * A *link* is a number the pump gives to a wire it has open. A *route* is a way to a peer: a link, the wire's form of
+ * A *link* is a number progress gives to a wire it has open. A *route* is a way to a peer: a link, the wire's form of
  * the address, and the longest frame both ends take there.
  */
 #ifndef EMX_PROTO_ENGINE_H
@@ -156,10 +156,10 @@ void emx_engine_release(struct emx_engine *e, struct emx_arrival *msg, emx_time 
 void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits);
 unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now);
 
-/* ---- The pump's side ---- */
+/* ---- Progress' side ---- */
 
 /* A frame from link. Keeps nothing of data after return. Counts what it drops. EMX_DROP_MEMORY of a frame from a
- * reliable link: nobody sends it again, so the pump must offer it again, before any later one of the link. */
+ * reliable link: nobody sends it again, so progress must offer it again, before any later one of the link. */
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 
@@ -240,7 +240,7 @@ static inline bool emx_engine_wants_read(const struct emx_engine *e, unsigned li
     return emx_engine_hints(e)->reads >> link & 1;
 }
 
-/* The next read over link; false: there is none. The pump does it with the wire's read() and tells its result:
+/* The next read over link; false: there is none. Progress does it with the wire's read() and tells its result:
  * ETHMX_OK, or any other status and the message is pulled in frames instead. now is read after the data were. If it is
  * lasting, it may take its time and go on with its rounds meanwhile, but takes no other read of the link before; the
  * memory does not become the program's again before the result is told, so it must be told before the engine is
@@ -282,7 +282,7 @@ struct emx_lending {
     struct emx_loan *loan; /* the engine's own */
 };
 
-/* Takes the next; false: there is none. The pump does it and tells so before it calls any other engine function. */
+/* Takes the next; false: there is none. Progress does it and tells so before it calls any other engine function. */
 bool emx_engine_lending(struct emx_engine *e, unsigned link, struct emx_lending *m);
 void emx_engine_lending_done(struct emx_engine *e, const struct emx_lending *m, int status, emx_time now);
 static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned link)
@@ -291,7 +291,7 @@ static inline bool emx_engine_wants_lending(const struct emx_engine *e, unsigned
 }
 
 /* Does what was put off of a frame until its receiver had been told: what the frame acknowledged is looked at, and it
- * is acknowledged. Belongs into each round of the pump. */
+ * is acknowledged. Belongs into each round. */
 void emx_engine_catch_up_now(struct emx_engine *e);
 static inline void emx_engine_catch_up(struct emx_engine *e)
 {

@@ -222,7 +222,7 @@ struct emx_wire_ops {
      * this. false: do not sleep, something is there. NULL: the descriptors become readable by themselves. */
     bool (*arm)(struct emx_wire *w);
 
-    /* Looks after what needs system calls and can wait a little, such as new connections. The pump calls it every
+    /* Looks after what needs system calls and can wait a little, such as new connections. Progress calls it every
      * 50 us, and before it sleeps. NULL: there is nothing of the kind. */
     void (*sweep)(struct emx_wire *w);
 };

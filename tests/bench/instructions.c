@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctx/clock.h"
 #include "ethmx.h"
+#include "progress/clock.h"
 #include "wire/netif.h"
 #include "wire/udp.h"
 #include "wire/wire.h"
@@ -179,7 +179,7 @@ const struct emx_wire_ops *emx_wire_find(const char *name)
 }
 
 /* ---- The clock: each look at it is 100 ns after the last one, or timers would be due as often as the machine is slow.
- * It takes the place of ctx/clock.c. ---- */
+ * It takes the place of progress/clock.c. ---- */
 
 uint64_t emx_clock_reread(struct emx_clock *c)
 {

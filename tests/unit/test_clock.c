@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "ctx/clock.h"
+#include "progress/clock.h"
 
 #define MS 1000000ull
 
@@ -148,13 +148,40 @@ static void keeps_what_it_told(void **state)
     assert_int_equal(emx_clock_anchor(&c, 1303 * MS, 1101 * MS), 1101 * MS);
 }
 
+/* ---- In a time of the caller's own ---- */
+
+static uint64_t made_up_ns(void *arg)
+{
+    return *(uint64_t *)arg;
+}
+
+static void is_driven(void **state)
+{
+    uint64_t ns = 7;
+    struct emx_clock c;
+
+    (void)state;
+    for (unsigned cheap = 0; cheap < 2; cheap++) {
+        ns = 7;
+        emx_clock_drive(&c, made_up_ns, &ns, cheap);
+        assert_int_equal(c.last_ns, 7);
+        assert_int_equal(emx_clock_is_cheap(&c), cheap);
+        for (ns = 8; ns < 1000 * MS; ns *= 3)
+            assert_int_equal(emx_clock_now(&c), ns);
+        assert_int_equal(emx_clock_is_cheap(&c), cheap);
+        assert_int_equal(c.last_ns, ns / 3);
+        ns = 5;
+        assert_true(emx_clock_now(&c) > 7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_goes_back),       cmocka_unit_test(follows_the_kernel),
         cmocka_unit_test(works_without_counter), cmocka_unit_test(asks_the_kernel_until_the_rate_is_known),
         cmocka_unit_test(counts_at_any_rate),    cmocka_unit_test(survives_a_jumping_counter),
-        cmocka_unit_test(keeps_what_it_told),
+        cmocka_unit_test(keeps_what_it_told),    cmocka_unit_test(is_driven),
     };
 
     return cmocka_run_group_tests_name("clock", tests, NULL, NULL);

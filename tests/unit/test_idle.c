@@ -110,11 +110,11 @@ static void begin(const struct idler *o, enum waits_for what)
 {
     memset(&world, 0, sizeof(world));
     world.now_ns = 1000000000;
-    world_now(&world.ep.clock);
+    world_now(&world.ep.progress.clock);
     emx_lock_init(&world.ep.lock, true, false);
     emx_idle_init(&world.ep.idle, o->mode, o->local_ranks, o->polls_others);
     world.ep.idle.host = &world_host;
-    world.ep.open_ops = what == SMALL || what == LARGE;
+    world.ep.progress.open_ops = what == SMALL || what == LARGE;
     world.ep.large_ops = what == LARGE;
 }
 
@@ -126,8 +126,8 @@ static void poll_after(uint64_t own_ns, uint64_t others_ns)
     pass(own_ns, others_ns);
     emx_lock_take(&ep->lock);
     if (++ep->rounds % 8 == 0)
-        world_now(&ep->clock);
-    if (emx_idle_poll(&ep->idle, ep->clock.last_ns))
+        world_now(&ep->progress.clock);
+    if (emx_idle_poll(&ep->idle, ep->progress.clock.last_ns))
         emx_idle_look(ep);
     emx_lock_give(&ep->lock);
 }
@@ -361,7 +361,7 @@ static struct emx_idle_host with_close_polls;
 /* Between two polls of one endpoint no time passes. */
 static uint64_t time_of_first_poll(struct emx_clock *c)
 {
-    return ((struct ethmx_ep *)((char *)c - offsetof(struct ethmx_ep, clock)))->idle.since_ns;
+    return ((struct ethmx_ep *)((char *)c - offsetof(struct ethmx_ep, progress.clock)))->idle.since_ns;
 }
 
 static struct ethmx_ep *open_as_it_is(const struct idler *o)
@@ -655,7 +655,7 @@ static void large_messages_are_counted(void **state)
     assert_int_equal(ep->large_ops, 0);
     receive_much_of_nothing(ep, &large);
     assert_int_equal(ep->large_ops, 1);
-    assert_int_equal(ep->open_ops, 2);
+    assert_int_equal(ep->progress.open_ops, 2);
     ethmx_ep_close(ep);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Progress: the pump, and then the program's callbacks.
+ * ethmx_progress(): a round of progress, and then the program's callbacks.
  *
  * Callbacks run without the lock, so that they may start operations and other threads may go on meanwhile. What is
  * finished is taken from the engine in batches under the lock, told without it, and freed under it again. One thread at
@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "ctx/ep.h"
 #include "ctx/event.h"
-#include "ctx/pump.h"
 
 #define DONE_BATCH     32
 #define DELIVER_ROUNDS 16 /* callbacks that start work which completes at once must not keep us here for ever */
@@ -26,8 +25,8 @@ struct finished {
 static inline void forget(struct ethmx_ep *ep, struct emx_op *op)
 {
     ep->large_ops -= emx_ep_is_large(ep, emx_op_data_bytes(op));
-    emx_engine_op_free(ep->engine, op);
-    ep->open_ops--;
+    emx_engine_op_free(ep->progress.engine, op);
+    ep->progress.open_ops--;
 }
 
 static unsigned deliver_completions(struct ethmx_ep *ep)
@@ -35,7 +34,7 @@ static unsigned deliver_completions(struct ethmx_ep *ep)
     struct finished f[DONE_BATCH];
     unsigned n = 0;
 
-    while (n < DONE_BATCH && (f[n].op = emx_engine_completed(ep->engine))) {
+    while (n < DONE_BATCH && (f[n].op = emx_engine_completed(ep->progress.engine))) {
         emx_op_result(f[n].op, &f[n].done, &f[n].arg, &f[n].result);
         n++;
     }
@@ -63,7 +62,7 @@ static void handle_am(struct ethmx_ep *ep, const struct emx_am_slot *slot, struc
     kept = slot->fn(slot->arg, am);
     emx_lock_take(&ep->lock);
     if (ep->am_message && !kept)
-        emx_engine_release(ep->engine, msg, emx_clock_now(&ep->clock));
+        emx_engine_release(ep->progress.engine, msg, emx_clock_now(&ep->progress.clock));
     ep->am_message = NULL;
 }
 
@@ -73,16 +72,16 @@ static unsigned deliver_ams(struct ethmx_ep *ep)
     struct emx_arrival *msg;
     unsigned id, n = 0;
 
-    while (n < DONE_BATCH && (msg = emx_engine_am(ep->engine, &am, &id))) {
+    while (n < DONE_BATCH && (msg = emx_engine_am(ep->progress.engine, &am, &id))) {
         struct emx_am_slot slot = id < ETHMX_AM_HANDLERS ? ep->am[id] : (struct emx_am_slot){0};
 
         if (slot.fn) {
             handle_am(ep, &slot, msg, &am);
             n++;
         } else if (id < ETHMX_AM_HANDLERS) {
-            emx_engine_am_defer(ep->engine, msg);
+            emx_engine_am_defer(ep->progress.engine, msg);
         } else {
-            emx_engine_release(ep->engine, msg, emx_clock_now(&ep->clock));
+            emx_engine_release(ep->progress.engine, msg, emx_clock_now(&ep->progress.clock));
         }
     }
     return n;
@@ -90,15 +89,15 @@ static unsigned deliver_ams(struct ethmx_ep *ep)
 
 static bool has_news(const struct ethmx_ep *ep)
 {
-    return emx_engine_has_news(ep->engine) || !emx_list_empty(&ep->failures);
+    return emx_engine_has_news(ep->progress.engine) || !emx_list_empty(&ep->failures);
 }
 
 static __attribute__((noinline)) unsigned deliver(struct ethmx_ep *ep)
 {
-    const struct emx_engine_hints *hints = emx_engine_hints(ep->engine);
+    const struct emx_engine_hints *hints = emx_engine_hints(ep->progress.engine);
     unsigned total = 0, n;
 
-    ep->delivering = true;
+    ep->progress.delivering = true;
     for (unsigned i = 0; i < DELIVER_ROUNDS && has_news(ep); i++) {
         n = 0;
         if (!emx_list_empty(&ep->failures))
@@ -111,9 +110,9 @@ static __attribute__((noinline)) unsigned deliver(struct ethmx_ep *ep)
             break;
         total += n;
     }
-    ep->delivering = false;
+    ep->progress.delivering = false;
     if (hints->output || hints->news & EMX_NEWS_EVENT)
-        emx_pump_flush(ep, emx_clock_now(&ep->clock));
+        emx_progress_flush(&ep->progress, emx_clock_now(&ep->progress.clock));
     return total;
 }
 
@@ -126,25 +125,26 @@ static __attribute__((noinline)) void tell_quick(struct ethmx_ep *ep, struct emx
     void *arg;
 
     emx_op_result(op, &done, &arg, &result);
-    ep->delivering = true;
+    ep->progress.delivering = true;
     emx_ep_leave(ep);
     if (done)
         done(arg, &result);
     emx_lock_take(&ep->lock);
-    ep->delivering = false;
+    ep->progress.delivering = false;
     forget(ep, op);
-    if (emx_pump_wants_flush(ep))
-        emx_pump_flush_now(ep, emx_clock_now(&ep->clock)); /* the time told last may be long ago */
+    if (emx_progress_wants_flush(&ep->progress))
+        emx_progress_flush_now(&ep->progress,
+                               emx_clock_now(&ep->progress.clock)); /* the time told last may be long ago */
 }
 
 static inline unsigned one_round(struct ethmx_ep *ep)
 {
     struct emx_op *quick = NULL;
-    unsigned n = emx_pump(ep, false, &quick);
+    unsigned n = emx_progress_round(&ep->progress, false, &quick);
 
     if (quick)
         tell_quick(ep, quick);
-    if (has_news(ep) && !ep->delivering)
+    if (has_news(ep) && !ep->progress.delivering)
         n += deliver(ep);
     if (n)
         emx_idle_reset(&ep->idle);
@@ -166,7 +166,7 @@ unsigned ethmx_progress(struct ethmx_ep *ep)
     atomic_store_explicit(&ep->rounds, atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     n = one_round(ep);
-    if (!n && emx_idle_poll(&ep->idle, ep->clock.last_ns))
+    if (!n && emx_idle_poll(&ep->idle, ep->progress.clock.last_ns))
         n = look_and_poll(ep);
     emx_ep_leave(ep);
     return n;
@@ -181,7 +181,7 @@ int ethmx_am_handler(struct ethmx_ep *ep, unsigned id, ethmx_am_fn fn, void *arg
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     ep->am[id] = (struct emx_am_slot){.fn = fn, .arg = arg};
-    emx_engine_am_retry(ep->engine);
+    emx_engine_am_retry(ep->progress.engine);
     emx_ep_leave(ep);
     return ETHMX_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Clock: monotonic nanoseconds for the protocol, cheap to read. Belongs to an endpoint and is read under its lock. See
- * clock.c for the mechanism.
+ * Clock: monotonic nanoseconds for the protocol, cheap to read. Belongs to a struct emx_progress and is read
+ * under its lock. See clock.c for the mechanism.
  */
-#ifndef EMX_CTX_CLOCK_H
-#define EMX_CTX_CLOCK_H
+#ifndef EMX_PROGRESS_CLOCK_H
+#define EMX_PROGRESS_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,11 +16,21 @@ struct emx_clock {
     uint64_t ns_per_tick_q32;         /* fixed point, 32 bits of fraction */
     uint64_t last_ns;                 /* the latest time ever told */
     bool has_ticks;                   /* the processor's counter is fit for use */
+    bool is_cheap;                    /* the driver says so: below */
+    uint64_t (*read)(void *arg);      /* in the kernel's place; NULL: the kernel is asked */
+    void *read_arg;
 };
 
 void emx_clock_init(struct emx_clock *c);
 
-/* The kernel's clock, for who has no endpoint's lock. */
+/* In place of emx_clock_init(): a clock in a time of the caller's own, for tests. Each reading calls read(), which
+ * gives nanoseconds. cheap: whether readers are to think that it costs a few instructions only. */
+static inline void emx_clock_drive(struct emx_clock *c, uint64_t (*read)(void *arg), void *arg, bool cheap)
+{
+    *c = (struct emx_clock){.last_ns = read(arg), .is_cheap = cheap, .read = read, .read_arg = arg};
+}
+
+/* The kernel's clock, for who has no lock. */
 static inline uint64_t emx_clock_kernel_ns(void)
 {
     struct timespec ts;
@@ -29,7 +39,7 @@ static inline uint64_t emx_clock_kernel_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The slow half of emx_clock_now(): sets a new anchor by the kernel's clock. */
+/* The slow half of emx_clock_now(): sets a new anchor by the kernel's clock, or asks the driver. */
 uint64_t emx_clock_reread(struct emx_clock *c);
 
 /* Its decision alone, pure: at counter ticks the kernel's clock said ns. Returns the time to tell. */
@@ -69,7 +79,7 @@ static inline uint64_t emx_clock_now(struct emx_clock *c)
 /* Whether reading costs a few instructions only. */
 static inline bool emx_clock_is_cheap(const struct emx_clock *c)
 {
-    return c->span_ticks != 0;
+    return c->span_ticks || c->is_cheap;
 }
 
 #endif

@@ -16,7 +16,7 @@
  * happens, the time told never goes backwards: emx_clock_now() keeps the latest value, and the endpoint's lock keeps it
  * the same for all threads.
  */
-#include "ctx/clock.h"
+#include "progress/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +123,7 @@ uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns)
 
 uint64_t emx_clock_reread(struct emx_clock *c)
 {
-    uint64_t ticks = 0, ns = emx_clock_kernel_ns();
+    uint64_t ticks = 0, ns = c->read ? c->read(c->read_arg) : emx_clock_kernel_ns();
 
     if (c->has_ticks && (c->span_ticks || ns - c->anchor_ns >= BASELINE_NS))
         read_both(&ticks, &ns);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Links: the wires that an engine has open, by the numbers that it knows them by. Belong to a struct emx_progress, and
+ * to whoever holds its lock.
+ */
+#ifndef EMX_PROGRESS_LINK_H
+#define EMX_PROGRESS_LINK_H
+
+#include <stdbool.h>
+
+#include "proto/address.h"
+#include "proto/engine.h"
+#include "wire/wire.h"
+
+struct emx_link {
+    struct emx_wire *wire;
+    const struct emx_wire_ops *ops;
+    struct emx_wire_attr attr;
+    struct emx_rxframe rx[EMX_WIRE_BATCH]; /* lent by the wire: rx_next up to rx_count have not been looked at */
+    unsigned rx_next, rx_count;
+    struct emx_read read; /* in the wire's hands, while reading */
+    bool reading;
+    enum emx_address_wire kind;
+};
+
+struct emx_links {
+    struct emx_link link[EMX_ENGINE_LINKS];
+    unsigned count;
+    unsigned cheap, dear;       /* masks: polled without a system call, or with one; */
+    unsigned shows;             /* of the cheap ones: can be peeked at */
+    unsigned reliable, guarded; /* masks of emx_wire_attr */
+};
+
+/* Adds an open wire as the next link; there are fewer than EMX_ENGINE_LINKS. The wire stays the caller's to close. */
+void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct emx_wire *wire,
+                   enum emx_address_wire kind);
+
+/* Lets each wire do what can wait a little (emx_wire_ops.sweep). */
+void emx_links_sweep(const struct emx_links *l);
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A program that waits for a message does rounds in a loop, millions of times without a frame; and each of these
+ * polls stands between the frame's arrival and the program. So an idle round does as little as it can:
+ *
+ * - A wire that is polled by looking at memory is looked at each time. One that needs a system call is asked when
+ *   peers are connected over it and the others were silent, or when it is the only one. Otherwise it waits for the
+ *   next *sweep*, which comes every 50 us and finds the first words of new peers.
+ * - The clock is read once in a round at most, and not at all in most: even the processor's counter takes 10 ns, the
+ *   time of some thirty instructions. While rounds follow each other closely only every eighth needs it; and frames
+ *   that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
+ *   apart each reads the clock, or timers would be late, unless reading it is dear.
+ * - Where the program does nothing but wait, a round that finds nothing looks LOOKS times, slowly, before it returns:
+ *   the loop of the MPI library around it has other places to look at, and a message is seen sooner here.
+ * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
+ *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
+ * - The engine tells by one word whether it has something to send.
+ */
+#include "progress/progress.h"
+
+#include "base/pause.h"
+
+#define RX_BATCHES 4     /* of one link in one round; then the others have their turn */
+#define SWEEP_NS   50000 /* longest time that a wire is left alone */
+#define PATIENCE   8     /* rounds that timers wait for frames to be looked at */
+#define CLOCK_GAP  8     /* rounds for one reading of the clock, */
+#define LENDS      8     /* pieces of memory lent in one round */
+#define CLOSE_NS   8000  /* if they took no longer than this */
+#define LOOKS      8     /* some 5 ns each */
+
+/* Reads the clock unless this round has done so. */
+static inline emx_time round_time(struct emx_progress *p, emx_time *now_p)
+{
+    if (!*now_p)
+        *now_p = emx_clock_now(&p->clock);
+    return *now_p;
+}
+
+static void output(struct emx_progress *p, unsigned i, emx_time now)
+{
+    struct emx_link *k = &p->links.link[i];
+    struct emx_txframe f[EMX_WIRE_BATCH];
+
+    p->full &= ~(1u << i);
+    while (emx_engine_wants_output(p->engine, i)) {
+        unsigned room = k->ops->tx_room(k->wire);
+        unsigned n;
+
+        if (!room) {
+            p->full |= 1u << i;
+            p->stats->wire_full++;
+            return;
+        }
+        n = emx_engine_output(p->engine, i, f, room < EMX_WIRE_BATCH ? room : EMX_WIRE_BATCH, now);
+        if (!n)
+            return;
+        k->ops->tx(k->wire, f, n);
+    }
+}
+
+/* Sends a message of several frames by writing each where the wire wants it, one after the other. false: not possible,
+ * nothing has happened. *rc_p ETHMX_INPROGRESS: the rest waits; flush. */
+static bool place_all(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a, emx_time now,
+                      int *rc_p)
+{
+    const struct emx_wire_addr *to;
+    struct emx_placing m;
+    struct emx_link *k;
+    uint32_t len_bytes;
+    unsigned link;
+    void *frame;
+
+    if (!emx_engine_place_begin(p->engine, peer, a, &m, &link))
+        return false;
+    k = &p->links.link[link];
+    if (!k->ops->place)
+        return false;
+    while ((len_bytes = emx_engine_place_next(&m, &to)) && (frame = k->ops->place(k->wire, to, len_bytes))) {
+        emx_engine_place_fill(&m, frame, len_bytes);
+        k->ops->placed(k->wire);
+    }
+    if (!m.done_bytes)
+        return false;
+    *rc_p = emx_engine_place_end(&m, now);
+    return true;
+}
+
+int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a)
+{
+    emx_time now = emx_clock_now(&p->clock);
+    int rc;
+
+    if (!place_all(p, peer, a, now, &rc))
+        rc = emx_engine_send(p->engine, peer, a, now);
+    emx_progress_flush(p, now);
+    return rc;
+}
+
+static int do_lending(const struct emx_link *k, struct emx_lending *m)
+{
+    struct emx_wire_lend l = {.to = m->to,
+                              .base = m->base,
+                              .len_bytes = m->len_bytes,
+                              .offset = m->offset,
+                              .free_only = m->what == EMX_LEND_FOUND,
+                              .write = m->write};
+    int status;
+
+    if (m->what == EMX_LEND_SEVER || m->sever)
+        k->ops->sever(k->wire, m->to, m->keyed ? &m->key : NULL);
+    if (m->what == EMX_LEND_SEVER)
+        return ETHMX_OK;
+    k->ops->conceal(k->wire, m->held, m->what == EMX_LEND_BACK ? NULL : (const char *)m->base + m->done_bytes);
+    if (m->what == EMX_LEND_BACK)
+        return ETHMX_OK;
+    status = k->ops->expose(k->wire, &l, m->held);
+    m->key = l.key;
+    m->end = l.end;
+    m->kept = l.kept;
+    return status;
+}
+
+/* Does what the engine wants done with memory. Registering takes time: the frames go before. */
+static void lend(struct emx_progress *p, unsigned i, emx_time now)
+{
+    struct emx_lending m;
+
+    for (unsigned n = 0; n < LENDS && emx_engine_lending(p->engine, i, &m); n++) {
+        if (m.what == EMX_LEND && emx_engine_wants_output(p->engine, i)) {
+            output(p, i, now);
+            if (!emx_engine_lending(p->engine, i, &m))
+                return;
+        }
+        emx_engine_lending_done(p->engine, &m, do_lending(&p->links.link[i], &m), now);
+    }
+}
+
+static void start_read(struct emx_progress *p, const struct emx_link *k, const struct emx_read *r)
+{
+    const struct emx_wire_read wr = {.from = r->from,
+                                     .remote = r->remote,
+                                     .key = r->key,
+                                     .local = r->local,
+                                     .len_bytes = r->len_bytes,
+                                     .whole = r->whole,
+                                     .whole_bytes = r->whole_bytes,
+                                     .write = r->write,
+                                     .cookie = r->op};
+    int status = k->ops->read_start(k->wire, &wr);
+
+    emx_engine_read_started(p->engine, r, status, emx_clock_now(&p->clock));
+}
+
+/* The read that is in the link's hands. Where others want this core, nobody is asked to help: a helper that has to wait
+ * for its core in the middle of a piece holds the message up. false: it is still under way. */
+static bool read_some(struct emx_progress *p, struct emx_link *k)
+{
+    const struct emx_wire_read wr = {.from = k->read.from,
+                                     .remote = k->read.remote,
+                                     .local = k->read.local,
+                                     .len_bytes = k->read.len_bytes,
+                                     .lasting = k->read.lasting && !p->crowded};
+    int status = k->ops->read(k->wire, &wr);
+
+    if (status == ETHMX_ERR_PARAM) { /* nothing was read, but another message may be */
+        k->read.len_bytes = 0;
+        status = ETHMX_OK;
+    }
+    k->reading = status == ETHMX_INPROGRESS;
+    if (!k->reading)
+        emx_engine_read_done(p->engine, &k->read, status, emx_clock_now(&p->clock));
+    return !k->reading;
+}
+
+/* Reads one piece of a large message. Frames go out before, for the copy takes time, and after, for it may have been
+ * the last piece. */
+static void read_piece(struct emx_progress *p, unsigned i)
+{
+    struct emx_link *k = &p->links.link[i];
+
+    if (!k->reading && !emx_engine_read(p->engine, i, &k->read))
+        return;
+    if (k->read.whole)
+        start_read(p, k, &k->read);
+    else if (read_some(p, k) && emx_engine_wants_output(p->engine, i))
+        output(p, i, emx_clock_now(&p->clock));
+}
+
+bool emx_progress_end_reads(struct emx_progress *p)
+{
+    bool ended = true;
+
+    for (unsigned i = 0; i < p->links.count; i++) {
+        struct emx_link *k = &p->links.link[i];
+
+        if (k->reading)
+            ended &= read_some(p, k);
+    }
+    return ended;
+}
+
+void emx_progress_flush_now(struct emx_progress *p, emx_time now)
+{
+    const struct emx_engine_hints *hints = emx_engine_hints(p->engine);
+
+    if (hints->news & EMX_NEWS_EVENT)
+        p->on_event(p->on_event_arg, now);
+    for (unsigned i = 0; i < p->links.count; i++) {
+        if (emx_engine_wants_lending(p->engine, i))
+            lend(p, i, now);
+        if (emx_engine_wants_output(p->engine, i))
+            output(p, i, now);
+        if (emx_engine_wants_read(p->engine, i))
+            read_piece(p, i);
+    }
+}
+
+/* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or
+ * frames could not be taken for want of memory. */
+static inline bool unfinished(const struct emx_progress *p)
+{
+    return emx_engine_hints(p->engine)->reads || emx_engine_hints(p->engine)->memory || p->stuck;
+}
+
+/* What a wire has to say of a frame that was accepted. */
+static void tell_remarks(struct emx_progress *p, const struct emx_rxframe *f)
+{
+    if (f->parts)
+        emx_engine_joined(p->engine, f->data, f->parts);
+    if (f->marked)
+        emx_engine_marked(p->engine, f->data);
+}
+
+/* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
+static bool take_lent(struct emx_progress *p, unsigned i, emx_time *now_p)
+{
+    struct emx_link *k = &p->links.link[i];
+
+    for (; k->rx_next < k->rx_count; k->rx_next++) {
+        const struct emx_rxframe *f = &k->rx[k->rx_next];
+        emx_time now = emx_engine_timeless(f->data, f->len_bytes) ? p->clock.last_ns : round_time(p, now_p);
+        enum emx_drop why = emx_engine_input(p->engine, i, f->data, f->len_bytes, now);
+
+        if (why == EMX_DROP_MEMORY && k->attr.reliable)
+            return false;
+        if (why == EMX_ACCEPTED && f->remarks)
+            tell_remarks(p, f);
+    }
+    return true;
+}
+
+/* The wire has lent frames. Returns how many there were; more: there may be further ones. Not inline: a poll that finds
+ * nothing should have little to save and restore. */
+__attribute__((noinline)) static unsigned take(struct emx_progress *p, unsigned i, bool *more_p, emx_time *now_p)
+{
+    struct emx_link *k = &p->links.link[i];
+    unsigned n = k->rx_count;
+
+    *more_p = false;
+    if (!take_lent(p, i, now_p)) {
+        p->stuck |= 1u << i;
+        return 1; /* again in the next round */
+    }
+    p->stuck &= ~(1u << i);
+    k->ops->rx_return(k->wire, k->rx, n);
+    k->rx_next = k->rx_count = 0;
+    *more_p = n == EMX_WIRE_BATCH;
+    return n;
+}
+
+static inline bool look(struct emx_link *k)
+{
+    if (!k->rx_count)
+        k->rx_count = k->ops->rx(k->wire, k->rx, EMX_WIRE_BATCH);
+    return k->rx_count;
+}
+
+/* The next frame by the short way, if that is possible. Not while others are to be told first. */
+static inline bool input_quick(struct emx_progress *p, unsigned i, const struct emx_wire_peek *f, emx_time *now_p,
+                               struct emx_op **quick_p)
+{
+    struct emx_link *k = &p->links.link[i];
+
+    if (!quick_p || *quick_p || !f->len_bytes || p->delivering || emx_engine_has_news(p->engine))
+        return false;
+    if (k->attr.reliable)
+        *quick_p = emx_engine_input_short(p->engine, i, f->data, f->len_bytes, p->clock.last_ns);
+    else
+        *quick_p = emx_engine_input_whole(p->engine, i, f->data, f->len_bytes, round_time(p, now_p));
+    if (*quick_p)
+        k->ops->passed(k->wire);
+    return *quick_p;
+}
+
+/* Not inline, as take(). */
+static __attribute__((noinline)) unsigned input(struct emx_progress *p, unsigned i, emx_time *now_p)
+{
+    unsigned total = 0;
+    bool more = true;
+
+    while (more && total < RX_BATCHES * EMX_WIRE_BATCH && look(&p->links.link[i]))
+        total += take(p, i, &more, now_p);
+    return total;
+}
+
+/* Of a wire that can be peeked at, and has lent nothing. */
+static inline unsigned input_peek(struct emx_progress *p, unsigned i, emx_time *now_p, struct emx_op **quick_p)
+{
+    struct emx_link *k = &p->links.link[i];
+    struct emx_wire_peek f = k->ops->peek(k->wire);
+
+    if (!f.data)
+        return 0;
+    return input_quick(p, i, &f, now_p, quick_p) ? 1 : input(p, i, now_p);
+}
+
+static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+{
+    unsigned total = 0;
+
+    for (unsigned left = p->links.cheap; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+
+        if (p->links.link[i].ops->peek && !p->links.link[i].rx_count)
+            total += input_peek(p, i, now_p, quick_p);
+        else if (look(&p->links.link[i]))
+            total += input(p, i, now_p);
+    }
+    return total;
+}
+
+/* Whether the program waits for something of ours and for nothing else, and nobody else wants the core. */
+static inline bool only_waits(const struct emx_progress *p)
+{
+    return p->open_ops && p->rounds_dark_max > 1 && !p->crowded;
+}
+
+/* The cheap wires had nothing, so nothing of theirs is lent. Looks once more where that is a look at memory. */
+static inline unsigned look_again(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+{
+    unsigned total = 0;
+
+    for (unsigned left = p->links.shows; left && !total; left &= left - 1)
+        total = input_peek(p, (unsigned)__builtin_ctz(left), now_p, quick_p);
+    return total;
+}
+
+static inline unsigned input_patiently(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+{
+    unsigned total = input_cheap(p, now_p, quick_p);
+
+    if (total || !quick_p || !p->links.shows || !only_waits(p))
+        return total;
+    for (unsigned n = 1; n < LOOKS && !total; n++) {
+        emx_pause_loads();
+        total = look_again(p, now_p, quick_p);
+    }
+    return total;
+}
+
+/* quiet: the cheap wires had nothing. all: whether anybody uses them or not. */
+static unsigned input_dear(struct emx_progress *p, bool quiet, bool all, emx_time *now_p)
+{
+    unsigned total = 0;
+
+    for (unsigned m = p->links.dear; m; m &= m - 1) {
+        unsigned i = (unsigned)__builtin_ctz(m);
+
+        if (all || p->links.count == 1 || (quiet && emx_engine_link_peers(p->engine, i)))
+            total += input(p, i, now_p);
+    }
+    return total;
+}
+
+/* Tells the engine what reads by devices have ended. Returns how many. */
+static unsigned end_reads(struct emx_progress *p, emx_time *now_p)
+{
+    struct emx_wire_read_end end;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->links.count; i++) {
+        const struct emx_link *k = &p->links.link[i];
+
+        while (k->attr.lend_min_bytes && k->ops->read_end(k->wire, &end)) {
+            emx_engine_read_ended(p->engine, end.cookie, end.remote, end.len_bytes, end.status, round_time(p, now_p));
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Tells the engine whom wires have given up reaching. */
+static void tell_lost(struct emx_progress *p, emx_time now)
+{
+    struct emx_wire_addr to;
+
+    for (unsigned i = 0; i < p->links.count; i++) {
+        const struct emx_link *k = &p->links.link[i];
+
+        while (k->ops->lost && k->ops->lost(k->wire, &to))
+            emx_engine_unreached(p->engine, i, &to, now);
+    }
+}
+
+/* Whether this round is to read the clock. */
+static inline bool clock_is_due(const struct emx_progress *p)
+{
+    return p->rounds_dark >= p->rounds_dark_max;
+}
+
+/* The same for a round that has found what somebody waits for: such rounds may follow each other. Where rounds lie far
+ * apart, each reads the clock. */
+static inline bool clock_is_overdue(const struct emx_progress *p)
+{
+    return p->rounds_dark + 1 >= 2 * p->rounds_dark_max;
+}
+
+/* The clock has been read. */
+static void clock_was_read(struct emx_progress *p, emx_time now)
+{
+    bool close = now - p->read_ns <= CLOSE_NS || !emx_clock_is_cheap(&p->clock);
+
+    p->rounds_dark = 0;
+    p->rounds_dark_max = close ? CLOCK_GAP : 1;
+    p->read_ns = now;
+}
+
+static bool timers_may_fire(struct emx_progress *p, unsigned frames)
+{
+    if (frames >= RX_BATCHES * EMX_WIRE_BATCH && ++p->held_back < PATIENCE)
+        return false;
+    p->held_back = 0;
+    return true;
+}
+
+/* What depends on time. every_wire: even if it is not due. Returns how many frames came. */
+static unsigned look_around(struct emx_progress *p, unsigned frames, bool every_wire, emx_time *now_p)
+{
+    emx_time now = round_time(p, now_p);
+
+    clock_was_read(p, now);
+    if (now >= p->sweep_ns) {
+        p->sweep_ns = now + SWEEP_NS;
+        every_wire = true;
+    }
+    if (every_wire) {
+        emx_links_sweep(&p->links);
+        tell_lost(p, now);
+    }
+    frames += input_dear(p, !frames, every_wire, now_p);
+    if (now >= emx_engine_deadline(p->engine) && timers_may_fire(p, frames))
+        emx_engine_expire(p->engine, now);
+    return frames;
+}
+
+unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_op **quick_p)
+{
+    emx_time now = 0; /* not read */
+    unsigned total;
+
+    emx_engine_catch_up(p->engine);
+    total = input_patiently(p, &now, quick_p);
+    p->rounds_dark++;
+    if (quick_p && *quick_p && !clock_is_overdue(p))
+        return total; /* who waits hears of it first; the next round looks around */
+    if (every_wire || now || clock_is_due(p))
+        total = look_around(p, total, every_wire, &now);
+    else if (p->links.dear)
+        total += input_dear(p, !total, false, &now);
+    if (emx_engine_hints(p->engine)->flying)
+        total += end_reads(p, &now);
+    if (emx_progress_wants_flush(p))
+        emx_progress_flush_now(p, round_time(p, &now));
+    return total;
+}
+
+emx_time emx_progress_deadline(const struct emx_progress *p)
+{
+    return unfinished(p) ? 0 : emx_engine_deadline(p->engine);
+}
