@@ -34,6 +34,8 @@ static struct fabric_node *node_of(const struct fabric *f, unsigned endpoint)
     return &f->node[endpoint / f->per_node];
 }
 
+static const struct emx_wire_ops wire_ops;
+
 /* ---- Life ---- */
 
 static struct emx_address address(const struct fabric *f, unsigned index)
@@ -57,6 +59,13 @@ static struct emx_address address(const struct fabric *f, unsigned index)
     return a;
 }
 
+static uint64_t clock_read(void *arg)
+{
+    return ((const struct fabric *)arg)->now_ns;
+}
+
+static void take_events(void *arg, emx_time now);
+
 static void start(struct fabric *f, unsigned index, uint64_t seed)
 {
     struct fabric_endpoint *ep = &f->endpoint[index];
@@ -74,6 +83,11 @@ static void start(struct fabric *f, unsigned index, uint64_t seed)
     ep->wake_ns = EMX_NEVER;
     if (emx_engine_create(&p, &ep->engine) != ETHMX_OK)
         abort();
+    ep->wire = (struct fabric_wire){.wire = {.ops = &wire_ops}, .ep = ep};
+    ep->progress = (struct emx_progress){
+        .engine = ep->engine, .stats = &ep->stats, .on_event = take_events, .on_event_arg = ep, .open_ops = 1};
+    emx_clock_drive(&ep->progress.clock, clock_read, f, true);
+    emx_links_add(&ep->progress.links, &wire_ops, &ep->wire.wire, EMX_AW_PACKET);
 }
 
 void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t seed)
@@ -203,6 +217,91 @@ static void send_frame(struct fabric_endpoint *ep, const struct emx_txframe *tx)
                       enter_switch, f, value);
 }
 
+/* ---- The wire of an endpoint ---- */
+
+static struct fabric_endpoint *endpoint_of(const struct emx_wire *w)
+{
+    return ((const struct fabric_wire *)w)->ep;
+}
+
+static void wire_query(const struct emx_wire *w, struct emx_wire_attr *attr_p)
+{
+    *attr_p = (struct emx_wire_attr){.frame_bytes = endpoint_of(w)->fabric->frame_bytes, .cheap_poll = true};
+}
+
+/* How many frames the card takes now. */
+static unsigned wire_tx_room(struct emx_wire *w)
+{
+    const struct fabric_endpoint *ep = endpoint_of(w);
+    const struct fabric *f = ep->fabric;
+    const struct sim_port *card = &node_of(f, ep->index)->card;
+    size_t full = sim_wire_bytes(f->frame_bytes);
+    unsigned room = 0;
+
+    while (room < EMX_WIRE_BATCH && sim_port_has_room(card, f->now_ns, (room + 1) * full))
+        room++;
+    return room;
+}
+
+static void wire_tx(struct emx_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        send_frame(endpoint_of(w), &f[i]);
+}
+
+static void drop_first(struct fabric_endpoint *ep)
+{
+    struct fabric_frame *frame = ep->ring;
+
+    ep->ring = frame->next;
+    if (!ep->ring)
+        ep->ring_tail = &ep->ring;
+    free(frame);
+}
+
+/* Frames stay in the ring while they are lent. */
+static unsigned wire_rx(struct emx_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
+
+    for (const struct fabric_frame *x = endpoint_of(w)->ring; x && n < max; x = x->next)
+        f[n++] = (struct emx_rxframe){.data = x->data, .len_bytes = x->len_bytes, .marked = x->marked};
+    return n;
+}
+
+static void wire_rx_return(struct emx_wire *w, const struct emx_rxframe *f, unsigned n)
+{
+    (void)f;
+    while (n--)
+        drop_first(endpoint_of(w));
+}
+
+static struct emx_wire_peek wire_peek(struct emx_wire *w)
+{
+    const struct fabric_frame *first = endpoint_of(w)->ring;
+
+    if (!first)
+        return (struct emx_wire_peek){.data = NULL};
+    return first->marked ? emx_wire_peek_rx()
+                         : (struct emx_wire_peek){.data = first->data, .len_bytes = first->len_bytes};
+}
+
+static void wire_passed(struct emx_wire *w)
+{
+    drop_first(endpoint_of(w));
+}
+
+static const struct emx_wire_ops wire_ops = {.name = "fabric",
+                                             .query = wire_query,
+                                             .tx_room = wire_tx_room,
+                                             .tx = wire_tx,
+                                             .rx = wire_rx,
+                                             .rx_return = wire_rx_return,
+                                             .peek = wire_peek,
+                                             .passed = wire_passed};
+
+/* ---- Frames of others ---- */
+
 struct foreign {
     struct fabric *fabric;
     unsigned to;
@@ -247,7 +346,7 @@ void fabric_foreign(struct fabric *f, unsigned from, unsigned to, uint32_t len_b
                   foreign_enters, x, 0);
 }
 
-/* ---- Pump ---- */
+/* ---- Progress ---- */
 
 static void wake(void *arg, uint64_t at_ns)
 {
@@ -267,75 +366,53 @@ static void wake_at(struct fabric_endpoint *ep, uint64_t at_ns)
     sim_queue_put(&ep->fabric->queue, at_ns, wake, ep, at_ns);
 }
 
-static void input(struct fabric_endpoint *ep)
-{
-    struct fabric_frame *frame;
-
-    while ((frame = ep->ring)) {
-        ep->ring = frame->next;
-        if (!ep->ring)
-            ep->ring_tail = &ep->ring;
-        if (emx_engine_input(ep->engine, 0, frame->data, frame->len_bytes, ep->fabric->now_ns) == EMX_ACCEPTED &&
-            frame->marked)
-            emx_engine_marked(ep->engine, frame->data);
-        free(frame);
-    }
-}
-
-/* false: the card is full. */
-static bool output(struct fabric_endpoint *ep)
-{
-    struct fabric *f = ep->fabric;
-    struct sim_port *card = &node_of(f, ep->index)->card;
-    struct emx_txframe tx[EMX_WIRE_BATCH];
-    size_t full = sim_wire_bytes(f->frame_bytes);
-    unsigned room, got;
-
-    while (emx_engine_wants_output(ep->engine, 0)) {
-        for (room = 0; room < EMX_WIRE_BATCH && sim_port_has_room(card, f->now_ns, (room + 1) * full);)
-            room++;
-        if (!room) {
-            wake_at(ep, sim_port_room_at(card, f->now_ns, full));
-            return false;
-        }
-        got = emx_engine_output(ep->engine, 0, tx, room, f->now_ns);
-        for (unsigned i = 0; i < got; i++)
-            send_frame(ep, &tx[i]);
-    }
-    return true;
-}
-
-static void tell_routes(struct fabric_endpoint *ep, struct emx_peer *peer)
+static void tell_routes(struct fabric_endpoint *ep, struct emx_peer *peer, emx_time now)
 {
     struct emx_route r = {.frame_bytes = ep->fabric->frame_bytes, .name = "sim"};
     unsigned to = emx_peer_address(ep->engine, peer)->udp_port;
 
     memcpy(&r.to, &to, sizeof(to));
-    emx_engine_routes(ep->engine, peer, &r, 1, "", ep->fabric->now_ns);
+    emx_engine_routes(ep->engine, peer, &r, 1, "", now);
 }
 
-static bool take_news(struct fabric_endpoint *ep)
+static void take_events(void *arg, emx_time now)
 {
-    struct ethmx_result result;
+    struct fabric_endpoint *ep = arg;
     struct emx_event ev;
-    struct emx_op *op;
-    ethmx_done_fn done;
-    void *arg;
-    bool any = false;
 
     while (emx_engine_event(ep->engine, &ev)) {
-        any = true;
         if (ev.type == EMX_EVENT_ROUTES)
-            tell_routes(ep, ev.peer);
+            tell_routes(ep, ev.peer, now);
         else if (ev.type != EMX_EVENT_CONNECTED)
             fail(ep->fabric, "endpoint %u: %s", ep->index, ev.text);
     }
+}
+
+static void tell(struct fabric_endpoint *ep, struct emx_op *op)
+{
+    struct ethmx_result result;
+    ethmx_done_fn done;
+    void *arg;
+
+    emx_op_result(op, &done, &arg, &result);
+    emx_engine_op_free(ep->engine, op);
+    done(arg, &result);
+}
+
+/* One call of ethmx_progress(). Returns whether it has found anything. */
+static bool poll_once(struct fabric_endpoint *ep)
+{
+    struct emx_op *quick = NULL, *op;
+    bool any = emx_progress_round(&ep->progress, false, &quick);
+
+    ep->progress.delivering = true;
+    if (quick)
+        tell(ep, quick);
     while ((op = emx_engine_completed(ep->engine))) {
         any = true;
-        emx_op_result(op, &done, &arg, &result);
-        emx_engine_op_free(ep->engine, op);
-        done(arg, &result);
+        tell(ep, op);
     }
+    ep->progress.delivering = false;
     return any;
 }
 
@@ -343,7 +420,6 @@ void fabric_pump(struct fabric_endpoint *ep)
 {
     struct fabric *f = ep->fabric;
     uint64_t deadline;
-    bool drained;
 
     if (ep->pumping)
         return;
@@ -352,19 +428,17 @@ void fabric_pump(struct fabric_endpoint *ep)
         return;
     }
     ep->pumping = true;
-    do {
-        input(ep);
-        if (emx_engine_deadline(ep->engine) <= f->now_ns)
-            emx_engine_expire(ep->engine, f->now_ns);
-        drained = output(ep);
-    } while (take_news(ep));
+    while (poll_once(ep) || !emx_progress_looked_around(&ep->progress))
+        ;
     ep->pumping = false;
     if (f->away_ns)
         ep->turn_ns = f->now_ns + emx_rng_below(&f->rng, f->away_ns);
-    deadline = emx_engine_deadline(ep->engine);
+    if (ep->progress.full)
+        wake_at(ep, sim_port_room_at(&node_of(f, ep->index)->card, f->now_ns, sim_wire_bytes(f->frame_bytes)));
+    deadline = emx_progress_deadline(&ep->progress);
     if (deadline > f->now_ns)
         wake_at(ep, deadline);
-    else if (drained)
+    else if (!ep->progress.full)
         fail(f, "endpoint %u: output is drained and the deadline has passed", ep->index);
 }
 

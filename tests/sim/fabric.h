@@ -7,7 +7,8 @@
  *
  * A card whose queue is full takes no frames; a port of the switch whose queue is full loses them. Endpoints of one
  * node share its card and its port; between themselves frames take no time. Endpoints answer at once: the time it takes
- * is the network's.
+ * is the network's. What moves the frames of an endpoint is the library's own progress (progress/progress.h), as a
+ * program would call it that polls all the time.
  */
 #ifndef SIM_FABRIC_H
 #define SIM_FABRIC_H
@@ -19,17 +20,25 @@
 #include "base/config.h"
 #include "base/hash.h"
 #include "port.h"
+#include "progress/progress.h"
 #include "proto/engine.h"
 #include "queue.h"
 
 struct fabric;
 struct fabric_frame;
 
+struct fabric_wire {
+    struct emx_wire wire;
+    struct fabric_endpoint *ep;
+};
+
 struct fabric_endpoint {
     struct fabric *fabric;
     unsigned index;
     struct emx_engine *engine;
+    struct emx_progress progress; /* of the engine, over one link */
     struct emx_stats stats;
+    struct fabric_wire wire;
     struct fabric_frame *ring, **ring_tail;
     uint64_t wake_ns; /* the event that is set; EMX_NEVER: none */
     uint64_t turn_ns; /* before that other programs have its processor */

@@ -167,7 +167,7 @@ static void post_send(struct rank *r, unsigned to, uint64_t bits)
                             .mode = ETHMX_SEND_STANDARD,
                             .done = sent,
                             .arg = r};
-    int rc = emx_engine_send(r->ep->engine, fabric_peer(&j->fabric, r->ep->index, to), &a, j->fabric.now_ns);
+    int rc = emx_progress_send(&r->ep->progress, fabric_peer(&j->fabric, r->ep->index, to), &a);
 
     if (rc == ETHMX_OK) {
         r->open--;
@@ -192,8 +192,7 @@ static void post_receive(struct rank *r, unsigned from, uint64_t bits)
     in->rank = r;
     in->from = from;
     a.data.base = in->data;
-    rc =
-        emx_engine_recv(r->ep->engine, fabric_peer(&j->fabric, r->ep->index, from), &a, &op, &result, j->fabric.now_ns);
+    rc = emx_progress_recv(&r->ep->progress, fabric_peer(&j->fabric, r->ep->index, from), &a, &op, &result);
     if (rc == ETHMX_OK)
         received(in, &result);
     else if (rc != ETHMX_INPROGRESS)

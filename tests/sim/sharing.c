@@ -156,8 +156,8 @@ static void send_one(struct stream *st)
                             .done = sent,
                             .arg = st};
 
-    if (emx_engine_send(s->fabric.endpoint[st->from].engine, fabric_peer(&s->fabric, st->from, st->to), &a,
-                        s->fabric.now_ns) != ETHMX_INPROGRESS)
+    if (emx_progress_send(&s->fabric.endpoint[st->from].progress, fabric_peer(&s->fabric, st->from, st->to), &a) !=
+        ETHMX_INPROGRESS)
         fail(s, "a send was refused, or ended at once");
 }
 
@@ -193,7 +193,7 @@ static void receive_one(struct slot *slot)
                             .arg = slot};
     struct ethmx_result result;
     struct emx_op *op;
-    int rc = emx_engine_recv(f->endpoint[st->to].engine, fabric_peer(f, st->to, st->from), &a, &op, &result, f->now_ns);
+    int rc = emx_progress_recv(&f->endpoint[st->to].progress, fabric_peer(f, st->to, st->from), &a, &op, &result);
 
     if (rc == ETHMX_OK)
         received(slot, &result);
