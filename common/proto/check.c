@@ -74,10 +74,16 @@ static const char *check_bundle(const struct emx_session *s)
     return NULL;
 }
 
+/* Whether the next frame that has not been sent yet may go: the memory it tells of is looked up first (lend.c). */
+static bool may_go(const struct emx_session *s)
+{
+    return s->send_next != &s->unacked && !emx_list_entry(s->send_next, struct emx_txbuf, link)->unready;
+}
+
 static const char *check_work(const struct emx_session *s)
 {
     bool work = s->ack_now || s->ping_due || s->pong_due || s->recall_due || s->byes_due || !emx_list_empty(&s->jobs) ||
-                !emx_list_empty(&s->pulls) || s->lost || s->send_next != &s->unacked;
+                !emx_list_empty(&s->pulls) || s->lost || may_go(s);
     bool blocked = emx_reltx_full(s);
 
     if (length(&s->jobs) != s->job_count)

@@ -180,12 +180,11 @@ static void beyond_4g(struct sim_case *c)
     n = c->world.nodes;
     a.done = huge_received;
     a.data.copy = unpack_huge;
-    if (emx_engine_recv(n[1].engine, sim_node_peer(&n[1], n[0].party), &a, &op, &result, c->world.now_ns) !=
-        ETHMX_INPROGRESS)
+    if (emx_progress_recv(&n[1].progress, sim_node_peer(&n[1], n[0].party), &a, &op, &result) != ETHMX_INPROGRESS)
         sim_fail(&c->world, "the receive does not wait");
     a.done = huge_sent;
     a.data.copy = pack_huge;
-    if (emx_engine_send(n[0].engine, sim_node_peer(&n[0], n[1].party), &a, c->world.now_ns) != ETHMX_INPROGRESS)
+    if (emx_progress_send(&n[0].progress, sim_node_peer(&n[0], n[1].party), &a) != ETHMX_INPROGRESS)
         sim_fail(&c->world, "the send does not wait");
     sim_node_pump(&n[1]);
     sim_node_pump(&n[0]);

@@ -396,14 +396,14 @@ static void check_closed(struct sim_node *n, size_t len_bytes)
 
         if (peer &&
             (emx_engine_quick(peer, &a, &link) || emx_engine_place_begin(n->engine, peer, &a, &placing, &link) ||
-             emx_engine_send(n->engine, peer, &a, n->world->now_ns) != ETHMX_ERR_CLOSED))
+             emx_engine_send(n->engine, peer, &a, sim_node_now(n)) != ETHMX_ERR_CLOSED))
             sim_fail(n->world, "a message of %zu bytes is taken after the goodbye", len_bytes);
     }
 }
 
 static void leave(struct sim_node *n)
 {
-    emx_engine_goodbye(n->engine, n->world->now_ns);
+    emx_engine_goodbye(n->engine, sim_node_now(n));
     check_closed(n, 8);
     check_closed(n, 20000);
     sim_node_pump(n);

@@ -54,7 +54,7 @@ void sim_world_break(struct sim_world *w, unsigned a, unsigned b)
 }
 
 /* key: of the connection in question, or NULL: the one that there is. */
-static void sever(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key)
+void sim_device_sever(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key)
 {
     struct sim_world *w = n->world;
     struct sim_place place;
@@ -92,8 +92,9 @@ static void conceal_one(struct sim_world *w, struct sim_lent *l)
 }
 
 /* What ends here or before. */
-static void conceal(struct sim_world *w, void **held, uint64_t end)
+void sim_device_conceal(struct sim_node *n, void **held, const void *until)
 {
+    uint64_t end = until ? (uintptr_t)until : UINT64_MAX;
     struct sim_lent *rest = NULL, *next;
 
     for (struct sim_lent *l = *held; l; l = next) {
@@ -103,12 +104,12 @@ static void conceal(struct sim_world *w, void **held, uint64_t end)
             rest = l;
             continue;
         }
-        conceal_one(w, l);
+        conceal_one(n->world, l);
     }
     *held = rest;
 }
 
-static int expose(struct sim_node *n, struct emx_lending *m)
+int sim_device_expose(struct sim_node *n, struct emx_wire_lend *m, void **held)
 {
     struct sim_world *w = n->world;
     struct sim_place to;
@@ -117,8 +118,8 @@ static int expose(struct sim_node *n, struct emx_lending *m)
     memcpy(&to, m->to, sizeof(to));
     if (emx_rng_chance(&w->rng, w->lend_fail_ppm))
         return m->write && emx_rng_chance(&w->rng, TRANSIENT) ? ETHMX_INPROGRESS : ETHMX_ERR_PARAM;
-    m->kept = m->what == EMX_LEND_FOUND && !w->lend_new && (w->lend_sure || !emx_rng_chance(&w->rng, TRANSIENT));
-    if (m->what == EMX_LEND_FOUND && !m->kept)
+    m->kept = m->free_only && !w->lend_new && (w->lend_sure || !emx_rng_chance(&w->rng, TRANSIENT));
+    if (m->free_only && !m->kept)
         return ETHMX_INPROGRESS;
     l = calloc(1, sizeof(*l));
     if (!l)
@@ -134,21 +135,9 @@ static int expose(struct sim_node *n, struct emx_lending *m)
     l->end = (uintptr_t)m->base + m->end;
     l->next = w->lent;
     w->lent = l;
-    l->next_held = *m->held;
-    *m->held = l;
+    l->next_held = *held;
+    *held = l;
     return ETHMX_OK;
-}
-
-static int do_memory(struct sim_node *n, struct emx_lending *m)
-{
-    if (m->what == EMX_LEND_SEVER || m->sever)
-        sever(n, m->to, m->keyed ? &m->key : NULL);
-    if (m->what == EMX_LEND_BACK)
-        conceal(n->world, m->held, UINT64_MAX);
-    if (m->what != EMX_LEND_FOUND && m->what != EMX_LEND)
-        return ETHMX_OK;
-    conceal(n->world, m->held, (uintptr_t)m->base + m->done_bytes);
-    return expose(n, m);
 }
 
 bool sim_device_lends(const struct sim_world *w)
@@ -158,22 +147,6 @@ bool sim_device_lends(const struct sim_world *w)
     while (l && l->over)
         l = l->next;
     return l;
-}
-
-bool sim_device_memory(struct sim_node *n, unsigned wire)
-{
-    bool any = false;
-    struct emx_lending m;
-
-    while (!sim_failed(n->world) && emx_engine_wants_lending(n->engine, wire)) {
-        if (!emx_engine_lending(n->engine, wire, &m)) {
-            sim_fail(n->world, "n%u: the engine had work with memory, and then did not", n->index);
-            break;
-        }
-        any = true;
-        emx_engine_lending_done(n->engine, &m, do_memory(n, &m), n->world->now_ns);
-    }
-    return any;
 }
 
 /* ---- Reading ---- */
@@ -299,7 +272,7 @@ bool sim_device_is_at(const struct sim_node *n, const struct emx_op *op)
 {
     const struct sim_reading *r = n->flying;
 
-    while (r && (r->read.op != op || r->party != n->party))
+    while (r && (r->read.cookie != op || r->party != n->party))
         r = r->next_flying;
     return r;
 }
@@ -332,7 +305,7 @@ static void arrived(void *arg, uint64_t value)
         sim_node_pump(n);
 }
 
-int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_read *r)
+int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_wire_read *r)
 {
     struct sim_world *w = n->world;
     uint32_t now_epoch = *epoch(w, n->index, from->index);
@@ -361,20 +334,20 @@ int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, c
     return ETHMX_OK;
 }
 
-bool sim_device_ended(struct sim_node *n)
+bool sim_device_ended(struct sim_node *n, struct emx_wire_read_end *end_p)
 {
-    struct sim_reading *r;
-    bool any = n->ended;
+    struct sim_reading *r = n->ended;
 
-    while ((r = n->ended)) {
-        n->ended = r->next;
-        if (!n->ended)
-            n->ended_tail = &n->ended;
-        no_more(r);
-        emx_engine_read_ended(n->engine, r->read.op, r->read.remote, r->read.len_bytes, r->status, n->world->now_ns);
-        free(r);
-    }
-    return any;
+    if (!r)
+        return false;
+    n->ended = r->next;
+    if (!n->ended)
+        n->ended_tail = &n->ended;
+    no_more(r);
+    *end_p = (struct emx_wire_read_end){
+        .cookie = r->read.cookie, .remote = r->read.remote, .len_bytes = r->read.len_bytes, .status = r->status};
+    free(r);
+    return true;
 }
 
 void sim_device_drop(const struct sim_event *ev)

@@ -11,14 +11,13 @@
 #include "node.h"
 #include "queue.h"
 
-/* Does all that the engine wants done with memory over this wire. Returns whether there was anything. */
-bool sim_device_memory(struct sim_node *n, unsigned wire);
-
-/* Begins a read of another node's memory, or a write; a result for emx_engine_read_started(). */
-int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_read *r);
-
-/* Tells the engine of the reads that have ended. Returns whether there were any. */
-bool sim_device_ended(struct sim_node *n);
+/* As expose(), conceal(), sever(), read_start() and read_end() of struct emx_wire_ops; from, party: whose memory it is.
+ */
+int sim_device_expose(struct sim_node *n, struct emx_wire_lend *lend, void **held);
+void sim_device_conceal(struct sim_node *n, void **held, const void *until);
+void sim_device_sever(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key);
+int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_wire_read *r);
+bool sim_device_ended(struct sim_node *n, struct emx_wire_read_end *end_p);
 
 /* Whether a read or write for this operation is under way. */
 bool sim_device_is_at(const struct sim_node *n, const struct emx_op *op);

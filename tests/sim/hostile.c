@@ -163,7 +163,7 @@ static void mad_op(struct mad *m)
     if (emx_rng_below(&m->rng, 2))
         rc = sim_node_send(n, peer, &a);
     else
-        rc = emx_engine_recv(n->engine, emx_rng_below(&m->rng, 2) ? peer : NULL, &a, &op, &result, w->now_ns);
+        rc = emx_progress_recv(&n->progress, emx_rng_below(&m->rng, 2) ? peer : NULL, &a, &op, &result);
     m->open += rc == ETHMX_INPROGRESS;
     sim_node_pump(n);
 }
@@ -189,7 +189,7 @@ static enum sim_verdict forge(void *arg, const struct sim_look *look, uint64_t *
 }
 
 /* Who believes a forged address reads what lies there, or nothing. */
-static int mad_read(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r)
+static int mad_read(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r)
 {
     uint64_t begin = (uintptr_t)mad_memory;
 
@@ -203,7 +203,7 @@ static int mad_read(void *arg, struct sim_node *n, struct sim_node *from, const 
 static void mad_am(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id)
 {
     (void)arg, (void)am, (void)id;
-    emx_engine_release(n->engine, msg, n->world->now_ns);
+    emx_engine_release(n->engine, msg, sim_node_now(n));
 }
 
 static void forged(struct sim_case *c)

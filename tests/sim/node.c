@@ -11,9 +11,13 @@
 #include "place.h"
 #include "world.h"
 
-#define WANTS_EVERY 8 /* asked for output although it wants none, to see that this is true */
+#define HINTS_EVERY 8     /* asked for what it does not hint at, to see that this is true */
+#define SWEEP_NS    50000 /* a wire that is dear to poll may be left alone for so long */
+#define RESTLESS    10000 /* polls in a row that find nothing */
 
 /* ---- Life ---- */
+
+static void on_event(void *arg, emx_time now);
 
 void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index)
 {
@@ -24,22 +28,16 @@ void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index)
     n->wire_count = w->wire_count;
     for (unsigned i = 0; i < w->wire_count; i++)
         n->wires[i] = i;
-    n->ring_tail = &n->ring;
     n->ended_tail = &n->ended;
     n->wake_ns = EMX_NEVER;
-    n->slow_wire = EMX_ENGINE_LINKS;
+    for (unsigned i = 0; i < w->wire_count; i++)
+        sim_wire_init(&n->wire[i], n, i, 0);
 }
 
-static void empty_ring(struct sim_node *n)
+static void empty_wires(struct sim_node *n)
 {
-    struct sim_frame *f;
-
-    while ((f = n->ring)) {
-        n->ring = f->next;
-        sim_frame_free(f);
-    }
-    n->ring_tail = &n->ring;
-    n->ring_bytes = 0;
+    for (unsigned i = 0; i < n->world->wire_count; i++)
+        sim_wire_empty(&n->wire[i]);
 }
 
 /* As random as the world allows. */
@@ -81,6 +79,35 @@ static unsigned new_party(struct sim_node *n)
     return party;
 }
 
+static uint64_t read_clock(void *arg)
+{
+    return ((const struct sim_world *)arg)->now_ns;
+}
+
+uint64_t sim_node_now(struct sim_node *n)
+{
+    return emx_clock_now(&n->progress.clock);
+}
+
+/* How program, machine and wires look to progress is drawn by chance: nothing that is checked depends on it. */
+static void start_progress(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    uint64_t chance = emx_mix64(w->seed ^ emx_mix64(n->party + 99));
+
+    n->progress = (struct emx_progress){.engine = n->engine,
+                                        .stats = &n->stats,
+                                        .on_event = on_event,
+                                        .on_event_arg = n,
+                                        .open_ops = chance & 1,
+                                        .crowded = chance & 2};
+    emx_clock_drive(&n->progress.clock, read_clock, w, chance & 4);
+    for (unsigned i = 0; i < w->wire_count; i++) {
+        sim_wire_init(&n->wire[i], n, i, chance >> (8 + 2 * i));
+        emx_links_add(&n->progress.links, n->wire[i].wire.ops, &n->wire[i].wire, EMX_AW_PACKET);
+    }
+}
+
 void sim_node_start(struct sim_node *n)
 {
     struct sim_world *w = n->world;
@@ -113,14 +140,15 @@ void sim_node_start(struct sim_node *n)
         n->engine = NULL;
         return;
     }
+    start_progress(n);
     n->pace = SIM_POLLS;
 }
 
 void sim_node_crash(struct sim_node *n)
 {
     n->pace = SIM_GONE;
-    n->slow_wire = EMX_ENGINE_LINKS;
-    empty_ring(n);
+    n->busy_until_ns = 0;
+    empty_wires(n);
     memset(n->resolving, 0, sizeof(n->resolving));
     if (!n->engine)
         return;
@@ -136,7 +164,7 @@ void sim_node_crash(struct sim_node *n)
 void sim_node_fini(struct sim_node *n)
 {
     n->pace = SIM_GONE;
-    empty_ring(n);
+    empty_wires(n);
     sim_device_forget(n);
     if (n->engine)
         emx_engine_destroy(n->engine);
@@ -191,6 +219,13 @@ unsigned sim_node_party(struct sim_node *n, const void *peer)
 }
 
 /* ---- Waking ---- */
+
+void sim_node_works(struct sim_node *n, uint64_t ns)
+{
+    uint64_t now_ns = n->world->now_ns;
+
+    n->busy_until_ns = (n->busy_until_ns > now_ns ? n->busy_until_ns : now_ns) + ns;
+}
 
 static void wake(void *arg, uint64_t at_ns);
 
@@ -262,10 +297,7 @@ void sim_node_arrive(struct sim_node *n, struct sim_frame *f)
         sim_frame_free(f);
         return;
     }
-    f->next = NULL;
-    *n->ring_tail = f;
-    n->ring_tail = &f->next;
-    n->ring_bytes += f->len_bytes;
+    sim_wire_arrive(&n->wire[f->wire], f);
     if (n->pace != SIM_POLLS)
         return;
     if (n->poll_ns)
@@ -274,366 +306,13 @@ void sim_node_arrive(struct sim_node *n, struct sim_frame *f)
         sim_node_pump(n);
 }
 
-/* ---- Pump: frames in ---- */
-
-static uint64_t counter(const struct sim_node *n, unsigned i)
-{
-    return ((const uint64_t *)(const void *)&n->stats)[i];
-}
-
-/* The engine counts each frame once: as accepted, or by the reason that it gives. (An accepted one may give others
- * their turn, which had been held, and are dropped only now.) */
-static enum emx_drop take_frame(struct sim_node *n, const struct sim_frame *f)
-{
-    struct sim_world *w = n->world;
-    uint64_t before[EMX_C_COUNT];
-    enum emx_drop drop;
-    unsigned reason;
-
-    memcpy(before, &n->stats, sizeof(before));
-    drop = emx_engine_input(n->engine, f->wire, f->data, f->len_bytes, w->now_ns);
-    if (drop == EMX_ACCEPTED && f->joined)
-        emx_engine_joined(n->engine, f->data, EMX_WIRE_BATCH);
-    if (drop == EMX_ACCEPTED && f->marked)
-        emx_engine_marked(n->engine, f->data);
-    reason = drop == EMX_ACCEPTED ? EMX_C_frames_received : drop;
-    sim_hash(w, (uint64_t)n->index << 32 | reason);
-    if (drop != EMX_ACCEPTED)
-        sim_trace(w, "n%u drops a frame of n%u: reason %u", n->index, f->src, reason - EMX_C_drop_short);
-    if (reason >= EMX_C_COUNT || counter(n, reason) != before[reason] + 1)
-        sim_fail(w, "n%u: a frame (result %d) is not in its counter", n->index, drop);
-    for (unsigned i = EMX_C_drop_short; drop != EMX_ACCEPTED && i <= EMX_C_drop_memory; i++)
-        if (i != reason && counter(n, i) != before[i])
-            sim_fail(w, "n%u: a frame (result %d) is in the counter of another reason, too", n->index, drop);
-    return drop;
-}
-
-/* The short way, as the pump goes it over wires that show where a frame lies: one receive in a round, told at the end
- * of it. What the engine does not take so must leave no trace. */
-static bool take_quick(struct sim_node *n, const struct sim_frame *f)
-{
-    struct sim_world *w = n->world;
-    struct emx_stats before = n->stats;
-
-    if (n->pace != SIM_POLLS || n->quick || f->joined || f->marked || emx_engine_has_news(n->engine) ||
-        emx_rng_chance(&w->rng, 300000))
-        return false;
-    n->quick = (w->reliable ? emx_engine_input_short : emx_engine_input_whole)(n->engine, f->wire, f->data,
-                                                                               f->len_bytes, w->now_ns);
-    if (!n->quick && memcmp(&before, &n->stats, sizeof(before)))
-        sim_fail(w, "n%u: a frame that was not taken the short way has left a trace", n->index);
-    if (!n->quick)
-        return false;
-    sim_hash(w, (uint64_t)n->index << 32 | EMX_C_frames_received);
-    if (n->stats.frames_received != before.frames_received + 1)
-        sim_fail(w, "n%u: a frame that was taken the short way is not counted", n->index);
-    return true;
-}
-
-static void input(struct sim_node *n)
-{
-    struct sim_frame *f;
-
-    while ((f = n->ring)) {
-        if (!take_quick(n, f) && take_frame(n, f) == EMX_DROP_MEMORY && n->world->reliable) {
-            n->stuck++; /* nobody sends it again: it is offered once more */
-            wake_at(n, n->world->now_ns + SIM_MS);
-            return;
-        }
-        n->ring = f->next;
-        if (!n->ring)
-            n->ring_tail = &n->ring;
-        n->ring_bytes -= f->len_bytes;
-        sim_frame_free(f);
-    }
-}
-
-/* ---- Pump: frames out ---- */
-
-static void check_sent(struct sim_node *n, unsigned wire, const struct emx_txframe *f)
-{
-    struct sim_world *w = n->world;
-    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes, tag_bytes = sim_tag_bytes(f->head, f->head_bytes);
-    const struct emx_frame *h = (const void *)((const uint8_t *)f->head + tag_bytes);
-    struct sim_place to;
-    int party;
-
-    if (!tag_bytes != !(w->auth && !w->reliable))
-        sim_fail(w, "n%u: a frame with or without a tag, against what is set", n->index);
-    memcpy(&to, f->to, sizeof(to));
-    if (to.wire != wire || to.node >= w->node_count)
-        sim_fail(w, "n%u: a frame to a place that no route named", n->index);
-    else if (len_bytes > w->frame_bytes[wire] || f->head_bytes < tag_bytes + sizeof(*h))
-        sim_fail(w, "n%u: a frame of %zu bytes, head %u; the route takes %u", n->index, len_bytes, f->head_bytes,
-                 w->frame_bytes[wire]);
-    else if (tag_bytes + h->body_bytes + sizeof(*h) != len_bytes)
-        sim_fail(w, "n%u: a frame of %zu bytes that says %zu", n->index, len_bytes,
-                 tag_bytes + h->body_bytes + sizeof(*h));
-    else if ((party = sim_world_party(w, h->dst_id)) < 0 || w->party[party].node != to.node)
-        sim_fail(w, "n%u: a frame for id %08x goes to n%u", n->index, h->dst_id, to.node);
-}
-
-/* Of a message of several frames. */
-static bool is_part(const struct emx_frame *h)
-{
-    const struct emx_f_eager *f = (const void *)(h + 1);
-
-    if (h->version == EMX_FRAME_V_SHORT)
-        return false;
-    if (h->type == EMX_F_eager)
-        return f->total_bytes > h->body_bytes - sizeof(*f);
-    return h->type == EMX_F_data || h->type == EMX_F_more;
-}
-
-static void send_one(struct sim_node *n, unsigned wire, const struct emx_txframe *f)
-{
-    struct sim_world *w = n->world;
-    size_t bytes = (size_t)f->head_bytes + f->body_bytes;
-    struct sim_frame *frame;
-    struct sim_place to;
-
-    check_sent(n, wire, f);
-    if (sim_failed(w))
-        return;
-    memcpy(&to, f->to, sizeof(to));
-    w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
-    w->bulk_frames += f->bulk;
-    if (f->bulk && bytes > w->bulk_bytes)
-        sim_fail(w, "n%u: a frame of %zu bytes for superframes, which take %u", n->index, bytes, w->bulk_bytes);
-    if (f->bulk && w->bulk == SIM_BULK_LOST)
-        return;
-    frame = sim_frame_new(n->index, to.node, wire, f->head, f->head_bytes, f->body, f->body_bytes);
-    frame->joined = f->bulk && w->bulk == SIM_BULK_JOINED;
-    sim_link_send(sim_world_link(w, n->index, to.node, wire), frame,
-                  sim_port_pass(&n->out[wire], w->now_ns, sim_wire_bytes(bytes)));
-}
-
-/* How many frames the port takes now. */
-static unsigned tx_room(const struct sim_node *n, unsigned wire)
-{
-    size_t full = sim_wire_bytes(n->world->frame_bytes[wire]);
-    unsigned room = 0;
-
-    while (room < EMX_WIRE_BATCH && sim_port_has_room(&n->out[wire], n->world->now_ns, (room + 1) * full))
-        room++;
-    return room;
-}
-
-/* Of a large message, with its data apart. Hellos and welcomes have a body, too, and may be as long. */
-static bool is_data(const struct emx_txframe *f)
-{
-    return f->body_bytes && is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
-}
-
-/* Frames of large messages that go together are not cut in two by the end of a batch when more follow. */
-static void check_whole(struct sim_node *n, unsigned wire, const struct emx_txframe *f, unsigned got, unsigned room)
-{
-    unsigned len_bytes = f->head_bytes + f->body_bytes, joined = EMX_WIRE_JOIN_BYTES / len_bytes;
-
-    for (unsigned i = 0; i < got; i++)
-        if (!is_data(&f[i]) || f[i].head_bytes + f[i].body_bytes != (int)len_bytes)
-            return;
-    if (joined <= room && got % joined && got + joined > room && emx_engine_wants_output(n->engine, wire))
-        sim_fail(n->world, "n%u: %u frames of %u that %u go together of", n->index, got, room, joined);
-}
-
-/* Returns true when the engine has no more for this wire. */
-static bool output_wire(struct sim_node *n, unsigned wire)
-{
-    struct sim_world *w = n->world;
-    struct emx_txframe f[EMX_WIRE_BATCH];
-    unsigned room, got;
-    bool wants;
-
-    while (!sim_failed(w)) {
-        wants = emx_engine_wants_output(n->engine, wire);
-        if (!wants && n->checks % WANTS_EVERY)
-            return true;
-        room = tx_room(n, wire);
-        if (!room) {
-            n->stats.wire_full++;
-            return !wants;
-        }
-        got = emx_engine_output(n->engine, wire, f, room, w->now_ns);
-        if (!got)
-            return true;
-        if (!wants)
-            sim_fail(w, "n%u: the engine had frames for wire %u without wanting output", n->index, wire);
-        if (got > room)
-            sim_fail(w, "n%u: %u frames where %u were asked for", n->index, got, room);
-        check_whole(n, wire, f, got, room);
-        for (unsigned i = 0; i < got && !sim_failed(w); i++)
-            send_one(n, wire, &f[i]);
-    }
-    return true;
-}
-
-static bool output(struct sim_node *n)
-{
-    bool all = true;
-
-    for (unsigned i = 0; i < n->world->wire_count; i++)
-        all &= output_wire(n, i);
-    return all;
-}
-
-/* A frame that was written to memory of the wire's, which it now sends. */
-static void send_written(struct sim_node *n, unsigned link, struct emx_txframe *f, uint8_t *frame, uint32_t len_bytes)
-{
-    f->head = frame;
-    f->head_bytes = (uint16_t)len_bytes;
-    send_one(n, link, f);
-    free(frame);
-}
-
-/* As over a wire that gives memory for the frame. false: it must be sent otherwise. */
-static bool send_placed(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a, unsigned link)
-{
-    struct sim_world *w = n->world;
-    struct emx_txframe f = {.head = NULL};
-    uint32_t len_bytes = emx_engine_place(peer, a, &f.to);
-    uint8_t *frame;
-
-    if (!len_bytes || emx_rng_chance(&w->rng, 300000))
-        return false;
-    frame = malloc(len_bytes);
-    emx_engine_write_placed(peer, a, frame);
-    send_written(n, link, &f, frame, len_bytes);
-    emx_engine_send_placed(peer, a, w->now_ns);
-    return true;
-}
-
-/* The same with a message of several frames; the wire may have no room for any of them. */
-static bool send_all_placed(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a, int *rc_p)
-{
-    struct sim_world *w = n->world;
-    struct emx_placing p;
-    uint32_t len_bytes;
-    unsigned link;
-
-    if (!emx_engine_place_begin(n->engine, peer, a, &p, &link))
-        return false;
-    for (struct emx_txframe f = {.head = NULL};
-         !emx_rng_chance(&w->rng, 100000) && (len_bytes = emx_engine_place_next(&p, &f.to));) {
-        uint8_t *frame = malloc(len_bytes);
-
-        emx_engine_place_fill(&p, frame, len_bytes);
-        send_written(n, link, &f, frame, len_bytes);
-    }
-    if (!p.done_bytes)
-        return false;
-    *rc_p = emx_engine_place_end(&p, w->now_ns);
-    return true;
-}
+/* ---- Operations ---- */
 
 int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a)
 {
-    struct sim_world *w = n->world;
-    struct emx_txframe f;
-    unsigned link;
-    int rc;
-
-    if (emx_rng_chance(&w->rng, 300000))
-        return emx_engine_send(n->engine, peer, a, w->now_ns);
-    if (!emx_engine_quick(peer, a, &link) || !tx_room(n, link))
-        return send_all_placed(n, peer, a, &rc) ? rc : emx_engine_send(n->engine, peer, a, w->now_ns);
-    if (send_placed(n, peer, a, link))
-        return ETHMX_OK;
-    rc = emx_engine_send_quick(peer, a, &f, w->now_ns);
-    if (rc == ETHMX_OK)
-        send_one(n, link, &f);
-    return rc;
-}
-
-/* ---- Pump: reads ---- */
-
-static void read_one(struct sim_node *n, const struct emx_read *r)
-{
-    struct sim_world *w = n->world;
-    int status = ETHMX_ERR_UNREACHABLE;
-    struct sim_place from;
-
-    memcpy(&from, r->from, sizeof(from));
-    if (r->whole && from.node < w->node_count && w->lend_min_bytes) {
-        status = sim_device_read(n, &w->nodes[from.node], from.party, r);
-        sim_trace(w, "n%u's device is to read %zu bytes from n%u: %d", n->index, r->len_bytes, from.node, status);
-        emx_engine_read_started(n->engine, r, status, w->now_ns);
-        return;
-    }
-    if (from.node >= w->node_count || !w->reads || r->whole)
-        sim_fail(w, "n%u: reads where no route said so", n->index);
-    else if (w->read && w->nodes[from.node].engine && w->nodes[from.node].party == from.party &&
-             !emx_rng_chance(&w->rng, w->read_fail_ppm))
-        status = w->read(w->read_arg, n, &w->nodes[from.node], r);
-    sim_trace(w, "n%u reads %zu bytes from n%u: %d", n->index, r->len_bytes, from.node, status);
-    sim_hash(w, (uint64_t)from.node << 48 ^ (uint64_t)status << 32 ^ r->len_bytes);
-    n->read_until_ns = w->now_ns + (w->read_bps ? (uint64_t)r->len_bytes * 8 * SIM_S / w->read_bps : 0);
-    emx_engine_read_done(n->engine, r, status, w->now_ns);
-}
-
-/* Begins a read that takes its time. */
-static bool begin_slowly(struct sim_node *n, unsigned wire, const struct emx_read *r)
-{
-    struct sim_world *w = n->world;
-
-    if (!w->read_slow_ns || !r->lasting || emx_rng_below(&w->rng, 2))
-        return false;
-    n->slow = *r;
-    n->slow_wire = wire;
-    n->read_until_ns = w->now_ns + 1 + emx_rng_below(&w->rng, w->read_slow_ns);
-    sim_trace(w, "n%u reads slowly, until %" PRIu64, n->index, n->read_until_ns);
-    return true;
-}
-
-/* Who is told of the read's end must not have let go of the memory before. */
-static void end_slowly(struct sim_node *n)
-{
-    n->slow_wire = EMX_ENGINE_LINKS;
-    memset(n->slow.local, 0xdb, n->slow.len_bytes);
-    read_one(n, &n->slow);
-}
-
-static bool read_wire(struct sim_node *n, unsigned wire)
-{
-    struct emx_read r;
-    bool wants = emx_engine_wants_read(n->engine, wire);
-
-    if (sim_failed(n->world) || n->read_until_ns > n->world->now_ns)
-        return false;
-    if (n->slow_wire == wire) {
-        if (!wants)
-            sim_fail(n->world, "n%u: the engine has forgotten a read", n->index);
-        end_slowly(n);
-        return true;
-    }
-    if (!emx_engine_read(n->engine, wire, &r)) {
-        if (wants)
-            sim_fail(n->world, "n%u: the engine wanted to read, and then did not", n->index);
-        return false;
-    }
-    if (!wants)
-        sim_fail(n->world, "n%u: the engine reads without having said so", n->index);
-    if (!begin_slowly(n, wire, &r))
-        read_one(n, &r);
-    return true;
-}
-
-/* Returns whether anything was read. */
-static bool take_reads(struct sim_node *n)
-{
-    bool any = false;
-
-    for (unsigned i = 0; i < n->world->wire_count; i++)
-        any |= read_wire(n, i);
-    return any;
-}
-
-static bool wants_reads(const struct sim_node *n)
-{
-    for (unsigned i = 0; i < n->world->wire_count; i++)
-        if (emx_engine_wants_read(n->engine, i))
-            return true;
-    return false;
+    if (emx_rng_chance(&n->world->rng, 300000))
+        return emx_progress_send_long(&n->progress, peer, a);
+    return emx_progress_send(&n->progress, peer, a);
 }
 
 /* ---- Pump: routes, completions, active messages ---- */
@@ -660,7 +339,7 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
     }
     emx_engine_routes(n->engine, peer, r, n->wire_count, n->wire_count ? "" : "the simulated host has no wire",
-                      w->now_ns);
+                      sim_node_now(n));
 }
 
 void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wire)
@@ -673,7 +352,7 @@ void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wi
     memset(&to, 0, sizeof(to));
     memcpy(&to, &place, sizeof(place));
     sim_trace(n->world, "n%u: wire %u does not reach n%u any more", n->index, wire, other->index);
-    emx_engine_unreached(n->engine, wire, &to, n->world->now_ns);
+    sim_wire_lose(&n->wire[wire], &to);
     if (n->pace != SIM_STOPPED)
         sim_node_pump(n);
 }
@@ -742,6 +421,12 @@ static bool take_events(struct sim_node *n)
     return any;
 }
 
+static void on_event(void *arg, emx_time now)
+{
+    (void)now;
+    take_events(arg);
+}
+
 static void tell(struct sim_node *n, struct emx_op *op)
 {
     struct ethmx_result result = {0};
@@ -755,16 +440,6 @@ static void tell(struct sim_node *n, struct emx_op *op)
     if (done)
         done(arg, &result);
     emx_engine_op_free(n->engine, op);
-}
-
-static bool tell_quick(struct sim_node *n)
-{
-    struct emx_op *op = n->quick;
-
-    n->quick = NULL;
-    if (op && !sim_failed(n->world))
-        tell(n, op);
-    return op;
 }
 
 static bool take_completions(struct sim_node *n)
@@ -800,6 +475,109 @@ static bool take_ams(struct sim_node *n)
 
 /* ---- Pump ---- */
 
+/* What the engine does not hint at it does not have. */
+static void check_hints(struct sim_node *n)
+{
+    const struct emx_engine_hints *hints = emx_engine_hints(n->engine);
+    struct emx_lending m;
+    struct emx_txframe f;
+    struct emx_read r;
+
+    for (unsigned i = 0; i < n->world->wire_count; i++) {
+        if (!emx_engine_wants_output(n->engine, i) && emx_engine_output(n->engine, i, &f, 1, sim_node_now(n)))
+            sim_fail(n->world, "n%u: the engine had frames for wire %u without wanting output", n->index, i);
+        if (!emx_engine_wants_read(n->engine, i) && emx_engine_read(n->engine, i, &r))
+            sim_fail(n->world, "n%u: the engine reads without having said so", n->index);
+        if (!emx_engine_wants_lending(n->engine, i) && emx_engine_lending(n->engine, i, &m))
+            sim_fail(n->world, "n%u: the engine had work with memory without having said so", n->index);
+    }
+    if (!(hints->news & EMX_NEWS_EVENT) && take_events(n))
+        sim_fail(n->world, "n%u: the engine had events and said that it has none", n->index);
+}
+
+/* As deliver() of ctx/deliver.c. */
+static bool deliver(struct sim_node *n)
+{
+    bool news = emx_engine_has_news(n->engine), any;
+
+    n->progress.delivering = true;
+    any = take_completions(n);
+    any |= take_ams(n);
+    n->progress.delivering = false;
+    if (any && !news)
+        sim_fail(n->world, "n%u: the engine had news and said that it has none", n->index);
+    return any;
+}
+
+/* A call of ethmx_progress(), or the helper's. Now and then the program calls ethmx_wait(), which looks at all wires.
+ * Returns whether anything was found. */
+static bool poll_once(struct sim_node *n)
+{
+    bool polls = n->pace == SIM_POLLS;
+    bool waits = !polls || n->progress.stuck || !emx_rng_below(&n->world->rng, 16);
+    struct emx_op *quick = NULL;
+    bool any = emx_progress_round(&n->progress, waits, waits ? NULL : &quick);
+
+    if (quick && !sim_failed(n->world)) {
+        n->progress.delivering = true;
+        tell(n, quick);
+        n->progress.delivering = false;
+    }
+    if (polls && !sim_failed(n->world))
+        any |= deliver(n);
+    return any;
+}
+
+static bool is_busy(const struct sim_node *n)
+{
+    return n->busy_until_ns > n->world->now_ns;
+}
+
+/* Links whose wires take their time to read. */
+static unsigned reading(const struct sim_node *n)
+{
+    unsigned mask = 0;
+
+    for (unsigned i = 0; i < n->world->wire_count; i++)
+        mask |= (unsigned)n->wire[i].reads << i;
+    return mask;
+}
+
+/* Whether the next round has something to do, come frames or not. */
+static bool wants_more(const struct sim_node *n)
+{
+    const struct emx_engine_hints *hints = emx_engine_hints(n->engine);
+
+    return (hints->reads & ~reading(n)) || hints->memory || hints->news & EMX_NEWS_EVENT ||
+           !emx_progress_looked_around(&n->progress);
+}
+
+/* Polls until nothing is left to do in this moment, or the processor is at work, or waits for memory. */
+static void poll_to_rest(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    unsigned idle = 0;
+    bool any;
+
+    do {
+        any = poll_once(n);
+        if (any)
+            sim_node_check(n, ++n->checks % w->check_every == 0);
+        idle = any ? 0 : idle + 1;
+        if (idle > RESTLESS)
+            sim_fail(w, "n%u: there is something to do, which nobody does", n->index);
+    } while (!sim_failed(w) && !is_busy(n) && !n->progress.stuck && (any || wants_more(n)));
+    sim_node_check(n, ++n->checks % w->check_every == 0);
+}
+
+static bool waits_for_sweep(const struct sim_node *n)
+{
+    for (unsigned i = 0; i < n->world->wire_count; i++)
+        if (n->wire[i].ring || n->wire[i].lost_count)
+            return true;
+    return false;
+}
+
 static uint64_t room_at(const struct sim_node *n)
 {
     uint64_t at_ns = EMX_NEVER, t;
@@ -812,60 +590,66 @@ static uint64_t room_at(const struct sim_node *n)
     return at_ns;
 }
 
-static void set_timer(struct sim_node *n, bool drained)
+/* When what goes on by itself is to be looked at again. */
+static void set_alarms(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+
+    if (n->progress.stuck)
+        wake_at(n, w->now_ns + SIM_MS);
+    if (n->progress.full)
+        wake_at(n, room_at(n));
+    if (waits_for_sweep(n))
+        wake_at(n, w->now_ns + SWEEP_NS);
+    for (unsigned i = 0; i < w->wire_count; i++)
+        if (n->wire[i].reads)
+            wake_at(n, n->wire[i].read_until_ns);
+}
+
+static void check_rest(struct sim_node *n)
 {
     struct sim_world *w = n->world;
     uint64_t deadline = emx_engine_deadline(n->engine);
 
-    if (drained && deadline <= w->now_ns)
+    if (!n->progress.full && deadline <= w->now_ns)
         sim_fail(w, "n%u: contract: output is drained, but the deadline is %" PRIu64 " ns in the past", n->index,
                  w->now_ns - deadline);
+    if (n->pace == SIM_POLLS && n->program && emx_engine_has_news(n->engine))
+        sim_fail(w, "n%u: all was taken, but the engine says that it has news", n->index);
+    if (n->checks % HINTS_EVERY == 0)
+        check_hints(n);
+}
+
+static void rest(struct sim_node *n)
+{
+    struct sim_world *w = n->world;
+    uint64_t deadline;
+
+    if (is_busy(n)) {
+        wake_at(n, n->busy_until_ns);
+        return;
+    }
+    if (!n->progress.stuck)
+        check_rest(n);
     if (n->pace != SIM_POLLS)
         return;
-    if (wants_reads(n))
-        wake_at(n, n->read_until_ns);
-    if (!drained) {
-        wake_at(n, room_at(n));
-        if (deadline <= w->now_ns)
-            return;
-    }
-    if (deadline != EMX_NEVER)
+    set_alarms(n);
+    deadline = emx_engine_deadline(n->engine);
+    if (deadline > w->now_ns && deadline != EMX_NEVER)
         wake_at(n, deadline);
 }
 
 void sim_node_pump(struct sim_node *n)
 {
     struct sim_world *w = n->world;
-    bool news, more, read, quick, drained = true;
 
     if (n->pumping || n->pace == SIM_GONE || n->pace == SIM_STOPPED || sim_failed(w))
         return;
     n->pumping = true;
-    emx_engine_catch_up(n->engine);
-    do {
-        input(n);
-        if (emx_engine_deadline(n->engine) <= w->now_ns)
-            emx_engine_expire(n->engine, w->now_ns);
-        read = sim_device_ended(n);
-        drained = output(n);
-        for (unsigned i = 0; i < w->wire_count; i++)
-            read |= sim_device_memory(n, i);
-        read |= take_reads(n);
-        quick = tell_quick(n);
-        news = emx_engine_has_news(n->engine);
-        more = take_events(n);
-        if (n->pace == SIM_POLLS && !sim_failed(w)) {
-            more |= take_completions(n);
-            more |= take_ams(n);
-        }
-        if (more && !news)
-            sim_fail(w, "n%u: the engine had news and said that it has none", n->index);
-        sim_node_check(n, ++n->checks % w->check_every == 0);
-    } while ((more || read || quick) && !sim_failed(w));
-    if (!sim_failed(w) && n->pace == SIM_POLLS && n->program && emx_engine_has_news(n->engine))
-        sim_fail(w, "n%u: all was taken, but the engine says that it has news", n->index);
+    if (!is_busy(n))
+        poll_to_rest(n);
     if (!sim_failed(w))
-        set_timer(n, drained);
+        rest(n);
     n->pumping = false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Node: an engine and its pump, which follows the contract in proto/engine.h, and the program above it.
+ * Node: an engine, the library's own progress (progress/progress.h) over simulated wires, and the program above it.
  */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
@@ -13,7 +13,9 @@
 #include "base/stats.h"
 #include "link.h"
 #include "memory.h"
+#include "progress/progress.h"
 #include "proto/engine.h"
+#include "wire.h"
 
 #define SIM_PARTIES_MAX 128
 #define SIM_RESOLVING   64
@@ -27,8 +29,6 @@ enum sim_pace {
     SIM_STOPPED,  /* nobody looks at the frames: they pile up in the ring */
     SIM_GONE,     /* crashed or closed */
 };
-
-/* Whether a pump lets go frames that wait for more messages; those that it does not are left to their deadline. */
 
 /* What the program above an engine wants to hear of. */
 struct sim_program_ops {
@@ -44,7 +44,7 @@ struct sim_reading {
     struct sim_node *node, *from;
     unsigned party, from_party; /* theirs */
     uint32_t epoch;             /* of the connection */
-    struct emx_read read;
+    struct emx_wire_read read;
     void *data;   /* of a write that comes late; NULL otherwise */
     bool noticed; /* that the connection has broken */
     int status;
@@ -57,6 +57,8 @@ struct sim_node {
     uint64_t pace_until_ns; /* then it polls again */
     unsigned party;         /* of the running engine */
     struct emx_engine *engine;
+    struct emx_progress progress; /* of the engine, while there is one */
+    struct sim_wire wire[EMX_ENGINE_LINKS];
     struct emx_config cfg;
     struct emx_stats stats;
     struct sim_memory memory;
@@ -68,19 +70,14 @@ struct sim_node {
     unsigned wire_count;             /* 0: no route to anybody */
     uint64_t poll_ns;                /* how long a frame waits in the ring at most */
 
-    struct sim_frame *ring, **ring_tail;
-    size_t ring_bytes;
+    size_t ring_bytes; /* of frames that have come and are not taken yet, over all wires */
     uint64_t ring_lost;
-    uint64_t stuck;         /* times that a frame of a reliable wire could not be taken for want of memory */
-    uint64_t read_until_ns; /* the last read takes so long */
-    struct emx_read slow;   /* has not ended, */
-    unsigned slow_wire;     /* over this wire; EMX_ENGINE_LINKS: there is none */
+    uint64_t busy_until_ns; /* its processor copies, and does nothing else */
     struct sim_reading *ended, **ended_tail;
     struct sim_reading *flying;
     uint64_t device_until_ns; /* the device's last read takes so long */
     uint64_t wake_ns;         /* the event that is set; EMX_NEVER: none */
     bool pumping;
-    struct emx_op *quick;                      /* a receive that was done the short way and is still to be told */
     struct emx_peer *peers[SIM_PARTIES_MAX];   /* by party; NULL: not asked for yet */
     struct emx_peer *resolving[SIM_RESOLVING]; /* peers whose routes are asked for and not yet told */
     unsigned checks;
@@ -107,16 +104,23 @@ struct emx_peer *sim_node_peer(struct sim_node *n, unsigned party);
 /* The party that a struct emx_peer stands for (in results: struct ethmx_peer, which is the same). */
 unsigned sim_node_party(struct sim_node *n, const void *peer);
 
+/* Now, for calls of the engine that are not progress'. */
+uint64_t sim_node_now(struct sim_node *n);
+
 /* Starts a send as the endpoint does: the short way if possible, but not always, so that the long one is tried, too. */
 int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op_args *a);
+
+/* The node's processor is at work for so long, behind what it is at already. */
+void sim_node_works(struct sim_node *n, uint64_t ns);
 
 /* A frame has come up to the node. */
 void sim_node_arrive(struct sim_node *n, struct sim_frame *f);
 
-/* Moves all there is to move; to be called after operations, too. Nothing happens inside a callback: the pump that
- * runs the callback goes on afterwards. */
-/* Tells the engine that the wire does not reach the other node any more. */
+/* The wire does not reach the other node any more, and tells so when it is asked. */
 void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wire);
+
+/* Calls for progress until there is nothing more to do in this moment; to be called after operations, too. Nothing
+ * happens inside a callback: the pump that runs the callback goes on afterwards. */
 void sim_node_pump(struct sim_node *n);
 
 /* Checks what must always hold. */

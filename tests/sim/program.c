@@ -20,7 +20,7 @@ static void heard_am(void *arg, struct sim_node *n, struct emx_arrival *msg, con
 static const struct sim_program_ops program_ops = {.am = heard_am};
 
 /* Where a node's program keeps what it sends now, there it can be read; anything else may lie elsewhere by now. */
-static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r)
+static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r)
 {
     const struct sim_program *p = arg;
 
@@ -351,7 +351,7 @@ struct sim_receive *sim_recv(struct sim_program *p, struct sim_node *n, int from
     r->data = sim_buffer_to_receive(room_bytes, shape, &p->rng);
     a.data = r->data->data;
     if (peer || from == SIM_ANY)
-        rc = emx_engine_recv(n->engine, peer, &a, &r->op, &result, p->world->now_ns);
+        rc = emx_progress_recv(&n->progress, peer, &a, &r->op, &result);
     sim_trace(p->world, "n%u posts a receive from %d of %" PRIx64 "/%" PRIx64 ", %zu bytes: %d", n->index, from, bits,
               mask, room_bytes, rc);
     return begin_receive(r, rc, &result);
@@ -448,12 +448,12 @@ static struct sim_receive *receive_taken(struct sim_receive *r, struct emx_arriv
         r->room_bytes = emx_rng_below(&p->rng, r->room_bytes);
     r->data = sim_buffer_to_receive(r->room_bytes, shape, &p->rng);
     a.data = r->data->data;
-    rc = emx_engine_mrecv(r->node->engine, msg, &a, &result, p->world->now_ns);
+    rc = emx_engine_mrecv(r->node->engine, msg, &a, &result, sim_node_now(r->node));
     sim_trace(p->world, "n%u receives the %s message it took, %zu bytes: %d", r->node->index,
               r->is_am ? "active" : "tagged", r->msg_bytes, rc);
     if (rc != ETHMX_ERR_NO_MEMORY)
         return begin_receive(r, rc, &result);
-    emx_engine_release(r->node->engine, msg, p->world->now_ns);
+    emx_engine_release(r->node->engine, msg, sim_node_now(r->node));
     begin_receive(r, rc, &result);
     r->released = true;
     r->state = SIM_DONE;
@@ -476,7 +476,7 @@ static void released(struct sim_receive *r, struct emx_arrival *msg)
 {
     struct sim_program *p = r->program;
 
-    emx_engine_release(r->node->engine, msg, p->world->now_ns);
+    emx_engine_release(r->node->engine, msg, sim_node_now(r->node));
     r->released = true;
     r->state = SIM_DONE;
     r->done_step = ++p->world->step;

@@ -70,7 +70,7 @@ struct sim_world {
     unsigned read_fail_ppm;
     uint64_t read_slow_ns; /* some reads take up to so long, and something is written until then */
     /* Does a read by n of another node's memory; ETHMX_OK or an error. */
-    int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_read *r);
+    int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r);
     void *read_arg;
     bool mad;            /* nodes may be lied to by others: what is written then is nobody's fault */
     uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
