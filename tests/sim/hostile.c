@@ -160,6 +160,8 @@ static void mad_op(struct mad *m)
     struct emx_op *op;
     int rc;
 
+    if (!peer)
+        return;
     if (emx_rng_below(&m->rng, 2))
         rc = sim_node_send(n, peer, &a);
     else
