@@ -147,6 +147,20 @@ static const char *check_watch(const struct emx_engine *e, const struct emx_peer
     return NULL;
 }
 
+/* Somebody asks again for what does not come. */
+static const char *check_pulls(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+        const struct emx_rndv *r = op->where == EMX_OP_PULLING ? op->rndv : NULL;
+
+        if (r && r->active && !emx_list_linked(&r->due) && !emx_timer_is_set(&r->timer))
+            return "pulls: blocks are awaited without a timer";
+    }
+    return NULL;
+}
+
 static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
 {
     unsigned links[EMX_ENGINE_LINKS] = {0};
@@ -160,6 +174,8 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
                 wrong = check_watch(e, p);
             if (!wrong)
                 wrong = check_offers(p);
+            if (!wrong)
+                wrong = check_pulls(p);
             if (wrong)
                 return wrong;
             if (!s)

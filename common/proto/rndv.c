@@ -684,8 +684,18 @@ static emx_time late_ns(const struct emx_rndv *r)
     return from_ns + emx_rtt_backed_off(&s->block_rtt, r->backoff, e->cfg);
 }
 
-/* A block to ask for, taken out of its message's due ones; NULL: none. */
-static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p)
+/* What has been asked for is awaited with a timer. */
+static void await(struct emx_rndv *r, emx_time now)
+{
+    const struct emx_session *s = r->op->peer->session;
+
+    if (r->active && !emx_timer_is_set(&r->timer))
+        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->block_rtt.rto_ns);
+}
+
+/* A block to ask for, taken out of its message's due ones; NULL: none. A message that has none any more may have been
+ * late, and the block that was to be asked for again has come before that was possible: others may be missing. */
+static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p, emx_time now)
 {
     struct emx_list *l;
 
@@ -698,7 +708,8 @@ static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p)
                 *r_p = r;
                 return b;
             }
-        emx_list_del(&r->due); /* what was due has arrived meanwhile, or was the last */
+        emx_list_del(&r->due);
+        await(r, now);
     }
     return NULL;
 }
@@ -708,7 +719,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_pull *t = (void *)(h + 1);
     struct emx_rndv *r;
-    struct emx_block *b = next_due(s, &r);
+    struct emx_block *b = next_due(s, &r, now);
 
     if (!b)
         return false;
@@ -728,8 +739,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     emx_count(s->e, pulls_sent);
     if (t->round)
         emx_count(s->e, pulls_resent);
-    if (!emx_timer_is_set(&r->timer))
-        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->block_rtt.rto_ns);
+    await(r, now);
     emx_session_asked(s, now);
     return true;
 }

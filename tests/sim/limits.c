@@ -2,6 +2,8 @@
  *
  * Limits: memory for what nobody receives, many senders to one receiver, receivers that do not look.
  */
+#include <string.h>
+
 #include "scenario.h"
 
 #define RATE_BPS 10000000000ull
@@ -218,12 +220,55 @@ static void long_eager(struct sim_case *c)
     finish(c, w->now_ns + SIM_S);
 }
 
+#define BLOCK_CHUNKS 8
+#define LATE_NS      (3 * SIM_S)
+
+/* Of the first data frames the last of the first block comes late, and that of the second does not. */
+static enum sim_verdict hold_last(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    (void)arg;
+    if (look->head->type != EMX_F_data)
+        return SIM_PASS;
+    *delay_ns_p = LATE_NS;
+    if (look->nth == BLOCK_CHUNKS - 1)
+        return SIM_DELAY;
+    return look->nth == 2 * BLOCK_CHUNKS - 1 ? SIM_DROP : SIM_PASS;
+}
+
+/* The time-out of a block is over while the receiver's card takes no frames, and its data come before it can ask again.
+ * The other block is asked for again all the same. */
+static void mute(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, 0);
+    w->cfg.p_eager_max = 0;
+    w->cfg.p_pull_frames = BLOCK_CHUNKS;
+    w->cfg.p_peer_timeout = 60 * SIM_S;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    sim_world_link(w, 0, 1, 0)->verdict = hold_last;
+    memset(sim_world_link(w, 0, 1, 0)->of_type, 0, sizeof(sim_world_link(w, 0, 1, 0)->of_type));
+    sim_recv(&c->program, b, a->party, 1, SIM_FULL_MASK, 2 * BLOCK_CHUNKS * 1400, SIM_CONTIGUOUS);
+    sim_send(&c->program, a, b->party, 1, 2 * BLOCK_CHUNKS * 1400, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + 100000 + c->seed * 1000);
+    b->out[0].busy_until_ns = w->now_ns + LATE_NS + SIM_S;
+    finish(c, w->now_ns + 30 * SIM_S);
+}
+
 const struct sim_scenario sim_limits[] = {
     {"long-eager", "messages beyond 32 KiB are pulled while frames get lost", long_eager, 10, 0},
     {"never-posts", "more than the unexpected memory: senders are held, nothing is lost", never_posts, 60, 0},
     {"incast", "32 senders of 512 KiB to one receiver", incast, 4, 0},
     {"stopped", "a receiver stopped for 5 s in a stream", stopped, 40, 0},
     {"computes", "a receiver with nothing but a heartbeat for 20 s, peer timeout 2 s", computes, 40, 0},
+    {"mute", "a receiver's card takes no frames when it should ask for data again", mute, 8, 0},
     {"waits", "a receive that waits for 20 s, peer timeout 2 s", waits, 4, 0},
     {"soak", "the same work twelve times: memory does not grow", soak, 1, 0},
     {0},
