@@ -10,15 +10,16 @@
 #include "base/hash.h"
 #include "base/keyed.h"
 #include "fuzz.h"
+#include "node.h"
 #include "proto/impl.h"
 
 #define NODES_MAX     3
 #define COOKIE        0xc00c1e
 #define FRAMES_MAX    512 /* under way; more are lost */
 #define OPS_MAX       256 /* open; no more are begun */
-#define FRAME_BYTES   576 /* short, so that messages have many */
 #define CONTENT_BYTES 16384
 #define QUIET_STEPS   8
+#define POLLS_MAX     10000 /* in a row; what there is to do at one time takes less */
 
 /* An operation that is open, with its memory. */
 struct call {
@@ -35,18 +36,11 @@ struct packet {
     uint8_t *data;
 };
 
-struct node {
-    struct emx_engine *engine;
-    struct emx_stats stats;
-    uint32_t id;
-    bool closing;
-};
-
 struct history {
     struct emx_config cfg;
     emx_time now;
     unsigned nodes;
-    struct node node[NODES_MAX];
+    struct fuzz_node node[NODES_MAX];
     bool reliable, reads, auth;
     bool altered; /* contents may be anything */
     unsigned lives;
@@ -55,14 +49,6 @@ struct history {
     struct call *call[OPS_MAX];
     unsigned calls;
 };
-
-static void check(const struct history *h, unsigned n)
-{
-    const char *wrong = emx_engine_check(h->node[n].engine);
-
-    FUZZ_CHECK(!wrong, "engine %u: %s", n, wrong);
-    FUZZ_CHECK(h->node[n].stats.unexpected_bytes <= h->cfg.p_unexpected_max, "too much unexpected memory");
-}
 
 /* ---- Life ---- */
 
@@ -77,7 +63,7 @@ static struct emx_address address(const struct history *h, unsigned n)
                             .auth = h->auth,
                             .has_secret = h->auth};
 
-    a.ifs[0].frame_bytes = FRAME_BYTES;
+    a.ifs[0].frame_bytes = FUZZ_FRAME_BYTES;
     snprintf(a.host, sizeof(a.host), "n%u", n);
     for (unsigned i = 0; h->auth && i < sizeof(a.secret); i++)
         a.secret[i] = (uint8_t)emx_mix64(a.id + i);
@@ -86,16 +72,13 @@ static struct emx_address address(const struct history *h, unsigned n)
 
 static void start(struct history *h, unsigned n)
 {
-    struct node *node = &h->node[n];
-    struct emx_engine_params p = {
-        .cfg = &h->cfg, .stats = &node->stats, .alloc = &emx_alloc_libc, .seed = n, .reliable_links = h->reliable};
+    struct fuzz_node *node = &h->node[n];
     struct emx_address self;
 
-    memset(node, 0, sizeof(*node));
+    *node = (struct fuzz_node){.history = h, .index = n, .cfg = &h->cfg, .reliable = h->reliable, .reads = h->reads};
     node->id = (uint32_t)emx_mix64(++h->lives) | 1;
     self = address(h, n);
-    p.self = &self;
-    FUZZ_CHECK(emx_engine_create(&p, &node->engine) == ETHMX_OK, "no engine");
+    fuzz_node_start(node, &self, &h->now);
 }
 
 struct history *history_begin(unsigned nodes, unsigned settings)
@@ -144,8 +127,7 @@ static void forget_calls(struct history *h, unsigned n)
 
 void history_restart(struct history *h, unsigned n)
 {
-    check(h, n);
-    emx_engine_destroy(h->node[n].engine);
+    fuzz_node_stop(&h->node[n]);
     forget_calls(h, n);
     start(h, n);
 }
@@ -153,8 +135,7 @@ void history_restart(struct history *h, unsigned n)
 void history_end(struct history *h)
 {
     for (unsigned i = 0; i < h->nodes; i++) {
-        check(h, i);
-        emx_engine_destroy(h->node[i].engine);
+        fuzz_node_stop(&h->node[i]);
         forget_calls(h, i);
     }
     for (unsigned i = 0; i < h->packets; i++)
@@ -196,15 +177,15 @@ size_t history_length(unsigned choice)
     return lengths[choice % (sizeof(lengths) / sizeof(*lengths))] + choice / 64;
 }
 
-/* ---- Pump ---- */
+/* ---- The network ---- */
 
-static void put_packet(struct history *h, unsigned from, unsigned to, uint8_t *data, uint32_t len_bytes)
+void history_carry(struct history *h, unsigned from, unsigned to, uint8_t *data, uint32_t len_bytes)
 {
     if (h->packets == FRAMES_MAX) {
         free(data);
         return;
     }
-    h->packet[h->packets++] = (struct packet){.from = from, .to = to, .len_bytes = len_bytes, .data = data};
+    h->packet[h->packets++] = (struct packet){.from = from, .to = to % h->nodes, .len_bytes = len_bytes, .data = data};
 }
 
 static struct packet take_packet(struct history *h, unsigned i)
@@ -215,29 +196,8 @@ static struct packet take_packet(struct history *h, unsigned i)
     return p;
 }
 
-static void output(struct history *h, unsigned n)
-{
-    struct emx_txframe f[EMX_WIRE_BATCH];
-    unsigned got, to;
-
-    while ((got = emx_engine_output(h->node[n].engine, 0, f, EMX_WIRE_BATCH, h->now))) {
-        for (unsigned i = 0; i < got; i++) {
-            uint32_t len_bytes = (uint32_t)f[i].head_bytes + f[i].body_bytes;
-            uint8_t *data = malloc(len_bytes);
-
-            FUZZ_CHECK(len_bytes <= FRAME_BYTES, "a frame of %u bytes", len_bytes);
-            FUZZ_CHECK(data, "no memory");
-            memcpy(data, f[i].head, f[i].head_bytes);
-            if (f[i].body_bytes)
-                memcpy(data + f[i].head_bytes, f[i].body, f[i].body_bytes);
-            memcpy(&to, f[i].to, sizeof(to));
-            put_packet(h, n, to, data, len_bytes);
-        }
-    }
-}
-
 /* Only memory of a message that is being sent can be read; elsewhere the kernel would refuse. */
-static bool readable(const struct history *h, uint64_t remote, size_t len_bytes)
+bool history_readable(const struct history *h, uint64_t remote, size_t len_bytes)
 {
     for (unsigned i = 0; i < h->calls; i++) {
         const struct call *c = h->call[i];
@@ -249,28 +209,6 @@ static bool readable(const struct history *h, uint64_t remote, size_t len_bytes)
             return true;
     }
     return false;
-}
-
-static void read_all(struct history *h, unsigned n)
-{
-    struct emx_read r;
-
-    while (emx_engine_read(h->node[n].engine, 0, &r)) {
-        bool can = readable(h, r.remote, r.len_bytes);
-
-        if (can)
-            memcpy(r.local, (const void *)(uintptr_t)r.remote, r.len_bytes);
-        emx_engine_read_done(h->node[n].engine, &r, can ? ETHMX_OK : ETHMX_ERR_UNREACHABLE, h->now);
-    }
-}
-
-static void tell_routes(struct history *h, unsigned n, struct emx_peer *peer)
-{
-    struct emx_route r = {.frame_bytes = FRAME_BYTES, .reliable = h->reliable, .reads = h->reads, .name = "fuzz"};
-    unsigned to = emx_peer_address(h->node[n].engine, peer)->udp_port % h->nodes;
-
-    memcpy(&r.to, &to, sizeof(to));
-    emx_engine_routes(h->node[n].engine, peer, &r, 1, "", h->now);
 }
 
 static void forget_call(struct call *c)
@@ -336,13 +274,15 @@ static void receive_message(struct history *h, unsigned n, struct emx_arrival *m
     int rc;
 
     if (!c) {
-        emx_engine_release(h->node[n].engine, msg, h->now);
+        emx_engine_release(h->node[n].engine, msg, fuzz_node_now(&h->node[n]));
         return;
     }
     a.data.base = c->data;
-    rc = emx_engine_mrecv(h->node[n].engine, msg, &a, &result, h->now);
+    rc = emx_engine_mrecv(h->node[n].engine, msg, &a, &result, fuzz_node_now(&h->node[n]));
     begun(c, rc, &result);
 }
+
+/* ---- Progress ---- */
 
 static void tell(struct emx_engine *e, struct emx_op *op)
 {
@@ -355,21 +295,15 @@ static void tell(struct emx_engine *e, struct emx_op *op)
     fn(arg, &result);
 }
 
-static bool take_news(struct history *h, unsigned n)
+static bool deliver(struct history *h, unsigned n)
 {
     struct emx_engine *e = h->node[n].engine;
-    struct emx_event ev;
     struct emx_arrival *msg;
     struct ethmx_am am;
     struct emx_op *op;
     unsigned id;
     bool any = false;
 
-    while (emx_engine_event(e, &ev)) {
-        any = true;
-        if (ev.type == EMX_EVENT_ROUTES)
-            tell_routes(h, n, ev.peer);
-    }
     while ((op = emx_engine_completed(e))) {
         any = true;
         tell(e, op);
@@ -379,28 +313,42 @@ static bool take_news(struct history *h, unsigned n)
         if (am.data_bytes < 100000)
             receive_message(h, n, msg, am.data_bytes);
         else
-            emx_engine_release(e, msg, h->now);
+            emx_engine_release(e, msg, fuzz_node_now(&h->node[n]));
     }
     return any;
 }
 
-/* After any call of an engine. What the call did is checked before output() can mend it; what output() left, when the
- * engine is called the next time, and in the end. */
+/* A call of ethmx_progress(). Returns whether anything was found. */
+static bool poll_once(struct history *h, unsigned n)
+{
+    struct emx_progress *p = &h->node[n].progress;
+    struct emx_op *quick = NULL;
+    bool any;
+
+    h->node[n].unchecked |= emx_engine_deadline(p->engine) <= h->now;
+    any = emx_progress_round(p, false, &quick);
+    h->node[n].unchecked |= any;
+    p->delivering = true;
+    if (quick)
+        tell(p->engine, quick);
+    any |= deliver(h, n);
+    p->delivering = false;
+    h->node[n].unchecked |= any;
+    return any;
+}
+
+/* After any call of an engine: polls until nothing is left to do. */
 static void pump(struct history *h, unsigned n)
 {
-    struct emx_engine *e = h->node[n].engine;
+    struct emx_progress *p = &h->node[n].progress;
+    unsigned polls = 0;
 
-    do {
-        check(h, n);
-        if (emx_engine_deadline(e) <= h->now) {
-            emx_engine_expire(e, h->now);
-            check(h, n);
-        }
-        read_all(h, n);
-        output(h, n);
-    } while (take_news(h, n));
-    FUZZ_CHECK(emx_engine_deadline(e) > h->now, "output is drained and the deadline has passed");
-    FUZZ_CHECK(!emx_engine_has_news(e), "all was taken, but there is news");
+    h->node[n].unchecked = true;
+    while (poll_once(h, n) || !emx_progress_looked_around(p) || emx_engine_wants_read(p->engine, 0))
+        FUZZ_CHECK(++polls < POLLS_MAX, "engine %u does not come to rest", n);
+    fuzz_node_check_once(&h->node[n]);
+    FUZZ_CHECK(emx_progress_deadline(p) > h->now, "output is drained and the deadline has passed");
+    FUZZ_CHECK(!emx_engine_has_news(p->engine), "all was taken, but there is news");
 }
 
 /* The frame with a tag as `from` would put it; as it is, if they do not know each other. */
@@ -438,25 +386,19 @@ bool history_seal(struct history *h, unsigned from, unsigned to, uint8_t **data_
     return true;
 }
 
-/* As the pump does: the short way first, while nothing else waits to be told. */
+/* A frame comes. */
 static void input(struct history *h, unsigned n, const uint8_t *data, uint32_t len_bytes)
 {
-    struct emx_engine *e = h->node[n].engine;
-    struct emx_op *op = NULL;
-
-    if (!emx_engine_has_news(e))
-        op = (h->reliable ? emx_engine_input_short : emx_engine_input_whole)(e, 0, data, len_bytes, h->now);
-    if (op)
-        tell(e, op);
-    else
-        emx_engine_input(e, 0, data, len_bytes, h->now);
+    h->node[n].data = data;
+    h->node[n].len_bytes = len_bytes;
+    pump(h, n);
+    FUZZ_CHECK(!h->node[n].data, "a frame was not taken");
 }
 
 void history_input(struct history *h, unsigned n, const uint8_t *data, uint32_t len_bytes, bool sealed)
 {
     h->altered |= sealed || !h->auth;
     input(h, n, data, len_bytes);
-    pump(h, n);
 }
 
 /* ---- Operations ---- */
@@ -497,7 +439,10 @@ void history_send(struct history *h, unsigned n, unsigned to, uint64_t bits, siz
     memcpy(data, content(len_bytes), len_bytes);
     c->is_send = true;
     a.data.base = data;
-    rc = emx_engine_send(h->node[n].engine, peer, &a, h->now);
+    if (bits % 4 == 3) /* a short message may go the long way, too */
+        rc = emx_progress_send_long(&h->node[n].progress, peer, &a);
+    else
+        rc = emx_progress_send(&h->node[n].progress, peer, &a);
     if (rc != ETHMX_INPROGRESS)
         forget_call(c);
     pump(h, n);
@@ -516,7 +461,7 @@ void history_receive(struct history *h, unsigned n, unsigned from, uint64_t bits
         return;
     a.arg = c;
     a.data.base = c->data;
-    rc = emx_engine_recv(h->node[n].engine, peer, &a, &c->op, &result, h->now);
+    rc = emx_progress_recv(&h->node[n].progress, peer, &a, &c->op, &result);
     begun(c, rc, &result);
     pump(h, n);
 }
@@ -538,7 +483,7 @@ void history_take(struct history *h, unsigned n, unsigned kind, uint64_t bits)
     int rc = emx_engine_probe(h->node[n].engine, NULL, bits, bits ? UINT64_MAX : 0, kind ? &msg : NULL, &result);
 
     if (rc == ETHMX_OK && kind == 1)
-        emx_engine_release(h->node[n].engine, msg, h->now);
+        emx_engine_release(h->node[n].engine, msg, fuzz_node_now(&h->node[n]));
     else if (rc == ETHMX_OK && kind)
         receive_message(h, n, msg, result.msg_bytes < 100000 ? result.msg_bytes : 100000);
     pump(h, n);
@@ -546,23 +491,22 @@ void history_take(struct history *h, unsigned n, unsigned kind, uint64_t bits)
 
 void history_flush(struct history *h, unsigned n, uint64_t bits)
 {
-    emx_engine_flush_unexpected(h->node[n].engine, bits, UINT64_MAX, h->now);
+    emx_engine_flush_unexpected(h->node[n].engine, bits, UINT64_MAX, fuzz_node_now(&h->node[n]));
     pump(h, n);
 }
 
 void history_goodbye(struct history *h, unsigned n)
 {
-    emx_engine_goodbye(h->node[n].engine, h->now);
+    emx_engine_goodbye(h->node[n].engine, fuzz_node_now(&h->node[n]));
     pump(h, n);
 }
 
-/* ---- The network ---- */
+/* ---- What becomes of frames ---- */
 
 static void arrive(struct history *h, struct packet p)
 {
     input(h, p.to, p.data, p.len_bytes);
     free(p.data);
-    pump(h, p.to);
 }
 
 /* A reliable wire keeps the order of frames between two, and may be chosen from among the first of each pair only. */
@@ -599,7 +543,7 @@ void history_double(struct history *h, unsigned choice)
     const struct packet *p = h->packets ? &h->packet[choose(h, choice)] : NULL;
 
     if (p)
-        put_packet(h, p->from, p->to, fuzz_copy(p->data, p->len_bytes), p->len_bytes);
+        history_carry(h, p->from, p->to, fuzz_copy(p->data, p->len_bytes), p->len_bytes);
 }
 
 /* The frame of a packet, without its tag. */
