@@ -199,6 +199,15 @@ bool emx_progress_end_reads(struct emx_progress *p)
     return ended;
 }
 
+static void lend_and_output(struct emx_progress *p, unsigned i, emx_time now)
+{
+    if (emx_engine_wants_lending(p->engine, i))
+        lend(p, i, now);
+    if (emx_engine_wants_output(p->engine, i))
+        output(p, i, now);
+}
+
+/* A message that leaves the backlog may have memory that is looked up before it is announced: it leaves, too. */
 void emx_progress_flush_now(struct emx_progress *p, emx_time now)
 {
     const struct emx_engine_hints *hints = emx_engine_hints(p->engine);
@@ -206,10 +215,9 @@ void emx_progress_flush_now(struct emx_progress *p, emx_time now)
     if (hints->news & EMX_NEWS_EVENT)
         p->on_event(p->on_event_arg, now);
     for (unsigned i = 0; i < p->links.count; i++) {
+        lend_and_output(p, i, now);
         if (emx_engine_wants_lending(p->engine, i))
-            lend(p, i, now);
-        if (emx_engine_wants_output(p->engine, i))
-            output(p, i, now);
+            lend_and_output(p, i, now);
         if (emx_engine_wants_read(p->engine, i))
             read_piece(p, i);
     }

@@ -121,6 +121,30 @@ static void nothing_is_copied(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The program sends and computes: the other hears of the message at once, not when the sender calls again. */
+static void announced_at_once(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2, &rng);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_connect(c, a, b);
+    sim_send(p, a, b->party, 1, BIG_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pace(a, SIM_STOPPED, w->now_ns + 10 * SIM_MS);
+    sim_world_run_until(w, w->now_ns + SIM_MS);
+    if (b->stats.unexpected_now != 1)
+        sim_fail(w, "nobody has told the receiver");
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, BIG_BYTES, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    sim_case_end(c);
+}
+
 /* Sends so many one after the other, each when the one before has arrived; returns how many were read. */
 static unsigned count_read(struct sim_case *c, unsigned *tag_p, unsigned messages, size_t len_bytes)
 {
@@ -352,6 +376,7 @@ const struct sim_scenario sim_lends[] = {
     {"lends", "random programs whose devices read from each other; all kinds of faults", among_programs, 0, 10},
     {"lends-worth", "what may go eagerly is read only if that is worth the round trips", is_worth_a_round_trip, 10, 0},
     {"lends-all", "no byte of a long message comes in a frame", nothing_is_copied, 40, 0},
+    {"lends-announced", "a message leaves in the call that sends it", announced_at_once, 20, 0},
     {"lends-break", "connections break in the middle of messages: the rest is read over others", breaks_midway, 60, 0},
     {"lends-refused", "a read is refused while another is under way: the rest is pulled", is_refused, 40, 0},
     {"lends-sender-dies", "the sender dies in the middle of it", sender_dies, 60, 0},
