@@ -224,7 +224,7 @@ static const char *check_reads(const struct emx_engine *e, unsigned link)
                        : r->read_bytes >= r->want_bytes || !r->op->peer->session->reads)
             return "reads: a message that can't be read";
         if (r->in_hand && l != e->reads[link].next)
-            return "reads: another than the first is in the pump's hands";
+            return "reads: another than the first is in the wire's hands";
         if (emx_list_linked(&r->op->peer_link) == (bool)r->ends)
             return "reads: a message of a peer that has failed, or that does not fail with its peer";
     }

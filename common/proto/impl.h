@@ -87,7 +87,7 @@ struct emx_rndv {
     uint64_t last_pulled_bytes; /* engine.pulled_bytes at that time */
     bool away;                  /* its sender was silent for too long: its blocks count in engine.away_bytes */
     bool reading;               /* from the sender's memory, without blocks */
-    bool in_hand;               /* the pump's: others may be writing to the program's memory */
+    bool in_hand;               /* the wire's: others may be writing to the program's memory */
     int8_t ends;                /* then: the peer has failed meanwhile, with this enum ethmx_status; 0: it has not */
     uint64_t remote;            /* where the message begins there */
     uint64_t read_bytes;        /* so far */
@@ -125,7 +125,7 @@ struct emx_offered {
 
 /* Memory of a message that devices reach: the sending side, see lend.c, or the receiving side, see offer.c. */
 struct emx_loan {
-    struct emx_list link;  /* in engine.loans while the pump has something to do for it */
+    struct emx_list link;  /* in engine.loans while progress has something to do for it */
     struct emx_list write; /* sends: in engine.writes while there is something to be written */
     struct emx_session *session;
     struct emx_wire_addr to;  /* of the session when this began, */
@@ -536,7 +536,7 @@ struct emx_engine {
     struct emx_list spent;                    /* frames of reliable sessions that are in the wire's hands */
     struct emx_list reads[EMX_ENGINE_LINKS];  /* emx_rndv.wait of messages that are read */
     struct emx_list writes[EMX_ENGINE_LINKS]; /* emx_loan.write of messages that are to be written */
-    struct emx_list loans[EMX_ENGINE_LINKS];  /* for which the pump has something to do; */
+    struct emx_list loans[EMX_ENGINE_LINKS];  /* for which progress has something to do; */
     struct emx_list severs[EMX_ENGINE_LINKS]; /* emx_op.link: connections that must end for it */
 
     struct emx_list severed; /* emx_op.peer_link of operations that are EMX_OP_SEVERED */
@@ -965,7 +965,7 @@ void emx_quick_open(struct emx_session *s); /* it is connected */
 uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op); /* to tell in the rts; 0: none */
 bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now); /* false: pull it */
 void emx_read_ended(struct emx_engine *e, unsigned link); /* one has left the list */
-/* The peer has failed. true: op's memory may be being written to: it completes when the pump tells the read's end. */
+/* The peer has failed. true: op's memory may be being written to: it completes when progress tells the read's end. */
 bool emx_read_late(struct emx_op *op, int status);
 void emx_read_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
@@ -980,7 +980,7 @@ bool emx_loan_start(struct emx_session *s, struct emx_op *op); /* false: no, or 
 void emx_loan_announced(struct emx_op *op, struct emx_txbuf *rts);
 struct emx_loan *emx_loan_new(struct emx_session *s, struct emx_op *op); /* NULL: no memory */
 void emx_loan_free(struct emx_loan *l);
-void emx_loan_queue(struct emx_loan *l, enum emx_lending_what what); /* the pump is to do this, and nothing else */
+void emx_loan_queue(struct emx_loan *l, enum emx_lending_what what); /* progress is to do this, and nothing else */
 void emx_loan_unqueue(struct emx_loan *l);
 void emx_loan_over(struct emx_op *op, int status); /* the operation is complete */
 enum emx_drop emx_loan_input_ask(struct emx_session *s, const uint8_t *data, emx_time now);

@@ -2,7 +2,7 @@
  *
  * Lent memory: large messages that the receiver's device reads from the sender's memory, and writes into its own.
  *
- * A device reaches only memory that is registered with it, by a key. Registering costs time and is the pump's work
+ * A device reaches only memory that is registered with it, by a key. Registering costs time and is the work of progress
  * (emx_engine_memory()), so it must not stand in the message's way. The sender first asks what is registered still, and
  * if that is the beginning of the message, the rts carries its key. If not, the rts leaves without, and the sender
  * registers while it is on its way. The receiver reads what it has a key for, piece by piece, and asks (ask, sequenced)
@@ -24,7 +24,7 @@
  * where its memory must be registered, for one more, of ask and lend. Whether what is saved at both ends is worth that
  * depends on the peer: the shortest round trip that was seen is weighed against the costs that were measured
  * (base/crossing.h). So there are two lengths: from one on messages are read if their memory is registered, from the
- * other on in any case. Whether it is registered is not known before the pump is asked. So in between the past tells.
+ * other on in any case. Whether it is registered is not known before progress is asked. So in between the past tells.
  * After MISSES messages in a row that found their memory not registered, as those of a program that always sends from
  * new memory, others go eagerly; each PROBE-th is read, which registers its memory; the first that finds it registered
  * ends that.
@@ -121,7 +121,7 @@ void emx_loan_passed(struct emx_session *s, uint64_t len_bytes)
         l->passed++;
 }
 
-/* The pump was asked for the memory of a message. */
+/* Progress was asked for the memory of a message. */
 static void learn(struct emx_lend_eager *l, uint64_t len_bytes, bool kept)
 {
     if (!is_between(l, len_bytes))
@@ -538,7 +538,7 @@ bool emx_borrow_sever(struct emx_engine *e, struct emx_op *op, int status)
     return true;
 }
 
-/* ---- The pump's work ---- */
+/* ---- The work of progress ---- */
 
 static bool next_sever(struct emx_engine *e, unsigned link, struct emx_lending *m)
 {

@@ -21,7 +21,7 @@
  * was refused before anything was begun, its key was stale, or the write failed. The last is the case that must be
  * looked at: what a broken connection has left on the way may still land. So memory counts as ours again only when each
  * write that may have begun is proven to be over, or when our own end of the connection that the memory was offered
- * over has been ended. The pump does that (EMX_LEND_BACK with sever), whether or not the connection seemed to be gone;
+ * over has been ended. Progress does that (EMX_LEND_BACK with sever), whether or not the connection seemed to be gone;
  * only then are the rest of the message offered anew or pulled, or the receive completed. That holds for a receive
  * whose peer has died, too, and for one whose peer is reached another way from now on.
  *

@@ -15,9 +15,9 @@
  * the sender's engine answers or does not. An answer proves that it has not given us up, and the next message is read
  * again.
  *
- * A read may take many rounds of the pump, while the sender and this side copy together (the shm wire). So a receive
- * whose read is in the pump's hands is not completed, whatever becomes of the peer: its memory would be the program's
- * again while somebody writes there. It fails when the pump says that the read has ended.
+ * A read may take many rounds of progress, while the sender and this side copy together (the shm wire). So a receive
+ * whose read is in the wire's hands is not completed, whatever becomes of the peer: its memory would be the program's
+ * again while somebody writes there. It fails when progress says that the read has ended.
  *
  * Data that the program wants in several pieces go through a small buffer, which stays in the processor's cache.
  */
