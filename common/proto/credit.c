@@ -193,7 +193,7 @@ void emx_credit_heard_again(struct emx_session *s, uint32_t limit, uint32_t ack)
         return;
     s->credit_ack = ack;
     s->giving = false;
-    if (emx_seq_before(s->credit_limit, limit))
+    if (emx_credit_is_more(s, limit))
         s->credit_limit = limit;
 }
 

@@ -807,16 +807,21 @@ static inline bool emx_credit_allows(const struct emx_session *s, uint32_t cost)
 }
 bool emx_credit_take(struct emx_session *s, uint32_t cost); /* sender: true: send eagerly */
 void emx_credit_heard_again(struct emx_session *s, uint32_t limit, uint32_t ack);
+/* Whether the peer allows more. Counted from what is used, or a peer that tells nonsense could take the limit round. */
+static inline bool emx_credit_is_more(const struct emx_session *s, uint32_t limit)
+{
+    return (int32_t)(limit - s->credit_used) > (int32_t)(s->credit_limit - s->credit_used);
+}
 static inline void emx_credit_heard(struct emx_session *s, uint32_t limit, uint32_t ack) /* sender: told by a frame */
 {
     if (__builtin_expect(s->gave, 0))
         emx_credit_heard_again(s, limit, ack);
-    else if (emx_seq_before(s->credit_limit, limit))
+    else if (emx_credit_is_more(s, limit))
         s->credit_limit = limit;
 }
 static inline void emx_credit_heard_short(struct emx_session *s, uint32_t limit) /* by a short frame, without an ack */
 {
-    if (emx_seq_before(s->credit_limit, limit) && !s->giving)
+    if (emx_credit_is_more(s, limit) && !s->giving)
         s->credit_limit = limit;
 }
 static inline bool emx_credit_covers(const struct emx_session *s, uint64_t total_bytes) /* receiver: false: overdrawn */
