@@ -25,6 +25,9 @@ packages_guest=(gcc make libc6-dev xz-utils iproute2)
 packages_guest_qemu=(qemu-system-x86)
 packages_guest_inside=(busybox-static kmod ibverbs-utils rdmacm-utils perftest qperf nftables)
 
+# tests/roots: what makes a root of another suite of Debian. tests/roots/roots.sh has the names that differ there.
+packages_roots=(mmdebstrap)
+
 # Debian's own MPICH, whose programs are tried on ours; what hpcc is built with.
 packages_mpich_check=(mpich libmpich-dev libblas-dev)
 
