@@ -12,6 +12,26 @@ ethmx_folder() {
     fi
 }
 
+# ompi_major: which Open MPI mpirun.openmpi is of, such as 4.
+ompi_major() {
+    mpirun.openmpi --version | sed -n 's/^.*(Open[^)]*) \([0-9]*\)\..*/\1/p'
+}
+
+# ompi_find_component FOLDER: fills the array ompi_found with arguments for mpirun that show Open MPI the components of
+# FOLDER. SYS_DEFAULT first: Open MPI stops at the first folder that it cannot read. From 5 on the option is --omca: --mca
+# would be PMIx's as well; and Debian's setting for PMIx would be Open MPI's as well, unless PMIx has it by an option.
+ompi_find_component() {
+    local pmix
+    if [ "$(ompi_major)" = 4 ]; then
+        ompi_found=(--mca mca_base_component_path "SYS_DEFAULT:$1")
+        return
+    fi
+    ompi_found=(--omca mca_base_component_path "SYS_DEFAULT:$1")
+    for pmix in /usr/lib/*/pmix2/lib/pmix; do
+        [ ! -d "$pmix" ] || ompi_found+=(--pmixmca mca_base_component_path "$pmix")
+    done
+}
+
 # shares DIR...: fills the array share with what ethmx-cluster must be told to keep these folders visible on the nodes.
 shares() {
     local dir
@@ -31,15 +51,15 @@ shares() {
 #   bare:WHAT                                  as tcp: for a program that sends frames of its own
 #   vader, ucx:sm                              within one node only: ob1 over vader, UCX over posix and cma
 transport_args() {
-    local name=$1 folder=$2 interface=$3 settings wires
+    local name=$1 folder=$2 interface=$3 settings wires ompi_found=()
     case $name in
     ethmx | ethmx:*)
         if [ -n "$folder" ] && [ ! -e "$folder/mca_mtl_ethmx.so" ]; then
             echo "ethmx is not built: there is no $folder/mca_mtl_ethmx.so" >&2
             return 1
         fi
-        # SYS_DEFAULT first: Open MPI stops at the first folder that it cannot read.
-        transport_mca=(${folder:+--mca mca_base_component_path "SYS_DEFAULT:$folder"} --mca pml cm --mca mtl ethmx)
+        [ -z "$folder" ] || ompi_find_component "$folder"
+        transport_mca=("${ompi_found[@]}" --mca pml cm --mca mtl ethmx)
         IFS=: read -r _ wires settings <<<"$name"
         [ -z "$wires" ] || transport_mca+=(-x "ETHMX_WIRES=${wires//+/,}")
         while [ -n "$settings" ]; do
