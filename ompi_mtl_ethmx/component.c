@@ -10,12 +10,9 @@
 #include "mtl_ethmx.h"
 
 #include "ompi/mca/pml/base/base.h"
-#include "ompi/mca/rte/rte.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/argv.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +24,10 @@
 static int component_register(void);
 static int component_query(mca_base_module_t **module_p, int *priority_p);
 static int component_close(void);
-static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads);
+static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS);
 static int module_finalize(struct mca_mtl_base_module_t *mtl);
 
-OMPI_MODULE_DECLSPEC extern mca_mtl_base_component_t mca_mtl_ethmx_component;
+MTL_ETHMX_EXPORT extern mca_mtl_base_component_t mca_mtl_ethmx_component;
 
 mca_mtl_base_component_t mca_mtl_ethmx_component = {
     .mtl_version =
@@ -72,7 +69,7 @@ static int priority_param;
 
 /* ---- Registration ----------------------------------------------------------------------------------------- */
 
-/* Open MPI loads any component whose file name fits, of 4.0 as well, where structures differ. */
+/* Open MPI loads any component whose file name fits, of other series as well, where structures differ. */
 static bool version_fits(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -167,43 +164,15 @@ static mca_mtl_base_module_t *decline(const char *why)
     return NULL;
 }
 
-/* The launcher's key of the job, the same in all its processes and in those it spawns. */
+/* The launcher may tell the job's key through PMIx. */
 static void job_key(uint8_t key[16])
 {
-    unsigned long long half[2];
-    const char *text = getenv(OPAL_MCA_PREFIX "orte_precondition_transports");
-    if (NULL != text && 2 == sscanf(text, "%16llx-%16llx", &half[0], &half[1])) {
-        memcpy(key, half, 16);
-    }
-}
-
-/* The first address in a contact of the launcher that is not loopback, such as 10.0.0.1 in
- * "1440808960.0;tcp://10.0.0.1,172.17.0.1:60527;tcp6://[fd00::2]:45021". */
-static bool contact_address(const char *uri, char *address, size_t room_bytes)
-{
-    const char *at = NULL != uri ? strstr(uri, "tcp://") : NULL;
-    if (NULL == at) {
-        return false;
-    }
-    at += strlen("tcp://");
-    for (;;) {
-        struct in_addr ip;
-        size_t len = strcspn(at, ",:;");
-        snprintf(address, room_bytes, "%.*s", (int)len, at);
-        if (1 == inet_pton(AF_INET, address, &ip) && 127 != ntohl(ip.s_addr) >> 24) {
-            return true;
-        }
-        if (',' != at[len]) {
-            return false;
-        }
-        at += len + 1;
-    }
-}
-
-static bool reach(char *address, size_t room_bytes)
-{
-    return contact_address(getenv(OPAL_MCA_PREFIX "orte_hnp_uri"), address, room_bytes) ||
-           contact_address(getenv(OPAL_MCA_PREFIX "orte_local_daemon_uri"), address, room_bytes);
+    const opal_process_name_t job = {.jobid = OMPI_PROC_MY_NAME->jobid, .vpid = OPAL_VPID_WILDCARD};
+    char *credential = NULL;
+    int rc;
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, MTL_ETHMX_PMIX_KEY, &job, &credential, MTL_ETHMX_PMIX_STRING);
+    mtl_ethmx_launcher_key(OMPI_SUCCESS == rc ? credential : NULL, key);
+    free(credential);
 }
 
 static int address_publish(void)
@@ -212,7 +181,7 @@ static int address_publish(void)
     size_t len_bytes = sizeof(addr);
     int rc = mtl_ethmx_ompi_error(ethmx_ep_address(mtl_ethmx.ep, addr, &len_bytes));
     if (OMPI_SUCCESS == rc) {
-        OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, &mca_mtl_ethmx_component.mtl_version, addr, len_bytes);
+        OPAL_MODEX_SEND(rc, MTL_ETHMX_PMIX_GLOBAL, &mca_mtl_ethmx_component.mtl_version, addr, len_bytes);
     }
     return rc;
 }
@@ -228,7 +197,8 @@ static int module_progress(void)
     return (int)ethmx_progress(mtl_ethmx.ep);
 }
 
-static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool enable_mpi_threads)
+/* 5.0 also asks, by a pointer to false, whether we take memory of devices. */
+static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS)
 {
     (void)enable_progress_threads;
     const char *why;
@@ -238,13 +208,13 @@ static mca_mtl_base_module_t *component_init(bool enable_progress_threads, bool 
     if (!mtl_ethmx_params_apply(&why)) {
         return decline(why);
     }
-    char address[INET6_ADDRSTRLEN];
+    char address[256];
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
                                    .thread_multiple = enable_mpi_threads,
                                    .process = (uint64_t)OMPI_PROC_MY_NAME->jobid << 32 | (OMPI_PROC_MY_NAME->vpid + 1),
                                    .local_ranks = ompi_process_info.num_local_peers + 1};
     job_key(opt.job_key);
-    opt.reach = reach(address, sizeof(address)) ? address : NULL;
+    opt.reach = mtl_ethmx_launcher_address(address, sizeof(address)) ? address : NULL;
     MTL_ETHMX_VERBOSE(20, "libethmx %s, launcher reached at %s", ethmx_version(), opt.reach ? opt.reach : "(unknown)");
     mtl_ethmx_memory_offer(true);
     if (ETHMX_OK != ethmx_ep_open(mtl_ethmx.cfg, &opt, &mtl_ethmx.ep)) {

@@ -4,8 +4,6 @@
  */
 #include "mtl_ethmx.h"
 
-#include "ompi/mca/rte/rte.h"
-
 int mtl_ethmx_mpi_error(int status)
 {
     switch (status) {

@@ -9,7 +9,6 @@
  */
 #include "mtl_ethmx.h"
 
-#include "ompi/mca/rte/rte.h"
 #include "opal/util/show_help.h"
 
 #include <dlfcn.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The MTL component of Open MPI 4.1 for ethmx. It translates: MPI's ranks and tags into peers and match bits, Open
+ * The MTL component of Open MPI for ethmx. It translates: MPI's ranks and tags into peers and match bits, Open
  * MPI's datatypes into ethmx_data, ethmx's results into MPI's statuses. It matches nothing, resends nothing and chooses
  * no wire; libethmx does.
  *
- * One file per verb: component (life), params (MCA parameters and MPI_T variables), help, peer (processes), comm
- * (communicators), send, recv, probe, cancel, layout (datatypes that are not contiguous), error, memory (Open MPI's
- * memory hooks).
+ * One file per verb: component (life), launcher (what it tells), params (MCA parameters and MPI_T variables), help,
+ * peer (processes), comm (communicators), send, recv, probe, cancel, layout (datatypes that are not contiguous), error,
+ * memory (Open MPI's memory hooks). What differs between series of Open MPI is in mtl_ethmx_series.h only.
  */
 #ifndef MTL_ETHMX_H
 #define MTL_ETHMX_H
 
-#include "ompi_config.h"
+#include "mtl_ethmx_series.h"
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
@@ -20,7 +20,6 @@
 #include "ompi/proc/proc.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/datatype/opal_datatype_internal.h"
-#include "opal/threads/mutex.h"
 #include "opal/util/output.h"
 
 #include <ethmx.h>
@@ -43,7 +42,7 @@
 
 static inline uint64_t mtl_ethmx_bits(const struct ompi_communicator_t *comm, int source, int tag)
 {
-    return (uint64_t)comm->c_contextid << MTL_ETHMX_CID_SHIFT | (uint64_t)(uint16_t)source << MTL_ETHMX_SRC_SHIFT |
+    return (uint64_t)MTL_ETHMX_CID(comm) << MTL_ETHMX_CID_SHIFT | (uint64_t)(uint16_t)source << MTL_ETHMX_SRC_SHIFT |
            (uint32_t)tag;
 }
 
@@ -159,15 +158,11 @@ void mtl_ethmx_layout_destroy(struct mtl_ethmx_layout *layout);
 void mtl_ethmx_layout_pack(void *layout, size_t offset, void *buf, size_t len_bytes);
 void mtl_ethmx_layout_unpack(void *layout, size_t offset, void *buf, size_t len_bytes);
 
-/* Whether this Open MPI looks at each buffer and marks the convertor of one that is memory of a device (a graphics
- * card). Not of one that host and device share: the processor can copy that. */
-#ifndef MTL_ETHMX_SEES_DEVICES
-#define MTL_ETHMX_SEES_DEVICES OPAL_CUDA_SUPPORT
-#endif
-
+/* Memory of a device (a graphics card); not such as host and device share: the processor can copy that. */
 static inline bool mtl_ethmx_is_device(const struct opal_convertor_t *convertor)
 {
-    return MTL_ETHMX_SEES_DEVICES && CONVERTOR_CUDA == (convertor->flags & (CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED));
+    return MTL_ETHMX_SEES_DEVICES &&
+           MTL_ETHMX_DEVICE == (convertor->flags & (MTL_ETHMX_DEVICE | MTL_ETHMX_DEVICE_UNIFIED));
 }
 
 /* Says, once, that ethmx carries memory of the host only. Returns OMPI_ERR_NOT_SUPPORTED. */
@@ -213,6 +208,15 @@ static inline void mtl_ethmx_undescribe(struct mtl_ethmx_layout *layout)
         mtl_ethmx_layout_destroy(layout);
     }
 }
+
+/* ---- Launcher --------------------------------------------------------------------------------------------- */
+
+/* The job's key, the same in all its processes and in those it spawns, hardly in others. All zero: there is none.
+ * credential: what PMIx calls so, or NULL. */
+void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16]);
+
+/* The address or host name at which the launcher is reached. false: not known. */
+bool mtl_ethmx_launcher_address(char *address, size_t room_bytes);
 
 /* ---- Parameters ------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
  */
 #include "mtl_ethmx.h"
 
-#include "opal/mca/pmix/pmix.h"
 #include "opal/util/error.h"
 
 /* Help that names both ends. The host of the other is asked for only now, and may not be known. */
@@ -13,7 +12,7 @@ static void peer_help(struct ompi_proc_t *proc, const char *topic, const char *w
 {
     char *host = NULL;
     int rc;
-    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, OPAL_PMIX_HOSTNAME, &proc->super.proc_name, &host, OPAL_STRING);
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, MTL_ETHMX_PMIX_HOSTNAME, &proc->super.proc_name, &host, MTL_ETHMX_PMIX_STRING);
     mtl_ethmx_help(topic, true, ompi_process_info.nodename,
                    OMPI_SUCCESS == rc && NULL != host ? host : "an unknown host",
                    OMPI_NAME_PRINT(&proc->super.proc_name), why);

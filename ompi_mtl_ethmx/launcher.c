@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the launcher tells of itself and the job: a key, and where it is reached. mpirun of Open MPI 4.1 tells both in
+ * variables of its own (orte_*); under srun, Open MPI 4.1 makes that key itself. mpirun of 5.0 is PRRTE's: it tells
+ * its address in PMIx's variables, and no key.
+ */
+#include "mtl_ethmx.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Key -------------------------------------------------------------------------------------------------- */
+
+static bool key_parse(const char *text, uint8_t key[16])
+{
+    unsigned long long half[2];
+    if (NULL == text || 2 != sscanf(text, "%16llx-%16llx", &half[0], &half[1])) {
+        return false;
+    }
+    memcpy(key, half, 16);
+    return true;
+}
+
+/* Half of a key: a hash (FNV-1a) of a name, another one for each seed. */
+static uint64_t name_hash(const char *name, size_t len, uint64_t seed)
+{
+    uint64_t hash = 0xcbf29ce484222325ull ^ seed;
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3ull;
+    }
+    return hash;
+}
+
+/* From the job's name, such as "prterun-n1-4711@1", without what differs in the jobs that this one spawns. */
+static void key_from_name(const char *name, uint8_t key[16])
+{
+    size_t len = strcspn(name, "@");
+    const uint64_t half[2] = {name_hash(name, len, 0), name_hash(name, len, 0x9e3779b97f4a7c15ull)};
+    memcpy(key, half, 16);
+}
+
+void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16])
+{
+    const char *name = getenv("PMIX_NAMESPACE");
+    memset(key, 0, 16);
+    if (!key_parse(getenv("OMPI_MCA_orte_precondition_transports"), key) && !key_parse(credential, key) &&
+        NULL != name && '\0' != name[0]) {
+        key_from_name(name, key);
+    }
+}
+
+/* ---- Address ---------------------------------------------------------------------------------------------- */
+
+/* The first address in a contact that is not loopback, such as 10.0.0.1 in ORTE's
+ * "1440808960.0;tcp://10.0.0.1,172.17.0.1:60527;tcp6://[fd00::2]:45021" or PMIx's
+ * "prterun-n1-4711@0.0;tcp4://10.0.0.1:33701". PMIx of a daemon may tell loopback only. */
+static bool contact_address(const char *uri, char *address, size_t room_bytes)
+{
+    const char *at = NULL;
+    if (NULL != uri && NULL == (at = strstr(uri, "tcp://"))) {
+        at = strstr(uri, "tcp4://");
+    }
+    if (NULL == at) {
+        return false;
+    }
+    at = strchr(at, '/') + 2;
+    for (;;) {
+        struct in_addr ip;
+        size_t len = strcspn(at, ",:;");
+        snprintf(address, room_bytes, "%.*s", (int)len, at);
+        if (1 == inet_pton(AF_INET, address, &ip) && 127 != ntohl(ip.s_addr) >> 24) {
+            return true;
+        }
+        if (',' != at[len]) {
+            return false;
+        }
+        at += len + 1;
+    }
+}
+
+/* The host in a job's name of PRRTE: n1 in "prterun-n1-4711@1", where 4711 is the launcher's process. */
+static bool name_host(char *host, size_t room_bytes)
+{
+    static const char *const launchers[] = {"prterun-", "prte-"};
+    const char *name = getenv("PMIX_NAMESPACE");
+    for (size_t i = 0; NULL != name && i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+        size_t skip = strlen(launchers[i]), end = strcspn(name, "@");
+        if (0 != strncmp(name, launchers[i], skip)) {
+            continue;
+        }
+        while (end > skip && '-' != name[end]) {
+            end--;
+        }
+        if (end == skip || end - skip >= room_bytes) {
+            return false;
+        }
+        snprintf(host, room_bytes, "%.*s", (int)(end - skip), name + skip);
+        return true;
+    }
+    return false;
+}
+
+bool mtl_ethmx_launcher_address(char *address, size_t room_bytes)
+{
+    static const char *const contacts[] = {"OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri",
+                                           "PMIX_SERVER_URI41",     "PMIX_SERVER_URI4",
+                                           "PMIX_SERVER_URI3",      "PMIX_SERVER_URI21",
+                                           "PMIX_SERVER_URI2"};
+    for (size_t i = 0; i < sizeof(contacts) / sizeof(contacts[0]); i++) {
+        if (contact_address(getenv(contacts[i]), address, room_bytes)) {
+            return true;
+        }
+    }
+    return name_host(address, room_bytes);
+}
