@@ -37,7 +37,7 @@ static void derive(const uint8_t *secret, enum emx_tag_key whose, uint32_t from,
         char purpose[9];
         uint8_t whose;
         uint32_t from, to;
-    } what = {"ethmx tag", (uint8_t)whose, from, to};
+    } what = {{'e', 't', 'h', 'm', 'x', ' ', 't', 'a', 'g'}, (uint8_t)whose, from, to};
 
     emx_keyed_derive(secret, &what, sizeof(what), k, sizeof(*k));
 }
