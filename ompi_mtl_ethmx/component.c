@@ -90,7 +90,6 @@ static int component_register(void)
     if (!version_fits()) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    mtl_ethmx_help_dir_add();
     priority_param = PRIORITY_DEFAULT;
     (void)mca_base_component_var_register(
         &mca_mtl_ethmx_component.mtl_version, "priority",

@@ -5,11 +5,10 @@
  * opal_show_help() would hand a text to mpirun, which shows it once per job. But the mpirun of 4.1.4 loses about one in
  * four of them ("ORTE_ERROR_LOG: Data unpack ... show_help.c", when the process is on mpirun's own host), and a process
  * that then gives up leaves no reason behind. So the text goes straight to stderr, from the first process of each host
- * that gets here: the one that can make a mark in the job's session directory.
+ * that gets here: the one that can make a mark in the job's session directory. And Open MPI 6.0 shows texts only that
+ * were compiled into it, so the file is read here.
  */
 #include "mtl_ethmx.h"
-
-#include "opal/util/show_help.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,17 +21,45 @@
 #include <unistd.h>
 
 #define HELP_FILE "help-mtl-ethmx.txt"
+#define FRAME     "--------------------------------------------------------------------------\n"
 
 /* The help file lies beside the component. */
-void mtl_ethmx_help_dir_add(void)
+static FILE *help_open(void)
 {
     Dl_info info;
-    char path[PATH_MAX];
-    if (0 == dladdr(&mca_mtl_ethmx_component, &info) || NULL == realpath(info.dli_fname, path)) {
-        return;
+    char here[PATH_MAX], path[PATH_MAX + sizeof(HELP_FILE)];
+    if (0 == dladdr(&mca_mtl_ethmx_component, &info) || NULL == realpath(info.dli_fname, here)) {
+        return NULL;
     }
-    *strrchr(path, '/') = '\0';
-    opal_show_help_add_dir(path);
+    *strrchr(here, '/') = '\0';
+    snprintf(path, sizeof(path), "%s/" HELP_FILE, here);
+    return fopen(path, "re");
+}
+
+/* A topic's text: the lines behind "[topic]", up to the next topic, without comments. NULL: there is none. */
+static char *help_read(const char *topic)
+{
+    FILE *file = help_open();
+    char *line = NULL, *text = NULL;
+    size_t room_bytes = 0, text_bytes = 0, topic_len = strlen(topic);
+    bool inside = false;
+    while (NULL != file && getline(&line, &room_bytes, file) > 0) {
+        if ('[' == line[0]) {
+            inside = 0 == strncmp(line + 1, topic, topic_len) && 0 == strcmp(line + 1 + topic_len, "]\n");
+        } else if (inside && '#' != line[0]) {
+            char *longer = realloc(text, text_bytes + strlen(line) + 1);
+            if (NULL == longer) {
+                break;
+            }
+            text = longer;
+            text_bytes += (size_t)sprintf(text + text_bytes, "%s", line);
+        }
+    }
+    free(line);
+    if (NULL != file) {
+        fclose(file);
+    }
+    return text;
 }
 
 static bool first_on_host(const char *topic)
@@ -56,14 +83,20 @@ bool mtl_ethmx_help(const char *topic, int framed, ...)
     if (!first_on_host(topic)) {
         return false;
     }
+    char *text = help_read(topic), *told = NULL;
     va_list args;
     va_start(args, framed);
-    char *text = opal_show_help_vstring(HELP_FILE, topic, framed, args);
-    va_end(args);
-    if (NULL != text) {
-        fputs(text, stderr);
-        fflush(stderr);
+    if (NULL == text || vasprintf(&told, text, args) < 0) {
+        told = NULL;
     }
+    va_end(args);
+    if (NULL != told) {
+        fprintf(stderr, "%s%s%s", framed ? FRAME : "", told, framed ? FRAME : "");
+    } else {
+        fprintf(stderr, "mtl/ethmx: %s (" HELP_FILE " is not beside the component)\n", topic);
+    }
+    fflush(stderr);
+    free(told);
     free(text);
     return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the launcher tells of itself and the job: a key, and where it is reached. mpirun of Open MPI 4.1 tells both in
- * variables of its own (orte_*); under srun, Open MPI 4.1 makes that key itself. mpirun of 5.0 is PRRTE's: it tells
- * its address in PMIx's variables, and no key.
+ * variables of its own (orte_*); under srun, Open MPI 4.1 makes that key itself. mpirun of 5.0 and 6.0 is PRRTE's: it
+ * tells its address in PMIx's variables, and no key.
  */
 #include "mtl_ethmx.h"
 
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Key -------------------------------------------------------------------------------------------------- */
 
@@ -102,16 +103,23 @@ static bool name_host(char *host, size_t room_bytes)
     return false;
 }
 
-bool mtl_ethmx_launcher_address(char *address, size_t room_bytes)
+/* PMIx's server tells its contact in variables by version, PMIX_SERVER_URI41 and others. */
+static bool server_address(char *address, size_t room_bytes)
 {
-    static const char *const contacts[] = {"OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri",
-                                           "PMIX_SERVER_URI41",     "PMIX_SERVER_URI4",
-                                           "PMIX_SERVER_URI3",      "PMIX_SERVER_URI21",
-                                           "PMIX_SERVER_URI2"};
-    for (size_t i = 0; i < sizeof(contacts) / sizeof(contacts[0]); i++) {
-        if (contact_address(getenv(contacts[i]), address, room_bytes)) {
+    const char *name = "PMIX_SERVER_URI";
+    for (char **variable = environ; NULL != *variable; variable++) {
+        const char *value = strchr(*variable, '=');
+        if (NULL != value && 0 == strncmp(*variable, name, strlen(name)) &&
+            contact_address(value, address, room_bytes)) {
             return true;
         }
     }
-    return name_host(address, room_bytes);
+    return false;
+}
+
+bool mtl_ethmx_launcher_address(char *address, size_t room_bytes)
+{
+    return contact_address(getenv("OMPI_MCA_orte_hnp_uri"), address, room_bytes) ||
+           contact_address(getenv("OMPI_MCA_orte_local_daemon_uri"), address, room_bytes) ||
+           server_address(address, room_bytes) || name_host(address, room_bytes);
 }

@@ -75,7 +75,6 @@ extern mca_mtl_base_component_t mca_mtl_ethmx_component;
 /* Shows a topic of help-mtl-ethmx.txt, unless another process of the job did so on this host. framed: between lines.
  * Returns whether it was shown. */
 bool mtl_ethmx_help(const char *topic, int framed, ...);
-void mtl_ethmx_help_dir_add(void);
 
 /* ---- Requests --------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What differs between the series of Open MPI, 4.1 and 5.0, in one place: the rest of the component is the same source
- * for both. Their structures differ, so each needs a binary of its own. First to be included: it also supplies what
- * 5.0 does not install.
+ * What differs between the series of Open MPI, 4.1, 5.0 and 6.0, in one place: the rest of the component is the same
+ * source for all. Their structures differ, so each needs a binary of its own. First to be included: it also supplies
+ * what 5.0 and 6.0 do not install.
  */
 #ifndef MTL_ETHMX_SERIES_H
 #define MTL_ETHMX_SERIES_H
@@ -11,8 +11,8 @@
 
 #define MTL_ETHMX_SERIES (OMPI_MAJOR_VERSION * 100 + OMPI_MINOR_VERSION)
 
-#if MTL_ETHMX_SERIES != 401 && MTL_ETHMX_SERIES != 500
-#error "ethmx knows Open MPI 4.1 and 5.0 only"
+#if MTL_ETHMX_SERIES != 401 && MTL_ETHMX_SERIES != 500 && MTL_ETHMX_SERIES != 600
+#error "ethmx knows Open MPI 4.1, 5.0 and 6.0 only"
 #endif
 
 /* ---- Headers ---------------------------------------------------------------------------------------------- */
