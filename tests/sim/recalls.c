@@ -67,7 +67,7 @@ static bool some_in_turn(struct sim_case *c)
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
     struct sim_world *w = &c->world;
     const unsigned last = 1u << (SENDERS - 1);
-    uint64_t held = 0;
+    uint64_t held = 0, held_before = 0;
 
     sim_case_begin(c, SENDERS + 1, 1);
     draw(c, &rng);
@@ -80,14 +80,16 @@ static bool some_in_turn(struct sim_case *c)
     burst(c, last - 1, BURST, &rng); /* the others take what there is */
     sim_world_run_until(w, w->now_ns + SIM_S);
     for (unsigned round = 0; round < 12 && !sim_failed(w); round++) {
+        held_before = held;
         held = w->nodes[SENDERS - 1].stats.sent_held;
         burst(c, last, BURST, &rng);
         held = w->nodes[SENDERS - 1].stats.sent_held - held;
         sim_world_run_until(w, w->now_ns + 150 * SIM_MS);
     }
-    if (held && !sim_failed(w))
-        sim_fail(w, "the only one who sends still waits for credit: %llu of %u messages", (unsigned long long)held,
-                 BURST);
+    /* It hears of its limit only before it runs dry, so one round may be short of it; but that makes the share grow. */
+    if (held && held_before && !sim_failed(w))
+        sim_fail(w, "the only one who sends still waits for credit: %llu of %u messages, and %llu the time before",
+                 (unsigned long long)held, BURST, (unsigned long long)held_before);
     expect_agreement(w);
     return !sim_failed(w);
 }
