@@ -212,15 +212,17 @@ void emx_progress_flush_now(struct emx_progress *p, emx_time now)
 {
     const struct emx_engine_hints *hints = emx_engine_hints(p->engine);
 
-    if (hints->news & EMX_NEWS_EVENT)
-        p->on_event(p->on_event_arg, now);
-    for (unsigned i = 0; i < p->links.count; i++) {
-        lend_and_output(p, i, now);
-        if (emx_engine_wants_lending(p->engine, i))
+    do { /* a read that fails is an event, too, and nobody need call again soon */
+        if (hints->news & EMX_NEWS_EVENT)
+            p->on_event(p->on_event_arg, now);
+        for (unsigned i = 0; i < p->links.count; i++) {
             lend_and_output(p, i, now);
-        if (emx_engine_wants_read(p->engine, i))
-            read_piece(p, i);
-    }
+            if (emx_engine_wants_lending(p->engine, i))
+                lend_and_output(p, i, now);
+            if (emx_engine_wants_read(p->engine, i))
+                read_piece(p, i);
+        }
+    } while (hints->news & EMX_NEWS_EVENT);
 }
 
 /* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or

@@ -414,9 +414,10 @@ static bool take_events(struct sim_node *n)
     struct emx_event ev;
     bool any = false;
 
-    while (!sim_failed(n->world) && n->engine && emx_engine_event(n->engine, &ev)) {
+    while (n->engine && emx_engine_event(n->engine, &ev)) {
         any = true;
-        hear(n, &ev);
+        if (!sim_failed(n->world))
+            hear(n, &ev);
     }
     return any;
 }
