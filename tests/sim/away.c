@@ -62,8 +62,20 @@ static void expect(struct sim_case *c, const char *what, uint64_t ns, uint64_t m
                  (unsigned long long)most_ns / 1000);
 }
 
-/* Large messages of senders that do not answer, for a while or for ever, and one beside them. */
-static void beside(struct sim_case *c)
+static void stop(struct sim_case *c, struct sim_node *n)
+{
+    sim_node_pace(n, SIM_STOPPED, c->world.now_ns + AWAY_NS);
+}
+
+static void die(struct sim_case *c, struct sim_node *n)
+{
+    c->program.loses = c->program.doomed[n->party] = true;
+    sim_node_crash(n);
+    sim_program_bury(&c->program, n->party);
+}
+
+/* A large message beside those of senders that leave after they have announced theirs. */
+static void beside_some(struct sim_case *c, void (*leave)(struct sim_case *c, struct sim_node *n), const char *what)
 {
     const unsigned senders = 2 + (unsigned)c->seed % 6;
     struct sim_world *w = &c->world;
@@ -74,35 +86,25 @@ static void beside(struct sim_case *c)
     for (unsigned i = 2; i <= senders; i++) {
         announce(c, i, 2, LONG_BYTES);
         sim_world_run_until(w, w->now_ns + c->seed * 1000);
-        sim_node_pace(&w->nodes[i], SIM_STOPPED, w->now_ns + AWAY_NS);
+        leave(c, &w->nodes[i]);
     }
     beside_ns = time_of(c, 1, 3, LONG_BYTES);
-    expect(c, "a message beside senders that are away", beside_ns, alone_ns * 12 / 10 + 2 * DELAY_NS);
+    expect(c, what, beside_ns, alone_ns * 12 / 10 + 2 * DELAY_NS);
+}
+
+static void beside(struct sim_case *c)
+{
+    beside_some(c, stop, "a message beside senders that are away");
     finish(c);
 }
 
-/* The same beside senders that have died in the middle of it: nobody knows yet. */
+/* Nobody knows yet that they are dead. */
 static void beside_dead(struct sim_case *c)
 {
-    const unsigned senders = 2 + (unsigned)c->seed % 6;
-    struct sim_world *w = &c->world;
-    uint64_t alone_ns, beside_ns;
-
-    begin(c, senders + 1);
-    alone_ns = time_of(c, 1, 1, LONG_BYTES);
-    c->program.loses = true;
-    for (unsigned i = 2; i <= senders; i++) {
-        c->program.doomed[w->nodes[i].party] = true;
-        announce(c, i, 2, LONG_BYTES);
-        sim_world_run_until(w, w->now_ns + c->seed * 1000);
-        sim_node_crash(&w->nodes[i]);
-        sim_program_bury(&c->program, w->nodes[i].party);
-    }
-    beside_ns = time_of(c, 1, 3, LONG_BYTES);
-    expect(c, "a message beside senders that are dead", beside_ns, alone_ns * 12 / 10 + 2 * DELAY_NS);
-    if (w->nodes[0].failed_peers)
-        sim_fail(w, "peers were known to be dead already");
-    sim_program_run(&c->program, w->now_ns + 2 * w->cfg.p_peer_timeout);
+    beside_some(c, die, "a message beside senders that are dead");
+    if (c->world.nodes[0].failed_peers)
+        sim_fail(&c->world, "peers were known to be dead already");
+    sim_program_run(&c->program, c->world.now_ns + 2 * c->world.cfg.p_peer_timeout);
     sim_case_end(c);
 }
 

@@ -474,6 +474,17 @@ void fabric_rest(struct fabric *f, uint64_t ns)
     f->now_ns = until_ns;
 }
 
+uint64_t fabric_message_bytes(size_t len_bytes, size_t frame_bytes)
+{
+    size_t room = frame_bytes - sizeof(struct emx_frame) - sizeof(struct emx_f_data);
+    size_t full = len_bytes / room, rest = len_bytes % room;
+    uint64_t bytes = full * sim_wire_bytes(frame_bytes);
+
+    if (rest)
+        bytes += sim_wire_bytes(sizeof(struct emx_frame) + sizeof(struct emx_f_eager) + rest);
+    return bytes;
+}
+
 static uint64_t sum_ports(const struct fabric *f, bool marked)
 {
     uint64_t sum = 0;

@@ -99,6 +99,9 @@ enum fabric_fate { FABRIC_PASSED, FABRIC_MARKED, FABRIC_LOST };
 void fabric_foreign(struct fabric *f, unsigned from, unsigned to, uint32_t len_bytes,
                     void (*passed)(void *arg, enum fabric_fate fate, uint64_t arrives_ns), void *arg);
 
+/* Bytes that the frames with a message's data alone take on a link. */
+uint64_t fabric_message_bytes(size_t len_bytes, size_t frame_bytes);
+
 /* Frames lost because a port of the switch was full, and frames that one has marked. */
 uint64_t fabric_lost(const struct fabric *f);
 uint64_t fabric_marked(const struct fabric *f);

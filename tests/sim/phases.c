@@ -163,12 +163,8 @@ static void proceed(struct rank *r)
 /* So many messages on one link, and the way. */
 static uint64_t way_ns(const struct job *j, unsigned messages)
 {
-    const size_t room = FRAME_BYTES - sizeof(struct emx_frame) - sizeof(struct emx_f_data);
-    size_t full = j->row->len_bytes / room, rest = j->row->len_bytes % room;
-    size_t bytes = full * sim_wire_bytes(FRAME_BYTES);
+    uint64_t bytes = fabric_message_bytes(j->row->len_bytes, FRAME_BYTES);
 
-    if (rest)
-        bytes += sim_wire_bytes(sizeof(struct emx_frame) + sizeof(struct emx_f_eager) + rest);
     return DELAY_NS + messages * bytes * 8 * S_NS / RATE_BPS;
 }
 

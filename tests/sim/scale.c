@@ -326,12 +326,8 @@ static uint64_t play(struct job *j)
 /* On the busiest link, frames with data alone. */
 static uint64_t ideal_ns(const struct job *j)
 {
-    size_t room = FRAME_BYTES - sizeof(struct emx_frame) - sizeof(struct emx_f_data);
-    size_t full = j->len_bytes / room, rest = j->len_bytes % room;
-    uint64_t message = full * sim_wire_bytes(FRAME_BYTES), others = j->row->endpoints - j->row->per_node;
+    uint64_t message = fabric_message_bytes(j->len_bytes, FRAME_BYTES), others = j->row->endpoints - j->row->per_node;
 
-    if (rest)
-        message += sim_wire_bytes(sizeof(struct emx_frame) + sizeof(struct emx_f_eager) + rest);
     switch (j->row->pattern) {
     case INCAST:
         others = j->row->partners;
