@@ -9,9 +9,9 @@ static uint64_t regret(uint64_t a, uint64_t b)
     return a >= 2 * b ? 1000 : (a - b) * 1000 / b;
 }
 
-uint64_t emx_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
+uint64_t emx_threshold(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
 {
-    uint64_t least = UINT64_MAX, from = EMX_CROSSING_NEVER;
+    uint64_t least = UINT64_MAX, from = EMX_THRESHOLD_NEVER;
 
     for (unsigned k = n + 1; k--;) {
         uint64_t sum = 0;
@@ -21,16 +21,16 @@ uint64_t emx_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned 
         if (sum >= least)
             continue;
         least = sum;
-        from = k < n ? (uint64_t)EMX_CROSSING_FIRST << k : EMX_CROSSING_NEVER;
+        from = k < n ? (uint64_t)EMX_THRESHOLD_FIRST << k : EMX_THRESHOLD_NEVER;
     }
     return from;
 }
 
-uint64_t emx_crossing_eager(const struct emx_costs *c, uint64_t round_trip_ns, bool kept)
+uint64_t emx_threshold_eager(const struct emx_costs *c, uint64_t round_trip_ns, bool kept)
 {
-    uint64_t read_ns[EMX_CROSSING_SIZES];
+    uint64_t read_ns[EMX_THRESHOLD_SIZES];
 
     for (unsigned i = 0; i < c->count; i++)
         read_ns[i] = kept ? round_trip_ns : c->reg_ns[i] + 3 * round_trip_ns;
-    return emx_crossing(read_ns, c->copy_ns, c->count);
+    return emx_threshold(read_ns, c->copy_ns, c->count);
 }

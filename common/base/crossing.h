@@ -13,25 +13,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EMX_CROSSING_SIZES 9    /* lengths, doubling: 4 KiB to 1 MiB */
-#define EMX_CROSSING_FIRST 4096 /* the first of them */
-#define EMX_CROSSING_NEVER UINT64_MAX
+#define EMX_THRESHOLD_SIZES 9    /* lengths, doubling: 4 KiB to 1 MiB */
+#define EMX_THRESHOLD_FIRST 4096 /* the first of them */
+#define EMX_THRESHOLD_NEVER UINT64_MAX
 
 /* Of a message's whole way: at the sender, whose pages are there, and at the receiver, where they may not be. */
 struct emx_costs {
     unsigned count; /* of lengths that were measured; 0: nothing is known */
-    uint64_t reg_ns[EMX_CROSSING_SIZES];
-    uint64_t copy_ns[EMX_CROSSING_SIZES];
+    uint64_t reg_ns[EMX_THRESHOLD_SIZES];
+    uint64_t copy_ns[EMX_THRESHOLD_SIZES];
 };
 
 /* Of n lengths: from which on registering is the better choice, all taken together. One that was measured wrong does
  * not decide, the longest least of all: each counts by how much the wrong choice costs there, twice as much at most.
- * EMX_CROSSING_NEVER: from none. */
-uint64_t emx_crossing(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n);
+ * EMX_THRESHOLD_NEVER: from none. */
+uint64_t emx_threshold(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n);
 
 /* The same for a message that would go eagerly if it were copied. In memory that is registered already (kept) the first
  * frame brings the key, and the data come one round trip later. Otherwise the key is asked for meanwhile: two; and as
  * the program hardly has that memory for later messages, it waits for the end, which it would not: three. */
-uint64_t emx_crossing_eager(const struct emx_costs *c, uint64_t round_trip_ns, bool kept);
+uint64_t emx_threshold_eager(const struct emx_costs *c, uint64_t round_trip_ns, bool kept);
 
 #endif

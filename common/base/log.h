@@ -2,7 +2,7 @@
  *
  * Log lines for people, on stderr: "ethmx: host n1, pid 123: warning: ...". Levels by volume: error, warn,
  * info (a line per peer), debug (per connection event), trace (per operation). The level is the process's, set when
- * an endpoint is opened. Only ctx/, wire/ and base/config log; proto/ reports by events and counters.
+ * an endpoint is opened. Only endpoint/, wire/ and base/config log; core/ reports by events and counters.
  */
 #ifndef EMX_BASE_LOG_H
 #define EMX_BASE_LOG_H

@@ -2,7 +2,7 @@
  *
  * Counters: the one table. Always on: one plain increment each, under the endpoint's lock.
  * X(name, unit, level, help). Each reason for dropping a frame has a counter of its own, named drop_*; enum emx_drop
- * in proto/frame.h has the same names.
+ * in core/format/frame.h has the same names.
  */
 #ifndef EMX_BASE_STATS_H
 #define EMX_BASE_STATS_H

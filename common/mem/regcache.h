@@ -61,7 +61,7 @@ struct emx_regcache;
 struct emx_regcache_params {
     const struct emx_config *cfg; /* reg_*; read, not kept */
     struct emx_registrar registrar;
-    bool fault_in;           /* pages that are not there are brought in before they are registered (mem/critical.h) */
+    bool fault_in;           /* pages that are not there are brought in before they are registered (mem/threshold.h) */
     struct emx_stats *stats; /* reg_* counters, or NULL; written inside calls of this cache only, one at a time */
 };
 

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "proto/address.h"
-#include "proto/engine.h"
+#include "core/format/address.h"
+#include "core/engine.h"
 #include "wire/wire.h"
 
 struct emx_link {

@@ -64,24 +64,24 @@ static bool place_all(struct emx_progress *p, struct emx_peer *peer, const struc
                       int *rc_p)
 {
     const struct emx_wire_addr *to;
-    struct emx_placing m;
+    struct emx_reservation m;
     struct emx_link *k;
     uint32_t len_bytes;
     unsigned link;
     void *frame;
 
-    if (!emx_engine_place_begin(p->engine, peer, a, &m, &link))
+    if (!emx_engine_reserve_begin(p->engine, peer, a, &m, &link))
         return false;
     k = &p->links.link[link];
     if (!k->ops->place)
         return false;
-    while ((len_bytes = emx_engine_place_next(&m, &to)) && (frame = k->ops->place(k->wire, to, len_bytes))) {
-        emx_engine_place_fill(&m, frame, len_bytes);
+    while ((len_bytes = emx_engine_reserve_next(&m, &to)) && (frame = k->ops->place(k->wire, to, len_bytes))) {
+        emx_engine_reserve_fill(&m, frame, len_bytes);
         k->ops->placed(k->wire);
     }
     if (!m.done_bytes)
         return false;
-    *rc_p = emx_engine_place_end(&m, now);
+    *rc_p = emx_engine_reserve_end(&m, now);
     return true;
 }
 
@@ -96,22 +96,22 @@ int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const 
     return rc;
 }
 
-static int do_lending(const struct emx_link *k, struct emx_lending *m)
+static int do_lending(const struct emx_link *k, struct emx_export *m)
 {
-    struct emx_wire_lend l = {.to = m->to,
-                              .base = m->base,
-                              .len_bytes = m->len_bytes,
-                              .offset = m->offset,
-                              .free_only = m->what == EMX_LEND_FOUND,
-                              .write = m->write};
+    struct emx_wire_export l = {.to = m->to,
+                                .base = m->base,
+                                .len_bytes = m->len_bytes,
+                                .offset = m->offset,
+                                .free_only = m->what == EMX_EXPORT_FOUND,
+                                .write = m->write};
     int status;
 
-    if (m->what == EMX_LEND_SEVER || m->sever)
+    if (m->what == EMX_EXPORT_DISCONNECT || m->sever)
         k->ops->sever(k->wire, m->to, m->keyed ? &m->key : NULL);
-    if (m->what == EMX_LEND_SEVER)
+    if (m->what == EMX_EXPORT_DISCONNECT)
         return ETHMX_OK;
-    k->ops->conceal(k->wire, m->held, m->what == EMX_LEND_BACK ? NULL : (const char *)m->base + m->done_bytes);
-    if (m->what == EMX_LEND_BACK)
+    k->ops->conceal(k->wire, m->held, m->what == EMX_UNEXPORT ? NULL : (const char *)m->base + m->done_bytes);
+    if (m->what == EMX_UNEXPORT)
         return ETHMX_OK;
     status = k->ops->expose(k->wire, &l, m->held);
     m->key = l.key;
@@ -123,15 +123,15 @@ static int do_lending(const struct emx_link *k, struct emx_lending *m)
 /* Does what the engine wants done with memory. Registering takes time: the frames go before. */
 static void lend(struct emx_progress *p, unsigned i, emx_time now)
 {
-    struct emx_lending m;
+    struct emx_export m;
 
-    for (unsigned n = 0; n < LENDS && emx_engine_lending(p->engine, i, &m); n++) {
-        if (m.what == EMX_LEND && emx_engine_wants_output(p->engine, i)) {
+    for (unsigned n = 0; n < LENDS && emx_engine_export(p->engine, i, &m); n++) {
+        if (m.what == EMX_EXPORT && emx_engine_wants_output(p->engine, i)) {
             output(p, i, now);
-            if (!emx_engine_lending(p->engine, i, &m))
+            if (!emx_engine_export(p->engine, i, &m))
                 return;
         }
-        emx_engine_lending_done(p->engine, &m, do_lending(&p->links.link[i], &m), now);
+        emx_engine_export_done(p->engine, &m, do_lending(&p->links.link[i], &m), now);
     }
 }
 
@@ -201,7 +201,7 @@ bool emx_progress_end_reads(struct emx_progress *p)
 
 static void lend_and_output(struct emx_progress *p, unsigned i, emx_time now)
 {
-    if (emx_engine_wants_lending(p->engine, i))
+    if (emx_engine_wants_export(p->engine, i))
         lend(p, i, now);
     if (emx_engine_wants_output(p->engine, i))
         output(p, i, now);
@@ -210,26 +210,26 @@ static void lend_and_output(struct emx_progress *p, unsigned i, emx_time now)
 /* A message that leaves the backlog may have memory that is looked up before it is announced: it leaves, too. */
 void emx_progress_flush_now(struct emx_progress *p, emx_time now)
 {
-    const struct emx_engine_hints *hints = emx_engine_hints(p->engine);
+    const struct emx_engine_ready *hints = emx_engine_ready(p->engine);
 
     do { /* a read that fails is an event, too, and nobody need call again soon */
-        if (hints->news & EMX_NEWS_EVENT)
+        if (hints->news & EMX_RESULT_EVENT)
             p->on_event(p->on_event_arg, now);
         for (unsigned i = 0; i < p->links.count; i++) {
             lend_and_output(p, i, now);
-            if (emx_engine_wants_lending(p->engine, i))
+            if (emx_engine_wants_export(p->engine, i))
                 lend_and_output(p, i, now);
             if (emx_engine_wants_read(p->engine, i))
                 read_piece(p, i);
         }
-    } while (hints->news & EMX_NEWS_EVENT);
+    } while (hints->news & EMX_RESULT_EVENT);
 }
 
 /* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or
  * frames could not be taken for want of memory. */
 static inline bool unfinished(const struct emx_progress *p)
 {
-    return emx_engine_hints(p->engine)->reads || emx_engine_hints(p->engine)->memory || p->stuck;
+    return emx_engine_ready(p->engine)->reads || emx_engine_ready(p->engine)->memory || p->stuck;
 }
 
 /* What a wire has to say of a frame that was accepted. */
@@ -291,12 +291,12 @@ static inline bool input_quick(struct emx_progress *p, unsigned i, const struct 
 {
     struct emx_link *k = &p->links.link[i];
 
-    if (!quick_p || *quick_p || !f->len_bytes || p->delivering || emx_engine_has_news(p->engine))
+    if (!quick_p || *quick_p || !f->len_bytes || p->delivering || emx_engine_has_results(p->engine))
         return false;
     if (k->attr.reliable)
         *quick_p = emx_engine_input_short(p->engine, i, f->data, f->len_bytes, p->clock.last_ns);
     else
-        *quick_p = emx_engine_input_whole(p->engine, i, f->data, f->len_bytes, round_time(p, now_p));
+        *quick_p = emx_engine_input_compact(p->engine, i, f->data, f->len_bytes, round_time(p, now_p));
     if (*quick_p)
         k->ops->passed(k->wire);
     return *quick_p;
@@ -468,7 +468,7 @@ unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_
     emx_time now = 0; /* not read */
     unsigned total;
 
-    emx_engine_catch_up(p->engine);
+    emx_engine_deferred_acks(p->engine);
     total = input_patiently(p, &now, quick_p);
     p->rounds_dark++;
     if (quick_p && *quick_p && !clock_is_overdue(p))
@@ -477,7 +477,7 @@ unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_
         total = look_around(p, total, every_wire, &now);
     else if (p->links.dear)
         total += input_dear(p, !total, false, &now);
-    if (emx_engine_hints(p->engine)->flying)
+    if (emx_engine_ready(p->engine)->flying)
         total += end_reads(p, &now);
     if (emx_progress_wants_flush(p))
         emx_progress_flush_now(p, round_time(p, &now));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Progress: moves frames between an engine and the wires that it has open. An endpoint has one (ctx/ep.h); so has each
- * node of the simulator and of the fuzzer, whose wires and clocks are made up. What they test is this code.
+ * Progress: moves frames between an engine and the wires that it has open. An endpoint has one (endpoint/ep.h); so has
+ * each node of the simulator and of the fuzzer, whose wires and clocks are made up. What they test is this code.
  *
  * Whoever owns it sets engine, links, clock, stats and on_event before the first call, and holds one lock around each
  * call: there is none here, and no thread, no sleep and no callback of the program either. Times are nanoseconds of its
- * clock. Nothing here fails but what starts an operation, whose results are those of proto/engine.h; what a wire
+ * clock. Nothing here fails but what starts an operation, whose results are those of core/engine.h; what a wire
  * refuses or loses is the wire's to count.
  */
 #ifndef EMX_PROGRESS_H
@@ -17,7 +17,7 @@
 #include "base/stats.h"
 #include "progress/clock.h"
 #include "progress/link.h"
-#include "proto/engine.h"
+#include "core/engine.h"
 
 struct emx_progress {
     /* the owner's, set before the first call; none of it is freed here */
@@ -64,9 +64,9 @@ emx_time emx_progress_deadline(const struct emx_progress *p);
 void emx_progress_flush_now(struct emx_progress *p, emx_time now);
 static inline bool emx_progress_wants_flush(const struct emx_progress *p)
 {
-    const struct emx_engine_hints *hints = emx_engine_hints(p->engine);
+    const struct emx_engine_ready *hints = emx_engine_ready(p->engine);
 
-    return hints->output | hints->reads | hints->memory | (hints->news & EMX_NEWS_EVENT);
+    return hints->output | hints->reads | hints->memory | (hints->news & EMX_RESULT_EVENT);
 }
 static inline void emx_progress_flush(struct emx_progress *p, emx_time now)
 {
@@ -81,38 +81,38 @@ bool emx_progress_end_reads(struct emx_progress *p);
 /* ---- Operations, whose first frames leave in the call ---- */
 
 /* Written where the wire wants it, without a look at the clock. false: nothing has happened. */
-static inline bool emx_progress_send_placed(struct emx_progress *p, struct emx_link *k, struct emx_peer *peer,
-                                            const struct emx_op_args *a)
+static inline bool emx_progress_send_reserved(struct emx_progress *p, struct emx_link *k, struct emx_peer *peer,
+                                              const struct emx_op_args *a)
 {
     const struct emx_wire_addr *to;
-    uint32_t len_bytes = k->ops->place ? emx_engine_place(peer, a, &to) : 0;
+    uint32_t len_bytes = k->ops->place ? emx_engine_reserve(peer, a, &to) : 0;
     void *frame = len_bytes ? k->ops->place(k->wire, to, len_bytes) : NULL;
 
     if (!frame)
         return false;
-    emx_engine_write_placed(peer, a, frame);
+    emx_engine_write_reserved(peer, a, frame);
     k->ops->placed(k->wire);
-    emx_engine_send_placed(peer, a, p->clock.last_ns);
+    emx_engine_commit(peer, a, p->clock.last_ns);
     return true;
 }
 
 /* Sends a message the short way, if that is possible in this moment. *rc_p: as emx_engine_send(). */
-static inline bool emx_progress_send_quick(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a,
-                                           int *rc_p)
+static inline bool emx_progress_send_fast(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a,
+                                          int *rc_p)
 {
     struct emx_txframe f;
     struct emx_link *k;
     unsigned link;
 
-    if (!emx_engine_quick(peer, a, &link))
+    if (!emx_engine_fast(peer, a, &link))
         return false;
     k = &p->links.link[link];
     *rc_p = ETHMX_OK;
-    if (emx_progress_send_placed(p, k, peer, a))
+    if (emx_progress_send_reserved(p, k, peer, a))
         return true;
     if (!k->ops->tx_room(k->wire))
         return false;
-    *rc_p = emx_engine_send_quick(peer, a, &f, emx_clock_now(&p->clock));
+    *rc_p = emx_engine_send_fast(peer, a, &f, emx_clock_now(&p->clock));
     if (*rc_p == ETHMX_OK)
         k->ops->tx(k->wire, &f, 1);
     return true;
@@ -126,7 +126,7 @@ static inline int emx_progress_send(struct emx_progress *p, struct emx_peer *pee
 {
     int rc;
 
-    return emx_progress_send_quick(p, peer, a, &rc) ? rc : emx_progress_send_long(p, peer, a);
+    return emx_progress_send_fast(p, peer, a, &rc) ? rc : emx_progress_send_long(p, peer, a);
 }
 
 /* Posts a receive. Results as emx_engine_recv(). */

@@ -54,7 +54,7 @@
 #include "base/log.h"
 #include "wire/fanout_group.h"
 #include "wire/fds.h"
-#include "wire/shm_join.h"
+#include "wire/shm/shm_join.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71

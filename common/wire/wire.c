@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "wire/packet.h"
-#include "wire/shm.h"
-#include "wire/udp.h"
-#include "wire/verbs.h"
-#include "wire/xdp.h"
+#include "wire/packet/packet.h"
+#include "wire/shm/shm.h"
+#include "wire/udp/udp.h"
+#include "wire/verbs/verbs.h"
+#include "wire/xdp/xdp.h"
 #include "wire/wire.h"
 
 const struct emx_wire_ops *const emx_wires[] = {&emx_wire_shm,    &emx_wire_verbs, &emx_wire_xdp,

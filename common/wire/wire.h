@@ -87,7 +87,7 @@ struct emx_wire_attr {
 };
 
 /* Memory that peers' devices are to read, or to write. */
-struct emx_wire_lend {
+struct emx_wire_export {
     const struct emx_wire_addr *to;
     const void *base; /* a whole message */
     size_t len_bytes;
@@ -194,7 +194,7 @@ struct emx_wire_ops {
      * *held has what is exposed of this message, NULL at first. ETHMX_OK. ETHMX_INPROGRESS: not now, but perhaps later:
      * there is no connection, or free_only and it would cost something. Otherwise: it can't be, or copying is cheaper.
      */
-    int (*expose)(struct emx_wire *w, struct emx_wire_lend *l, void **held);
+    int (*expose)(struct emx_wire *w, struct emx_wire_export *l, void **held);
     void (*conceal)(struct emx_wire *w, void **held, const void *until); /* what ends there or before; NULL: all */
 
     /* Begins to read, or to write. ETHMX_OK: read_end() will tell the end, in the order in which those over the same

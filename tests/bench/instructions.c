@@ -15,7 +15,7 @@
 #include "ethmx.h"
 #include "progress/clock.h"
 #include "wire/netif.h"
-#include "wire/udp.h"
+#include "wire/udp/udp.h"
 #include "wire/wire.h"
 
 #define MESSAGE_BYTES 8

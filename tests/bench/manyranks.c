@@ -31,7 +31,7 @@
 #include "base/config.h"
 #include "bench.h"
 #include "wire/netif.h"
-#include "wire/packet.h"
+#include "wire/packet/packet.h"
 
 enum { ETHERTYPE = 0x88b5, RANKS_MAX = 32, RUNS = 15, FRAME_BYTES = 100 };
 

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "mangled.h"
-#include "wire/superframe.h"
+#include "wire/gso.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
-#define UDP_AT          (EMX_SUPERFRAME_HEAD_BYTES - 8)
+#define UDP_AT          (EMX_GSO_HEAD_BYTES - 8)
 #define CHECKSUM_IN_UDP 6
 
 void mangled_init(struct mangled *m, const struct end *from, const struct end *to, uint32_t first, unsigned n,
@@ -37,10 +37,10 @@ void mangled_init(struct mangled *m, const struct end *from, const struct end *t
     m->marked = false;
 }
 
-static struct emx_superframe_way way_between(const struct end *from, const struct end *to)
+static struct emx_gso_way way_between(const struct end *from, const struct end *to)
 {
     bool same = from->host == to->host;
-    struct emx_superframe_way way = {.from_port = 9, .to_port = to->attr.bulk_port};
+    struct emx_gso_way way = {.from_port = 9, .to_port = to->attr.bulk_port};
 
     if (!way.to_port)
         way.to_port = to->attr.udp_port;
@@ -71,7 +71,7 @@ static void send_bytes(const struct end *from, const struct end *to, struct iove
 }
 
 /* From "may be marked" to "is": one more in the IPv4 header, one less in its checksum. */
-static void mark(uint8_t head[EMX_SUPERFRAME_HEAD_BYTES])
+static void mark(uint8_t head[EMX_GSO_HEAD_BYTES])
 {
     uint8_t *ip = head + ETH_HLEN;
 
@@ -82,8 +82,8 @@ static void mark(uint8_t head[EMX_SUPERFRAME_HEAD_BYTES])
 
 void mangled_send(const struct mangled *m, const struct end *from, const struct end *to)
 {
-    struct emx_superframe_way way = way_between(from, to);
-    uint8_t head[EMX_SUPERFRAME_HEAD_BYTES];
+    struct emx_gso_way way = way_between(from, to);
+    uint8_t head[EMX_GSO_HEAD_BYTES];
     struct virtio_net_hdr vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                   .gso_type = m->part_bytes ? VIRTIO_NET_HDR_GSO_UDP_L4 : VIRTIO_NET_HDR_GSO_NONE,
                                   .gso_size = (uint16_t)m->part_bytes,
@@ -95,7 +95,7 @@ void mangled_send(const struct mangled *m, const struct end *from, const struct 
                           {.iov_base = (void *)m->frames, .iov_len = m->sent_bytes}};
 
     way.ecn = m->marked;
-    emx_superframe_head(head, &way, m->told_bytes);
+    emx_gso_head(head, &way, m->told_bytes);
     if (m->marked)
         mark(head);
     send_bytes(from, to, iov, 3);
@@ -103,13 +103,13 @@ void mangled_send(const struct mangled *m, const struct end *from, const struct 
 
 void mangled_send_headers(const struct mangled *m, const struct end *from, const struct end *to, unsigned len_bytes)
 {
-    struct emx_superframe_way way = way_between(from, to);
-    uint8_t head[EMX_SUPERFRAME_HEAD_BYTES];
+    struct emx_gso_way way = way_between(from, to);
+    uint8_t head[EMX_GSO_HEAD_BYTES];
     struct virtio_net_hdr vnet = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
     struct iovec iov[] = {{.iov_base = &vnet, .iov_len = sizeof(vnet)}, {.iov_base = head, .iov_len = len_bytes}};
 
     assert_true(len_bytes <= sizeof(head));
-    emx_superframe_head(head, &way, m->told_bytes);
+    emx_gso_head(head, &way, m->told_bytes);
     send_bytes(from, to, iov, 2);
 }
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "mangled.h"
-#include "wire/superframe.h"
-#include "wire/udp_line.h"
+#include "wire/gso.h"
+#include "wire/udp/udp_conn.h"
 #include "world.h"
 
 #define ID_A     0x12345678u
@@ -1109,7 +1109,7 @@ static void torn_superframes_do_no_harm(void **state)
     struct mangled m;
 
     mangled_init(&m, &p->a, &p->b, 1, 4, 100);
-    for (unsigned bytes = 14; bytes <= EMX_SUPERFRAME_HEAD_BYTES; bytes++)
+    for (unsigned bytes = 14; bytes <= EMX_GSO_HEAD_BYTES; bytes++)
         mangled_send_headers(&m, &p->a, &p->b, bytes);
     for (unsigned bytes = 1; bytes < 4 * 100; bytes++) {
         m.sent_bytes = bytes;
@@ -1136,7 +1136,7 @@ static void parts_unlike_frames_do_no_harm(void **state)
 
         mangled_init(&m, &p->a, &p->b, 1000 + 100 * part, FRAMES, 100);
         m.part_bytes = part;
-        if (part && part < m.told_bytes / EMX_SUPERFRAME_PARTS + 1) /* more parts than the kernel sends */
+        if (part && part < m.told_bytes / EMX_GSO_PARTS + 1) /* more parts than the kernel sends */
             continue;
         for (unsigned at = 0; at < m.told_bytes; at += part ? part : m.told_bytes)
             if (at % 100 == 0 && (!part || part >= 100 || at + part >= m.told_bytes))
@@ -1252,7 +1252,7 @@ static void make_line(struct end *from, struct end *to)
     unsigned fds = open_fds(), len = 100;
 
     host_enter(from->host);
-    for (uint32_t i = 0; i < EMX_UDP_LINE_AFTER; i++) {
+    for (uint32_t i = 0; i < EMX_UDP_CONN_AFTER; i++) {
         frames_send(from, to, i, 1, &len);
         frames_expect(to, i, 1);
     }
@@ -1277,7 +1277,7 @@ static void lines_stay_in_their_network(void **state)
     unsigned fds = open_fds(), len = 100;
 
     host_enter(p->host_b);
-    for (uint32_t i = 0; i < 2 * EMX_UDP_LINE_AFTER; i++) {
+    for (uint32_t i = 0; i < 2 * EMX_UDP_CONN_AFTER; i++) {
         frames_send(&p->a, &p->b, i, 1, &len);
         frames_expect(&p->b, i, 1);
     }
@@ -1303,7 +1303,7 @@ static void lines_stand_a_new_address(void **state)
     make_line(&p->a, &p->b);
     host_enter(p->host_a);
     assert_int_equal(system("ip addr add 10.88.0.9/16 dev eth0 && ip addr del 10.88.0.1/24 dev eth0"), 0);
-    for (uint32_t i = 0; i < 3 * EMX_UDP_LINE_AFTER; i++) {
+    for (uint32_t i = 0; i < 3 * EMX_UDP_CONN_AFTER; i++) {
         frames_send(&p->a, &p->b, i, 1, &len);
         frames_expect(&p->b, i, 1);
     }

@@ -161,7 +161,7 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
     bool same = from->host == to->host;
-    struct emx_bulk_way bulk = {.port = to->attr.bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
+    struct emx_offload_way bulk = {.port = to->attr.bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
     struct emx_wire_addr a;
     struct in_addr ip;
 

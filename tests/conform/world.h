@@ -7,12 +7,12 @@
 #define EMX_TESTS_CONFORM_WORLD_H
 
 #include "wire/netif.h"
-#include "wire/packet.h"
-#include "wire/shm.h"
-#include "wire/udp.h"
-#include "wire/verbs.h"
+#include "wire/packet/packet.h"
+#include "wire/shm/shm.h"
+#include "wire/udp/udp.h"
+#include "wire/verbs/verbs.h"
 #include "wire/wire.h"
-#include "wire/xdp.h"
+#include "wire/xdp/xdp.h"
 
 #define WAIT_MS 10000 /* longer than anything takes that works */
 

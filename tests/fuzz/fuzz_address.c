@@ -5,7 +5,7 @@
  */
 #include "base/config.h"
 #include "fuzz.h"
-#include "proto/engine.h"
+#include "core/engine.h"
 
 static struct emx_config cfg;
 static struct emx_stats stats;

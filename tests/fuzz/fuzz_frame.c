@@ -33,21 +33,22 @@ static void put_in_piece(struct history *h, uint8_t **data_p, uint32_t *len_byte
         return;
     f->version = EMX_FRAME_V_OFF;
     f->check = 0;
-    outer = malloc(sizeof(*outer) + sizeof(struct emx_f_piece) + inner_bytes);
+    outer = malloc(sizeof(*outer) + sizeof(struct emx_f_fragment) + inner_bytes);
     FUZZ_CHECK(outer, "no memory");
     *outer = (struct emx_frame){.version = EMX_FRAME_V_OFF,
-                                .type = EMX_F_piece,
-                                .body_bytes = (uint16_t)(sizeof(struct emx_f_piece) + inner_bytes),
+                                .type = EMX_F_fragment,
+                                .body_bytes = (uint16_t)(sizeof(struct emx_f_fragment) + inner_bytes),
                                 .dst_id = history_id(h, 0),
                                 .cookie = history_cookie(),
                                 .src_id = history_id(h, 1),
                                 .ack = f->ack,
                                 .credit = f->credit};
-    *(struct emx_f_piece *)(outer + 1) = (struct emx_f_piece){.number = f->seq, .total_bytes = (uint16_t)inner_bytes};
-    memcpy((uint8_t *)(outer + 1) + sizeof(struct emx_f_piece), f, inner_bytes);
+    *(struct emx_f_fragment *)(outer + 1) =
+        (struct emx_f_fragment){.number = f->seq, .total_bytes = (uint16_t)inner_bytes};
+    memcpy((uint8_t *)(outer + 1) + sizeof(struct emx_f_fragment), f, inner_bytes);
     free(f);
     *data_p = (void *)outer;
-    *len_bytes_p += sizeof(*outer) + sizeof(struct emx_f_piece);
+    *len_bytes_p += sizeof(*outer) + sizeof(struct emx_f_fragment);
 }
 
 /* Returns whether the frame is sealed. */

@@ -8,10 +8,10 @@
 
 #include "base/config.h"
 #include "base/hash.h"
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "fuzz.h"
 #include "node.h"
-#include "proto/impl.h"
+#include "core/impl.h"
 
 #define NODES_MAX     3
 #define COOKIE        0xc00c1e
@@ -99,7 +99,7 @@ struct history *history_begin(unsigned nodes, unsigned settings)
     h->cfg.p_pull_window = settings & 32 ? 4096 : 1 << 16;
     h->reliable = settings & 64;
     h->reads = settings & 128;
-    h->auth = h->reads && !h->reliable && emx_keyed_usable(&why);
+    h->auth = h->reads && !h->reliable && emx_keyed_hash_usable(&why);
     h->now = 1000000000;
     h->nodes = nodes;
     for (unsigned i = 0; i < nodes; i++)
@@ -266,7 +266,7 @@ static void begun(struct call *c, int rc, const struct ethmx_result *result)
         forget_call(c);
 }
 
-static void receive_message(struct history *h, unsigned n, struct emx_arrival *msg, size_t room_bytes)
+static void receive_message(struct history *h, unsigned n, struct emx_unexpected *msg, size_t room_bytes)
 {
     struct call *c = new_call(h, n, room_bytes);
     struct emx_op_args a = {.data = {.len_bytes = room_bytes}, .done = done, .arg = c};
@@ -298,7 +298,7 @@ static void tell(struct emx_engine *e, struct emx_op *op)
 static bool deliver(struct history *h, unsigned n)
 {
     struct emx_engine *e = h->node[n].engine;
-    struct emx_arrival *msg;
+    struct emx_unexpected *msg;
     struct ethmx_am am;
     struct emx_op *op;
     unsigned id;
@@ -348,7 +348,7 @@ static void pump(struct history *h, unsigned n)
         FUZZ_CHECK(++polls < POLLS_MAX, "engine %u does not come to rest", n);
     fuzz_node_check_once(&h->node[n]);
     FUZZ_CHECK(emx_progress_deadline(p) > h->now, "output is drained and the deadline has passed");
-    FUZZ_CHECK(!emx_engine_has_news(p->engine), "all was taken, but there is news");
+    FUZZ_CHECK(!emx_engine_has_results(p->engine), "all was taken, but there is news");
 }
 
 /* The frame with a tag as `from` would put it; as it is, if they do not know each other. */
@@ -478,7 +478,7 @@ void history_cancel(struct history *h, unsigned choice)
 
 void history_take(struct history *h, unsigned n, unsigned kind, uint64_t bits)
 {
-    struct emx_arrival *msg = NULL;
+    struct emx_unexpected *msg = NULL;
     struct ethmx_result result;
     int rc = emx_engine_probe(h->node[n].engine, NULL, bits, bits ? UINT64_MAX : 0, kind ? &msg : NULL, &result);
 
@@ -497,7 +497,7 @@ void history_flush(struct history *h, unsigned n, uint64_t bits)
 
 void history_goodbye(struct history *h, unsigned n)
 {
-    emx_engine_goodbye(h->node[n].engine, fuzz_node_now(&h->node[n]));
+    emx_engine_close(h->node[n].engine, fuzz_node_now(&h->node[n]));
     pump(h, n);
 }
 

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "proto/engine.h"
+#include "core/engine.h"
 
 struct history;
 

@@ -15,7 +15,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "wire/verbs_peer.h"
+#include "wire/verbs/verbs_peer.h"
 
 #define ID_LOW   0x12345678u
 #define ID_HIGH  0x9abcdef0u
@@ -436,7 +436,7 @@ static uint64_t now_ns(void)
 /* With room for one connection, two peers are talked to by turns, each when the other's connection has become idle. */
 static void idle_connection_makes_room(void **state)
 {
-    const uint64_t idle_ns = 5000000; /* more than USED_NS of verbs_call.c */
+    const uint64_t idle_ns = 5000000; /* more than USED_NS of verbs_cm.c */
     struct pair *p = *state;
     struct end third = {0};
     struct end *to[2] = {&p->b, &third};
@@ -698,7 +698,7 @@ static void silent_peer_is_not_lost(void **state)
 
 struct reading {
     void *held;
-    struct emx_wire_lend lend;
+    struct emx_wire_export lend;
     struct emx_wire_read read;
     unsigned ended;
     int status;
@@ -733,7 +733,7 @@ static int start_reading(struct pair *p, struct reading *r, uint8_t *src, uint8_
     uint8_t *local = p->writes ? src : dst, *remote = p->writes ? dst : src;
     int rc;
 
-    r->lend = (struct emx_wire_lend){
+    r->lend = (struct emx_wire_export){
         .to = &to_mover, .base = remote, .len_bytes = len_bytes, .offset = offset, .write = p->writes};
     rc = emx_wire_verbs.expose(lender(p)->w, &r->lend, &r->held);
     if (rc)
@@ -825,7 +825,7 @@ static void memory_to_write_needs_a_halt(void **state)
     struct pair *p = *state;
     struct emx_wire_addr to = address_of(lender(p), mover(p));
     uint8_t *m = fresh_memory(1u << 20, 1);
-    struct emx_wire_lend l = {.to = &to, .base = m, .len_bytes = 1u << 20, .write = true};
+    struct emx_wire_export l = {.to = &to, .base = m, .len_bytes = 1u << 20, .write = true};
     bool halts = p->shared || lender(p)->attr.verbs_netifs[EMX_VERBS_IWARP];
     void *held = NULL;
 
@@ -966,7 +966,7 @@ static void busy_connection_makes_room(void **state)
     open_end(&p->a);
     init_end(&third, interface_b, ID_THIRD, p);
     for (uint32_t i = 0; i < 4; i++) {
-        struct emx_wire_lend lend = {.to = &to_b, .base = src, .len_bytes = 1u << 20};
+        struct emx_wire_export lend = {.to = &to_b, .base = src, .len_bytes = 1u << 20};
 
         connect_ends(p);
         if (i % 2)

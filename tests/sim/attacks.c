@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "scenario.h"
 
 #define INNER     sizeof(struct emx_tag)
@@ -125,7 +125,7 @@ static bool can_play(struct sim_case *c)
 {
     const char *why;
 
-    if (emx_keyed_usable(&why))
+    if (emx_keyed_hash_usable(&why))
         return true;
     if (c->seed == 1)
         sim_say(&c->world, "attacks are not played: %s", why);

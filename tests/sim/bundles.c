@@ -3,7 +3,7 @@
  * Bundles: small messages that cannot leave share frames, arrive once and in order whatever the network does, and none
  * is held back that could leave.
  */
-#include "proto/cc.h"
+#include "core/cc/cc.h"
 #include "scenario.h"
 
 #define RATE_BPS 10000000000ull
@@ -208,14 +208,14 @@ enum { CUT_PART, CUT_HEAD, TOO_LONG, TOO_SHORT, NO_PART, NOTHING_BEHIND, SPOIL_W
 
 static void spoil(unsigned how, struct emx_frame *h)
 {
-    struct emx_f_part *first = (void *)((uint8_t *)(h + 1) + sizeof(struct emx_f_bundle));
+    struct emx_f_part *first = (void *)((uint8_t *)(h + 1) + sizeof(struct emx_f_coalesced));
 
     switch (how) {
     case CUT_PART:
         h->body_bytes--;
         break;
     case CUT_HEAD: /* within the first part's own header */
-        h->body_bytes = sizeof(struct emx_f_bundle) + sizeof(*first) - 1;
+        h->body_bytes = sizeof(struct emx_f_coalesced) + sizeof(*first) - 1;
         break;
     case TOO_LONG:
         first->len_bytes = UINT16_MAX;
@@ -224,10 +224,10 @@ static void spoil(unsigned how, struct emx_frame *h)
         first->len_bytes -= 3;
         break;
     case NO_PART:
-        h->body_bytes = sizeof(struct emx_f_bundle);
+        h->body_bytes = sizeof(struct emx_f_coalesced);
         break;
     case NOTHING_BEHIND: /* ends where a header would begin, and one byte more */
-        h->body_bytes = (uint16_t)(sizeof(struct emx_f_bundle) + sizeof(*first) + first->len_bytes + 1);
+        h->body_bytes = (uint16_t)(sizeof(struct emx_f_coalesced) + sizeof(*first) + first->len_bytes + 1);
         break;
     }
 }
@@ -238,7 +238,7 @@ static enum sim_verdict spoil_first(void *arg, const struct sim_look *look, uint
     struct emx_frame *h = (void *)(uintptr_t)look->data;
 
     (void)delay_ns_p;
-    if (h->type != EMX_F_bundle || (int32_t)(h->seq - x->last) <= 0)
+    if (h->type != EMX_F_coalesced || (int32_t)(h->seq - x->last) <= 0)
         return SIM_PASS;
     x->last = h->seq;
     x->spoiled++;

@@ -3,7 +3,7 @@
  * Random programs on random networks with random configurations: whatever a network does short of separating nodes for
  * longer than the peer timeout, every message arrives once, intact and in order.
  */
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "scenario.h"
 
 static uint64_t below(struct emx_rng *r, uint64_t limit)
@@ -133,7 +133,7 @@ static uint64_t begin(struct sim_case *c, struct emx_rng *r)
     draw_links(w, r);
     draw_nodes(w, r);
     w->check_every = 1 + below(r, 20);
-    w->auth = emx_mix64(c->seed ^ 0xa07) % 8 == 0 && emx_keyed_usable(&why);
+    w->auth = emx_mix64(c->seed ^ 0xa07) % 8 == 0 && emx_keyed_hash_usable(&why);
     w->cfg.p_connect_timeout = 20 * SIM_S; /* losses may hit the handshake many times in a row */
     return rate_bps;
 }

@@ -380,7 +380,7 @@ static void no_route(struct sim_case *c)
 static enum sim_verdict no_byes(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
 {
     (void)arg, (void)delay_ns_p;
-    return look->head->type == EMX_F_bye ? SIM_DROP : SIM_PASS;
+    return look->head->type == EMX_F_close ? SIM_DROP : SIM_PASS;
 }
 
 /* No way of sending is open any more: what comes after a goodbye is lost. */
@@ -388,14 +388,14 @@ static void check_closed(struct sim_node *n, size_t len_bytes)
 {
     static const uint8_t data[20000];
     const struct emx_op_args a = {.data = {.base = (void *)(uintptr_t)data, .len_bytes = len_bytes}};
-    struct emx_placing placing;
+    struct emx_reservation placing;
     unsigned link;
 
     for (unsigned i = 0; i < SIM_PARTIES_MAX; i++) {
         struct emx_peer *peer = n->peers[i];
 
         if (peer &&
-            (emx_engine_quick(peer, &a, &link) || emx_engine_place_begin(n->engine, peer, &a, &placing, &link) ||
+            (emx_engine_fast(peer, &a, &link) || emx_engine_reserve_begin(n->engine, peer, &a, &placing, &link) ||
              emx_engine_send(n->engine, peer, &a, sim_node_now(n)) != ETHMX_ERR_CLOSED))
             sim_fail(n->world, "a message of %zu bytes is taken after the goodbye", len_bytes);
     }
@@ -403,7 +403,7 @@ static void check_closed(struct sim_node *n, size_t len_bytes)
 
 static void leave(struct sim_node *n)
 {
-    emx_engine_goodbye(n->engine, sim_node_now(n));
+    emx_engine_close(n->engine, sim_node_now(n));
     check_closed(n, 8);
     check_closed(n, 20000);
     sim_node_pump(n);
@@ -492,7 +492,7 @@ static enum sim_verdict lose_others(void *arg, const struct sim_look *look, uint
     struct emx_rng *rng = arg;
 
     (void)delay_ns_p;
-    return look->head->type != EMX_F_bye && !emx_rng_below(rng, 8) ? SIM_DROP : SIM_PASS;
+    return look->head->type != EMX_F_close && !emx_rng_below(rng, 8) ? SIM_DROP : SIM_PASS;
 }
 
 static bool nothing_open(void *arg)

@@ -109,7 +109,7 @@ void sim_device_conceal(struct sim_node *n, void **held, const void *until)
     *held = rest;
 }
 
-int sim_device_expose(struct sim_node *n, struct emx_wire_lend *m, void **held)
+int sim_device_expose(struct sim_node *n, struct emx_wire_export *m, void **held)
 {
     struct sim_world *w = n->world;
     struct sim_place to;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Device: reads the memory of other nodes by itself, where it was lent (proto/lend.c), or writes to it (proto/offer.c).
- * Between each two nodes there is a connection, over which keys are told and reads go; it can break at any time.
+ * Device: reads the memory of other nodes by itself, where it was lent (core/msg/rdma_get.c), or writes to it
+ * (core/msg/rdma_put.c). Between each two nodes there is a connection, over which keys are told and reads go; it can
+ * break at any time.
  */
 #ifndef SIM_DEVICE_H
 #define SIM_DEVICE_H
@@ -13,7 +14,7 @@
 
 /* As expose(), conceal(), sever(), read_start() and read_end() of struct emx_wire_ops; from, party: whose memory it is.
  */
-int sim_device_expose(struct sim_node *n, struct emx_wire_lend *lend, void **held);
+int sim_device_expose(struct sim_node *n, struct emx_wire_export *lend, void **held);
 void sim_device_conceal(struct sim_node *n, void **held, const void *until);
 void sim_device_sever(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key);
 int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_wire_read *r);

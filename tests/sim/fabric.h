@@ -21,7 +21,7 @@
 #include "base/hash.h"
 #include "port.h"
 #include "progress/progress.h"
-#include "proto/engine.h"
+#include "core/engine.h"
 #include "queue.h"
 
 struct fabric;

@@ -202,7 +202,7 @@ static int mad_read(void *arg, struct sim_node *n, struct sim_node *from, const 
     return ETHMX_OK;
 }
 
-static void mad_am(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id)
+static void mad_am(void *arg, struct sim_node *n, struct emx_unexpected *msg, const struct ethmx_am *am, unsigned id)
 {
     (void)arg, (void)am, (void)id;
     emx_engine_release(n->engine, msg, sim_node_now(n));
@@ -251,9 +251,9 @@ static void forge_piece(struct sim_case *c, struct emx_rng *rng)
     uint16_t n = (uint16_t)(8 + emx_rng_below(rng, 60) * 8);
     struct {
         struct emx_frame h;
-        struct emx_f_piece t;
+        struct emx_f_fragment t;
         uint8_t data[512];
-    } EMX_LAYOUT f = {.h = {.type = EMX_F_piece,
+    } EMX_LAYOUT f = {.h = {.type = EMX_F_fragment,
                             .body_bytes = (uint16_t)(sizeof(f.t) + n),
                             .dst_id = w->party[b->party].id,
                             .cookie = w->cookie,

@@ -41,7 +41,7 @@ static void end(struct sim_case *c, uint64_t late_ns)
 }
 
 /* Copying takes as long as 1 GB/s, both ends together; registering 10 us. */
-static const struct emx_costs costs = {.count = EMX_CROSSING_SIZES,
+static const struct emx_costs costs = {.count = EMX_THRESHOLD_SIZES,
                                        .reg_ns = {10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000},
                                        .copy_ns = {4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576}};
 

@@ -17,7 +17,7 @@
 
 #include "base/hash.h"
 #include "port.h"
-#include "proto/frame.h"
+#include "core/format/frame.h"
 #include "wire/wire.h"
 
 #define SIM_MASK_FRAMES 64 /* frames a drop mask can choose from */

@@ -3,7 +3,7 @@
  * Memory that runs out: the n-th allocation of a node's engine fails, alone or with those after it. Calls may be
  * refused and operations may end with ETHMX_ERR_NO_MEMORY; nothing is lost in silence, nothing hangs, nothing leaks.
  */
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "scenario.h"
 
 #define FAIL_MAX 200 /* more allocations than a history makes */
@@ -25,7 +25,7 @@ static void memfail(struct sim_case *c)
     w->reads = c->seed / 6 / FAIL_MAX == 2;
     w->cfg.p_read_min = 1000;
     w->reliable = c->seed / 6 / FAIL_MAX == 3;
-    w->auth = c->seed / 6 / FAIL_MAX == 4 && emx_keyed_usable(&why);
+    w->auth = c->seed / 6 / FAIL_MAX == 4 && emx_keyed_hash_usable(&why);
     sim_world_start(w);
     if (!n->engine) { /* it said so, and left nothing behind */
         sim_case_end(c);

@@ -457,7 +457,7 @@ static bool take_completions(struct sim_node *n)
 
 static bool take_ams(struct sim_node *n)
 {
-    struct emx_arrival *msg;
+    struct emx_unexpected *msg;
     struct ethmx_am am;
     unsigned id;
     bool any = false;
@@ -479,8 +479,8 @@ static bool take_ams(struct sim_node *n)
 /* What the engine does not hint at it does not have. */
 static void check_hints(struct sim_node *n)
 {
-    const struct emx_engine_hints *hints = emx_engine_hints(n->engine);
-    struct emx_lending m;
+    const struct emx_engine_ready *hints = emx_engine_ready(n->engine);
+    struct emx_export m;
     struct emx_txframe f;
     struct emx_read r;
 
@@ -489,17 +489,17 @@ static void check_hints(struct sim_node *n)
             sim_fail(n->world, "n%u: the engine had frames for wire %u without wanting output", n->index, i);
         if (!emx_engine_wants_read(n->engine, i) && emx_engine_read(n->engine, i, &r))
             sim_fail(n->world, "n%u: the engine reads without having said so", n->index);
-        if (!emx_engine_wants_lending(n->engine, i) && emx_engine_lending(n->engine, i, &m))
+        if (!emx_engine_wants_export(n->engine, i) && emx_engine_export(n->engine, i, &m))
             sim_fail(n->world, "n%u: the engine had work with memory without having said so", n->index);
     }
-    if (!(hints->news & EMX_NEWS_EVENT) && take_events(n))
+    if (!(hints->news & EMX_RESULT_EVENT) && take_events(n))
         sim_fail(n->world, "n%u: the engine had events and said that it has none", n->index);
 }
 
-/* As deliver() of ctx/deliver.c. */
+/* As deliver() of endpoint/deliver.c. */
 static bool deliver(struct sim_node *n)
 {
-    bool news = emx_engine_has_news(n->engine), any;
+    bool news = emx_engine_has_results(n->engine), any;
 
     n->progress.delivering = true;
     any = take_completions(n);
@@ -547,9 +547,9 @@ static unsigned reading(const struct sim_node *n)
 /* Whether the next round has something to do, come frames or not. */
 static bool wants_more(const struct sim_node *n)
 {
-    const struct emx_engine_hints *hints = emx_engine_hints(n->engine);
+    const struct emx_engine_ready *hints = emx_engine_ready(n->engine);
 
-    return (hints->reads & ~reading(n)) || hints->memory || hints->news & EMX_NEWS_EVENT ||
+    return (hints->reads & ~reading(n)) || hints->memory || hints->news & EMX_RESULT_EVENT ||
            !emx_progress_looked_around(&n->progress);
 }
 
@@ -615,7 +615,7 @@ static void check_rest(struct sim_node *n)
     if (!n->progress.full && deadline <= w->now_ns)
         sim_fail(w, "n%u: contract: output is drained, but the deadline is %" PRIu64 " ns in the past", n->index,
                  w->now_ns - deadline);
-    if (n->pace == SIM_POLLS && n->program && emx_engine_has_news(n->engine))
+    if (n->pace == SIM_POLLS && n->program && emx_engine_has_results(n->engine))
         sim_fail(w, "n%u: all was taken, but the engine says that it has news", n->index);
     if (n->checks % HINTS_EVERY == 0)
         check_hints(n);

@@ -14,7 +14,7 @@
 #include "link.h"
 #include "memory.h"
 #include "progress/progress.h"
-#include "proto/engine.h"
+#include "core/engine.h"
 #include "wire.h"
 
 #define SIM_PARTIES_MAX 128
@@ -33,7 +33,7 @@ enum sim_pace {
 /* What the program above an engine wants to hear of. */
 struct sim_program_ops {
     void (*event)(void *arg, struct sim_node *n, const struct emx_event *ev);
-    void (*am)(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id);
+    void (*am)(void *arg, struct sim_node *n, struct emx_unexpected *msg, const struct ethmx_am *am, unsigned id);
     void (*resumed)(void *arg, struct sim_node *n); /* it calls MPI again */
 };
 

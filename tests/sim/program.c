@@ -15,7 +15,7 @@ static void *need(void *p)
 
 /* ---- Life ---- */
 
-static void heard_am(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id);
+static void heard_am(void *arg, struct sim_node *n, struct emx_unexpected *msg, const struct ethmx_am *am, unsigned id);
 
 static const struct sim_program_ops program_ops = {.am = heard_am};
 
@@ -379,7 +379,7 @@ void sim_cancel(struct sim_receive *r)
 /* ---- Probes ---- */
 
 static bool probe(struct sim_program *p, struct sim_node *n, int from, uint64_t bits, uint64_t mask,
-                  struct emx_arrival **msg_p, struct ethmx_result *result)
+                  struct emx_unexpected **msg_p, struct ethmx_result *result)
 {
     struct emx_peer *peer = from == SIM_ANY ? NULL : sim_node_peer(n, from);
     int rc;
@@ -436,7 +436,7 @@ static struct sim_receive *taken(struct sim_program *p, struct sim_node *n, int 
 
 /* mrecv does not consume the message when it fails for want of memory; it is given back then and has had its turn, as
  * one that was released unread. */
-static struct sim_receive *receive_taken(struct sim_receive *r, struct emx_arrival *msg, enum sim_shape shape)
+static struct sim_receive *receive_taken(struct sim_receive *r, struct emx_unexpected *msg, enum sim_shape shape)
 {
     struct sim_program *p = r->program;
     struct emx_op_args a = {.done = received, .arg = r};
@@ -464,7 +464,7 @@ bool sim_take_recv(struct sim_program *p, struct sim_node *n, int from, uint64_t
                    enum sim_shape shape)
 {
     struct ethmx_result result;
-    struct emx_arrival *msg = NULL;
+    struct emx_unexpected *msg = NULL;
 
     if (!probe(p, n, from, bits, mask, &msg, &result))
         return false;
@@ -472,7 +472,7 @@ bool sim_take_recv(struct sim_program *p, struct sim_node *n, int from, uint64_t
     return true;
 }
 
-static void released(struct sim_receive *r, struct emx_arrival *msg)
+static void released(struct sim_receive *r, struct emx_unexpected *msg)
 {
     struct sim_program *p = r->program;
 
@@ -485,7 +485,7 @@ static void released(struct sim_receive *r, struct emx_arrival *msg)
 bool sim_take_release(struct sim_program *p, struct sim_node *n, int from, uint64_t bits, uint64_t mask)
 {
     struct ethmx_result result;
-    struct emx_arrival *msg = NULL;
+    struct emx_unexpected *msg = NULL;
 
     if (!probe(p, n, from, bits, mask, &msg, &result))
         return false;
@@ -555,7 +555,7 @@ static void receive_kept(void *arg, uint64_t party)
     sim_node_pump(n);
 }
 
-static void keep(struct sim_receive *r, struct emx_arrival *msg)
+static void keep(struct sim_receive *r, struct emx_unexpected *msg)
 {
     struct sim_world *w = r->program->world;
 
@@ -578,7 +578,7 @@ static void check_am(struct sim_program *p, const struct sim_message *m, const s
 }
 
 /* What a handler does with its message: look and leave it, receive it now or later, or give it back unread. */
-static void handle_am(struct sim_program *p, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am,
+static void handle_am(struct sim_program *p, struct sim_node *n, struct emx_unexpected *msg, const struct ethmx_am *am,
                       struct sim_message *m)
 {
     struct sim_receive *r = new_receive(p, n);
@@ -607,13 +607,13 @@ static void open_handlers(void *arg, uint64_t party)
     sim_node_pump(n);
 }
 
-static void defer(struct sim_program *p, struct sim_node *n, struct emx_arrival *msg)
+static void defer(struct sim_program *p, struct sim_node *n, struct emx_unexpected *msg)
 {
     emx_engine_am_defer(n->engine, msg);
     sim_queue_put(&p->world->queue, p->am_open_ns, open_handlers, n, n->party);
 }
 
-static void heard_am(void *arg, struct sim_node *n, struct emx_arrival *msg, const struct ethmx_am *am, unsigned id)
+static void heard_am(void *arg, struct sim_node *n, struct emx_unexpected *msg, const struct ethmx_am *am, unsigned id)
 {
     struct sim_program *p = arg;
     unsigned src = sim_node_party(n, am->peer);

@@ -51,7 +51,7 @@ struct sim_receive {
     size_t room_bytes;
     struct sim_buffer *data; /* NULL: over */
     struct emx_op *op;
-    struct emx_arrival *kept; /* active: to be received later */
+    struct emx_unexpected *kept; /* active: to be received later */
     enum sim_receive_state state;
     bool is_am, released;
     bool canceling; /* the engine has agreed to cancel it */

@@ -3,7 +3,7 @@
  * Recalls: shares of unexpected memory that idle senders have, and busy ones need. Some send bursts that nobody waits
  * for, others are silent meanwhile and come back at any moment, also while they are asked for what they have.
  */
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "scenario.h"
 
 #define SENDERS   6
@@ -22,7 +22,7 @@ static void draw(struct sim_case *c, struct emx_rng *rng)
     const char *why;
 
     w->reliable = c->seed % 4 == 0;
-    w->auth = c->seed % 4 == 1 && emx_keyed_usable(&why);
+    w->auth = c->seed % 4 == 1 && emx_keyed_hash_usable(&why);
     w->check_every = 128;
     w->cfg.p_unexpected_max = 300000 + emx_rng_below(rng, 200000);
     w->cfg.p_unexpected_peer = 10000 + emx_rng_below(rng, 200000);

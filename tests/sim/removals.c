@@ -3,7 +3,7 @@
  * Removals: nodes that remove each other and meet again at once, while frames of the session before are under way,
  * late, doubled or lost, the goodbye among them. Every message arrives once and in order.
  */
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "scenario.h"
 
 #define TIMEOUT_NS (2 * SIM_S)
@@ -22,7 +22,7 @@ static void begin(struct sim_case *c, struct emx_rng *rng)
     sim_case_begin(c, 2, 1);
     w->cfg.p_peer_timeout = TIMEOUT_NS;
     w->reliable = w->reads = c->seed % 4 == 0;
-    w->auth = c->seed % 4 == 1 && emx_keyed_usable(&why);
+    w->auth = c->seed % 4 == 1 && emx_keyed_hash_usable(&why);
     if (!w->reliable)
         sim_world_faults(w, &x);
     sim_world_rate(w, 10000000000ull, 65536, 0);

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "base/keyed.h"
+#include "base/keyed_hash.h"
 #include "scenario.h"
 
 #define LOSSY_FRAMES    16
@@ -131,7 +131,7 @@ static void narrower(struct sim_case *c)
 
     sim_case_begin(c, 2 + c->seed % 2, 1);
     draw_narrow_world(w, &rng);
-    w->auth = c->seed % 5 == 1 && emx_keyed_usable(&why);
+    w->auth = c->seed % 5 == 1 && emx_keyed_hash_usable(&why);
     sim_world_start(w);
     sim_mix_draw(&mix, &rng);
     t = sim_traffic_start(&c->program, &mix, c->seed);
@@ -163,7 +163,7 @@ static void narrower_lossy(struct sim_case *c)
 
     sim_case_begin(c, 2, 1);
     w->frame_bytes[0] = 9000;
-    w->auth = c->seed & 1 && emx_keyed_usable(&why);
+    w->auth = c->seed & 1 && emx_keyed_hash_usable(&why);
     sim_world_start(w);
     a = &w->nodes[0];
     b = &w->nodes[1];
@@ -219,7 +219,7 @@ static void narrowest(struct sim_case *c)
     const char *why;
 
     sim_case_begin(c, 2, 1);
-    w->auth = c->seed & 2 && emx_keyed_usable(&why);
+    w->auth = c->seed & 2 && emx_keyed_hash_usable(&why);
     if (c->seed & 8)
         w->frame_bytes[0] = 440;
     sim_world_start(w);

@@ -337,7 +337,7 @@ static bool wire_read_end(struct emx_wire *base, struct emx_wire_read_end *end_p
     return sim_device_ended(wire_of(base)->node, end_p);
 }
 
-static int wire_expose(struct emx_wire *base, struct emx_wire_lend *l, void **held)
+static int wire_expose(struct emx_wire *base, struct emx_wire_export *l, void **held)
 {
     return sim_device_expose(wire_of(base)->node, l, held);
 }

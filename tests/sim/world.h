@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "link.h"
 #include "node.h"
-#include "proto/engine.h"
+#include "core/engine.h"
 #include "queue.h"
 
 #define SIM_MS        1000000ull

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "proto/address.h"
+#include "core/format/address.h"
 #include "wire/wire.h"
 
 #define GUARD 0xa5

@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 
-#include "proto/impl.h"
+#include "core/impl.h"
 
 static void window_grows_and_shrinks(void **state)
 {
@@ -66,20 +66,20 @@ static void frames_gather_where_the_way_is_long(void **state)
 
     (void)state;
     emx_cc_init(&cc, 64);
-    emx_cc_gather(&cc, 64, EMX_CC_LONG_NS);
+    emx_cc_coalesce(&cc, 64, EMX_CC_LONG_NS);
     assert_int_equal(cc.flight_frames, 64);
-    emx_cc_gather(&cc, 56, EMX_CC_LONG_NS + 1);
+    emx_cc_coalesce(&cc, 56, EMX_CC_LONG_NS + 1);
     assert_int_equal(cc.flight_frames, 64);
-    emx_cc_gather(&cc, 57, EMX_CC_LONG_NS + 1);
+    emx_cc_coalesce(&cc, 57, EMX_CC_LONG_NS + 1);
     assert_int_equal(cc.flight_frames, 0);
     emx_cc_acked(&cc, 1, true, true);
     assert_int_equal(cc.flight_frames, 64);
-    emx_cc_gather(&cc, 57, EMX_CC_LONG_NS + 1);
+    emx_cc_coalesce(&cc, 57, EMX_CC_LONG_NS + 1);
     emx_cc_slow(&cc); /* what was lost goes at once */
     assert_int_equal(cc.flight_frames, 44);
     emx_cc_timeout(&cc);
     assert_int_equal(cc.flight_frames, 1);
-    emx_cc_gather(&cc, 0, EMX_CC_LONG_NS + 1); /* nothing would come to end it */
+    emx_cc_coalesce(&cc, 0, EMX_CC_LONG_NS + 1); /* nothing would come to end it */
     assert_int_equal(cc.flight_frames, 1);
 }
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/least.h"
-#include "proto/impl.h"
+#include "base/min.h"
+#include "core/impl.h"
 
 #define PEERS 4096
 
@@ -344,7 +344,7 @@ static void nonsense_does_no_harm(void **state)
     assert_int_equal(given_of(p.receiver, limit - INT32_MAX), EMX_DROP_MALFORMED);
     assert_int_equal(p.receiver->share, share);
     move_all(&p);
-    assert_int_equal(p.receiver->share, emx_least(emx_credit_floor(p.engine[1]), share));
+    assert_int_equal(p.receiver->share, emx_min(emx_credit_floor(p.engine[1]), share));
     assert_int_equal(s->credit_limit, emx_credit_limit(p.receiver)); /* the floor is its own again */
     pair_end(&p);
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "proto/data.h"
+#include "core/msg/data.h"
 
 #define LEN 61
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/impl.h"
+#include "core/impl.h"
 
 #define PARTNERS    4096
 #define EARLY       32 /* partners that come first, and take what they can get */
@@ -119,7 +119,7 @@ static void hear(unsigned i, const struct emx_frame *h)
     if (!emx_seq_before(h->ack, p->limit_ack) && emx_seq_before(p->limit, h->credit))
         p->limit = h->credit;
     if (h->type == EMX_F_hello)
-        greet(i, EMX_F_welcome, ((const struct emx_f_hello *)(h + 1))->probe, sizeof(*h) + h->body_bytes);
+        greet(i, EMX_F_hello_ack, ((const struct emx_f_hello *)(h + 1))->probe, sizeof(*h) + h->body_bytes);
     if (h->type == EMX_F_ping)
         say_bare(i, EMX_F_pong);
     if (h->type == EMX_F_recall)
@@ -349,7 +349,7 @@ static void few_are_all_asked(void **state)
     for (unsigned i = 0; i < FEW; i++)
         assert_int_equal(partners[i].pings, TICKS);
     partners[3].mute = true;
-    say_bare(4, EMX_F_bye);
+    say_bare(4, EMX_F_close);
     rest(6 * cfg.p_peer_timeout / 4);
     assert_int_equal(session(3)->state, EMX_S_DEAD);
     assert_int_equal(session(4)->state, EMX_S_CLOSED);

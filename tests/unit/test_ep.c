@@ -5,7 +5,7 @@
  */
 #include "api/role.h"
 
-#include "ctx/ep.h"
+#include "endpoint/ep.h"
 
 #include <signal.h>
 #include <sys/mman.h>

@@ -26,12 +26,12 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "proto/frame.h"
-#include "wire/bulk.h"
+#include "core/format/frame.h"
+#include "wire/offload.h"
 #include "wire/fanout.h"
 #include "wire/fds.h"
 #include "wire/netif.h"
-#include "wire/packet.h"
+#include "wire/packet/packet.h"
 
 /* ---- The program ---- */
 
@@ -312,10 +312,10 @@ static void send_frames(unsigned rank, bool joined)
     static const uint8_t no_mac[6];
     static uint8_t buf[PART_BYTES];
     struct emx_frame h = {.dst_id = desk[rank].id, .seq = number};
-    struct emx_bulk_way bulk = {.from.s_addr = htonl(INADDR_LOOPBACK),
-                                .to.s_addr = htonl(INADDR_LOOPBACK),
-                                .port = desk[rank].attr.bulk_port,
-                                .frame_bytes = PART_BYTES};
+    struct emx_offload_way bulk = {.from.s_addr = htonl(INADDR_LOOPBACK),
+                                   .to.s_addr = htonl(INADDR_LOOPBACK),
+                                   .port = desk[rank].attr.bulk_port,
+                                   .frame_bytes = PART_BYTES};
     struct emx_wire_addr to;
     struct emx_txframe f[2];
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "proto/frame.h"
+#include "core/format/frame.h"
 
 #define MY_ID     0x11223344u
 #define MY_COOKIE 0x55667788u
@@ -136,7 +136,7 @@ static void flipped_bits_of_bundles(void **state)
     for (size_t bit = 0; bit < sizeof(struct sample) * 8; bit++) {
         struct sample f = make(EMX_CHECKSUM_HEADER);
 
-        f.h.type = EMX_F_bundle;
+        f.h.type = EMX_F_coalesced;
         emx_frame_seal(&f, sizeof(f), NULL, 0, EMX_CHECKSUM_HEADER);
         assert_int_equal(check(&f, sizeof(f)), EMX_ACCEPTED);
         ((uint8_t *)&f)[bit / 8] ^= (uint8_t)(1u << (bit % 8));

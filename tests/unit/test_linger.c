@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "ctx/linger.h"
+#include "endpoint/linger.h"
 
 #define MS 1000000ull
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "ctx/lock.h"
+#include "endpoint/lock.h"
 
 struct guarded {
     struct emx_lock lock;

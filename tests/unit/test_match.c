@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "proto/match.h"
+#include "core/msg/match.h"
 
 #define PEERS   3
 #define OBJECTS 4000
@@ -24,7 +24,7 @@ static struct emx_peer *peer(unsigned i)
 
 struct model {
     struct emx_posted *posted[OBJECTS];
-    struct emx_arrived *arrived[OBJECTS];
+    struct emx_unexpected_match *arrived[OBJECTS];
     unsigned posted_count, arrived_count;
 };
 
@@ -55,8 +55,8 @@ static struct emx_posted *model_arrive(struct model *m, uint64_t bits, const str
     return NULL;
 }
 
-static struct emx_arrived *model_find(const struct model *m, uint64_t bits, uint64_t mask,
-                                      const struct emx_peer *wanted, unsigned *i_p)
+static struct emx_unexpected_match *model_find(const struct model *m, uint64_t bits, uint64_t mask,
+                                               const struct emx_peer *wanted, unsigned *i_p)
 {
     for (unsigned i = 0; i < m->arrived_count; i++)
         if (fits(bits, mask, wanted, m->arrived[i]->bits, m->arrived[i]->peer)) {
@@ -73,7 +73,7 @@ struct run {
     struct emx_match match;
     struct model model;
     struct emx_posted posted[OBJECTS];
-    struct emx_arrived arrived[OBJECTS];
+    struct emx_unexpected_match arrived[OBJECTS];
     unsigned posted_used, arrived_used;
     unsigned bit_values;   /* few: many messages alike; many: all differ */
     unsigned wild_ppm;     /* receives with a mask */
@@ -107,7 +107,7 @@ static bool arrival(struct run *r)
     uint64_t bits = some_bits(r);
     struct emx_peer *from = some_peer(r, 0);
     struct emx_posted *want = model_arrive(&r->model, bits, from);
-    struct emx_arrived *a;
+    struct emx_unexpected_match *a;
 
     CHECK(emx_match_arrive(&r->match, bits, from) == want);
     if (want)
@@ -127,7 +127,7 @@ static bool receive(struct run *r, bool take, bool post)
     struct emx_peer *from = some_peer(r, r->any_peer_ppm);
     struct emx_posted *p;
     unsigned i = 0;
-    struct emx_arrived *want = model_find(&r->model, bits, mask, from, &i);
+    struct emx_unexpected_match *want = model_find(&r->model, bits, mask, from, &i);
 
     CHECK(emx_match_find(&r->match, bits, mask, from) == want);
     if (want && take) {
@@ -276,7 +276,7 @@ static void ignored_bits_decide_nothing(void **state)
 {
     enum { FLAG = 0x60, MANY = 1000 };
     struct emx_posted p = {.bits = 5, .mask = ~(uint64_t)FLAG}, full = {.bits = 5, .mask = UINT64_MAX};
-    struct emx_arrived a = {.bits = 5 | FLAG, .peer = peer(0)};
+    struct emx_unexpected_match a = {.bits = 5 | FLAG, .peer = peer(0)};
     struct emx_posted *many = calloc(MANY, sizeof(*many));
     struct emx_match m;
 
@@ -308,7 +308,7 @@ static void ignored_bits_decide_nothing(void **state)
 static void tables_grow_with_their_load(void **state)
 {
     enum { MANY = 10000 };
-    struct emx_arrived *a = calloc(MANY, sizeof(*a));
+    struct emx_unexpected_match *a = calloc(MANY, sizeof(*a));
     struct emx_match m;
     unsigned longest = 0;
 

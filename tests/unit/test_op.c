@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "proto/impl.h"
+#include "core/impl.h"
 
 #define SLOTS       255 /* of a table that was not needed to be larger: without slot 0 */
 #define GENERATIONS 1024

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "proto/pace.h"
+#include "core/cc/pace.h"
 
 #define MOST  (1 << 20)
 #define CHUNK 1448

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "proto/pack.h"
+#include "core/msg/pack.h"
 
 #define MOST 256
 

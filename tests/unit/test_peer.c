@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "proto/engine.h"
+#include "core/engine.h"
 
 #define BAR_BYTES 128
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/impl.h"
+#include "core/impl.h"
 
 #define FRAME_BYTES 1500
 #define SECOND_NS   1000000000
@@ -324,9 +324,9 @@ static void a_lost_goodbye_shows(void **state)
     end();
 }
 
-static struct emx_arrival *take(unsigned at, uint64_t bits)
+static struct emx_unexpected *take(unsigned at, uint64_t bits)
 {
-    struct emx_arrival *a = NULL;
+    struct emx_unexpected *a = NULL;
     struct ethmx_result r;
 
     assert_int_equal(emx_engine_probe(engine[at], peer[at], bits, UINT64_MAX, &a, &r), ETHMX_OK);
@@ -338,7 +338,7 @@ static void messages_in_the_programs_hands_stay(void **state)
     static uint8_t data[100000];
     uint64_t sent = 321, got = 0;
     const struct emx_op_args a = {.data = {.base = &got, .len_bytes = sizeof(got)}};
-    struct emx_arrival *whole, *announced, *given_back;
+    struct emx_unexpected *whole, *announced, *given_back;
     struct ethmx_result r;
 
     (void)state;

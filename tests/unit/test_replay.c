@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "proto/replay.h"
+#include "core/rel/replay.h"
 
 #define W EMX_REPLAY_WINDOW
 

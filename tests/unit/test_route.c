@@ -7,12 +7,12 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "ctx/route.h"
-#include "wire/packet.h"
-#include "wire/shm.h"
-#include "wire/udp.h"
-#include "wire/verbs.h"
-#include "wire/xdp.h"
+#include "endpoint/route.h"
+#include "wire/packet/packet.h"
+#include "wire/shm/shm.h"
+#include "wire/udp/udp.h"
+#include "wire/verbs/verbs.h"
+#include "wire/xdp/xdp.h"
 
 #define LO   1 /* ifindex */
 #define BOTH (EMX_AW_PACKET | EMX_AW_UDP)
@@ -514,7 +514,7 @@ static void build_view(const struct scenario *s, const struct emx_netifs *n, con
 static bool is_route(const struct emx_route *r, const char *expect, const struct emx_netifs *n, unsigned links)
 {
     char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
-    struct emx_bulk_way bulk = {.port = THEIR_PORT};
+    struct emx_offload_way bulk = {.port = THEIR_PORT};
     struct emx_verbs_way way = {.id = 7, .port = CALL_PORT};
     unsigned frame_bytes, bulk_bytes = 0, index = 0;
     struct emx_wire_addr to;

@@ -24,9 +24,9 @@
 
 #include "base/config.h"
 #include "wire/fds.h"
-#include "wire/shm.h"
-#include "wire/shm_join.h"
-#include "wire/shm_mem.h"
+#include "wire/shm/shm.h"
+#include "wire/shm/shm_join.h"
+#include "wire/shm/shm_mem.h"
 
 #define WAIT_MS 20000 /* longer than anything takes that works */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "wire/shm_ring.h"
+#include "wire/shm/shm_ring.h"
 
 struct fixture {
     struct emx_shm_memory *m;
@@ -167,7 +167,7 @@ static void calm_traffic_stays_in_few_pages(void **state)
 
     (void)state;
     make(&x);
-    calm_end = x.m->area + EMX_SHM_CALM_BYTES + EMX_SHM_FRAME_BYTES;
+    calm_end = x.m->area + EMX_SHM_DEDICATED_BYTES + EMX_SHM_FRAME_BYTES;
     for (uint32_t i = 0; i < 10000; i++) {
         assert_true(put(&x.tx, i, any_length(&r)));
         assert_int_equal(emx_shm_rx_take(&x.rx, f, 1), 1);

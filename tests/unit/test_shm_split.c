@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "wire/shm.h"
-#include "wire/shm_join.h"
+#include "wire/shm/shm.h"
+#include "wire/shm/shm_join.h"
 
 /* ---- The source itself, with a stop before each access to the words that both sides look at ---- */
 
@@ -52,7 +52,7 @@ static bool stepped_exchange(_Atomic uint64_t *p, uint64_t *seen, uint64_t value
 #define atomic_load_explicit                    stepped_load
 #define atomic_store_explicit                   stepped_store
 #define atomic_compare_exchange_strong_explicit stepped_exchange
-#include "wire/shm_split.c"
+#include "wire/shm/shm_split.c"
 
 /* ---- Every order: two sides take turns, and all ways to do so are played ---- */
 

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "base/keyed.h"
-#include "proto/impl.h"
+#include "base/keyed_hash.h"
+#include "core/impl.h"
 
 #define FRAME_BYTES 1500
 #define FRAMES      64
@@ -345,7 +345,7 @@ int main(void)
     };
     const char *why;
 
-    if (!emx_keyed_usable(&why)) {
+    if (!emx_keyed_hash_usable(&why)) {
         printf("SKIP: %s\n", why);
         return 77;
     }

@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 
-#include "wire/xdp_choice.h"
+#include "wire/xdp/xdp_choice.h"
 
 static void one_interface_unless_named(void **state)
 {

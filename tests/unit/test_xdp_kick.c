@@ -8,7 +8,7 @@
 #include <linux/if_xdp.h>
 
 #include "wire/backlog.h"
-#include "wire/xdp_kick.h"
+#include "wire/xdp/xdp_kick.h"
 
 /* A ring, and a kernel that takes `each` descriptors in a call, and then says err (0: all is well). */
 static uint32_t producer, consumer, flags;

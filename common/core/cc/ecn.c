@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ECN: congestion that is told by marks instead of losses (RFC 3168). Frames that travel in IP packets leave as "may be
+ * marked" (ECT(0)): those of the udp wire, and superframes. A switch, router or host whose queue grows marks them
+ * instead of dropping them, and the receiver's wire says which came so. The others have no place for a mark; loss and
+ * delay tell of them, as before.
+ *
+ * Who is to send less is he who decides how much is sent:
+ *  - of the data of large messages the receiver, who has seen the mark himself (pace.h). Nothing has to be told;
+ *  - of sequenced frames the sender (cc.h). The receiver counts those that came marked, since the session began, and an
+ *    acknowledgement tells the number. As with credit, a number that never starts anew does no harm when it is lost,
+ *    late or told twice; an echo that stays until it is answered (ECE and CWR of RFC 3168) would need an answer in each
+ *    frame, and how many frames of a window were marked (RFC 8257) is not asked. QUIC counts, too (RFC 9000, 13.4).
+ *    The first mark that was not told makes an acknowledgement leave, in place of one that rides on a frame.
+ *
+ * Any other number than the last one told is news, whether it is more or less. So whoever forges marks, or, where
+ * frames carry no tags, acknowledgements, can make a sender slower and never faster; and not slower than losses would:
+ * once in a round trip by three tenths, down to EMX_CC_FLOOR.
+ *
+ * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are not many, and
+ * an acknowledgement for each marked acknowledgement would never end.
+ */
+#include "core/impl.h"
+
+static void arrived_marked(struct emx_session *s)
+{
+    s->marked_rx++;
+    s->marks_due = true;
+    s->ack_now = true;
+    emx_session_ready(s);
+}
+
+void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
+{
+    const struct emx_frame *h = emx_frame_within(data);
+    struct emx_peer *p = emx_peer_find(e, h->src_id);
+
+    emx_count(e, frames_marked);
+    if (h->type == EMX_F_data)
+        e->stats->marks_heeded += emx_pace_marked(&e->pace, h->body_bytes - sizeof(struct emx_f_data));
+    else if (emx_frame_info[h->type].sequenced && p && p->session && !emx_session_over(p->session))
+        arrived_marked(p->session);
+}
+
+void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked)
+{
+    if (ack != s->tx_acked)
+        return; /* late: a later one has told more */
+    s->marked_told = marked;
+    emx_send_window_marked(s);
+}

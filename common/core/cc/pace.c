@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Pace: see pace.h.
+ */
+#include "core/cc/pace.h"
+
+#define STEP_BYTES  2048 /* the smallest */
+#define FIRST_PART  4    /* of the most */
+#define FLOOR_BYTES 8192 /* of the limit, in any case */
+#define LONG_GROWTH 70   /* hundredths of a chunk for a window's worth, with a long queue */
+#define CUT         3    /* tenths of the limit, which a loss in a queue takes off, or a mark */
+
+/* In so many parts the limit is asked for. */
+#define PARTS      2
+#define LONG_PARTS 8
+
+#define SMOOTH      8 /* part of the newest in a smoothed time */
+#define ANSWERS     8 /* so many say whether there is a queue */
+#define WAYS_DIFFER 4 /* so many times at most */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
+{
+    uint64_t least_bytes = smaller(most_bytes, EMX_PACE_LEAST);
+    uint64_t first_bytes = most_bytes / FIRST_PART;
+
+    *p = (struct emx_pace){.limit_bytes = first_bytes > least_bytes ? first_bytes : least_bytes,
+                           .most_bytes = most_bytes,
+                           .least_bytes = least_bytes,
+                           .step_bytes = first_bytes};
+}
+
+static void rise(struct emx_pace *p, uint64_t bytes)
+{
+    p->limit_bytes += smaller(bytes, p->most_bytes - p->limit_bytes);
+}
+
+/* Whether others may want their part of the link. */
+static bool is_shared(const struct emx_pace *p)
+{
+    return p->queue || p->marked_bytes;
+}
+
+/* So long that TCP would notice. */
+static bool is_long(const struct emx_pace *p)
+{
+    return is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
+}
+
+/* What the limit keeps when something is lost in a queue. */
+static uint64_t queue_least(const struct emx_pace *p)
+{
+    uint64_t way_bytes;
+
+    if (!p->judged)
+        return p->least_bytes;
+    way_bytes = p->limit_bytes * EMX_PACE_WAY_NS / p->rtt_ns;
+    return smaller(p->least_bytes, larger(way_bytes, FLOOR_BYTES));
+}
+
+static void fall(struct emx_pace *p, uint64_t bytes, uint64_t least_bytes)
+{
+    if (p->limit_bytes > least_bytes)
+        p->limit_bytes -= smaller(bytes, p->limit_bytes - least_bytes);
+}
+
+void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
+{
+    uint64_t believed_ns;
+
+    if (!*way_ns || rtt_ns < *way_ns)
+        *way_ns = rtt_ns;
+    if (!p->least_way_ns || rtt_ns < p->least_way_ns)
+        p->least_way_ns = rtt_ns;
+    believed_ns = smaller(smaller(*way_ns, WAYS_DIFFER * p->least_way_ns), EMX_PACE_WAY_NS);
+    if (p->answers++ && rtt_ns - believed_ns >= p->wait_ns)
+        return;
+    p->wait_ns = rtt_ns - believed_ns;
+    p->way_ns = believed_ns;
+}
+
+void emx_pace_usual(struct emx_pace *p, uint64_t ns)
+{
+    p->usual_ns = p->usual_ns ? p->usual_ns - p->usual_ns / SMOOTH + ns / SMOOTH : ns;
+}
+
+/* By how much the limit moves up at the end of a window. With an old verdict carefully. */
+static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict)
+{
+    uint64_t step_bytes = p->step_bytes;
+
+    if (is_shared(p) || p->lost)
+        p->step_bytes = step_bytes = STEP_BYTES;
+    p->lost = false;
+    if (is_shared(p))
+        return p->cut_bytes ? 0 : is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
+    if (!verdict)
+        return p->judged ? STEP_BYTES : 0;
+    if (p->step_bytes < p->most_bytes)
+        p->step_bytes *= 2;
+    return step_bytes;
+}
+
+/* A window's worth has arrived. */
+static void next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
+{
+    bool verdict = p->answers >= ANSWERS;
+    uint64_t step_bytes;
+
+    p->arrived_bytes = 0;
+    if (verdict) {
+        p->queue = p->wait_ns > p->way_ns;
+        p->rtt_ns = p->wait_ns + p->way_ns;
+        p->judged = true;
+        p->answers = 0;
+    }
+    step_bytes = next_step(p, chunk_bytes, verdict);
+    if (limited)
+        rise(p, step_bytes);
+}
+
+void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
+{
+    p->arrived_bytes += bytes;
+    p->cut_bytes -= smaller(bytes, p->cut_bytes);
+    p->marked_bytes -= smaller(bytes, p->marked_bytes);
+    if (p->arrived_bytes >= p->limit_bytes)
+        next_window(p, bytes, limited);
+}
+
+uint64_t emx_pace_part(const struct emx_pace *p)
+{
+    return p->limit_bytes / (is_long(p) ? LONG_PARTS : PARTS);
+}
+
+/* Others want more of the link: the limit falls once for what has been asked for. false: it did already. */
+static bool cut(struct emx_pace *p)
+{
+    if (p->cut_bytes)
+        return false;
+    fall(p, p->limit_bytes * CUT / 10, queue_least(p));
+    p->cut_bytes = p->limit_bytes;
+    return true;
+}
+
+void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
+{
+    p->lost = true;
+    if (is_shared(p))
+        cut(p);
+    else
+        fall(p, bytes, p->least_bytes);
+}
+
+bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
+{
+    /* At a chunk for each window's worth the limit doubles in as many windows as it has chunks. */
+    p->marked_bytes = p->limit_bytes * (p->limit_bytes / larger(bytes, 1) + 1);
+    return cut(p);
+}
+
+void emx_pace_twice(struct emx_pace *p, uint64_t bytes)
+{
+    if (!is_shared(p))
+        rise(p, bytes);
+}

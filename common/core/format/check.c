@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Check: every invariant of the engine that can be recomputed. Slow; for tests.
+ */
+#include "core/impl.h"
+
+static unsigned length(const struct emx_list *head)
+{
+    unsigned n = 0;
+
+    emx_list_each(l, head) n++;
+    return n;
+}
+
+static const char *check_window(const struct emx_session *s)
+{
+    uint32_t seq = s->tx_acked;
+    unsigned flying = 0, lost = 0, slots = 0;
+    bool sent = true;
+
+    emx_list_each(l, &s->unacked)
+    {
+        const struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
+        if (l == s->send_next)
+            sent = false;
+        if (b->seq != seq++)
+            return "window: sequence numbers are not consecutive";
+        if (sent != (b->tries > 0))
+            return "window: send_next is misplaced";
+        if (b->lost && b->early)
+            return "window: a frame is both lost and acknowledged";
+        lost += b->lost;
+        slots += b->slot;
+        flying += sent && !b->lost && !b->early;
+    }
+    if (seq != s->tx_next)
+        return "window: length does not fit the numbers";
+    if (slots != s->slots_taken)
+        return "window: the count of eager superframes is wrong";
+    if (flying != s->flying || lost != s->lost)
+        return "window: counts of flying or lost frames are wrong";
+    if (s->tx_next - s->tx_acked > s->e->cfg->p_window)
+        return "window: longer than allowed";
+    if ((flying || lost) && !s->rto_from_ns)
+        return "window: frames fly and no resend timer runs";
+    return NULL;
+}
+
+static const char *check_held(const struct emx_session *s)
+{
+    uint32_t last = s->rx_next;
+    uint64_t early = 0;
+
+    if (length(&s->held) != s->held_count)
+        return "held frames: count is wrong";
+    emx_list_each(l, &s->held)
+    {
+        const struct emx_rxbuf *b = emx_list_entry(l, struct emx_rxbuf, link);
+
+        if (!emx_seq_before(last, b->seq))
+            return "held frames: not in order";
+        last = b->seq;
+        if (b->seq - s->rx_next - 1 < 64)
+            early |= UINT64_C(1) << (b->seq - s->rx_next - 1);
+    }
+    return early == s->rx_early ? NULL : "held frames: the map is wrong";
+}
+
+static const char *check_bundle(const struct emx_session *s)
+{
+    if (s->open && (s->open->tries || s->unacked.prev != &s->open->link))
+        return "bundle: takes messages although it is not the last frame, or was sent";
+    return NULL;
+}
+
+/* Whether the next frame that has not been sent yet may go: the memory it tells of is looked up first (rdma_get.c). */
+static bool may_go(const struct emx_session *s)
+{
+    return s->send_next != &s->unacked && !emx_list_entry(s->send_next, struct emx_txbuf, link)->unready;
+}
+
+static const char *check_work(const struct emx_session *s)
+{
+    bool work = s->ack_now || s->ping_due || s->pong_due || s->recall_due || s->byes_due || !emx_list_empty(&s->jobs) ||
+                !emx_list_empty(&s->pulls) || s->lost || may_go(s);
+    bool blocked = emx_send_window_full(s);
+
+    if (length(&s->jobs) != s->job_count)
+        return "jobs: count is wrong";
+    if (s->state != EMX_S_CONNECTED || !work || blocked || emx_list_linked(&s->ready))
+        return NULL;
+    return "session has work and is not ready";
+}
+
+static const char *check_session(const struct emx_session *s)
+{
+    const char *wrong = check_window(s);
+
+    if (!wrong)
+        wrong = check_held(s);
+    if (!wrong)
+        wrong = check_work(s);
+    if (!wrong)
+        wrong = check_bundle(s);
+    if (!wrong && s->rx_charged - s->rx_released > s->share)
+        wrong = "credit: more is held than promised";
+    if (!wrong && emx_seq_before(s->credit_limit, s->credit_used))
+        wrong = "credit: more is used than allowed";
+    if (!wrong && emx_session_over(s) && emx_list_linked(&s->sharing))
+        wrong = "credit: a session that is over can give some back";
+    if (!wrong && s->rx_op && s->rx_arrival)
+        wrong = "eager: two messages under way";
+    return wrong;
+}
+
+static const char *check_offers(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+        const struct emx_rndv *r = op->where == EMX_OP_PULLING ? op->rndv : NULL;
+
+        if (op->loan && (op->loan->op != op || op->loan->offers > EMX_PUTS))
+            return "offers: a loan that is not its operation's";
+        if (!op->is_send && op->loan && (!r || !r->lends))
+            return "offers: memory of a receive that nobody writes to is held out";
+        if (!r || !r->lends)
+            continue;
+        if (!op->loan || !r->reading || r->borrows || r->active || !r->fin)
+            return "offers: a message that nobody writes";
+        if (r->read_bytes > r->lent_bytes || r->lent_bytes > r->want_bytes)
+            return "offers: more is offered than wanted, or there than offered";
+        if (!op->loan->offers && !emx_list_linked(&op->loan->link))
+            return "offers: nobody is asked for more";
+    }
+    return NULL;
+}
+
+/* Whether its peer is found when its operations wait, and it is found while it lives. */
+static const char *check_watch(const struct emx_engine *e, const struct emx_peer *p)
+{
+    if (!emx_list_empty(&p->ops) && !p->watched && !e->unwatched)
+        return "peer: has operations open and is not looked after";
+    if (p->session && emx_list_linked(&p->session->living) == emx_session_over(p->session))
+        return "session: is over and among the living, or the reverse";
+    return NULL;
+}
+
+/* Somebody asks again for what does not come. */
+static const char *check_pulls(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+        const struct emx_rndv *r = op->where == EMX_OP_PULLING ? op->rndv : NULL;
+
+        if (r && r->active && !emx_list_linked(&r->due) && !emx_timer_is_set(&r->timer))
+            return "pulls: blocks are awaited without a timer";
+    }
+    return NULL;
+}
+
+static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
+{
+    unsigned links[EMX_ENGINE_LINKS] = {0};
+
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (const struct emx_peer *p = e->peers[i]; p; p = p->next_hash) {
+            const struct emx_session *s = p->session;
+            const char *wrong = s ? check_session(s) : NULL;
+
+            if (!wrong)
+                wrong = check_watch(e, p);
+            if (!wrong)
+                wrong = check_offers(p);
+            if (!wrong)
+                wrong = check_pulls(p);
+            if (wrong)
+                return wrong;
+            if (!s)
+                continue;
+            *promised_p += s->share;
+            if (s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED)
+                links[s->link]++;
+        }
+    return memcmp(links, e->link_peers, sizeof(links)) ? "links: peers are miscounted" : NULL;
+}
+
+static const char *check_unexpected(const struct emx_engine *e, uint64_t promised)
+{
+    unsigned n = 0;
+
+    emx_list_each(l, &e->match.queue) n++;
+    if (n != e->stats->unexpected_now || n != e->match.arrived.count)
+        return "unexpected messages: count is wrong";
+    if (e->stats->unexpected_bytes > e->stats->unexpected_promised)
+        return "unexpected memory: more is held than promised";
+    if (promised > e->stats->unexpected_promised)
+        return "unexpected memory: the sessions' shares exceed the sum";
+    if (e->stats->unexpected_promised > e->cfg->p_unexpected_max)
+        return "unexpected memory: more promised than allowed";
+    return NULL;
+}
+
+static const char *check_posted(const struct emx_engine *e)
+{
+    uint64_t n = e->match.posted.count + e->match.wild_count;
+
+    return n == e->stats->posted_now ? NULL : "posted receives: count is wrong";
+}
+
+static const char *check_reads(const struct emx_engine *e, unsigned link)
+{
+    emx_list_each(l, &e->reads[link])
+    {
+        const struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+
+        if (!r->reading || r->active || !r->fin || r->op->rndv != r || r->op->where != EMX_OP_PULLING)
+            return "reads: a message that is not being read";
+        if (r->op->peer->session->link != link)
+            return "reads: a message of another link";
+        if (r->borrows ? r->started_bytes >= r->lent_bytes || r->lent_bytes > r->want_bytes || r->asked
+                       : r->read_bytes >= r->want_bytes || !r->op->peer->session->reads)
+            return "reads: a message that can't be read";
+        if (r->in_hand && l != e->reads[link].next)
+            return "reads: another than the first is in the wire's hands";
+        if (emx_list_linked(&r->op->peer_link) == (bool)r->ends)
+            return "reads: a message of a peer that has failed, or that does not fail with its peer";
+    }
+    return NULL;
+}
+
+static const char *check_hints(const struct emx_engine *e)
+{
+    uint32_t news = 0;
+
+    if (!emx_list_empty(&e->events) || !emx_list_empty(&e->want_routes))
+        news |= EMX_RESULT_EVENT;
+    if (!emx_list_empty(&e->completed))
+        news |= EMX_RESULT_DONE;
+    if (!emx_list_empty(&e->am))
+        news |= EMX_RESULT_AM;
+    if (e->late.session && !e->hints.late)
+        return "hints: what is still to be done of a frame waits, and nobody is told";
+    if (news != e->hints.news)
+        return "hints: the news are not what is there";
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
+        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->welcoming[i])) && !(e->hints.output >> i & 1))
+            return "hints: a link with output is not marked";
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
+        if ((emx_list_empty(&e->reads[i]) && emx_list_empty(&e->writes[i])) == (bool)(e->hints.reads >> i & 1))
+            return "hints: the reads are not what is there";
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
+        if ((emx_list_empty(&e->loans[i]) && emx_list_empty(&e->severs[i])) == (bool)(e->hints.memory >> i & 1))
+            return "hints: the work with memory is not what is there";
+    return NULL;
+}
+
+const char *emx_engine_check(const struct emx_engine *e)
+{
+    uint64_t promised = 0;
+    const char *wrong = check_peers(e, &promised);
+
+    if (!wrong)
+        wrong = check_unexpected(e, promised);
+    if (!wrong)
+        wrong = check_posted(e);
+    for (unsigned i = 0; !wrong && i < EMX_ENGINE_LINKS; i++)
+        wrong = check_reads(e, i);
+    if (!wrong)
+        wrong = check_hints(e);
+    if (!wrong && e->timers.count > e->timer_reserve)
+        wrong = "timers: more than reserved";
+    return wrong;
+}

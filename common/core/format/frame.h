@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frame: the whole wire format and every limit of it. Only frame.c and the handlers of the types use these layouts.
+ * All numbers are little-endian. docs/wire-protocol.md tells the same in words.
+ *
+ *      0        1        2        3
+ *  0  | version | type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, padding excluded
+ *  4  | dst_id                             |  incarnation of the receiving endpoint
+ *  8  | cookie                             |  of the receiving endpoint's job
+ * 12  | src_id                             |  incarnation of the sending endpoint
+ * 16  | seq                                |  of a sequenced frame; otherwise 0
+ * 20  | ack                                |  next sequence number expected from the receiver of this frame
+ * 24  | credit                             |  eager bytes the receiver of this frame may have sent in all (mod 2^32)
+ * 28  | check                              |  CRC-32C over what version says, this field as 0; 0 for none
+ * 32  | type-specific header, then data    |
+ */
+#ifndef EMX_CORE_FRAME_H
+#define EMX_CORE_FRAME_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/stats.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "frame.h reads fields in place: a big-endian host needs swapping accessors"
+#endif
+
+/* The first byte: protocol version 1, and what the checksum covers. The values differ in four bits from each other, so
+ * that damage does not turn one into another. A receiver takes each of them. */
+#define EMX_FRAME_V_OFF    0xE1 /* nothing; check is 0 */
+#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello, welcome and bundle */
+#define EMX_FRAME_V_FULL   0xB4 /* all */
+
+/* The first byte of a tag. It differs from the above in four bits, too. */
+#define EMX_FRAME_V_TAGGED 0x78
+
+/* The first byte of a short frame, below. Only wires that lose and damage nothing carry these. */
+#define EMX_FRAME_V_SHORT 0x87
+
+#define EMX_FRAME_MIN 256 /* a usable wire carries at least so much */
+#define EMX_FRAME_MAX 65535
+
+/* Frames may start at any byte (one of several in a superframe), so the layouts promise no alignment. */
+#define EMX_LAYOUT __attribute__((packed, aligned(1)))
+
+struct EMX_LAYOUT emx_frame {
+    uint8_t version, type;
+    uint16_t body_bytes;
+    uint32_t dst_id, cookie, src_id;
+    uint32_t seq, ack, credit, check;
+};
+static_assert(sizeof(struct emx_frame) == 32, "frame header");
+
+/* With ETHMX_AUTH=on this precedes the header. See tag.c.
+ *
+ *      0        1        2        3
+ *  0  | version| key    | frame_bytes     |  version: EMX_FRAME_V_TAGGED; key: enum emx_tag_key; of the frame alone
+ *  4  | dst_id                             |  as in the frame
+ *  8  | tag                                |  over all that follows; key says whose secret made it
+ * 16  | number                             |  of the frame, from its sender to this receiver; from 1, none twice
+ * 24  | the frame, of EMX_FRAME_V_OFF      |
+ */
+struct EMX_LAYOUT emx_tag {
+    uint8_t version, key;
+    uint16_t frame_bytes;
+    uint32_t dst_id;
+    uint64_t tag, number;
+};
+static_assert(sizeof(struct emx_tag) == 24, "tag");
+
+enum emx_tag_key {
+    EMX_TAG_OF_RECEIVER, /* made from the receiver's secret */
+    EMX_TAG_OF_SENDER,   /* made from the sender's secret, by who does not know the receiver's */
+    EMX_TAG_KEYS
+};
+
+/* X(name, number, sequenced, bytes of its own header, meaning). Sequenced frames arrive once and in order; the others
+ * may be lost, and their senders repeat them. */
+/* clang-format off */
+#define EMX_FRAME_TYPES(X) \
+    X(hello,   1, 0, 16, "asks for a connection; small and full-sized") \
+    X(hello_ack, 2, 0, 16, "answers a hello of the same size") \
+    X(ack,     3, 0, 16, "acknowledges, with a map of frames that arrived early") \
+    X(ping,    4, 0,  0, "asks for a sign of life") \
+    X(pong,    5, 0,  0, "answers a ping") \
+    X(close,   6, 0,  0, "the endpoint has closed; ack is final") \
+    X(eager,   7, 1, 24, "a message, or its first part") \
+    X(more,    8, 1,  8, "a further part of the eager message under way") \
+    X(rts,     9, 1, 32, "a message that waits to be pulled (request to send)") \
+    X(pull,   10, 0, 32, "asks for frames of a block of a message") \
+    X(data,   11, 0, 16, "one frame of a pulled block") \
+    X(fin,    12, 1, 16, "the message has been pulled as far as it is wanted") \
+    X(matched,13, 1,  8, "a synchronous eager message has been matched") \
+    X(coalesced, 14, 1,  8, "several small messages") \
+    X(fragment, 15, 0,  8, "a fragment of a frame that has become too long for its route") \
+    X(rkey_request, 16, 1, 32, "asks for the key to more of a message that devices read") \
+    X(rkey_reply, 17, 1, 32, "answers it") \
+    X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route") \
+    X(compact, 19, 1,  8, "a message that needs nothing told but its bits, over a wire with connections") \
+    X(rtr, 20, 1, 40, "asks for a part of a message to be written by the sender's device (ready to receive)") \
+    X(put_done, 21, 1, 16, "answers it") \
+    X(recall, 22, 0,  8, "asks for credit back that is not used") \
+    X(given,  23, 1,  8, "gives credit back")
+/* clang-format on */
+
+#define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 24 };
+
+struct emx_frame_info {
+    const char *name;
+    bool sequenced;
+    uint8_t head_bytes;
+};
+extern const struct emx_frame_info emx_frame_info[EMX_F_COUNT]; /* by type; unknown: name NULL */
+
+/* hello, welcome. The body is padded with zeros to the probed length when full. The address of the sender follows. */
+struct EMX_LAYOUT emx_f_hello {
+    uint16_t addr_bytes;
+    uint16_t frame_bytes; /* length of this frame: the probe */
+    uint16_t max_bytes;   /* longest frame that the sender takes over this route */
+    uint16_t window;      /* sequenced frames that the sender of the hello takes beyond ack */
+    uint32_t probe;       /* returned in the welcome */
+    uint16_t ack_delay;   /* how long the sender keeps acknowledgements back, in EMX_HELLO_DELAY_NS, rounded up */
+    uint16_t timeout;     /* when it gives a silent peer up, in EMX_HELLO_TIMEOUT_NS; UINT16_MAX: that or later. 0: of
+                             neither anything is told */
+};
+static_assert(sizeof(struct emx_f_hello) == 16, "hello");
+#define EMX_HELLO_DELAY_NS   16000u
+#define EMX_HELLO_TIMEOUT_NS 100000000u
+
+struct EMX_LAYOUT emx_f_ack {
+    uint64_t early;  /* bit i: frame ack+1+i has arrived */
+    uint32_t joined; /* as in pull */
+    uint32_t marked; /* sequenced frames that came to the ack's sender with a mark of congestion, mod 2^32 */
+};
+static_assert(sizeof(struct emx_f_ack) == 16, "ack");
+
+/* Flags of eager and rts. */
+#define EMX_FF_SYNC    1u  /* tell when matched */
+#define EMX_FF_AM      2u  /* an active message: bits is the handler's number */
+#define EMX_FF_STARVED 4u  /* rts: sent so for want of credit only */
+#define EMX_FF_READ    8u  /* rts: the data's address in the sender's process (64 bits) is the end of the frame */
+#define EMX_FF_LENT    16u /* rts: struct emx_f_lent is the end of the frame */
+
+struct EMX_LAYOUT emx_f_eager {
+    uint64_t bits;
+    uint32_t total_bytes; /* of the message, header of an active message included */
+    uint32_t op;          /* sync: the sender's operation, returned in matched */
+    uint16_t am_header_bytes;
+    uint16_t flags;
+    uint32_t joined; /* as in pull */
+};
+static_assert(sizeof(struct emx_f_eager) == 24, "eager");
+
+/* A standard message, all of it; the data follow. Instead of eager where no superframes are to be told of: every byte
+ * that a device takes inline counts. */
+struct EMX_LAYOUT emx_f_compact {
+    uint64_t bits;
+};
+static_assert(sizeof(struct emx_f_compact) == 8, "compact");
+
+struct EMX_LAYOUT emx_f_more {
+    uint32_t offset;
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_more) == 8, "more");
+
+struct EMX_LAYOUT emx_f_rts {
+    uint64_t bits;
+    uint64_t total_bytes; /* of the data to pull, without an active message's header, which follows the rts, and
+                             before the address if there is one */
+    uint32_t op;          /* the sender's operation */
+    uint16_t am_header_bytes;
+    uint16_t flags;
+    uint16_t chunk_bytes; /* data in one frame of a block, at most */
+    uint16_t reserved[3];
+};
+static_assert(sizeof(struct emx_f_rts) == 32, "rts");
+
+/* The end of an rts: a device may read the data. */
+struct EMX_LAYOUT emx_f_lent {
+    uint64_t remote;    /* the data's address in the sender's process */
+    uint64_t key;       /* the wire's: good for the connection that it was told over */
+    uint64_t len_bytes; /* so much from the beginning on; 0: none yet, ask */
+};
+static_assert(sizeof(struct emx_f_lent) == 24, "lent");
+
+struct EMX_LAYOUT emx_f_pull {
+    uint32_t op;          /* the sender's operation, from the rts */
+    uint32_t rop;         /* the receiver's, returned in data */
+    uint64_t first;       /* index of the block's first chunk */
+    uint64_t wanted;      /* bit i: chunk first+i is wanted */
+    uint16_t round;       /* counts the tries of this block (after 65535: 1), returned in data: measures round trips */
+    uint16_t chunk_bytes; /* first and wanted count in these */
+    uint32_t joined;      /* superframes from the receiver of this pull that arrived well joined, mod 2^32 */
+};
+static_assert(sizeof(struct emx_f_pull) == 32, "pull");
+
+struct EMX_LAYOUT emx_f_data {
+    uint32_t rop;
+    uint16_t round, chunk_bytes; /* from the pull */
+    uint64_t chunk;              /* index */
+};
+static_assert(sizeof(struct emx_f_data) == 16, "data");
+
+struct EMX_LAYOUT emx_f_shorter {
+    uint32_t rop;         /* from the pull */
+    uint16_t chunk_bytes; /* the longest that the route carries now */
+    uint16_t reserved;
+};
+static_assert(sizeof(struct emx_f_shorter) == 8, "shorter");
+
+struct EMX_LAYOUT emx_f_fin {
+    uint32_t op;
+    uint32_t reserved;
+    uint64_t pulled_bytes;
+};
+static_assert(sizeof(struct emx_f_fin) == 16, "fin");
+
+struct EMX_LAYOUT emx_f_rkey_request {
+    uint32_t op;         /* the sender's operation, from the rts */
+    uint32_t rop;        /* the receiver's, returned in lend */
+    uint64_t offset;     /* from here on */
+    uint64_t done_bytes; /* so much has arrived: it need not be lent any longer */
+    uint32_t again;      /* 1: what was told before is of no use */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_rkey_request) == 32, "rkey_request");
+
+struct EMX_LAYOUT emx_f_rkey_reply {
+    uint32_t rop;
+    uint32_t reserved;
+    uint64_t offset; /* as asked */
+    uint64_t key;
+    uint64_t len_bytes; /* from there; 0: the rest is to be pulled */
+};
+static_assert(sizeof(struct emx_f_rkey_reply) == 32, "rkey_reply");
+
+struct EMX_LAYOUT emx_f_rtr {
+    uint32_t op;        /* the sender's operation, from the rts */
+    uint32_t rop;       /* the receiver's, returned in wrote */
+    uint64_t remote;    /* where the message begins in the receiver's process */
+    uint64_t key;       /* the wire's: good for the connection that it was told over */
+    uint64_t offset;    /* to be written from here on, */
+    uint64_t len_bytes; /* so much; 0: nothing, only the answer is wanted */
+};
+static_assert(sizeof(struct emx_f_rtr) == 40, "rtr");
+
+enum emx_put_status {
+    EMX_PUT_DONE,         /* it is there */
+    EMX_PUT_DONE_REFUSED, /* nothing of it will be written: the rest of the message is to be pulled */
+    EMX_PUT_DONE_STALE,   /* nothing of it will be written with this key; with another it may */
+    EMX_PUT_DONE_FAILED,  /* it is not known what was written, nor what still will be */
+    EMX_PUT_DONE_COUNT
+};
+
+struct EMX_LAYOUT emx_f_put_done {
+    uint32_t rop;
+    uint32_t status; /* enum emx_put_status */
+    uint64_t end;    /* where what was offered ends in the message */
+};
+static_assert(sizeof(struct emx_f_put_done) == 16, "put_done");
+
+/* The limit on eager bytes is to become this one, which is below that in the header. */
+struct EMX_LAYOUT emx_f_recall {
+    uint32_t limit; /* mod 2^32 */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_recall) == 8, "recall");
+
+struct EMX_LAYOUT emx_f_given {
+    uint32_t limit; /* the sender of this frame goes by from now on, mod 2^32 */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_given) == 8, "given");
+
+struct EMX_LAYOUT emx_f_matched {
+    uint32_t op;
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_matched) == 8, "matched");
+
+/* Parts follow, back to back, to the end of the body; at least one. */
+struct EMX_LAYOUT emx_f_coalesced {
+    uint32_t reserved[2];
+};
+static_assert(sizeof(struct emx_f_coalesced) == 8, "coalesced");
+
+/* A part: this, then its message's data. */
+struct EMX_LAYOUT emx_f_part {
+    uint64_t bits;
+    uint16_t len_bytes;
+    uint16_t flags; /* 0 */
+};
+static_assert(sizeof(struct emx_f_part) == 12, "part of a bundle");
+
+/* A short frame: a whole standard eager message over a reliable link. It is sequenced as the others are. What is left
+ * out of their headers is 0 there, or has no meaning between such links; so 28 bytes of data share a cache line with
+ * it. The first 16 bytes are those of struct emx_frame. */
+struct EMX_LAYOUT emx_short {
+    uint8_t version, type; /* EMX_FRAME_V_SHORT, EMX_F_eager */
+    uint16_t body_bytes;   /* the message's data */
+    uint32_t dst_id, cookie, src_id;
+    uint32_t seq, credit;
+    uint64_t bits;
+};
+static_assert(sizeof(struct emx_short) == 32, "short frame");
+static_assert(offsetof(struct emx_short, seq) == offsetof(struct emx_frame, seq), "short frames begin as others do");
+
+/* The piece follows, to the end of the body. */
+struct EMX_LAYOUT emx_f_fragment {
+    uint32_t number;      /* of the frame: its seq */
+    uint16_t offset;      /* of the piece in it: a multiple of 8, as its length is, but of the last */
+    uint16_t total_bytes; /* of the frame, its header included */
+};
+static_assert(sizeof(struct emx_f_fragment) == 8, "fragment");
+
+/* Why a frame was not used; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
+enum emx_drop {
+    EMX_ACCEPTED = -1,
+    EMX_DROP_SHORT = EMX_C_drop_short,
+    EMX_DROP_VERSION = EMX_C_drop_version,
+    EMX_DROP_NOT_MINE = EMX_C_drop_not_mine,
+    EMX_DROP_COOKIE = EMX_C_drop_cookie,
+    EMX_DROP_CHECK = EMX_C_drop_check,
+    EMX_DROP_TYPE = EMX_C_drop_type,
+    EMX_DROP_MALFORMED = EMX_C_drop_malformed,
+    EMX_DROP_NO_SESSION = EMX_C_drop_no_session,
+    EMX_DROP_DUPLICATE = EMX_C_drop_duplicate,
+    EMX_DROP_WINDOW = EMX_C_drop_window,
+    EMX_DROP_STALE = EMX_C_drop_stale,
+    EMX_DROP_MEMORY = EMX_C_drop_memory,
+    EMX_DROP_FORGED = EMX_C_drop_forged,
+    EMX_DROP_REPLAYED = EMX_C_drop_replayed,
+};
+
+/* Checks a received frame before anything else looks at it: length, version, destination, cookie, checksum, type,
+ * room for the type's own header. After it, body_bytes and the type can be trusted. */
+enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie);
+
+/* Whether the frame has a checksum, and it is right. body_bytes have arrived. */
+bool emx_frame_sum_fits(const struct emx_frame *h);
+
+/* The same, or it needs none: what is left of emx_frame_check() for who has looked at all else. */
+static inline bool emx_frame_unhurt(const struct emx_frame *h)
+{
+    return h->version == EMX_FRAME_V_OFF ? !h->check : emx_frame_sum_fits(h);
+}
+
+/* Sets version by level (enum emx_checksum), computes and stores check of a finished frame. tail (may be NULL) is the
+ * end of the body when it lies in another place; head_bytes are at least the header and the type's own. */
+void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail_bytes, unsigned level);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Eager messages. The data travels with the envelope: one frame (small), or a first frame and more of them (medium). A
+ * message is copied into its frames, so a standard send is complete when the last of them has entered the window.
+ * Frames of one message follow each other in the peer's sequence (frames without data may lie between), so a session
+ * has one eager message under way at most.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+#define ALIGN      8u    /* of frames in a superframe */
+#define SLOTS      16u   /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
+#define LONG_BYTES 32768 /* messages beyond this length are careful not to overflow a link */
+#define LONG_PARTS 3     /* quarters of the congestion window that one of them may take */
+
+/* Over a reliable route no frame ever has to go another way, whose frames may be shorter. */
+static size_t frame_limit(const struct emx_session *s)
+{
+    return emx_min(s->frame_bytes, s->reliable ? EMX_SEQ_FRAME_MAX : s->e->seq_frame_bytes);
+}
+
+size_t emx_eager_room(const struct emx_session *s)
+{
+    return frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
+}
+
+/* Where there are superframes, the frames of a message are as long as these allow, whether they go in one or not. */
+static size_t part_limit(const struct emx_session *s)
+{
+    size_t limit = frame_limit(s);
+
+    if (!s->bulk_bytes)
+        return limit;
+    return (s->bulk_bytes < limit ? s->bulk_bytes : limit) & ~(size_t)(ALIGN - 1);
+}
+
+static size_t first_room(const struct emx_session *s, uint64_t total_bytes)
+{
+    if (total_bytes <= emx_eager_room(s))
+        return total_bytes;
+    return part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
+}
+
+static size_t more_room(const struct emx_session *s)
+{
+    return part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
+}
+
+unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
+{
+    size_t first = first_room(s, total_bytes), more = more_room(s);
+
+    return (unsigned)(1 + (total_bytes - first + more - 1) / more);
+}
+
+/* ---- Whether ---- */
+
+/* What can be read is copied once instead of twice, and by one process. What is pulled waits for a round trip, but its
+ * receiver paces it, which keeps the messages of many senders from overflowing its link. So a long one goes eagerly
+ * only if frames have arrived lately and none was lost, and it takes no more than three quarters of the congestion
+ * window. */
+bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
+{
+    if (s->reads && emx_data_contiguous(data))
+        return data->len_bytes < s->e->cfg->p_read_min;
+    if (data->len_bytes > s->e->cfg->p_eager_max)
+        return false;
+    if (emx_exported_pays(s, data))
+        return false;
+    return data->len_bytes <= LONG_BYTES || s->reliable ||
+           (s->cc.clean_frames >= EMX_CC_CLEAN &&
+            emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / 4 * LONG_PARTS);
+}
+
+bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)
+{
+    return s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
+           emx_eager_suits(s, &a->data, a->am_header_bytes + a->data.len_bytes);
+}
+
+/* ---- Out ---- */
+
+void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames)
+{
+    if (frames == 1)
+        emx_count(s->e, sent_small);
+    else
+        emx_count(s->e, sent_medium);
+    emx_exported_passed(s, len_bytes);
+}
+
+/* Copies n bytes at offset of an active message's header and data, or of data alone. */
+static void read_message(const struct emx_eager_source *m, size_t offset, uint8_t *to, size_t n)
+{
+    if (offset < m->am_header_bytes) {
+        size_t part = m->am_header_bytes - offset < n ? m->am_header_bytes - offset : n;
+
+        memcpy(to, m->am_header + offset, part);
+        to += part;
+        n -= part;
+        offset += part;
+    }
+    emx_data_read(m->data, offset - m->am_header_bytes, to, n);
+}
+
+/* Whether a message of so many frames goes in a superframe. */
+static bool take_bulk(struct emx_session *s, unsigned frames)
+{
+    return frames > 1 && s->slots_taken < SLOTS && emx_offload_probe_take(s, true);
+}
+
+size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset)
+{
+    size_t room = offset ? more_room(s) : first_room(s, total_bytes);
+
+    return emx_min(total_bytes - offset, room);
+}
+
+void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t n,
+                    struct emx_frame *h)
+{
+    size_t own_bytes = emx_eager_head_bytes(offset) - sizeof(*h);
+
+    emx_engine_head(s->e, s->peer, h, offset ? EMX_F_more : EMX_F_eager, own_bytes + n);
+    if (offset)
+        *(struct emx_f_more *)(h + 1) = (struct emx_f_more){.offset = (uint32_t)offset};
+    else
+        *(struct emx_f_eager *)(h + 1) = (struct emx_f_eager){.bits = m->bits,
+                                                              .total_bytes = m->total_bytes,
+                                                              .op = m->op,
+                                                              .am_header_bytes = m->am_header_bytes,
+                                                              .flags = m->flags};
+}
+
+/* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
+static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset, bool bulk,
+                                    size_t *n_p)
+{
+    size_t n = emx_eager_part(s, m->total_bytes, offset), head_bytes = emx_eager_head_bytes(offset);
+    struct emx_txbuf *b = emx_send_window_get(s->e, head_bytes + n);
+    struct emx_frame *h;
+
+    if (!b)
+        return NULL;
+    b->bulk = bulk;
+    b->slot = bulk && offset == 0;
+    h = emx_txbuf_frame(b);
+    emx_eager_head(s, m, offset, n, h);
+    read_message(m, offset, (uint8_t *)h + head_bytes, n);
+    *n_p = n;
+    return b;
+}
+
+bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, unsigned frames)
+{
+    bool bulk = take_bulk(s, frames);
+    struct emx_list made, *l;
+    size_t offset = 0, n;
+
+    emx_list_init(&made);
+    for (unsigned i = 0; i < frames; i++, offset += n) {
+        struct emx_txbuf *b = make_frame(s, m, offset, bulk, &n);
+
+        if (!b) {
+            while ((l = emx_list_pop(&made)))
+                emx_send_window_put(s->e, emx_list_entry(l, struct emx_txbuf, link));
+            return false;
+        }
+        emx_list_append(&made, &b->link);
+    }
+    while ((l = emx_list_pop(&made)))
+        emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
+    return true;
+}
+
+bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_eager_source m = {.data = &op->data,
+                                 .am_header = op->am_header,
+                                 .total_bytes = (uint32_t)(op->am_header_bytes + op->msg_bytes),
+                                 .am_header_bytes = op->am_header_bytes,
+                                 .flags = (op->sync ? EMX_FF_SYNC : 0) | (op->is_am ? EMX_FF_AM : 0),
+                                 .op = op->id,
+                                 .bits = op->bits};
+    bool first = op->sent_bytes == 0;
+
+    if (first)
+        op->bulk = take_bulk(s, emx_eager_frames(s, m.total_bytes));
+    while (first || op->sent_bytes < m.total_bytes) {
+        struct emx_txbuf *b;
+        size_t n;
+
+        if (!emx_send_window_room(s) || !(b = make_frame(s, &m, op->sent_bytes, op->bulk, &n)))
+            return false;
+        emx_send_window_push(s, b);
+        op->sent_bytes += n;
+        first = false;
+    }
+    return true;
+}
+
+int emx_eager_matched(struct emx_session *s, uint32_t sender_op)
+{
+    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_matched));
+    struct emx_frame *h;
+
+    if (emx_session_over(s)) {
+        if (b)
+            emx_send_window_put(s->e, b);
+        return ETHMX_OK;
+    }
+    if (!b)
+        return ETHMX_ERR_NO_MEMORY;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(s->e, s->peer, h, EMX_F_matched, sizeof(struct emx_f_matched));
+    *(struct emx_f_matched *)(h + 1) = (struct emx_f_matched){.op = sender_op};
+    emx_send_window_control(s, b);
+    return ETHMX_OK;
+}
+
+/* ---- In ---- */
+
+static const uint8_t *payload(const uint8_t *data, size_t head_bytes, size_t *n_p)
+{
+    const struct emx_frame *h = (const void *)data;
+
+    *n_p = h->body_bytes - head_bytes;
+    return data + sizeof(*h) + head_bytes;
+}
+
+/* The message has begun and goes on in further frames. */
+static void begin(struct emx_session *s, uint32_t got, uint32_t total)
+{
+    s->rx_got = got;
+    s->rx_total = total;
+}
+
+/* A posted receive takes the message straight from the frame. */
+static void into_receive(struct emx_session *s, struct emx_op *op, const uint8_t *from, size_t n, uint32_t total)
+{
+    struct emx_engine *e = s->e;
+
+    emx_count(e, match_posted);
+    emx_data_write(&op->data, 0, from, n);
+    if (n == total) {
+        emx_op_received(e, op, total);
+        return;
+    }
+    emx_op_expect(e, op, s->peer);
+    op->msg_bytes = total;
+    s->rx_op = op;
+    begin(s, (uint32_t)n, total);
+}
+
+static void account(struct emx_engine *e, struct emx_unexpected *a, uint32_t cost)
+{
+    a->cost = cost;
+    e->stats->unexpected_bytes += cost;
+    if (e->stats->unexpected_bytes > e->stats->unexpected_peak)
+        e->stats->unexpected_peak = e->stats->unexpected_bytes;
+}
+
+/* Nobody has asked for it yet, or it is for a handler. */
+static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
+{
+    struct emx_engine *e = s->e;
+    struct emx_unexpected *a = emx_unexpected_new(e, s, f->total_bytes);
+
+    if (!a)
+        return EMX_DROP_MEMORY;
+    a->sender_op = f->op;
+    a->sync = f->flags & EMX_FF_SYNC;
+    a->is_am = f->flags & EMX_FF_AM;
+    a->am_header_bytes = f->am_header_bytes;
+    a->total_bytes = f->total_bytes - f->am_header_bytes;
+    a->got_bytes = n;
+    a->whole = n == f->total_bytes;
+    a->match.bits = f->bits;
+    memcpy(a->buf, from, n);
+    account(e, a, emx_eager_cost(f->total_bytes));
+    if (!a->whole) {
+        s->rx_arrival = a;
+        begin(s, (uint32_t)n, f->total_bytes);
+    }
+    if (!a->is_am)
+        emx_unexpected_queue(e, a, s->peer, f->bits);
+    else if (a->whole)
+        emx_unexpected_am(e, a);
+    return EMX_ACCEPTED;
+}
+
+static bool plausible(const struct emx_session *s, const struct emx_f_eager *f, size_t n)
+{
+    bool am = f->flags & EMX_FF_AM;
+
+    if (s->rx_op || s->rx_arrival || s->swallow)
+        return false; /* the last one is not whole */
+    if (n > f->total_bytes || (n < f->total_bytes && !n))
+        return false;
+    if (f->am_header_bytes > f->total_bytes || f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+        return false;
+    if (am && f->bits >= ETHMX_AM_HANDLERS)
+        return false;
+    return emx_credit_covers(s, f->total_bytes);
+}
+
+enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_eager *f = (const void *)(data + sizeof(struct emx_frame));
+    size_t n;
+    const uint8_t *from = payload(data, sizeof(*f), &n);
+
+    (void)now;
+    emx_offload_probe_told(s, f->joined);
+    return plausible(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
+}
+
+enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_compact *w = (const void *)(data + sizeof(struct emx_frame));
+    size_t n;
+    const uint8_t *from = payload(data, sizeof(*w), &n);
+    struct emx_f_eager f = {.bits = w->bits, .total_bytes = (uint32_t)n};
+
+    (void)now;
+    return plausible(s, &f, n) ? emx_eager_accept(s, &f, from, n) : EMX_DROP_MALFORMED;
+}
+
+enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
+{
+    struct emx_engine *e = s->e;
+    uint32_t cost = emx_eager_cost(f->total_bytes);
+    struct emx_op *op = NULL;
+    enum emx_drop why;
+
+    /* Telling a synchronous sender needs memory: have it before the receive is taken out of its order. */
+    if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]))
+        return EMX_DROP_MEMORY;
+    if (!(f->flags & EMX_FF_AM))
+        op = emx_op_match(e, f->bits, s->peer);
+    if (!op) {
+        why = into_arrival(s, f, from, n);
+        if (why == EMX_ACCEPTED)
+            emx_credit_charge(s, cost);
+        return why;
+    }
+    emx_credit_charge(s, cost);
+    if (f->flags & EMX_FF_SYNC)
+        emx_eager_matched(s, f->op);
+    into_receive(s, op, from, n, f->total_bytes);
+    emx_credit_release(s, cost);
+    return EMX_ACCEPTED;
+}
+
+/* A short frame: a whole message. Nothing of its header has been checked. */
+enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now)
+{
+    const struct emx_short *h = (const void *)data;
+    struct emx_f_eager f;
+    struct emx_peer *p;
+    struct emx_session *s;
+    enum emx_drop why;
+
+    if (len_bytes < sizeof(*h) || len_bytes - sizeof(*h) < h->body_bytes)
+        return EMX_DROP_SHORT;
+    if (h->dst_id != e->self.id)
+        return EMX_DROP_NOT_MINE;
+    if (h->cookie != e->self.cookie)
+        return EMX_DROP_COOKIE;
+    p = emx_peer_find(e, h->src_id);
+    s = p ? p->session : NULL;
+    if (!s || !s->takes)
+        return EMX_DROP_NO_SESSION;
+    emx_session_heard(s, now);
+    emx_credit_heard_short(s, h->credit);
+    if (h->seq != s->rx_next)
+        return emx_reorder_out_of_turn(s, h->seq, now);
+    f = (struct emx_f_eager){.bits = h->bits, .total_bytes = h->body_bytes};
+    if (!plausible(s, &f, h->body_bytes))
+        return EMX_DROP_MALFORMED;
+    why = emx_eager_accept(s, &f, data + sizeof(*h), h->body_bytes);
+    s->rx_next += why == EMX_ACCEPTED;
+    return why;
+}
+
+static void finish(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+    struct emx_unexpected *a = s->rx_arrival;
+    struct emx_op *op = s->rx_op;
+
+    s->rx_op = NULL;
+    s->rx_arrival = NULL;
+    s->swallow = false;
+    if (op)
+        emx_op_received(e, op, s->rx_total);
+    if (!a)
+        return;
+    a->whole = true;
+    if (a->is_am)
+        emx_unexpected_am(e, a);
+}
+
+enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_more *f = (const void *)(data + sizeof(struct emx_frame));
+    size_t n;
+    const uint8_t *from = payload(data, sizeof(*f), &n);
+
+    (void)now;
+    if ((!s->rx_op && !s->rx_arrival && !s->swallow) || !n || f->offset != s->rx_got || n > s->rx_total - s->rx_got)
+        return EMX_DROP_MALFORMED;
+    if (s->rx_op)
+        emx_data_write(&s->rx_op->data, s->rx_got, from, n);
+    if (s->rx_arrival) {
+        memcpy(s->rx_arrival->buf + s->rx_got, from, n);
+        s->rx_arrival->got_bytes += n;
+    }
+    s->rx_got += (uint32_t)n;
+    if (s->rx_got == s->rx_total)
+        finish(s);
+    return EMX_ACCEPTED;
+}
+
+enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_matched *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+
+    (void)now;
+    if (op && op->is_send && op->where == EMX_OP_MATCHING)
+        emx_op_complete(s->e, op, ETHMX_OK);
+    else if (op && op->is_send && op->where == EMX_OP_BACKLOG && op->sent_bytes)
+        op->matched = true; /* a receive took the first frame; the others still go */
+    return EMX_ACCEPTED;    /* sequenced: it has had its turn */
+}
+
+/* ---- A receive finds it ---- */
+
+int emx_eager_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op)
+{
+    struct emx_session *s = a->session;
+
+    if (a->sync && emx_eager_matched(s, a->sender_op))
+        return ETHMX_ERR_NO_MEMORY;
+    a->sync = false;
+    op->where = EMX_OP_FILLING;
+    op->peer = a->match.peer;
+    emx_data_write(&op->data, 0, a->buf + a->am_header_bytes, a->got_bytes - a->am_header_bytes);
+    if (a->whole) {
+        emx_op_received(e, op, a->total_bytes);
+    } else {
+        emx_op_expect(e, op, s->peer);
+        op->msg_bytes = a->total_bytes;
+        s->rx_op = op;
+        s->rx_arrival = NULL;
+    }
+    emx_unexpected_free(e, a);
+    return ETHMX_OK;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Match: posted receives and arrived messages, joined by MPI's rules. Pure: knows no frames, time or memory of
+ * messages; its elements live inside the caller's objects.
+ *
+ * Rules (MPI 4.0, section 3.5): an arriving message takes the earliest posted receive that fits; a receive takes the
+ * earliest arrived message that fits. Fits: (bits ^ other bits) & mask == 0, and the peer is equal or the receive's
+ * peer is NULL (any).
+ *
+ * Cost: receives with a full mask and all arrived messages are hashed by bits (tables double when as many elements
+ * are in), receives with wildcards stand in a list; a running order number decides between the two. So cost stays flat
+ * in the number of elements, except for wildcard receives, which look at the posted wildcards, or at the arrived
+ * messages, one by one.
+ */
+#ifndef EMX_CORE_MATCH_H
+#define EMX_CORE_MATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+
+struct emx_peer;
+
+/* A receive waiting for a message. */
+struct emx_posted {
+    struct emx_list link; /* in a bucket, or in the wildcard list */
+    uint64_t bits, mask;
+    uint64_t order;
+    struct emx_peer *peer; /* NULL: any */
+};
+
+/* A message waiting for a receive. */
+struct emx_unexpected_match {
+    struct emx_list link;  /* in a bucket */
+    struct emx_list queue; /* in order of arrival, of all */
+    uint64_t bits;
+    struct emx_peer *peer;
+};
+
+struct emx_match_table {
+    struct emx_list *bucket;
+    unsigned mask; /* buckets - 1, a power of two - 1 */
+    unsigned count;
+    uint64_t ignore; /* bits that are not hashed */
+};
+
+struct emx_match {
+    const struct emx_alloc *alloc;
+    struct emx_match_table posted; /* receives with a full mask, */
+    struct emx_posted *alone;      /* and the only one of them, if it was posted last */
+    struct emx_list wild;          /* receives with wildcards */
+    unsigned wild_count;
+    struct emx_match_table arrived;
+    struct emx_list queue;
+    uint64_t order;
+    uint64_t ignore;
+};
+
+/* 0, or -1: out of memory. */
+int emx_match_init(struct emx_match *m, const struct emx_alloc *alloc);
+void emx_match_fini(struct emx_match *m);
+
+/* These bits take no part in matching: as if each mask had zeros there. A receive whose mask has ones in all others is
+ * one without wildcards. Only while nothing is in. */
+void emx_match_ignore(struct emx_match *m, uint64_t bits);
+
+/* Adds a receive (bits, mask, peer set by the caller). Never fails: a table that cannot grow gets slower. */
+void emx_match_post(struct emx_match *m, struct emx_posted *p);
+
+/* Takes out a posted receive (cancel). It must be posted. */
+void emx_match_unpost(struct emx_match *m, struct emx_posted *p);
+
+/* A message arrived: takes out and returns the receive it matches, or NULL. */
+struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct emx_peer *peer);
+
+/* Adds a message that matched nothing (bits, peer set by the caller). */
+void emx_match_add(struct emx_match *m, struct emx_unexpected_match *a);
+
+/* The earliest arrived message that fits, left in place; NULL: none. */
+struct emx_unexpected_match *emx_match_find(const struct emx_match *m, uint64_t bits, uint64_t mask,
+                                            const struct emx_peer *peer);
+
+/* Takes out an arrived message. It must be in. */
+void emx_match_take(struct emx_match *m, struct emx_unexpected_match *a);
+
+#endif

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lent memory: large messages that the receiver's device reads from the sender's memory, and writes into its own.
+ *
+ * A device reaches only memory that is registered with it, by a key. Registering costs time and is the work of progress
+ * (emx_engine_memory()), so it must not stand in the message's way. The sender first asks what is registered still, and
+ * if that is the beginning of the message, the rts carries its key. If not, the rts leaves without, and the sender
+ * registers while it is on its way. The receiver reads what it has a key for, piece by piece, and asks (ask, sequenced)
+ * for the next piece as soon as the device is at work on the one before; the answer (lend, sequenced) brings the next
+ * key, or says that the rest is to be pulled in frames. So the next piece is registered while this one flies. Each ask
+ * also tells how far the data have arrived, and the sender gives back what lies before. fin ends it as ever.
+ *
+ *     sender                                   receiver
+ *     registered still? ----- rts, key ------> match, register, read piece 1
+ *     register piece 2  <---- ask piece 2 ----
+ *                       ----- lend, key -----> read piece 2
+ *                       <---- fin ------------
+ *
+ * Reads take their time and end later (emx_engine_read_ended()), those over one connection in their order. One that
+ * fails says nothing but that the connection under it has broken: the receiver asks anew from where it stands, which
+ * the sender's engine answers over another connection, or not at all. After some tries the rest is pulled.
+ *
+ * A message that may go eagerly, copied, waits for the rendezvous only to be read: for the read's round trip, and,
+ * where its memory must be registered, for one more, of ask and lend. Whether what is saved at both ends is worth that
+ * depends on the peer: the shortest round trip that was seen is weighed against the costs that were measured
+ * (base/crossing.h). So there are two lengths: from one on messages are read if their memory is registered, from the
+ * other on in any case. Whether it is registered is not known before progress is asked. So in between the past tells.
+ * After MISSES messages in a row that found their memory not registered, as those of a program that always sends from
+ * new memory, others go eagerly; each PROBE-th is read, which registers its memory; the first that finds it registered
+ * ends that.
+ *
+ * Nobody may touch memory that the program has back. A receive whose peer has died completes when the reads under way
+ * have ended, which severing the connection brings about. A send that fails severs it, too, before the program is told:
+ * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
+ * any more, and can't take for the message what lies there by now.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+#define TRIES  3 /* of a message's reads, before it is pulled */
+#define AHEAD  2 /* pieces with the device while the next is asked for */
+#define MISSES 8
+#define PROBE  64
+
+static void has_memory_job(struct emx_engine *e, unsigned link)
+{
+    e->hints.memory |= 1u << link;
+}
+
+static void memory_job_gone(struct emx_engine *e, unsigned link)
+{
+    if (emx_list_empty(&e->loans[link]) && emx_list_empty(&e->severs[link]))
+        e->hints.memory &= ~(1u << link);
+}
+
+/* ---- Both sides ---- */
+
+void emx_exported_queue(struct emx_exported *l, enum emx_export_what what)
+{
+    struct emx_session *s = l->session;
+
+    l->what = (uint8_t)what;
+    if (emx_list_linked(&l->link))
+        return;
+    emx_list_append(&s->e->loans[l->on], &l->link);
+    has_memory_job(s->e, l->on);
+}
+
+void emx_exported_unqueue(struct emx_exported *l)
+{
+    emx_list_del(&l->link);
+    memory_job_gone(l->session->e, l->on);
+}
+
+/* ---- Sender: eagerly, or not ---- */
+
+void emx_exported_route(struct emx_session *s, uint64_t min_bytes, const struct emx_costs *costs)
+{
+    s->lend_min_bytes = min_bytes;
+    s->lend_eager = (struct emx_get_eager){.costs = min_bytes ? costs : NULL};
+}
+
+void emx_exported_round_trip(struct emx_session *s, emx_time ns)
+{
+    struct emx_get_eager *l = &s->lend_eager;
+
+    if (!l->costs || (l->round_trip_ns && ns >= l->round_trip_ns))
+        return;
+    l->round_trip_ns = ns ? ns : 1;
+    l->kept_bytes = emx_threshold_eager(l->costs, ns, true);
+    l->new_bytes = emx_threshold_eager(l->costs, ns, false);
+}
+
+static bool is_wanted(const struct emx_session *s, const struct ethmx_data *data)
+{
+    return s->lend_min_bytes && data->len_bytes >= s->lend_min_bytes && emx_data_contiguous(data);
+}
+
+/* Whether it depends on its memory. */
+static bool is_between(const struct emx_get_eager *l, uint64_t len_bytes)
+{
+    return len_bytes >= l->kept_bytes && len_bytes < l->new_bytes;
+}
+
+bool emx_exported_pays(const struct emx_session *s, const struct ethmx_data *data)
+{
+    const struct emx_get_eager *l = &s->lend_eager;
+
+    if (!is_wanted(s, data))
+        return false;
+    if (is_between(l, data->len_bytes))
+        return l->missed < MISSES || l->passed + 1 >= PROBE;
+    return data->len_bytes >= l->new_bytes;
+}
+
+void emx_exported_passed(struct emx_session *s, uint64_t len_bytes)
+{
+    struct emx_get_eager *l = &s->lend_eager;
+
+    if (is_between(l, len_bytes) && l->passed < PROBE)
+        l->passed++;
+}
+
+/* Progress was asked for the memory of a message. */
+static void learn(struct emx_get_eager *l, uint64_t len_bytes, bool kept)
+{
+    if (!is_between(l, len_bytes))
+        return;
+    l->passed = 0;
+    if (kept)
+        l->missed = 0;
+    else if (l->missed < MISSES)
+        l->missed++;
+}
+
+/* ---- Sender ---- */
+
+struct emx_exported *emx_exported_new(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_exported *l = emx_pool_get(&s->e->loan_pool);
+
+    if (!l)
+        return NULL;
+    memset(l, 0, sizeof(*l));
+    emx_list_init(&l->link);
+    emx_list_init(&l->write);
+    l->session = s;
+    l->on = s->link;
+    l->to = s->to;
+    l->op = op;
+    op->loan = l;
+    return l;
+}
+
+bool emx_exported_start(struct emx_session *s, struct emx_op *op)
+{
+    return is_wanted(s, &op->data) && emx_exported_new(s, op);
+}
+
+void emx_exported_announced(struct emx_op *op, struct emx_txbuf *rts)
+{
+    op->loan->rts = rts;
+    rts->unready = true;
+    emx_exported_queue(op->loan, EMX_EXPORT_FOUND);
+}
+
+/* What stands at the end of the rts. */
+static struct emx_f_lent *in_rts(const struct emx_exported *l)
+{
+    return (void *)(l->rts->frame + l->rts->len_bytes - sizeof(struct emx_f_lent));
+}
+
+static void let_rts_go(struct emx_exported *l)
+{
+    l->rts->unready = false;
+    l->rts = NULL;
+    emx_session_ready(l->session);
+}
+
+void emx_exported_free(struct emx_exported *l)
+{
+    struct emx_engine *e = l->session->e;
+
+    if (emx_list_linked(&l->link))
+        emx_list_del(&l->link);
+    memory_job_gone(e, l->on);
+    if (l->answer)
+        emx_send_window_put(e, l->answer);
+    emx_pool_put(&e->loan_pool, l);
+}
+
+/* Nothing of the message can be lent: it is announced as if nobody had thought of that. */
+static void announce_plainly(struct emx_exported *l)
+{
+    struct emx_frame *h = emx_txbuf_frame(l->rts);
+    struct emx_f_rts *t = (struct emx_f_rts *)(h + 1);
+
+    t->flags &= (uint16_t)~EMX_FF_LENT;
+    h->body_bytes = (uint16_t)(h->body_bytes - sizeof(struct emx_f_lent));
+    l->rts->len_bytes = (uint16_t)(l->rts->len_bytes - sizeof(struct emx_f_lent));
+    let_rts_go(l);
+    l->op->loan = NULL;
+    emx_exported_free(l);
+}
+
+static void found(struct emx_exported *l, const struct emx_export *m, int status)
+{
+    learn(&l->session->lend_eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
+    emx_exported_unqueue(l);
+    if (status == ETHMX_OK) {
+        in_rts(l)->key = m->key;
+        in_rts(l)->len_bytes = m->end;
+        let_rts_go(l);
+    } else if (status == ETHMX_INPROGRESS) {
+        let_rts_go(l);
+        emx_exported_queue(l, EMX_EXPORT);
+    } else {
+        announce_plainly(l);
+    }
+}
+
+static bool has_piece(const struct emx_exported *l)
+{
+    return l->from <= l->asked_from && l->asked_from < l->end;
+}
+
+/* len_bytes 0: pull the rest. */
+static void answer(struct emx_exported *l, uint64_t len_bytes)
+{
+    struct emx_frame *h = emx_txbuf_frame(l->answer);
+
+    emx_engine_head(l->session->e, l->session->peer, h, EMX_F_rkey_reply, sizeof(struct emx_f_rkey_reply));
+    *(struct emx_f_rkey_reply *)(h + 1) =
+        (struct emx_f_rkey_reply){.rop = l->rop, .offset = l->asked_from, .key = l->key, .len_bytes = len_bytes};
+    emx_send_window_control(l->session, l->answer);
+    l->answer = NULL;
+    l->end = 0;
+}
+
+static void lent(struct emx_exported *l, const struct emx_export *m, int status)
+{
+    emx_exported_unqueue(l);
+    if (status == ETHMX_OK) {
+        l->key = m->key;
+        l->from = m->offset;
+        l->end = m->end;
+    }
+    if (!l->answer)
+        return; /* nobody has asked yet */
+    if (status == ETHMX_OK && !has_piece(l))
+        emx_exported_queue(l, EMX_EXPORT); /* asked for another one meanwhile */
+    else
+        answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
+}
+
+enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_rkey_request *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+    struct emx_exported *l;
+
+    (void)now;
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->loan || op->loan->rts)
+        return EMX_ACCEPTED;
+    l = op->loan;
+    if (f->offset >= op->msg_bytes || f->done_bytes > f->offset)
+        return EMX_DROP_MALFORMED;
+    if (!l->answer &&
+        !(l->answer = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_reply))))
+        return EMX_DROP_MEMORY;
+    l->rop = f->rop;
+    l->asked_from = f->offset;
+    l->done_bytes = f->done_bytes;
+    if (!f->again && has_piece(l) && !emx_list_linked(&l->link))
+        answer(l, l->end - l->asked_from);
+    else
+        emx_exported_queue(l, EMX_EXPORT);
+    return EMX_ACCEPTED;
+}
+
+void emx_exported_over(struct emx_op *op, int status)
+{
+    struct emx_exported *l = op->loan;
+
+    op->loan = NULL;
+    l->op = NULL;
+    if (l->rts)
+        l->rts->unready = false;
+    l->rts = NULL;
+    l->failed = op->is_send && status != ETHMX_OK; /* what a receive has offered was severed before, if need be */
+    emx_put_forget(l);
+    emx_exported_queue(l, EMX_UNEXPORT);
+}
+
+/* ---- Receiver ---- */
+
+static void to_be_read(struct emx_session *s, struct emx_rndv *r)
+{
+    emx_list_append(&s->e->reads[s->link], &r->wait);
+    s->e->hints.reads |= 1u << s->link;
+}
+
+static void not_to_be_read(struct emx_session *s, struct emx_rndv *r)
+{
+    emx_list_del(&r->wait);
+    emx_read_ended(s->e, s->link);
+}
+
+/* Asks for a key from lent_bytes on. false: no memory. */
+static bool ask(struct emx_session *s, struct emx_rndv *r)
+{
+    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_request));
+    struct emx_frame *h;
+
+    if (!b)
+        return false;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(s->e, s->peer, h, EMX_F_rkey_request, sizeof(struct emx_f_rkey_request));
+    *(struct emx_f_rkey_request *)(h + 1) = (struct emx_f_rkey_request){.op = r->sender_op,
+                                                                        .rop = r->op->id,
+                                                                        .offset = r->lent_bytes,
+                                                                        .done_bytes = r->read_bytes,
+                                                                        .again = r->tries != 0};
+    emx_send_window_control(s, b);
+    r->asked = true;
+    return true;
+}
+
+bool emx_get_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f_lent *lent)
+{
+    if (!lent->remote || !s->lend_min_bytes || s->state != EMX_S_CONNECTED || !emx_data_contiguous(&r->op->data))
+        return false;
+    if (s->e->cfg->p_verbs_move == EMX_MOVE_WRITE)
+        return emx_put_start(s, r);
+    r->remote = lent->remote;
+    r->key = lent->key;
+    r->lent_bytes = emx_min(lent->len_bytes, r->want_bytes);
+    if (!r->lent_bytes && !ask(s, r))
+        return false;
+    r->reading = r->borrows = true;
+    if (r->lent_bytes)
+        to_be_read(s, r);
+    return true;
+}
+
+static void pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    r->reading = r->borrows = false;
+    emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
+}
+
+/* The reads under way are the last. */
+static void give_up(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    r->last = true;
+    if (!r->op->reading)
+        pull_rest(s, r, now);
+}
+
+/* All reads have ended, and not all well: once more from there. */
+static void try_again(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    if (emx_list_linked(&r->wait))
+        not_to_be_read(s, r);
+    r->broken = false;
+    r->started_bytes = r->lent_bytes = r->read_bytes;
+    if (r->last || r->tries >= TRIES || s->state != EMX_S_CONNECTED) {
+        pull_rest(s, r, now);
+        return;
+    }
+    r->tries++;
+    if (!ask(s, r))
+        pull_rest(s, r, now);
+}
+
+static void ask_for_more(struct emx_session *s, struct emx_rndv *r)
+{
+    if (!r->asked && !r->broken && !r->last && r->started_bytes == r->lent_bytes && r->lent_bytes < r->want_bytes &&
+        r->op->reading < AHEAD)
+        ask(s, r); /* without memory: when the next read ends, or as below */
+}
+
+enum emx_drop emx_get_input_lend(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_rkey_reply *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->rop, s);
+    struct emx_rndv *r;
+
+    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->borrows)
+        return EMX_ACCEPTED;
+    r = op->rndv;
+    if (!r->asked || r->broken || r->last || f->offset != r->lent_bytes)
+        return EMX_ACCEPTED;
+    r->asked = false;
+    if (!f->len_bytes) {
+        give_up(s, r, now);
+        return EMX_ACCEPTED;
+    }
+    r->key = f->key;
+    r->lent_bytes += emx_min(f->len_bytes, r->want_bytes - r->lent_bytes);
+    to_be_read(s, r);
+    return EMX_ACCEPTED;
+}
+
+void emx_get_next(const struct emx_rndv *r, struct emx_read *rd)
+{
+    const struct emx_op *op = r->op;
+
+    *rd = (struct emx_read){.from = &op->peer->session->to,
+                            .remote = r->remote + r->started_bytes,
+                            .local = (char *)op->data.base + r->started_bytes,
+                            .len_bytes = r->lent_bytes - r->started_bytes,
+                            .op = r->op,
+                            .key = r->key,
+                            .whole = op->data.base,
+                            .whole_bytes = r->want_bytes};
+}
+
+void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, int status, emx_time now)
+{
+    struct emx_op *op = rd->op;
+    struct emx_rndv *r = op->rndv;
+    struct emx_session *s = op->peer->session;
+
+    if (rd->write) {
+        emx_put_write_started(op, status);
+        return;
+    }
+    not_to_be_read(s, r);
+    if (status == ETHMX_OK) {
+        op->reading++;
+        e->hints.flying++;
+        r->started_bytes += rd->len_bytes;
+        ask_for_more(s, r);
+        return;
+    }
+    if (status != ETHMX_INPROGRESS) {
+        give_up(s, r, now);
+        return;
+    }
+    r->broken = true;
+    if (!op->reading)
+        try_again(s, r, now);
+}
+
+static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_bytes, emx_time now)
+{
+    struct emx_rndv *r = op->rndv;
+
+    emx_add(s->e, bytes_read, len_bytes);
+    r->read_bytes += len_bytes;
+    if (r->read_bytes == r->want_bytes) {
+        emx_rndv_finish(s, op);
+        return;
+    }
+    ask_for_more(s, r);
+    if (op->reading)
+        return;
+    if (r->last || (!r->asked && r->started_bytes == r->lent_bytes))
+        pull_rest(s, r, now); /* it was the last, or there was no memory for asking */
+}
+
+/* The link over which devices are at an operation's memory. */
+static unsigned link_of(const struct emx_op *op)
+{
+    return op->loan ? op->loan->on : op->peer->session->link;
+}
+
+static void severed(struct emx_engine *e, struct emx_op *op)
+{
+    if (emx_list_linked(&op->link)) {
+        emx_list_del(&op->link);
+        memory_job_gone(e, link_of(op));
+    }
+    emx_op_complete(e, op, op->status);
+}
+
+/* Of several connections a later one may end its reads before an earlier one does: then what comes before is not
+ * there. */
+static bool is_next(const struct emx_rndv *r, uint64_t remote)
+{
+    return remote == r->remote + r->read_bytes;
+}
+
+void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status,
+                           emx_time now)
+{
+    struct emx_rndv *r = op->rndv;
+
+    op->reading--;
+    e->hints.flying--;
+    if (op->where == EMX_OP_QUIESCING) {
+        if (!op->reading)
+            severed(e, op);
+        return;
+    }
+    if (op->is_send) {
+        emx_put_write_ended(op, remote, len_bytes, status);
+        return;
+    }
+    if (status == ETHMX_OK && !r->broken && is_next(r, remote)) {
+        read_well(op->peer->session, op, len_bytes, now);
+        return;
+    }
+    if (!r->broken)
+        emx_count(e, reads_failed);
+    r->broken = true;
+    if (!op->reading)
+        try_again(op->peer->session, r, now);
+}
+
+void emx_get_moved(struct emx_session *s, emx_time now)
+{
+    emx_list_each(l, &s->peer->ops)
+    {
+        struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (op->where == EMX_OP_PULLING && op->rndv->lends)
+            emx_put_moved(op);
+        if (op->where != EMX_OP_PULLING || !op->rndv->borrows)
+            continue;
+        if (emx_list_linked(&op->rndv->wait))
+            not_to_be_read(s, op->rndv);
+        give_up(s, op->rndv, now);
+    }
+}
+
+bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
+{
+    struct emx_session *s = op->peer->session; /* of an operation that reads; others may have none */
+
+    if (!op->reading)
+        return emx_put_sever(op, status);
+    emx_op_hold(e, op, status);
+    if (!op->loan && !s->lend_min_bytes)
+        return true; /* it has left that link, for its connection is gone: the reads end by themselves */
+    emx_list_append(&e->severs[link_of(op)], &op->link);
+    has_memory_job(e, link_of(op));
+    return true;
+}
+
+/* ---- The work of progress ---- */
+
+static bool next_sever(struct emx_engine *e, unsigned link, struct emx_export *m)
+{
+    struct emx_list *l = emx_list_pop(&e->severs[link]);
+    const struct emx_op *op;
+
+    if (!l)
+        return false;
+    op = emx_list_entry(l, struct emx_op, link);
+    *m = (struct emx_export){.what = EMX_EXPORT_DISCONNECT, .to = op->loan ? &op->loan->to : &op->peer->session->to};
+    memory_job_gone(e, link);
+    return true;
+}
+
+bool emx_engine_export(struct emx_engine *e, unsigned link, struct emx_export *m)
+{
+    struct emx_list *first = emx_list_first(&e->loans[link]);
+    struct emx_exported *l;
+
+    if (next_sever(e, link, m))
+        return true;
+    if (!first)
+        return false;
+    l = emx_list_entry(first, struct emx_exported, link);
+    *m = (struct emx_export){.what = l->what, .to = &l->to, .held = &l->held, .loan = l};
+    if (l->what == EMX_UNEXPORT) {
+        m->sever = l->failed && l->held;
+        m->keyed = l->op; /* it is a receive's */
+        m->key = l->key;
+        return true;
+    }
+    m->base = l->op->data.base;
+    m->write = !l->op->is_send;
+    m->len_bytes = m->write ? l->op->rndv->want_bytes : l->op->msg_bytes;
+    m->offset = m->write ? l->op->rndv->lent_bytes : l->answer ? l->asked_from : 0;
+    m->done_bytes = m->write ? l->op->rndv->read_bytes : l->done_bytes;
+    return true;
+}
+
+void emx_engine_export_done(struct emx_engine *e, const struct emx_export *m, int status, emx_time now)
+{
+    (void)e;
+    switch (m->what) {
+    case EMX_EXPORT_FOUND:
+        found(m->loan, m, status);
+        break;
+    case EMX_EXPORT:
+        if (m->write)
+            emx_put_exposed(m->loan, m, status);
+        else
+            lent(m->loan, m, status);
+        break;
+    case EMX_UNEXPORT:
+        if (m->loan->op)
+            emx_put_taken_back(m->loan, now);
+        else
+            emx_exported_free(m->loan);
+        break;
+    case EMX_EXPORT_DISCONNECT:
+        break;
+    }
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Offers: large messages that the sender's device writes straight into the receiver's memory, from its own. The mirror
+ * of rdma_get.c, for receivers that want it so (ETHMX_VERBS_MOVE=write); the sender announces the message as it always
+ * does.
+ *
+ * The receiver lends its own memory, a piece at a time, and offers it with a key (offer, sequenced). The sender's
+ * device writes there, and when that has ended the sender says so (wrote, sequenced). Two pieces may be offered and not
+ * told of, so that the next is registered at both ends while the one before flies. fin ends the message as ever.
+ *
+ *     sender                                   receiver
+ *     register          ----- rts -----------> match, register piece 1
+ *     write piece 1     <---- offer piece 1 --
+ *                       <---- offer piece 2 -- register piece 2
+ *                       ----- wrote ---------> piece 1 is there
+ *     write piece 2
+ *                       ----- wrote ---------> piece 2 is there
+ *                       <---- fin ------------
+ *
+ * Each offer is answered once, in order: it was written (and nothing of it is still to come, the wire sees to that), it
+ * was refused before anything was begun, its key was stale, or the write failed. The last is the case that must be
+ * looked at: what a broken connection has left on the way may still land. So memory counts as ours again only when each
+ * write that may have begun is proven to be over, or when our own end of the connection that the memory was offered
+ * over has been ended. Progress does that (EMX_UNEXPORT with sever), whether or not the connection seemed to be gone;
+ * only then are the rest of the message offered anew or pulled, or the receive completed. That holds for a receive
+ * whose peer has died, too, and for one whose peer is reached another way from now on.
+ *
+ * After a failure there may be no connection to offer anything over. So an offer of nothing goes first, and its answer
+ * shows that there is one again.
+ *
+ * A send that fails, or whose receiver says fin all the same, completes when its writes have ended.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+#define TRIES 3 /* of a message's writes, before it is pulled */
+
+static struct emx_put take_first(struct emx_exported *l)
+{
+    struct emx_put o = l->offered[0];
+
+    l->offers--;
+    memmove(&l->offered[0], &l->offered[1], l->offers * sizeof(l->offered[0]));
+    return o;
+}
+
+/* ---- Receiver ---- */
+
+bool emx_put_start(struct emx_session *s, struct emx_rndv *r)
+{
+    struct emx_exported *l = emx_exported_new(s, r->op);
+
+    if (!l)
+        return false;
+    r->reading = r->lends = true;
+    emx_exported_queue(l, EMX_EXPORT);
+    return true;
+}
+
+/* Offers what lies up to end. false: no memory. */
+static bool offer(struct emx_exported *l, uint64_t key, uint64_t end)
+{
+    struct emx_session *s = l->session;
+    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_rtr));
+    struct emx_rndv *r = l->op->rndv;
+    struct emx_frame *h;
+
+    if (!b)
+        return false;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(s->e, s->peer, h, EMX_F_rtr, sizeof(struct emx_f_rtr));
+    *(struct emx_f_rtr *)(h + 1) = (struct emx_f_rtr){.op = r->sender_op,
+                                                      .rop = r->op->id,
+                                                      .remote = (uintptr_t)r->op->data.base,
+                                                      .key = key,
+                                                      .offset = r->lent_bytes,
+                                                      .len_bytes = end - r->lent_bytes};
+    emx_send_window_control(s, b);
+    l->offered[l->offers++] = (struct emx_put){.key = key, .offset = r->lent_bytes, .end = end};
+    r->lent_bytes = end;
+    return true;
+}
+
+/* Nothing more is offered before that. */
+static void take_back(struct emx_exported *l)
+{
+    l->failed = l->unproven;
+    emx_exported_queue(l, EMX_UNEXPORT);
+}
+
+/* Of those with several keys the last is enough: the connections of those before it have ended here. */
+static void may_come(struct emx_exported *l, const struct emx_put *o)
+{
+    l->unproven = true;
+    l->key = o->key;
+}
+
+/* Nobody waits for the answers to what is offered. Returns whether anything may still be written. */
+static bool forsake(struct emx_exported *l)
+{
+    for (unsigned i = 0; i < l->offers; i++) {
+        if (l->offered[i].end > l->offered[i].offset)
+            may_come(l, &l->offered[i]);
+    }
+    l->offers = 0;
+    return l->unproven;
+}
+
+/* Whether all that was offered has been told of, and nothing more is to be offered so. */
+static void settle(struct emx_exported *l)
+{
+    const struct emx_rndv *r = l->op->rndv;
+
+    if (!l->offers && (r->last || r->broken))
+        take_back(l);
+}
+
+static void offer_more(struct emx_exported *l)
+{
+    const struct emx_rndv *r = l->op->rndv;
+
+    if (!r->last && !r->broken && l->offers < EMX_PUTS && r->lent_bytes < r->want_bytes && !emx_list_linked(&l->link))
+        emx_exported_queue(l, EMX_EXPORT);
+}
+
+void emx_put_exposed(struct emx_exported *l, const struct emx_export *m, int status)
+{
+    struct emx_rndv *r = l->op->rndv;
+
+    emx_exported_unqueue(l);
+    if (r->last || r->broken)
+        ; /* it comes too late */
+    else if (status == ETHMX_INPROGRESS)
+        r->broken = true; /* there is no connection */
+    else if (status != ETHMX_OK || !offer(l, m->key, emx_min(m->end, r->want_bytes)))
+        r->last = true;
+    settle(l);
+    offer_more(l);
+}
+
+void emx_put_taken_back(struct emx_exported *l, emx_time now)
+{
+    struct emx_session *s = l->session;
+    struct emx_op *op = l->op;
+    struct emx_rndv *r = op->rndv;
+
+    emx_exported_unqueue(l);
+    l->failed = l->unproven = false;
+    if (op->where == EMX_OP_QUIESCING) {
+        emx_op_complete(s->e, op, op->status);
+        return;
+    }
+    r->broken = false;
+    r->lent_bytes = r->read_bytes;
+    if (!r->last && r->tries < TRIES && s->state == EMX_S_CONNECTED && offer(l, 0, r->lent_bytes)) {
+        r->tries++;
+        return;
+    }
+    op->loan = NULL;
+    emx_exported_free(l);
+    r->reading = r->lends = false;
+    emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
+}
+
+static void told(struct emx_exported *l, const struct emx_put *o, enum emx_put_status status)
+{
+    struct emx_rndv *r = l->op->rndv;
+
+    if (status == EMX_PUT_DONE && o->offset == r->read_bytes)
+        r->read_bytes = o->end; /* otherwise what is before it is not there */
+    r->last |= status == EMX_PUT_DONE_REFUSED;
+    r->broken |= status != EMX_PUT_DONE && status != EMX_PUT_DONE_REFUSED;
+    if (status == EMX_PUT_DONE_FAILED)
+        may_come(l, o);
+}
+
+enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_put_done *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->rop, s);
+    struct emx_put o;
+    struct emx_exported *l;
+
+    (void)now;
+    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->lends || !op->loan->offers)
+        return EMX_ACCEPTED;
+    l = op->loan;
+    if (f->end != l->offered[0].end || f->status >= EMX_PUT_DONE_COUNT)
+        return EMX_DROP_MALFORMED;
+    o = take_first(l);
+    told(l, &o, f->status);
+    if (op->rndv->read_bytes == op->rndv->want_bytes) {
+        emx_rndv_finish(s, op);
+        return EMX_ACCEPTED;
+    }
+    settle(l);
+    offer_more(l);
+    return EMX_ACCEPTED;
+}
+
+void emx_put_moved(struct emx_op *op)
+{
+    struct emx_exported *l = op->loan;
+
+    op->rndv->last = true;
+    forsake(l);
+    take_back(l);
+}
+
+bool emx_put_sever(struct emx_op *op, int status)
+{
+    struct emx_exported *l = op->loan;
+
+    if (op->is_send || !l || !forsake(l))
+        return false;
+    emx_op_hold(l->session->e, op, status);
+    take_back(l);
+    return true;
+}
+
+/* ---- Sender ---- */
+
+/* The first that is in this state, or NULL. */
+static struct emx_put *first(struct emx_exported *l, enum emx_put_state state)
+{
+    for (unsigned i = 0; i < l->offers; i++) {
+        if (l->offered[i].state == state)
+            return &l->offered[i];
+    }
+    return NULL;
+}
+
+static void answer(struct emx_session *s, const struct emx_put *o)
+{
+    struct emx_frame *h = emx_txbuf_frame(o->answer);
+
+    emx_engine_head(s->e, s->peer, h, EMX_F_put_done, sizeof(struct emx_f_put_done));
+    *(struct emx_f_put_done *)(h + 1) = (struct emx_f_put_done){.rop = o->rop, .status = o->status, .end = o->end};
+    emx_send_window_control(s, o->answer);
+}
+
+/* Answers what is over and has nothing before it that is not. */
+static void answer_all(struct emx_exported *l)
+{
+    while (l->offers && l->offered[0].state == EMX_PUT_OVER) {
+        const struct emx_put o = take_first(l);
+
+        answer(l->session, &o);
+    }
+}
+
+static void end_offer(struct emx_exported *l, struct emx_put *o, enum emx_put_status status)
+{
+    o->state = EMX_PUT_OVER;
+    o->status = (uint8_t)status;
+    answer_all(l);
+}
+
+static void to_be_written(struct emx_exported *l)
+{
+    struct emx_engine *e = l->session->e;
+
+    if (!emx_list_linked(&l->write))
+        emx_list_append(&e->writes[l->on], &l->write);
+    e->hints.reads |= 1u << l->on;
+}
+
+static void not_to_be_written(struct emx_exported *l)
+{
+    if (!emx_list_linked(&l->write))
+        return;
+    emx_list_del(&l->write);
+    emx_read_ended(l->session->e, l->on);
+}
+
+static bool plausible(const struct emx_op *op, const struct emx_f_rtr *f)
+{
+    return f->offset <= op->msg_bytes && f->len_bytes <= op->msg_bytes - f->offset &&
+           f->remote <= UINT64_MAX - op->msg_bytes && op->loan->offers < EMX_PUTS;
+}
+
+enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_rtr *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+    struct emx_put *o;
+    struct emx_txbuf *b;
+    struct emx_exported *l;
+
+    (void)now;
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->loan || op->loan->rts)
+        return EMX_ACCEPTED;
+    l = op->loan;
+    if (!plausible(op, f))
+        return EMX_DROP_MALFORMED;
+    b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_put_done));
+    if (!b)
+        return EMX_DROP_MEMORY;
+    o = &l->offered[l->offers++];
+    *o = (struct emx_put){.remote = f->remote,
+                          .key = f->key,
+                          .offset = f->offset,
+                          .end = f->offset + f->len_bytes,
+                          .answer = b,
+                          .rop = f->rop};
+    if (!f->len_bytes)
+        end_offer(l, o, EMX_PUT_DONE);
+    else if (l->on != s->link || !s->lend_min_bytes)
+        end_offer(l, o, EMX_PUT_DONE_REFUSED); /* this side goes another way */
+    else
+        to_be_written(l);
+    return EMX_ACCEPTED;
+}
+
+bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w)
+{
+    struct emx_list *first_loan = emx_list_first(&e->writes[link]);
+    const struct emx_put *o;
+    struct emx_exported *l;
+
+    if (!first_loan)
+        return false;
+    l = emx_list_entry(first_loan, struct emx_exported, write);
+    o = first(l, EMX_PUT_READY);
+    *w = (struct emx_read){.from = &l->to,
+                           .remote = o->remote + o->offset,
+                           .local = (char *)l->op->data.base + o->offset,
+                           .len_bytes = o->end - o->offset,
+                           .op = l->op,
+                           .key = o->key,
+                           .whole = l->op->data.base,
+                           .whole_bytes = l->op->msg_bytes,
+                           .write = true};
+    return true;
+}
+
+void emx_put_write_started(struct emx_op *op, int status)
+{
+    struct emx_exported *l = op->loan;
+    struct emx_put *o = first(l, EMX_PUT_READY);
+
+    if (status == ETHMX_OK) {
+        o->state = EMX_PUT_TAKEN;
+        op->reading++;
+        l->session->e->hints.flying++;
+    } else {
+        end_offer(l, o, status == ETHMX_INPROGRESS ? EMX_PUT_DONE_STALE : EMX_PUT_DONE_REFUSED);
+    }
+    not_to_be_written(l);
+    if (first(l, EMX_PUT_READY))
+        to_be_written(l); /* the others first */
+}
+
+/* Writes over several connections end in any order. */
+static struct emx_put *taken(struct emx_exported *l, uint64_t remote)
+{
+    struct emx_put *o = l->offered;
+
+    while (o->state != EMX_PUT_TAKEN || o->remote + o->offset != remote)
+        o++;
+    return o;
+}
+
+void emx_put_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status)
+{
+    struct emx_engine *e = op->loan->session->e;
+    struct emx_put *o = taken(op->loan, remote);
+
+    if (status == ETHMX_OK)
+        emx_add(e, bytes_written, len_bytes);
+    else
+        emx_count(e, writes_failed);
+    end_offer(op->loan, o,
+              status == ETHMX_OK                ? EMX_PUT_DONE
+              : status == ETHMX_ERR_UNREACHABLE ? EMX_PUT_DONE_FAILED
+                                                : EMX_PUT_DONE_REFUSED);
+}
+
+void emx_put_forget(struct emx_exported *l)
+{
+    not_to_be_written(l);
+    for (unsigned i = 0; i < l->offers; i++) {
+        if (l->offered[i].answer)
+            emx_send_window_put(l->session->e, l->offered[i].answer);
+    }
+    l->offers = 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reads: large messages between processes of one host, copied once, straight from the sender's memory into the
+ * receiver's.
+ *
+ * Where the route can read, the rts tells where the data lie, if in one piece. A receive that matches it asks for reads
+ * instead of blocks, one piece after the other, in turn with the other messages, and ends with fin as ever. The sender
+ * does nothing meanwhile. Who can't be read sends frames: when a read fails, the message is pulled from where it
+ * stands, and so are all others of this peer from then on.
+ *
+ * A read asks nobody, so nobody says whether the data are still what they were. A sender that has declared this side
+ * dead has told its program, which may use the memory for something else. That can only be if this side was silent for
+ * peer_timeout. So what was read counts only if no two frames to the sender, and the last one and now, lie further
+ * apart than half of that. After such a lapse (the process was stopped, or nobody called us) messages are pulled, and
+ * the sender's engine answers or does not. An answer proves that it has not given us up, and the next message is read
+ * again.
+ *
+ * A read may take many rounds of progress, while the sender and this side copy together (the shm wire). So a receive
+ * whose read is in the wire's hands is not completed, whatever becomes of the peer: its memory would be the program's
+ * again while somebody writes there. It fails when progress says that the read has ended.
+ *
+ * Data that the program wants in several pieces go through a small buffer, which stays in the processor's cache.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+#define PIECE_BYTES     1048576 /* read at a time, at most: other peers are served in between */
+#define SCATTERED_BYTES 65536   /* the same when it goes on through the buffer */
+
+uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op)
+{
+    return s->reads && emx_data_contiguous(&op->data) ? (uintptr_t)op->data.base : 0;
+}
+
+void emx_read_ended(struct emx_engine *e, unsigned link)
+{
+    if (emx_list_empty(&e->reads[link]) && emx_list_empty(&e->writes[link]))
+        e->hints.reads &= ~(1u << link);
+}
+
+/* ---- Lapses: whether the sender may have given up this side ---- */
+
+static bool too_long(const struct emx_session *s, emx_time from, emx_time until)
+{
+    return until - from >= emx_min(s->e->cfg->p_peer_timeout, s->peer_timeout_ns) / 2;
+}
+
+void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now)
+{
+    if (!s->lapsed || too_long(s, asked_ns, now))
+        return;
+    s->lapsed = false;
+    s->spoke_ns = asked_ns;
+}
+
+/* now may be a time told before: then the silence that is seen later is longer, never shorter. */
+void emx_read_spoke(struct emx_session *s, emx_time now)
+{
+    if (too_long(s, s->spoke_ns, now))
+        s->lapsed = true;
+    s->spoke_ns = now;
+}
+
+static bool still_ours(const struct emx_session *s, emx_time now)
+{
+    return !s->lapsed && !too_long(s, s->spoke_ns, now);
+}
+
+/* ---- Asking ---- */
+
+bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    if (!remote || !s->reads || s->state != EMX_S_CONNECTED || !still_ours(s, now))
+        return false;
+    r->reading = true;
+    r->remote = remote;
+    r->read_bytes = 0;
+    emx_list_append(&e->reads[s->link], &r->wait);
+    e->hints.reads |= 1u << s->link;
+    return true;
+}
+
+/* Whole chunks, so that what follows can be pulled and no byte is written twice. */
+static uint64_t piece_bytes(const struct emx_rndv *r, uint64_t most)
+{
+    uint64_t chunks = most > r->chunk_bytes ? most / r->chunk_bytes : 1;
+
+    return emx_min(r->want_bytes - r->read_bytes, chunks * r->chunk_bytes);
+}
+
+/* Chooses a place for the next bytes: the program's memory if they lie in one piece there, else the buffer. */
+static bool place(struct emx_engine *e, const struct emx_rndv *r, struct emx_read *rd)
+{
+    rd->len_bytes = piece_bytes(r, emx_min(PIECE_BYTES, e->cfg->p_pull_window));
+    rd->local = (void *)(uintptr_t)emx_data_piece(&r->op->data, r->read_bytes, rd->len_bytes);
+    rd->lasting = rd->local;
+    if (rd->local)
+        return true;
+    rd->len_bytes = piece_bytes(r, SCATTERED_BYTES);
+    rd->local = emx_engine_stage(e, 0);
+    return rd->local;
+}
+
+/* From now on this message is pulled in frames. */
+static void give_up(struct emx_engine *e, struct emx_rndv *r, emx_time now)
+{
+    emx_list_del(&r->wait);
+    r->reading = false;
+    emx_read_ended(e, r->op->peer->session->link);
+    emx_rndv_pull_rest(e, r, r->read_bytes, now);
+}
+
+bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
+{
+    struct emx_list *l = emx_list_first(&e->reads[link]);
+    struct emx_rndv *r;
+
+    if (!l)
+        return emx_put_next(e, link, rd);
+    r = emx_list_entry(l, struct emx_rndv, wait);
+    if (r->borrows) {
+        emx_get_next(r, rd);
+        return true;
+    }
+    *rd = (struct emx_read){.from = &r->op->peer->session->to, .remote = r->remote + r->read_bytes, .op = r->op};
+    if (!place(e, r, rd))
+        rd->len_bytes = 0; /* no memory: reading nothing will show that nothing was read */
+    r->in_hand = true;
+    return true;
+}
+
+/* ---- Done ---- */
+
+/* The peer can't be read after all: its other messages need not try. */
+static void stop_reading(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    s->reads = false;
+    emx_list_each_safe(l, next, &e->reads[s->link])
+    {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+
+        if (r->op->peer == s->peer)
+            give_up(e, r, now);
+    }
+    emx_event_post(e, EMX_EVENT_NOTE, s->peer, ETHMX_OK,
+                   "the memory of a process on this host cannot be read (another user, a container, or ptrace is "
+                   "restricted): large messages from it are copied twice");
+}
+
+bool emx_read_late(struct emx_op *op, int status)
+{
+    if (op->where != EMX_OP_PULLING || !op->rndv->in_hand)
+        return false;
+    emx_list_del(&op->peer_link);
+    op->rndv->ends = (int8_t)status;
+    return true;
+}
+
+static void end_late(struct emx_engine *e, struct emx_op *op)
+{
+    int status = op->rndv->ends;
+
+    emx_rndv_drop(e, op);
+    emx_op_complete(e, op, status);
+}
+
+void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int status, emx_time now)
+{
+    struct emx_op *op = rd->op;
+    struct emx_rndv *r = op->rndv;
+    struct emx_session *s = op->peer->session;
+
+    r->in_hand = false;
+    if (r->ends) {
+        end_late(e, op);
+        return;
+    }
+    if (status != ETHMX_OK) {
+        emx_count(e, reads_failed);
+        stop_reading(s, now);
+        return;
+    }
+    if (!rd->len_bytes || !still_ours(s, now)) {
+        give_up(e, r, now);
+        return;
+    }
+    if (rd->local == e->stage)
+        emx_data_write(&op->data, r->read_bytes, rd->local, rd->len_bytes);
+    emx_add(e, bytes_read, rd->len_bytes);
+    r->read_bytes += rd->len_bytes;
+    emx_list_del(&r->wait);
+    if (r->read_bytes < r->want_bytes)
+        emx_list_append(&e->reads[s->link], &r->wait); /* the others first */
+    else
+        emx_rndv_finish(s, op);
+    emx_read_ended(e, s->link);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Place: eager messages of several frames over a reliable wire that gives memory for them. Each frame is written there
+ * straight from the program's memory, so that a message is copied twice in all; and the receiver takes the first frames
+ * while the next ones are written. By the long way (eager.c) all frames are made before the first one leaves, and the
+ * wire copies them once more.
+ *
+ * When the wire has no room the operation waits with its rest as any that finds no room in the window, and goes on by
+ * the long way. All that this needs is reserved before the first frame: what has begun must end.
+ *
+ * On a Zen 5, two cores, half a round trip of 64 KiB: 6.1 us the long way, 7.7 by process_vm_readv() (btl/vader).
+ */
+#include "core/impl.h"
+
+bool emx_engine_reserve_begin(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a,
+                              struct emx_reservation *p_p, unsigned *link_p)
+{
+    struct emx_session *s = peer->session;
+
+    if (e->closing || !s || !s->in_place || a->is_am || !emx_eager_now(s, a))
+        return false;
+    if (!emx_list_empty(&s->control) || s->held_count || !emx_send_window_clear(s))
+        return false;
+    if (!emx_credit_allows(s, emx_eager_cost(a->data.len_bytes)) || emx_pool_reserve(&e->ops))
+        return false;
+    *p_p = (struct emx_reservation){.peer = peer, .a = a};
+    *link_p = s->link;
+    return true;
+}
+
+uint32_t emx_engine_reserve_next(const struct emx_reservation *p, const struct emx_wire_addr **to_p)
+{
+    const struct emx_session *s = p->peer->session;
+    size_t n = emx_eager_part(s, p->a->data.len_bytes, p->done_bytes);
+
+    if (!n)
+        return 0;
+    *to_p = &s->to;
+    return (uint32_t)(emx_eager_head_bytes(p->done_bytes) + n);
+}
+
+/* The header is made elsewhere, as another processor may have an eye on the wire's memory. */
+void emx_engine_reserve_fill(struct emx_reservation *p, void *frame, uint32_t len_bytes)
+{
+    struct emx_session *s = p->peer->session;
+    const struct emx_eager_source m = {
+        .data = &p->a->data, .total_bytes = (uint32_t)p->a->data.len_bytes, .bits = p->a->bits};
+    size_t head_bytes = emx_eager_head_bytes(p->done_bytes), n = len_bytes - head_bytes;
+    struct emx_scratch *head = &s->e->scratch[0];
+    struct emx_frame *h = (void *)head->b;
+
+    if (!p->done_bytes)
+        s->credit_used += emx_eager_cost(m.total_bytes);
+    emx_eager_head(s, &m, p->done_bytes, n, h);
+    h->seq = s->tx_next;
+    s->tx_acked = ++s->tx_next;
+    emx_engine_stamp(s, h);
+    emx_frame_seal(h, head_bytes, NULL, 0, s->seal);
+    memcpy(frame, h, head_bytes);
+    emx_data_read(&p->a->data, p->done_bytes, (uint8_t *)frame + head_bytes, n);
+    p->done_bytes += n;
+    emx_count(s->e, frames_sent);
+}
+
+/* What found no room. */
+static void wait_with_rest(struct emx_session *s, const struct emx_reservation *p, emx_time now)
+{
+    struct emx_op *op = emx_op_new_send(s->e, p->peer, p->a, now);
+
+    op->sent_bytes = p->done_bytes;
+    op->eager = true;
+    op->bulk = false;
+    emx_op_queue(s, op);
+}
+
+int emx_engine_reserve_end(struct emx_reservation *p, emx_time now)
+{
+    struct emx_session *s = p->peer->session;
+    struct emx_engine *e = s->e;
+    bool whole = p->done_bytes == p->a->data.len_bytes;
+
+    emx_reorder_acked(s);
+    if (s->reads)
+        emx_read_spoke(s, now);
+    emx_count(e, msgs_sent);
+    emx_add(e, bytes_sent, p->a->data.len_bytes);
+    if (whole)
+        emx_eager_count(s, p->a->data.len_bytes, emx_eager_frames(s, p->a->data.len_bytes));
+    else
+        wait_with_rest(s, p, now);
+    return whole ? ETHMX_OK : ETHMX_INPROGRESS;
+}

@@ -1,0 +1,1004 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rendezvous: large messages, pulled by the receiver.
+ *
+ * The sender announces the message (rts, sequenced). When a receive has matched, the receiver asks for blocks of up to
+ * pull_frames chunks (pull), several at a time; the sender answers each wanted chunk with a data frame straight from
+ * the user's memory, and the receiver puts it straight into the user's buffer. When all is there the receiver says so
+ * (fin, sequenced) and the send is complete.
+ *
+ * pull and data have no sequence numbers: the receiver alone knows what is missing and asks again for just that, as
+ * Open-MX's receivers do. A block's missing chunks are asked for again when
+ *  - the last chunk of its latest request has arrived without them,
+ *  - a block that was asked for later sends chunks (frames keep their order on Ethernet, mostly), or
+ *  - nothing of the message has arrived for a time-out, measured from how long blocks take. Then the oldest block alone
+ *    is asked for: its answer tells whether the others are lost, and a sender that was merely away sends little twice.
+ * Chunks that come twice are recognised by the block's map and dropped.
+ *
+ * All blocks asked for and not arrived stay below a limit (see pace.h; pull_window at most), over all peers, handed out
+ * in turn to the messages that want more. So many senders to one receiver share what its link takes instead of
+ * overflowing it, as in Homa (Montazeri et al., SIGCOMM 2018).
+ *
+ * A sender whose program computes, is stopped or dead does not answer, which says nothing about the network. So while
+ * others wait for the window, blocks of a silent sender leave the count: when nothing has arrived from anybody for some
+ * round trips, or so much has arrived from others that these blocks, had they been sent, would be there. Their data is
+ * taken whenever it comes, and then the message counts again. The requests stay with their senders, who may all come
+ * back at once. So when those blocks add up to a window, a message of which nothing has come asks for one chunk only,
+ * to see whether its sender is there.
+ *
+ * A route may become narrower under way (connect.c): then the sender answers a pull of chunks that are too long with
+ * the length that they may have now (shorter), and the receiver asks anew, in chunks of that length, for all from the
+ * first byte on that it has not got. What had arrived behind that comes twice and is left out (emx_received_map); it is
+ * little, for at that time all long frames are lost. Pulls and data say how long the chunks are that they count in, so
+ * that late ones of the other length are told apart.
+ *
+ * Superframes (offload_probe.c). Where the route has them, all frames of a block that is asked for the first time are
+ * marked as bulk, or none. What has to be sent again goes in single frames always.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+#define WINDOW_BLOCKS 4   /* the pull window holds at least so many blocks, if a chunk is not more than that */
+#define DOUBT         4   /* rounds after which the route may have become narrower */
+#define CHUNK_LEAST   128 /* shorter chunks than any route asks for */
+#define SHORTER_MAX   16  /* more often than chunks of a message become shorter */
+
+/* A sender is away when it was silent for so long, at least, so many round trips, and so many times as long as answers
+ * usually take; */
+#define AWAY_LEAST_NS    100000
+#define AWAY_ROUND_TRIPS 4
+#define AWAY_ANSWERS     2
+#define AWAY_WINDOWS     2 /* and so many windows have arrived from others, if anything has */
+
+/* ---- Sender: announcing, and the end ---- */
+
+static size_t data_frame_bytes(uint16_t chunk_bytes)
+{
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
+}
+
+static uint16_t chunk_limit(const struct emx_session *s)
+{
+    unsigned frame_bytes = s->bulk_bytes ? s->bulk_bytes : s->frame_bytes;
+
+    return (uint16_t)((frame_bytes - data_frame_bytes(0)) & ~(size_t)7);
+}
+
+bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
+{
+    struct emx_engine *e = s->e;
+    uint64_t address = emx_read_address(s, op);
+    bool lends = op->loan || emx_exported_start(s, op);
+    const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
+    size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
+    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;
+    struct emx_txbuf *b;
+    struct emx_frame *h;
+    struct emx_f_rts *t;
+
+    if (sizeof(*h) + body > s->frame_bytes && !s->cut && !emx_fragment_narrow(s, s->frame_bytes))
+        return false;
+    if (!emx_op_take_id(e, op) || !(b = emx_send_window_get(e, sizeof(*h) + body)))
+        return false;
+    op->chunk_bytes = chunk_limit(s);
+    h = emx_txbuf_frame(b);
+    emx_engine_head(e, s->peer, h, EMX_F_rts, body);
+    t = (struct emx_f_rts *)(h + 1);
+    *t = (struct emx_f_rts){.bits = op->bits,
+                            .total_bytes = op->msg_bytes,
+                            .op = op->id,
+                            .am_header_bytes = op->am_header_bytes,
+                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0) |
+                                     (lends     ? EMX_FF_LENT
+                                      : address ? EMX_FF_READ
+                                                : 0),
+                            .chunk_bytes = op->chunk_bytes};
+    if (op->am_header_bytes)
+        memcpy(t + 1, op->am_header, op->am_header_bytes);
+    if (end_bytes)
+        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, lends ? (const void *)&lent : &address, end_bytes);
+    op->where = EMX_OP_ANNOUNCED;
+    emx_op_await(op);
+    if (lends)
+        emx_exported_announced(op, b);
+    emx_send_window_push(s, b);
+    return true;
+}
+
+enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_fin *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+
+    (void)now;
+    if (op && op->is_send && op->where == EMX_OP_ANNOUNCED) {
+        emx_rndv_forget_pull_requests(s, op);
+        if (op->reading)
+            emx_op_hold(s->e, op, ETHMX_OK);
+        else
+            emx_op_complete(s->e, op, ETHMX_OK);
+    }
+    return EMX_ACCEPTED;
+}
+
+/* ---- Sender: answering pulls ---- */
+
+static uint64_t chunk_count(uint64_t bytes, uint16_t chunk_bytes)
+{
+    return (bytes + chunk_bytes - 1) / chunk_bytes;
+}
+
+static unsigned highest_bit(uint64_t map)
+{
+    return 63u - (unsigned)__builtin_clzll(map);
+}
+
+/* The queued job for the same block, which a repeated pull only extends. */
+static struct emx_pull_request *find_job(struct emx_session *s, const struct emx_op *op, const struct emx_f_pull *f)
+{
+    emx_list_each(l, &s->jobs)
+    {
+        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+
+        if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
+            return j;
+    }
+    return NULL;
+}
+
+static void drop_job(struct emx_session *s, struct emx_pull_request *j)
+{
+    emx_list_del(&j->link);
+    s->job_count--;
+    emx_pool_put(&s->e->jobs, j);
+}
+
+void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op)
+{
+    emx_list_each_safe(l, next, &s->jobs)
+    {
+        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+
+        if (!op || j->op == op)
+            drop_job(s, j);
+    }
+}
+
+/* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
+ * keep their order; but a message of one frame has nothing to be joined with. */
+static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f)
+{
+    unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
+
+    return (chunks > 1 || f->first) && emx_offload_probe_take(s, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
+}
+
+enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+    struct emx_pull_request *j;
+    uint64_t chunks;
+
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
+        return EMX_DROP_STALE;
+    if (f->chunk_bytes < 8 || f->chunk_bytes > op->chunk_bytes)
+        return EMX_DROP_MALFORMED;
+    chunks = chunk_count(op->msg_bytes, f->chunk_bytes);
+    if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
+        return EMX_DROP_MALFORMED;
+    emx_offload_probe_told(s, f->joined);
+    if (f->round >= DOUBT)
+        emx_connect_probe_mtu(s, data_frame_bytes(f->chunk_bytes), now);
+    j = f->round ? find_job(s, op, f) : NULL;
+    if (j) {
+        j->wanted |= f->wanted;
+        j->round = f->round;
+        emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
+        emx_list_append(&s->jobs, &j->link);
+        j->bulk = false;
+        return EMX_ACCEPTED;
+    }
+    if (s->job_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->jobs)))
+        return EMX_DROP_MEMORY;
+    *j = (struct emx_pull_request){.op = op,
+                                   .first = f->first,
+                                   .wanted = f->wanted,
+                                   .rop = f->rop,
+                                   .round = f->round,
+                                   .chunk_bytes = f->chunk_bytes};
+    j->bulk = !f->round && take_bulk(s, f);
+    emx_list_append(&s->jobs, &j->link);
+    s->job_count++;
+    emx_session_ready(s);
+    return EMX_ACCEPTED;
+}
+
+/* Where n bytes at offset of the message lie, gathered if need be. */
+static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
+{
+    const void *piece = emx_data_piece(&op->data, offset, n);
+    uint8_t *gathered;
+
+    if (piece || !(gathered = emx_engine_stage(e, i)))
+        return piece;
+    emx_data_read(&op->data, offset, gathered, n);
+    return gathered;
+}
+
+static bool is_too_long(const struct emx_session *s, const struct emx_pull_request *j)
+{
+    return data_frame_bytes(j->chunk_bytes) > s->frame_bytes;
+}
+
+/* Instead of what the job is for. */
+static void ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
+                            const struct emx_pull_request *j)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_shorter *t = (void *)(h + 1);
+
+    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = chunk_limit(s)};
+    emx_engine_head(s->e, s->peer, h, EMX_F_shorter, sizeof(*t));
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
+    emx_engine_seal(s, h, f, s->seal);
+}
+
+bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
+{
+    struct emx_list *l = emx_list_first(&s->jobs);
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_data *t = (void *)(h + 1);
+    struct emx_pull_request *j;
+    uint64_t chunk, offset;
+    size_t n;
+
+    if (!l)
+        return false;
+    j = emx_list_entry(l, struct emx_pull_request, link);
+    if (is_too_long(s, j)) {
+        ask_for_shorter(s, f, scratch, j);
+        drop_job(s, j);
+        return true;
+    }
+    chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
+    offset = chunk * j->chunk_bytes;
+    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
+    f->body = body(s->e, j->op, offset, n, i);
+    if (!f->body) {
+        emx_rndv_forget_pull_requests(s, NULL); /* the puller asks again */
+        return false;
+    }
+    f->body_bytes = (uint16_t)n;
+    f->to = &s->to;
+    f->head_bytes = sizeof(*h) + sizeof(*t);
+    f->bulk = j->bulk;
+    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
+    emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
+    emx_engine_stamp(s, h);
+    emx_engine_seal(s, h, f, s->seal);
+    j->wanted &= j->wanted - 1;
+    if (!j->wanted)
+        drop_job(s, j);
+    return true;
+}
+
+/* ---- Receiver: beginning and end ---- */
+
+static struct emx_txbuf *make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes)
+{
+    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_fin));
+    struct emx_frame *h;
+
+    if (!b)
+        return NULL;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(s->e, s->peer, h, EMX_F_fin, sizeof(struct emx_f_fin));
+    *(struct emx_f_fin *)(h + 1) = (struct emx_f_fin){.op = sender_op, .pulled_bytes = pulled_bytes};
+    return b;
+}
+
+int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
+{
+    struct emx_txbuf *b = make_fin(s, sender_op, 0);
+
+    if (!b)
+        return ETHMX_ERR_NO_MEMORY;
+    emx_send_window_control(s, b);
+    return ETHMX_OK;
+}
+
+static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
+{
+    struct emx_received_map *had;
+
+    emx_list_del(&r->wait);
+    if (r->reading)
+        emx_read_ended(e, r->op->peer->session->link);
+    emx_list_del(&r->due);
+    emx_list_del(&r->asking);
+    emx_heap_clear(&e->timers, &r->timer);
+    e->timer_reserve--;
+    if (r->fin)
+        emx_send_window_put(e, r->fin);
+    while ((had = r->had)) {
+        r->had = had->next;
+        emx_alloc_put(&e->alloc, had);
+    }
+    emx_pool_put(&e->rndvs, r);
+}
+
+static struct emx_rndv *new_rndv(struct emx_engine *e)
+{
+    struct emx_rndv *r;
+
+    if (emx_heap_reserve(&e->timers, e->timer_reserve + 1) || !(r = emx_pool_get(&e->rndvs)))
+        return NULL;
+    e->timer_reserve++;
+    memset(r, 0, offsetof(struct emx_rndv, block));
+    emx_list_init(&r->wait);
+    emx_list_init(&r->due);
+    emx_list_init(&r->asking);
+    r->timer.kind = EMX_TIMER_RNDV;
+    return r;
+}
+
+/* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
+static bool reserve(struct emx_engine *e)
+{
+    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]) &&
+           !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
+}
+
+void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now)
+{
+    r->next_chunk = r->got_chunks = got_bytes / r->chunk_bytes;
+    r->last_ns = now;
+    emx_list_append(&e->pull_wait, &r->wait);
+    emx_rndv_more(e, now);
+}
+
+/* What an rts says of a message. */
+struct announced {
+    uint32_t sender_op;
+    uint16_t chunk_bytes;
+    uint64_t total_bytes;
+    uint64_t remote;        /* 0: can't be read */
+    struct emx_f_lent lent; /* remote 0: no device can */
+};
+
+static void start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_rndv *r;
+
+    op->msg_bytes = m->total_bytes;
+    if (!m->total_bytes || !op->data.len_bytes) {
+        emx_rndv_refuse(s, m->sender_op);
+        emx_op_received(e, op, m->total_bytes);
+        return;
+    }
+    r = new_rndv(e);
+    emx_op_take_id(e, op);
+    emx_op_expect(e, op, s->peer);
+    op->where = EMX_OP_PULLING;
+    op->rndv = r;
+    r->op = op;
+    r->sender_op = m->sender_op;
+    r->chunk_bytes = m->chunk_bytes;
+    r->want_bytes = m->total_bytes < op->data.len_bytes ? m->total_bytes : op->data.len_bytes;
+    r->chunks = chunk_count(r->want_bytes, m->chunk_bytes);
+    if (emx_read_start(s, r, m->remote, now) || emx_get_start(s, r, &m->lent))
+        r->fin = make_fin(s, r->sender_op, r->want_bytes);
+    else
+        emx_rndv_pull_rest(e, r, 0, now);
+}
+
+/* What follows an active message's header. */
+static size_t end_bytes(const struct emx_f_rts *f)
+{
+    return f->flags & EMX_FF_LENT ? sizeof(struct emx_f_lent) : f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
+}
+
+static uint64_t remote_address(const struct emx_f_rts *f)
+{
+    uint64_t address = 0;
+
+    if (f->flags & EMX_FF_READ)
+        memcpy(&address, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(address));
+    return address;
+}
+
+static struct emx_f_lent what_is_lent(const struct emx_f_rts *f)
+{
+    struct emx_f_lent lent = {0};
+
+    if (f->flags & EMX_FF_LENT)
+        memcpy(&lent, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(lent));
+    return lent;
+}
+
+static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
+{
+    bool am = f->flags & EMX_FF_AM;
+
+    if (f->am_header_bytes + end_bytes(f) != body_bytes - sizeof(*f))
+        return false;
+    if (f->flags & EMX_FF_LENT && f->flags & EMX_FF_READ)
+        return false;
+    if (f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+        return false;
+    if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
+        return false;
+    return !am || f->bits < ETHMX_AM_HANDLERS;
+}
+
+static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts *f)
+{
+    struct emx_engine *e = s->e;
+    struct emx_unexpected *a = emx_unexpected_new(e, s, f->am_header_bytes);
+
+    if (!a)
+        return EMX_DROP_MEMORY;
+    a->is_rts = true;
+    a->is_am = f->flags & EMX_FF_AM;
+    a->sender_op = f->op;
+    a->total_bytes = f->total_bytes;
+    a->am_header_bytes = f->am_header_bytes;
+    a->chunk_bytes = f->chunk_bytes;
+    a->remote = remote_address(f);
+    a->lent = what_is_lent(f);
+    a->match.bits = f->bits;
+    if (f->am_header_bytes)
+        memcpy(a->buf, f + 1, f->am_header_bytes);
+    if (a->is_am)
+        emx_unexpected_am(e, a);
+    else
+        emx_unexpected_queue(e, a, s->peer, f->bits);
+    return EMX_ACCEPTED;
+}
+
+enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_rts *f = (const void *)(h + 1);
+    struct emx_engine *e = s->e;
+    struct announced m;
+    struct emx_op *op;
+
+    if (!plausible(f, h->body_bytes))
+        return EMX_DROP_MALFORMED;
+    if (f->flags & EMX_FF_STARVED)
+        emx_credit_starved(s, now);
+    if (f->flags & EMX_FF_AM)
+        return into_arrival(s, f);
+    if (!reserve(e))
+        return EMX_DROP_MEMORY;
+    op = emx_op_match(e, f->bits, s->peer);
+    if (!op)
+        return into_arrival(s, f);
+    emx_count(e, match_posted);
+    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f), what_is_lent(f)};
+    start(s, op, &m, now);
+    return EMX_ACCEPTED;
+}
+
+int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
+{
+    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote, a->lent};
+
+    if (!reserve(e))
+        return ETHMX_ERR_NO_MEMORY;
+    op->peer = a->match.peer;
+    start(a->session, op, &m, now);
+    emx_unexpected_free(e, a);
+    return ETHMX_OK;
+}
+
+/* ---- Receiver: asking ---- */
+
+static void want_pull(struct emx_rndv *r, struct emx_block *b)
+{
+    struct emx_session *s = r->op->peer->session;
+
+    b->due = true;
+    if (!emx_list_linked(&r->due))
+        emx_list_append(&s->pulls, &r->due);
+    emx_session_ready(s);
+}
+
+/* Whether the sender has yet to show that it is there. */
+static bool is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    if (r->op->peer->session->away)
+        return true;
+    return e->away_bytes >= e->pace.limit_bytes && !r->got_chunks;
+}
+
+/* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
+static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    uint64_t left = r->chunks - r->next_chunk;
+    uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(&e->pace));
+    uint64_t most = emx_min(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
+
+    return emx_min(left, most && !is_unsure(e, r) ? most : 1);
+}
+
+static void add_block(struct emx_engine *e, struct emx_rndv *r)
+{
+    uint64_t n = block_chunks(e, r);
+    struct emx_block *b = &r->block[r->active++];
+
+    *b = (struct emx_block){.first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1};
+    r->next_chunk += n;
+    e->pulling_bytes += n * r->chunk_bytes;
+    if (!emx_list_linked(&r->asking))
+        emx_list_append(&e->asking, &r->asking);
+    want_pull(r, b);
+}
+
+static bool wants_more(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS && !r->away && !(r->active && is_unsure(e, r));
+}
+
+/* ---- Receiver: senders that are away ---- */
+
+static uint64_t missing_bytes(const struct emx_rndv *r)
+{
+    uint64_t chunks = 0;
+
+    for (unsigned i = 0; i < r->active; i++)
+        chunks += (unsigned)__builtin_popcountll(r->block[i].missing);
+    return chunks * r->chunk_bytes;
+}
+
+/* Several round trips of the network alone, or what answers take with the queues in which they wait now: the longer. */
+static emx_time away_ns(const struct emx_engine *e)
+{
+    emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
+
+    ns = ns > AWAY_ANSWERS * e->pace.usual_ns ? ns : AWAY_ANSWERS * e->pace.usual_ns;
+    return ns > AWAY_LEAST_NS ? ns : AWAY_LEAST_NS;
+}
+
+/* Whether so much has come from others that its blocks, had they been sent, would be there: all data queue for this
+ * host's link. */
+static bool is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    return e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
+}
+
+/* When it counts as silent, unless something comes before: from it, or from anybody while it is not overtaken. */
+static emx_time silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    const struct emx_session *s = r->op->peer->session;
+    emx_time heard_ns = s->data_ns > r->last_ns ? s->data_ns : r->last_ns;
+
+    if (!r->active || r->block[0].due)
+        return EMX_NEVER;
+    if (e->pulled_ns > heard_ns && !is_overtaken(e, r))
+        heard_ns = e->pulled_ns;
+    return heard_ns + away_ns(e);
+}
+
+/* The first of a block came so long after it was asked for. A long time means queues on the way only if data of others
+ * came meanwhile; otherwise the sender was away. */
+static void rndv_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    emx_time ns = now - b->asked_ns, most_ns = away_ns(e);
+
+    if (!r->away && !b->late)
+        emx_pace_answered(&e->pace, ns, &s->way_ns);
+    if (ns <= most_ns || e->pulled_bytes - r->last_pulled_bytes >= e->pace.limit_bytes / 2)
+        emx_pace_usual(&e->pace, emx_min(ns, most_ns));
+}
+
+static void leave_count(struct emx_engine *e, struct emx_rndv *r)
+{
+    uint64_t bytes = missing_bytes(r);
+
+    e->pulling_bytes -= bytes;
+    e->away_bytes += bytes;
+    r->away = true;
+    r->op->peer->session->away++;
+    emx_list_del(&r->asking);
+    emx_list_del(&r->wait);
+    emx_count(e, senders_away);
+}
+
+static void count_again(struct emx_engine *e, struct emx_rndv *r)
+{
+    uint64_t bytes = missing_bytes(r);
+
+    e->away_bytes -= bytes;
+    e->pulling_bytes += bytes;
+    r->away = false;
+    r->op->peer->session->away--;
+    emx_list_append(&e->asking, &r->asking);
+}
+
+void emx_rndv_look(struct emx_engine *e, emx_time now)
+{
+    emx_time next_ns = EMX_NEVER;
+
+    emx_heap_clear(&e->timers, &e->look);
+    if (emx_list_empty(&e->pull_wait))
+        return;
+    emx_list_each_safe(l, next, &e->asking)
+    {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, asking);
+
+        if (silent_ns(e, r) <= now)
+            leave_count(e, r);
+        else if (silent_ns(e, r) < next_ns)
+            next_ns = silent_ns(e, r);
+    }
+    if (next_ns != EMX_NEVER)
+        emx_heap_set(&e->timers, &e->look, next_ns);
+    emx_rndv_more(e, now);
+}
+
+/* Messages wait for the window: some of it may be in the hands of senders that are away. */
+static void look_soon(struct emx_engine *e, emx_time now)
+{
+    if (!emx_timer_is_set(&e->look))
+        emx_heap_set(&e->timers, &e->look, now + away_ns(e));
+}
+
+/* ---- Receiver: asking, by turns ---- */
+
+void emx_rndv_more(struct emx_engine *e, emx_time now)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&e->pull_wait))) {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+        uint64_t bytes = block_chunks(e, r) * r->chunk_bytes;
+
+        if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes) {
+            look_soon(e, now);
+            return;
+        }
+        emx_list_del(&r->wait);
+        if (!r->active) { /* it was not its turn: nothing was late */
+            r->last_ns = now;
+            r->last_pulled_bytes = e->pulled_bytes;
+        }
+        add_block(e, r);
+        if (wants_more(e, r))
+            emx_list_append(&e->pull_wait, &r->wait);
+    }
+}
+
+/* While data of others come that may have queued before its own, the clock of a message stands still. */
+static emx_time late_ns(const struct emx_rndv *r)
+{
+    const struct emx_session *s = r->op->peer->session;
+    const struct emx_engine *e = s->e;
+    emx_time from_ns = e->pulled_ns > r->last_ns && !is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
+
+    return from_ns + emx_rtt_backed_off(&s->block_rtt, r->backoff, e->cfg);
+}
+
+/* What has been asked for is awaited with a timer. */
+static void await(struct emx_rndv *r, emx_time now)
+{
+    const struct emx_session *s = r->op->peer->session;
+
+    if (r->active && !emx_timer_is_set(&r->timer))
+        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->block_rtt.rto_ns);
+}
+
+/* A block to ask for, taken out of its message's due ones; NULL: none. A message that has none any more may have been
+ * late, and the block that was to be asked for again has come before that was possible: others may be missing. */
+static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p, emx_time now)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&s->pulls))) {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, due);
+
+        for (struct emx_block *b = r->block; b < r->block + r->active; b++)
+            if (b->due) {
+                b->due = false;
+                *r_p = r;
+                return b;
+            }
+        emx_list_del(&r->due);
+        await(r, now);
+    }
+    return NULL;
+}
+
+bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_pull *t = (void *)(h + 1);
+    struct emx_rndv *r;
+    struct emx_block *b = next_due(s, &r, now);
+
+    if (!b)
+        return false;
+    b->asked = b->missing;
+    b->asked_ns = now;
+    *t = (struct emx_f_pull){.op = r->sender_op,
+                             .rop = r->op->id,
+                             .first = b->first,
+                             .wanted = b->missing,
+                             .round = b->round,
+                             .chunk_bytes = r->chunk_bytes,
+                             .joined = s->joined_rx};
+    emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
+    emx_engine_seal(s, h, f, s->seal);
+    emx_count(s->e, pulls_sent);
+    if (t->round)
+        emx_count(s->e, pulls_resent);
+    await(r, now);
+    emx_session_asked(s, now);
+    return true;
+}
+
+static void ask_again(struct emx_rndv *r, struct emx_block *b)
+{
+    if (b->due)
+        return;
+    b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first */
+    want_pull(r, b);
+}
+
+void emx_rndv_expire(struct emx_rndv *r, emx_time now)
+{
+    struct emx_session *s = r->op->peer->session;
+    struct emx_engine *e = s->e;
+
+    emx_heap_clear(&e->timers, &r->timer);
+    if (!r->active)
+        return;
+    if (now < late_ns(r)) {
+        emx_heap_set(&e->timers, &r->timer, late_ns(r));
+        return;
+    }
+    ask_again(r, &r->block[0]);
+    if (r->backoff < UINT16_MAX)
+        r->backoff++;
+    r->last_ns = now;
+    r->last_pulled_bytes = e->pulled_bytes;
+}
+
+static void forget_blocks(struct emx_engine *e, struct emx_rndv *r)
+{
+    if (r->away)
+        count_again(e, r);
+    e->pulling_bytes -= missing_bytes(r);
+    r->active = 0;
+    emx_list_del(&r->asking);
+    emx_list_del(&r->due);
+}
+
+void emx_rndv_drop(struct emx_engine *e, struct emx_op *op)
+{
+    struct emx_rndv *r = op->rndv;
+
+    forget_blocks(e, r);
+    op->rndv = NULL;
+    free_rndv(e, r);
+}
+
+/* Blocks are in order, oldest first. */
+static uint64_t first_missing(const struct emx_rndv *r)
+{
+    return r->active ? r->block[0].first + (unsigned)__builtin_ctzll(r->block[0].missing) : r->next_chunk;
+}
+
+/* false: no memory. */
+static bool remember_had(struct emx_engine *e, struct emx_rndv *r)
+{
+    struct emx_received_map *had;
+
+    if (!r->got_chunks)
+        return true;
+    had = emx_alloc_get(&e->alloc, sizeof(*had));
+    if (!had)
+        return false;
+    *had = (struct emx_received_map){
+        .next = r->had, .next_chunk = r->next_chunk, .chunk_bytes = r->chunk_bytes, .active = r->active};
+    for (unsigned i = 0; i < r->active; i++) {
+        had->block[i].first = r->block[i].first;
+        had->block[i].missing = r->block[i].missing;
+    }
+    r->had = had;
+    return true;
+}
+
+enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_shorter *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_engine *e = s->e;
+    struct emx_op *op = emx_op_by_id(e, f->rop, s);
+    struct emx_rndv *r;
+    uint64_t got_bytes;
+
+    if (f->chunk_bytes < CHUNK_LEAST || f->chunk_bytes % 8)
+        return EMX_DROP_MALFORMED;
+    if (!op || op->where != EMX_OP_PULLING || op->rndv->reading || f->chunk_bytes >= op->rndv->chunk_bytes)
+        return EMX_DROP_STALE;
+    r = op->rndv;
+    if (r->shortened == SHORTER_MAX)
+        return EMX_DROP_MALFORMED;
+    if (!remember_had(e, r))
+        return EMX_DROP_MEMORY;
+    r->shortened++;
+    got_bytes = first_missing(r) * r->chunk_bytes;
+    forget_blocks(e, r);
+    emx_list_del(&r->wait);
+    r->chunk_bytes = f->chunk_bytes;
+    r->chunks = chunk_count(r->want_bytes, r->chunk_bytes);
+    r->backoff = 0;
+    emx_count(e, messages_shortened);
+    emx_rndv_pull_rest(e, r, got_bytes, now);
+    return EMX_ACCEPTED;
+}
+
+/* ---- Receiver: data ---- */
+
+static struct emx_block *find_block(struct emx_rndv *r, uint64_t chunk)
+{
+    for (unsigned i = 0; i < r->active; i++) {
+        struct emx_block *b = &r->block[i];
+
+        if (chunk - b->first < 64 && b->missing >> (chunk - b->first) & 1)
+            return b;
+    }
+    return NULL;
+}
+
+static void lost(struct emx_rndv *r, struct emx_block *b)
+{
+    if (b->due)
+        return;
+    emx_pace_lost(&r->op->peer->session->e->pace, (uint64_t)__builtin_popcountll(b->missing) * r->chunk_bytes);
+    ask_again(r, b);
+}
+
+static bool has(const struct emx_received_map *had, uint64_t chunk)
+{
+    for (unsigned i = 0; i < had->active; i++)
+        if (chunk - had->block[i].first < 64 && had->block[i].missing >> (chunk - had->block[i].first) & 1)
+            return false;
+    return chunk < had->next_chunk;
+}
+
+/* Without what came in longer chunks before: programs are promised to get each byte once. */
+static void put(const struct ethmx_data *to, const struct emx_received_map *had, uint64_t offset, const uint8_t *data,
+                size_t n)
+{
+    if (!had) {
+        emx_data_write(to, offset, data, n);
+        return;
+    }
+    while (n) {
+        uint64_t chunk = offset / had->chunk_bytes;
+        size_t part = emx_min(n, (chunk + 1) * had->chunk_bytes - offset);
+
+        if (!has(had, chunk))
+            put(to, had->next, offset, data, part);
+        offset += part;
+        data += part;
+        n -= part;
+    }
+}
+
+static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t round, unsigned bit)
+{
+    struct emx_block *mine = &r->block[b - r->block];
+
+    if (round != b->round || b->due)
+        return;
+    for (unsigned i = 0; i < r->active; i++)
+        if (r->block[i].asked_ns < b->asked_ns)
+            lost(r, &r->block[i]);
+    if (b->missing && bit == highest_bit(b->asked))
+        lost(r, mine);
+}
+
+static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    if (!b->round && !b->late)
+        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->peer_ack_delay_ns, e->cfg);
+    memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
+    r->active--;
+    if (!r->active)
+        emx_list_del(&r->asking);
+    if (wants_more(e, r) && !emx_list_linked(&r->wait))
+        emx_list_append(&e->pull_wait, &r->wait);
+}
+
+void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_engine *e = s->e;
+    struct emx_rndv *r = op->rndv;
+
+    emx_send_window_control(s, r->fin ? r->fin : make_fin(s, r->sender_op, r->want_bytes));
+    r->fin = NULL;
+    op->rndv = NULL;
+    free_rndv(e, r);
+    emx_op_received(e, op, op->msg_bytes);
+}
+
+/* The sender is there again. The blocks that it was asked for say nothing of the network's time. */
+static void come_back(struct emx_session *s, struct emx_rndv *r)
+{
+    struct emx_engine *e = s->e;
+
+    count_again(e, r);
+    for (unsigned i = 0; i < r->active; i++)
+        if (!r->block[i].round)
+            r->block[i].late = true;
+    if (wants_more(e, r) && !emx_list_linked(&r->wait))
+        emx_list_append(&e->pull_wait, &r->wait);
+}
+
+enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_data *f = (const void *)(h + 1);
+    size_t n = h->body_bytes - sizeof(*f);
+    struct emx_engine *e = s->e;
+    struct emx_op *op = emx_op_by_id(e, f->rop, s);
+    struct emx_rndv *r;
+    struct emx_block *b;
+    uint64_t offset, left;
+    unsigned bit;
+
+    if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
+        return EMX_DROP_STALE;
+    r = op->rndv;
+    if (f->chunk >= r->chunks)
+        return EMX_DROP_MALFORMED;
+    offset = f->chunk * r->chunk_bytes;
+    left = op->msg_bytes - offset;
+    if (n != (left < r->chunk_bytes ? left : r->chunk_bytes))
+        return EMX_DROP_MALFORMED;
+    b = find_block(r, f->chunk);
+    if (!b) {
+        emx_pace_twice(&e->pace, n);
+        return EMX_DROP_DUPLICATE;
+    }
+    /* The last chunk brings the fin about, which needs memory. */
+    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]))
+        return EMX_DROP_MEMORY;
+    put(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
+    if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)
+        emx_add(e, bytes_unread, n);
+    bit = (unsigned)(f->chunk - b->first);
+    if (!b->round && !f->round && b->missing == b->asked)
+        rndv_answered(s, r, b, now);
+    if (r->away)
+        come_back(s, r);
+    b->missing &= ~(UINT64_C(1) << bit);
+    e->pulling_bytes -= r->chunk_bytes;
+    e->pulled_bytes += n;
+    e->pulled_ns = s->data_ns = r->last_ns = now;
+    r->last_pulled_bytes = e->pulled_bytes;
+    r->got_chunks++;
+    r->backoff = 0;
+    if (f->round == b->round)
+        emx_read_trust(s, b->asked_ns, now);
+    find_gaps(r, b, f->round, bit);
+    if (!b->missing)
+        end_block(s, r, b, now);
+    if (r->got_chunks == r->chunks)
+        emx_rndv_finish(s, op);
+    emx_pace_arrived(&e->pace, n, !emx_list_empty(&e->pull_wait));
+    if (!emx_list_empty(&e->pull_wait))
+        emx_rndv_more(e, now);
+    return EMX_ACCEPTED;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Messages to ourselves never become frames: they go from buffer to buffer when both sides have met. A standard send of
+ * at most eager_max bytes is copied, so that it completes without its receive, as eager messages to others do.
+ */
+#include "core/impl.h"
+
+static int straight(struct emx_engine *e, struct emx_op *op, const struct emx_op_args *a)
+{
+    size_t len = a->data.len_bytes < op->data.len_bytes ? a->data.len_bytes : op->data.len_bytes;
+
+    emx_count(e, match_posted);
+    emx_data_copy(&op->data, &a->data, len);
+    emx_op_received(e, op, a->data.len_bytes);
+    return ETHMX_OK;
+}
+
+static void deliver(struct emx_engine *e, struct emx_unexpected *a, struct emx_peer *p, uint64_t bits)
+{
+    a->match.peer = p;
+    a->match.bits = bits;
+    if (a->is_am)
+        emx_unexpected_am(e, a);
+    else
+        emx_unexpected_queue(e, a, p, bits);
+}
+
+static uint32_t cost(const struct emx_op_args *a)
+{
+    return emx_eager_cost(a->am_header_bytes + a->data.len_bytes);
+}
+
+/* The bound on unexpected memory holds for our own messages too. */
+static bool affordable(const struct emx_engine *e, const struct emx_op_args *a)
+{
+    return a->mode == ETHMX_SEND_STANDARD && a->data.len_bytes <= e->cfg->p_eager_max &&
+           e->stats->unexpected_promised + cost(a) <= e->cfg->p_unexpected_max;
+}
+
+static int copied(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a)
+{
+    struct emx_unexpected *m = emx_unexpected_new(e, NULL, a->am_header_bytes + a->data.len_bytes);
+
+    if (!m)
+        return ETHMX_ERR_NO_MEMORY;
+    m->cost = cost(a);
+    e->stats->unexpected_bytes += m->cost;
+    e->stats->unexpected_promised += m->cost;
+    m->is_am = a->is_am;
+    m->whole = true;
+    m->am_header_bytes = (uint16_t)a->am_header_bytes;
+    m->total_bytes = a->data.len_bytes;
+    m->got_bytes = a->am_header_bytes + a->data.len_bytes;
+    if (a->am_header_bytes)
+        memcpy(m->buf, a->am_header, a->am_header_bytes);
+    emx_data_read(&a->data, 0, m->buf + a->am_header_bytes, a->data.len_bytes);
+    deliver(e, m, p, a->bits);
+    return ETHMX_OK;
+}
+
+static int waiting(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
+{
+    struct emx_unexpected *m = emx_unexpected_new(e, NULL, a->am_header_bytes);
+    struct emx_op *op = m ? emx_op_new_send(e, p, a, now) : NULL;
+
+    if (!op) {
+        if (m)
+            emx_unexpected_free(e, m);
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    op->where = EMX_OP_MATCHING;
+    m->local = op;
+    m->is_am = a->is_am;
+    m->whole = true;
+    m->am_header_bytes = (uint16_t)a->am_header_bytes;
+    m->total_bytes = a->data.len_bytes;
+    if (a->am_header_bytes)
+        memcpy(m->buf, a->am_header, a->am_header_bytes);
+    deliver(e, m, p, a->bits);
+    return ETHMX_INPROGRESS;
+}
+
+int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
+{
+    struct emx_op *op = a->is_am ? NULL : emx_op_match(e, a->bits, p);
+
+    if (op)
+        return straight(e, op, a);
+    if (affordable(e, a))
+        return copied(e, p, a);
+    return waiting(e, p, a, now);
+}
+
+void emx_self_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op)
+{
+    size_t len = a->total_bytes < op->data.len_bytes ? a->total_bytes : op->data.len_bytes;
+
+    op->peer = a->match.peer;
+    if (a->local) {
+        emx_data_copy(&op->data, &a->local->data, len);
+        emx_op_complete(e, a->local, ETHMX_OK);
+        a->local = NULL;
+    } else {
+        emx_data_write(&op->data, 0, a->buf + a->am_header_bytes, len);
+    }
+    emx_op_received(e, op, a->total_bytes);
+    emx_unexpected_free(e, a);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Arrivals: messages that no receive has taken yet (the unexpected queue), and active messages on their way to their
+ * handler. Short data lie inside the structure.
+ */
+#include "core/impl.h"
+
+struct emx_unexpected *emx_unexpected_new(struct emx_engine *e, struct emx_session *s, size_t buf_bytes)
+{
+    struct emx_unexpected *a = emx_pool_get(&e->arrivals);
+
+    if (!a)
+        return NULL;
+    memset(a, 0, offsetof(struct emx_unexpected, small));
+    emx_list_init(&a->match.link);
+    emx_list_init(&a->match.queue);
+    emx_list_init(&a->am_link);
+    a->session = s;
+    a->match.peer = s ? s->peer : NULL;
+    a->buf = buf_bytes <= sizeof(a->small) ? a->small : emx_alloc_get(&e->alloc, buf_bytes);
+    if (!a->buf) {
+        emx_pool_put(&e->arrivals, a);
+        return NULL;
+    }
+    return a;
+}
+
+bool emx_unexpected_lost(const struct emx_unexpected *a)
+{
+    return (a->is_rts || !a->whole) && (a->orphan || (a->session && emx_session_over(a->session)));
+}
+
+void emx_unexpected_take(struct emx_engine *e, struct emx_unexpected *a)
+{
+    if (!a->in_match)
+        return;
+    emx_match_take(&e->match, &a->match);
+    e->stats->unexpected_now--;
+    a->in_match = false;
+}
+
+static void am_taken(struct emx_engine *e)
+{
+    if (emx_list_empty(&e->am))
+        e->hints.news &= ~(uint32_t)EMX_RESULT_AM;
+}
+
+void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
+{
+    emx_unexpected_take(e, a);
+    if (emx_list_linked(&a->am_link)) {
+        emx_list_del(&a->am_link);
+        am_taken(e);
+    }
+    e->stats->unexpected_bytes -= a->cost;
+    if (a->cost && a->session)
+        emx_credit_release(a->session, a->cost);
+    else
+        e->stats->unexpected_promised -= a->cost; /* from ourselves */
+    if (a->session && a->session->rx_arrival == a)
+        a->session->rx_arrival = NULL;
+    if (a->buf != a->small)
+        emx_alloc_put(&e->alloc, a->buf);
+    emx_pool_put(&e->arrivals, a);
+}
+
+void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct emx_peer *p, uint64_t bits)
+{
+    a->match.bits = bits;
+    a->match.peer = p;
+    a->in_match = true;
+    emx_match_add(&e->match, &a->match);
+    e->stats->unexpected_now++;
+    emx_count(e, match_unexpected);
+}
+
+/* ---- Giving back unread ---- */
+
+/* The sender must learn that the message has gone its way; NO_MEMORY: it could not be told. */
+static int tell_sender(struct emx_engine *e, struct emx_unexpected *a)
+{
+    if (a->local) {
+        emx_op_complete(e, a->local, ETHMX_OK);
+        a->local = NULL;
+        return ETHMX_OK;
+    }
+    if (!a->session || emx_session_over(a->session))
+        return ETHMX_OK;
+    if (a->is_rts)
+        return emx_rndv_refuse(a->session, a->sender_op);
+    return a->sync ? emx_eager_matched(a->session, a->sender_op) : ETHMX_OK;
+}
+
+int emx_unexpected_release(struct emx_engine *e, struct emx_unexpected *a)
+{
+    if (tell_sender(e, a))
+        return ETHMX_ERR_NO_MEMORY;
+    if (a->session && a->session->rx_arrival == a)
+        a->session->swallow = true;
+    emx_unexpected_free(e, a);
+    return ETHMX_OK;
+}
+
+void emx_engine_release(struct emx_engine *e, struct emx_unexpected *msg, emx_time now)
+{
+    emx_unexpected_take(e, msg);
+    if (emx_list_linked(&msg->am_link))
+        emx_list_del(&msg->am_link);
+    if (emx_unexpected_release(e, msg)) {
+        emx_list_append(&e->unreleased, &msg->am_link);
+        emx_engine_tick_arm(e, now);
+    }
+}
+
+void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits)
+{
+    emx_match_ignore(&e->match, bits);
+}
+
+unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now)
+{
+    struct emx_unexpected_match *m;
+    unsigned n = 0;
+
+    while ((m = emx_match_find(&e->match, bits, mask, NULL))) {
+        emx_engine_release(e, emx_container(m, struct emx_unexpected, match), now);
+        n++;
+    }
+    return n;
+}
+
+/* ---- Active messages ---- */
+
+void emx_unexpected_am(struct emx_engine *e, struct emx_unexpected *a)
+{
+    emx_list_append(&e->am, &a->am_link);
+    e->hints.news |= EMX_RESULT_AM;
+    emx_count(e, am_received);
+}
+
+struct emx_unexpected *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p, unsigned *id_p)
+{
+    struct emx_list *l = emx_list_pop(&e->am);
+    struct emx_unexpected *a;
+
+    if (!l)
+        return NULL;
+    am_taken(e);
+    a = emx_list_entry(l, struct emx_unexpected, am_link);
+    emx_list_append(&e->taken, &a->am_link);
+    *id_p = (unsigned)a->match.bits;
+    *am_p = (struct ethmx_am){.peer = (struct ethmx_peer *)a->match.peer,
+                              .header = a->buf,
+                              .header_bytes = a->am_header_bytes,
+                              .data = a->is_rts || a->local ? NULL : a->buf + a->am_header_bytes,
+                              .data_bytes = a->total_bytes,
+                              .msg = (struct ethmx_message *)a};
+    return a;
+}
+
+void emx_engine_am_defer(struct emx_engine *e, struct emx_unexpected *msg)
+{
+    emx_list_del(&msg->am_link);
+    emx_list_append(&e->am_deferred, &msg->am_link);
+}
+
+/* What has arrived and was not offered yet is younger than all that was put back. */
+void emx_engine_am_retry(struct emx_engine *e)
+{
+    struct emx_list *l;
+
+    if (emx_list_empty(&e->am_deferred))
+        return;
+    while ((l = emx_list_pop(&e->am)))
+        emx_list_append(&e->am_deferred, l);
+    while ((l = emx_list_pop(&e->am_deferred)))
+        emx_list_append(&e->am, l);
+    e->hints.news |= EMX_RESULT_AM;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Operations: sends and receives under way, their numbers on the wire, their completion.
+ *
+ * A number is a slot of a table and the slot's generation, so that a late frame for an operation that has ended does
+ * not meet the next one in the same slot. The slot that has been free for longest is taken, so that a number comes
+ * again after SLOTS_LEAST * 2^10 operations at the earliest.
+ */
+#include "core/impl.h"
+
+#define SLOT_BITS   22
+#define SLOT_MASK   ((1u << SLOT_BITS) - 1)
+#define SLOTS_LEAST 256
+
+struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now)
+{
+    struct emx_op *op = emx_pool_get(&e->ops);
+
+    if (!op)
+        return NULL;
+    emx_list_init(&op->match.link);
+    emx_list_init(&op->link);
+    emx_list_init(&op->peer_link);
+    op->data = emx_data_same(&a->data);
+    op->done = a->done;
+    op->arg = a->arg;
+    op->peer = NULL;
+    op->rndv = NULL;
+    op->loan = NULL;
+    op->reading = 0;
+    op->is_send = op->is_am = op->sync = op->eager = op->counted_wait = op->matched = false;
+    op->am_header_bytes = 0;
+    op->am_header = NULL;
+    op->id = 0;
+    op->status = ETHMX_OK;
+    op->bits = a->bits;
+    op->len_bytes = op->msg_bytes = op->sent_bytes = 0;
+    emx_engine_tick_arm(e, now);
+    return op;
+}
+
+void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
+{
+    op->peer = p;
+    if (!emx_list_linked(&op->peer_link))
+        emx_list_append(&p->ops, &op->peer_link);
+    emx_peer_watch(e, p);
+}
+
+struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
+{
+    struct emx_op *op = emx_op_new(e, a, now);
+
+    if (!op)
+        return NULL;
+    if (a->am_header_bytes) {
+        op->am_header = emx_alloc_get(&e->alloc, a->am_header_bytes);
+        if (!op->am_header) {
+            emx_pool_put(&e->ops, op);
+            return NULL;
+        }
+        memcpy(op->am_header, a->am_header, a->am_header_bytes);
+    }
+    op->is_send = true;
+    op->is_am = a->is_am;
+    op->am_header_bytes = (uint16_t)a->am_header_bytes;
+    op->sync = a->mode == ETHMX_SEND_SYNC && !a->is_am;
+    op->msg_bytes = a->data.len_bytes;
+    emx_op_depend(e, op, p);
+    return op;
+}
+
+void emx_op_queue(struct emx_session *s, struct emx_op *op)
+{
+    op->where = EMX_OP_BACKLOG;
+    emx_list_append(&s->backlog, &op->link);
+    emx_session_ready(s);
+}
+
+/* ---- Numbers ---- */
+
+static bool grow(struct emx_engine *e)
+{
+    uint32_t count = e->slot_count ? e->slot_count * 2 : SLOTS_LEAST;
+    struct emx_op_slot *slots;
+
+    if (count > SLOT_MASK)
+        return false;
+    slots = emx_alloc_get(&e->alloc, count * sizeof(*slots));
+    if (!slots)
+        return false;
+    if (e->slot_count)
+        memcpy(slots, e->slots, e->slot_count * sizeof(*slots));
+    for (uint32_t i = e->slot_count; i < count; i++)
+        slots[i] = (struct emx_op_slot){.next_free = i + 1 < count ? i + 1 : 0, .generation = 1};
+    e->slot_free = e->slot_count ? e->slot_count : 1; /* slot 0 stays unused: number 0 is none */
+    e->slot_last = count - 1;
+    emx_alloc_put(&e->alloc, e->slots);
+    e->slots = slots;
+    e->slot_count = count;
+    return true;
+}
+
+bool emx_op_reserve_id(struct emx_engine *e)
+{
+    return e->slot_free || grow(e);
+}
+
+bool emx_op_take_id(struct emx_engine *e, struct emx_op *op)
+{
+    uint32_t i;
+
+    if (op->id)
+        return true;
+    if (!e->slot_free && !grow(e))
+        return false;
+    i = e->slot_free;
+    e->slot_free = e->slots[i].next_free;
+    e->slots[i].op = op;
+    op->id = e->slots[i].generation << SLOT_BITS | i;
+    return true;
+}
+
+void emx_op_drop_id(struct emx_engine *e, struct emx_op *op)
+{
+    uint32_t i = op->id & SLOT_MASK;
+
+    if (!op->id)
+        return;
+    e->slots[i].op = NULL;
+    e->slots[i].generation++;
+    e->slots[i].next_free = 0;
+    if (e->slot_free)
+        e->slots[e->slot_last].next_free = i;
+    else
+        e->slot_free = i;
+    e->slot_last = i;
+    op->id = 0;
+}
+
+struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_session *s)
+{
+    uint32_t i = id & SLOT_MASK;
+    struct emx_op *op = i < e->slot_count ? e->slots[i].op : NULL;
+
+    return op && op->id == id && op->peer == s->peer ? op : NULL;
+}
+
+/* ---- Waiting and matching ---- */
+
+void emx_op_await(struct emx_op *op)
+{
+    if (op->counted_wait)
+        return;
+    op->counted_wait = true;
+    op->peer->session->awaits++;
+}
+
+void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
+{
+    emx_op_depend(e, op, p);
+    emx_op_await(op);
+}
+
+static void unpost(struct emx_engine *e, struct emx_op *op)
+{
+    e->stats->posted_now--;
+    if (op->match.peer)
+        op->match.peer->posted--;
+    else
+        e->posted_any--;
+}
+
+struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p)
+{
+    struct emx_posted *m = emx_match_arrive(&e->match, bits, p);
+    struct emx_op *op;
+
+    if (!m)
+        return NULL;
+    op = emx_container(m, struct emx_op, match);
+    unpost(e, op);
+    op->where = EMX_OP_FILLING;
+    op->bits = bits;
+    op->peer = p;
+    return op;
+}
+
+/* ---- Completion ---- */
+
+void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
+{
+    if (op->where == EMX_OP_POSTED)
+        unpost(e, op);
+    if (op->counted_wait)
+        op->peer->session->awaits--;
+    op->counted_wait = false;
+    if (op->loan)
+        emx_exported_over(op, status);
+    emx_op_drop_id(e, op);
+    if (emx_list_linked(&op->peer_link))
+        emx_list_del(&op->peer_link);
+    op->status = status;
+    op->where = EMX_OP_DONE;
+    emx_list_append(&e->completed, &op->link);
+    e->hints.news |= EMX_RESULT_DONE;
+}
+
+void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
+{
+    if (emx_list_linked(&op->peer_link))
+        emx_list_del(&op->peer_link);
+    emx_list_append(&e->severed, &op->peer_link);
+    if (op->loan)
+        emx_put_forget(op->loan);
+    op->where = EMX_OP_QUIESCING;
+    op->status = status;
+}
+
+void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes)
+{
+    bool fits = msg_bytes <= op->data.len_bytes;
+
+    op->msg_bytes = msg_bytes;
+    op->len_bytes = fits ? msg_bytes : op->data.len_bytes;
+    emx_count(e, msgs_received);
+    emx_add(e, bytes_received, op->len_bytes);
+    emx_op_complete(e, op, fits ? ETHMX_OK : ETHMX_ERR_TRUNCATED);
+}
+
+void emx_op_recycle(struct emx_engine *e, struct emx_op *op)
+{
+    if (op->am_header)
+        emx_alloc_put(&e->alloc, op->am_header);
+    op->where = EMX_OP_FREE;
+    emx_pool_put(&e->ops, op);
+}
+
+struct emx_op *emx_engine_completed(struct emx_engine *e)
+{
+    struct emx_list *l = emx_list_pop(&e->completed);
+
+    if (emx_list_empty(&e->completed))
+        e->hints.news &= ~(uint32_t)EMX_RESULT_DONE;
+    return l ? emx_list_entry(l, struct emx_op, link) : NULL;
+}
+
+void emx_op_result(const struct emx_op *op, ethmx_done_fn *done_p, void **arg_p, struct ethmx_result *result_p)
+{
+    *done_p = op->done;
+    *arg_p = op->arg;
+    *result_p = (struct ethmx_result){.status = op->status,
+                                      .bits = op->bits,
+                                      .peer = (struct ethmx_peer *)op->peer,
+                                      .len_bytes = op->len_bytes,
+                                      .msg_bytes = op->msg_bytes};
+}
+
+size_t emx_op_data_bytes(const struct emx_op *op)
+{
+    return op->data.len_bytes;
+}
+
+void emx_engine_op_free(struct emx_engine *e, struct emx_op *op)
+{
+    emx_op_recycle(e, op);
+}
+
+/* ---- Receives ---- */
+
+static int receive_arrival(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
+{
+    if (emx_unexpected_lost(a)) {
+        op->peer = a->match.peer;
+        emx_unexpected_free(e, a);
+        emx_op_complete(e, op, ETHMX_ERR_PEER_DEAD);
+        return ETHMX_OK;
+    }
+    if (!a->session) {
+        emx_self_receive(e, a, op);
+        return ETHMX_OK;
+    }
+    return a->is_rts ? emx_rndv_receive(e, a, op, now) : emx_eager_receive(e, a, op);
+}
+
+/* A message that has arrived whole needs no operation. */
+static bool deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const struct ethmx_data *data,
+                          struct ethmx_result *result_p)
+{
+    bool fits = a->total_bytes <= data->len_bytes;
+
+    if (!a->whole || a->is_rts || a->local)
+        return false;
+    if (a->sync && emx_eager_matched(a->session, a->sender_op))
+        return false;
+    a->sync = false;
+    *result_p = (struct ethmx_result){.status = fits ? ETHMX_OK : ETHMX_ERR_TRUNCATED,
+                                      .bits = a->match.bits,
+                                      .peer = (struct ethmx_peer *)a->match.peer,
+                                      .len_bytes = fits ? a->total_bytes : data->len_bytes,
+                                      .msg_bytes = a->total_bytes};
+    emx_data_write(data, 0, a->buf + a->am_header_bytes, a->total_bytes);
+    emx_count(e, msgs_received);
+    emx_add(e, bytes_received, result_p->len_bytes);
+    emx_unexpected_free(e, a);
+    return true;
+}
+
+/* a is out of matching, and gone afterwards unless this fails. */
+static int receive_taken(struct emx_engine *e, struct emx_unexpected *a, const struct emx_op_args *args,
+                         struct ethmx_result *result_p, emx_time now)
+{
+    struct emx_op *op;
+    int rc;
+
+    if (deliver_whole(e, a, &args->data, result_p))
+        return ETHMX_OK;
+    op = emx_op_new(e, args, now);
+    if (!op)
+        return ETHMX_ERR_NO_MEMORY;
+    op->where = EMX_OP_FILLING;
+    op->bits = a->match.bits;
+    rc = receive_arrival(e, a, op, now);
+    if (rc) {
+        emx_op_recycle(e, op);
+        return rc;
+    }
+    return ETHMX_INPROGRESS;
+}
+
+bool emx_engine_posts_timeless(const struct emx_engine *e)
+{
+    return !e->match.arrived.count && emx_timer_is_set(&e->tick);
+}
+
+int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args, struct emx_op **op_p,
+                    struct ethmx_result *result_p, emx_time now)
+{
+    struct emx_unexpected_match *m = emx_match_find(&e->match, args->bits, args->mask, peer);
+    struct emx_op *op;
+    int rc;
+
+    if (m) {
+        struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
+        /* The message leaves matching only when the receive cannot fail any more: order would be lost. */
+        if (deliver_whole(e, a, &args->data, result_p))
+            return ETHMX_OK;
+        if (!(op = emx_op_new(e, args, now)))
+            return ETHMX_ERR_NO_MEMORY;
+        op->where = EMX_OP_FILLING;
+        op->bits = a->match.bits;
+        if (op_p)
+            *op_p = op;
+        if ((rc = receive_arrival(e, a, op, now))) {
+            emx_op_recycle(e, op);
+            return rc;
+        }
+        return ETHMX_INPROGRESS;
+    }
+    if (e->closing)
+        return ETHMX_ERR_CLOSED;
+    if (peer && peer->session && peer->session->end_status)
+        return peer->session->end_status;
+    if (!(op = emx_op_new(e, args, now)))
+        return ETHMX_ERR_NO_MEMORY;
+    op->where = EMX_OP_POSTED;
+    op->match.bits = args->bits;
+    op->match.mask = args->mask;
+    op->match.peer = peer;
+    if (peer) {
+        emx_op_depend(e, op, peer);
+        peer->posted++;
+    } else {
+        e->posted_any++;
+    }
+    e->stats->posted_now++;
+    emx_match_post(&e->match, &op->match);
+    if (op_p)
+        *op_p = op;
+    return ETHMX_INPROGRESS;
+}
+
+int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const struct emx_op_args *a,
+                     struct ethmx_result *result_p, emx_time now)
+{
+    return receive_taken(e, msg, a, result_p, now);
+}
+
+int emx_engine_cancel(struct emx_engine *e, struct emx_op *op)
+{
+    if (op->where != EMX_OP_POSTED)
+        return ETHMX_ERR_NO_MATCH;
+    emx_match_unpost(&e->match, &op->match);
+    emx_op_complete(e, op, ETHMX_ERR_CANCELED);
+    return ETHMX_OK;
+}
+
+/* ---- Probes ---- */
+
+int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
+                     struct emx_unexpected **msg_p, struct ethmx_result *result_p)
+{
+    struct emx_unexpected_match *m = emx_match_find(&e->match, bits, mask, peer);
+    struct emx_unexpected *a;
+
+    if (!m)
+        return peer && peer->session && peer->session->end_status ? peer->session->end_status : ETHMX_ERR_NO_MATCH;
+    a = emx_container(m, struct emx_unexpected, match);
+    *result_p = (struct ethmx_result){.bits = m->bits,
+                                      .peer = (struct ethmx_peer *)m->peer,
+                                      .len_bytes = a->total_bytes,
+                                      .msg_bytes = a->total_bytes};
+    if (msg_p) {
+        emx_unexpected_take(e, a);
+        emx_list_append(&e->taken, &a->am_link);
+        *msg_p = a;
+    }
+    return ETHMX_OK;
+}

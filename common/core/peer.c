@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Peer: what is known of another endpoint, found by its incarnation number.
+ *
+ * A rank of a large job knows all others and talks to few. A silent peer costs its structure, its address and a share
+ * of the hash: below 128 bytes. The address is what costs most, so it is kept as its difference from one that is much
+ * alike: that of an earlier peer on the same host, which differs in ports only; or our own, which differs by host name,
+ * host number and the last bytes of MAC and IP. The earlier peer is found in a small table by host; one that fell out
+ * of it only costs some bytes. It is never itself packed against another, so reading an address takes two steps at
+ * most.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/impl.h"
+
+#define PER_BUCKET    2 /* peers, on average, when the hash is full */
+#define WATCHED_LEAST 16
+
+struct emx_peer *emx_peer_look_up(struct emx_engine *e, uint32_t id)
+{
+    for (struct emx_peer *p = e->peers[emx_mix64(id) & e->peer_mask]; p; p = p->next_hash)
+        if (p->id == id) {
+            e->last_peer = p;
+            return p;
+        }
+    return NULL;
+}
+
+/* Doubles the hash when it is full; without memory it only gets slower. */
+static void grow(struct emx_engine *e)
+{
+    unsigned mask = e->peer_mask * 2 + 1;
+    struct emx_peer **bigger, *p, *next;
+
+    if (e->peer_count <= (e->peer_mask + 1) * PER_BUCKET)
+        return;
+    bigger = emx_alloc_get(&e->alloc, (mask + 1) * sizeof(*bigger));
+    if (!bigger)
+        return;
+    memset(bigger, 0, (mask + 1) * sizeof(*bigger));
+    for (unsigned i = 0; i <= e->peer_mask; i++)
+        for (p = e->peers[i]; p; p = next) {
+            next = p->next_hash;
+            p->next_hash = bigger[emx_mix64(p->id) & mask];
+            bigger[emx_mix64(p->id) & mask] = p;
+        }
+    emx_alloc_put(&e->alloc, e->peers);
+    e->peers = bigger;
+    e->peer_mask = mask;
+}
+
+/* The bytes against which the peer's address is packed: with its own id, which is kept elsewhere. */
+static size_t packed_against(const struct emx_engine *e, const struct emx_peer *p, uint8_t *base)
+{
+    size_t base_bytes = e->self_addr_bytes;
+
+    memcpy(base, e->self_addr, e->self_addr_bytes);
+    if (p->like)
+        base_bytes = emx_unpack(e->self_addr, e->self_addr_bytes, p->like->packed, p->like->packed_bytes, base);
+    emx_address_put_id(base, p->id);
+    return base_bytes;
+}
+
+const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer)
+{
+    uint8_t base[ETHMX_ADDRESS_MAX], addr[ETHMX_ADDRESS_MAX];
+    size_t base_bytes = packed_against(e, peer, base);
+    size_t len_bytes = emx_unpack(base, base_bytes, peer->packed, peer->packed_bytes, addr);
+    char err[64];
+
+    emx_address_decode(&e->decoded, addr, len_bytes, err, sizeof(err));
+    if (peer->has_secret) {
+        e->decoded.has_secret = true;
+        memcpy(e->decoded.secret, peer->packed + peer->packed_bytes, sizeof(e->decoded.secret));
+    }
+    return &e->decoded;
+}
+
+/* It may be told later than the rest. */
+static void keep_secret(struct emx_peer *p, const struct emx_address *a)
+{
+    if (p->has_secret || !a->has_secret)
+        return;
+    memcpy(p->packed + p->packed_bytes, a->secret, sizeof(a->secret));
+    p->has_secret = true;
+}
+
+/* A peer with its address, a and addr without a secret; NULL: out of memory. */
+static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
+{
+    size_t secret_bytes = e->self.auth ? sizeof(a->secret) : 0;
+    struct emx_peer **of_host = &e->of_host[emx_mix64(a->host_id) % EMX_HOSTS_LATELY];
+    struct emx_peer like = {.id = a->id, .like = *of_host}, *p;
+    uint8_t base[ETHMX_ADDRESS_MAX], packed[EMX_PACK_MAX(ETHMX_ADDRESS_MAX)];
+    size_t base_bytes, packed_bytes;
+
+    if (like.like && emx_peer_address(e, like.like)->host_id != a->host_id)
+        like.like = NULL;
+    base_bytes = packed_against(e, &like, base);
+    packed_bytes = emx_pack(base, base_bytes, addr, len_bytes, packed);
+    p = emx_arena_get(&e->peer_memory, sizeof(*p) + packed_bytes + secret_bytes);
+    if (!p)
+        return NULL;
+    *p = like;
+    if (p->like && p->like->likes < EMX_LIKES_MAX)
+        p->like->likes++;
+    p->cookie = a->cookie;
+    emx_list_init(&p->ops);
+    p->packed_bytes = packed_bytes & 1023;
+    memcpy(p->packed, packed, packed_bytes);
+    if (!p->like)
+        *of_host = p;
+    return p;
+}
+
+/* Whether they are of the same endpoint. How the host is reached may be told in part only, by a launcher with little
+ * room. */
+static bool is_same(const struct emx_address *a, const struct emx_address *b)
+{
+    return a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id && a->ethertype == b->ethertype &&
+           a->udp_port == b->udp_port && a->packet_port == b->packet_port && a->xdp_port == b->xdp_port &&
+           a->verbs_port == b->verbs_port;
+}
+
+bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a)
+{
+    return is_same(p->id == e->self.id ? &e->self : emx_peer_address(e, p), a);
+}
+
+int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
+                  struct emx_peer **peer_p)
+{
+    uint8_t public_addr[ETHMX_ADDRESS_MAX];
+    struct emx_peer *p, **bucket;
+
+    if ((p = emx_peer_find(e, a->id))) {
+        if (!emx_peer_is(e, p, a))
+            return ETHMX_ERR_PARAM;
+        keep_secret(p, a);
+        *peer_p = p;
+        return ETHMX_OK;
+    }
+    grow(e);
+    if (a->has_secret) {
+        len_bytes = emx_address_encode_public(a, public_addr);
+        addr = public_addr;
+    }
+    p = new_peer(e, a, addr, len_bytes);
+    if (!p)
+        return ETHMX_ERR_NO_MEMORY;
+    keep_secret(p, a);
+    bucket = &e->peers[emx_mix64(p->id) & e->peer_mask];
+    p->next_hash = *bucket;
+    *bucket = p;
+    e->peer_count++;
+    e->stats->peers_known++;
+    *peer_p = p;
+    return ETHMX_OK;
+}
+
+/* ---- Removal ---- */
+
+static void unwatch(struct emx_engine *e, struct emx_peer *p)
+{
+    unsigned i = 0;
+
+    if (!p->watched)
+        return;
+    while (e->watched[i] != p)
+        i++;
+    e->watched[i] = e->watched[--e->watched_count];
+    p->watched = false;
+}
+
+void emx_peer_unlink(struct emx_engine *e, struct emx_peer *p)
+{
+    struct emx_peer **at = &e->peers[emx_mix64(p->id) & e->peer_mask];
+
+    while (*at != p)
+        at = &(*at)->next_hash;
+    *at = p->next_hash;
+    unwatch(e, p);
+    if (e->last_peer == p)
+        e->last_peer = NULL;
+    for (unsigned i = 0; i < EMX_HOSTS_LATELY; i++)
+        if (e->of_host[i] == p)
+            e->of_host[i] = NULL;
+    e->peer_count--;
+    e->stats->peers_known--;
+}
+
+void emx_peer_free(struct emx_engine *e, struct emx_peer *p)
+{
+    size_t secret_bytes = e->self.auth ? EMX_ADDRESS_SECRET : 0;
+
+    emx_arena_put(&e->peer_memory, p, sizeof(*p) + p->packed_bytes + secret_bytes);
+}
+
+static bool agrees(const struct emx_engine *e, const struct emx_address *a, char *err, size_t err_len_bytes)
+{
+    const char *const is[] = {"off", "on"};
+
+    if (a->auth == e->self.auth)
+        return true;
+    snprintf(err, err_len_bytes,
+             "authentication is %s on host %s and %s on host %s: set ETHMX_AUTH alike for all processes of the job "
+             "(with Open MPI: mpirun -x ETHMX_AUTH=on)",
+             is[a->auth], a->host, is[e->self.auth], e->self.host);
+    return false;
+}
+
+int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
+                    size_t err_len_bytes)
+{
+    struct emx_address a;
+    int rc;
+
+    if (!emx_address_decode(&a, addr, len_bytes, err, err_len_bytes) || !agrees(e, &a, err, err_len_bytes))
+        return ETHMX_ERR_PARAM;
+    rc = emx_peer_make(e, &a, addr, len_bytes, peer_p);
+    if (rc == ETHMX_ERR_NO_MEMORY)
+        snprintf(err, err_len_bytes, "out of memory");
+    else if (rc)
+        snprintf(err, err_len_bytes,
+                 "a process on host %s has the same number (%08x) as another one that is known here: start the job, or "
+                 "that which joins it, again",
+                 a.host, a.id);
+    return rc;
+}
+
+void *emx_peer_user(const struct emx_peer *peer)
+{
+    return peer->user;
+}
+
+void emx_peer_set_user(struct emx_peer *peer, void *user)
+{
+    peer->user = user;
+}
+
+static const char *state_name(const struct emx_session *s)
+{
+    static const char *const name[] = {[EMX_S_ROUTES] = "connecting",   [EMX_S_CONNECTING] = "connecting",
+                                       [EMX_S_CONNECTED] = "connected", [EMX_S_LEAVING] = "closed",
+                                       [EMX_S_DEAD] = "dead",           [EMX_S_CLOSED] = "closed"};
+
+    return s ? name[s->state] : "known";
+}
+
+static size_t list_length(const struct emx_list *head)
+{
+    size_t n = 0;
+
+    emx_list_each(l, head) n++;
+    return n;
+}
+
+static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
+{
+    const struct emx_session *s = p->session;
+    size_t bytes = sizeof(*p) + p->packed_bytes + (e->self.auth ? EMX_ADDRESS_SECRET : 0);
+
+    if (!s)
+        return bytes;
+    bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0) + (s->tags ? sizeof(*s->tags) : 0);
+    bytes += (list_length(&s->unacked) + list_length(&s->control)) * e->txbufs[EMX_TXBUF_BIG].object_bytes;
+    return bytes + s->held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
+}
+
+/* "packet eth0" */
+static void split(const char *route, struct ethmx_peer_info *info_p)
+{
+    const char *blank = strchr(route, ' ');
+    int wire_len = (int)(blank ? (size_t)(blank - route) : strlen(route));
+
+    snprintf(info_p->wire, sizeof(info_p->wire), "%.*s", wire_len, route);
+    snprintf(info_p->interface, sizeof(info_p->interface), "%s", blank ? blank + 1 : "");
+}
+
+void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct ethmx_peer_info *info_p)
+{
+    const struct emx_session *s = peer->session;
+
+    memset(info_p, 0, sizeof(*info_p));
+    snprintf(info_p->host, sizeof(info_p->host), "%s", emx_peer_address(e, peer)->host);
+    info_p->state = state_name(s);
+    info_p->memory_bytes = memory_bytes(e, peer);
+    if (!s || !s->connect || !s->connect->count)
+        return;
+    split(s->connect->route[s->connect->current].name, info_p);
+    info_p->frame_bytes = s->frame_bytes;
+    info_p->rtt_ns = s->rtt.network_ns;
+}
+
+/* ---- Operations open with it ---- */
+
+void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p)
+{
+    if (e->watched_count == e->watched_room) {
+        unsigned room = e->watched_room ? 2 * e->watched_room : WATCHED_LEAST;
+        struct emx_peer **more = emx_alloc_get(&e->alloc, room * sizeof(*more));
+
+        if (!more) {
+            e->unwatched = true;
+            return;
+        }
+        if (e->watched_count)
+            memcpy(more, e->watched, e->watched_count * sizeof(*more));
+        emx_alloc_put(&e->alloc, e->watched);
+        e->watched = more;
+        e->watched_room = room;
+    }
+    p->watched = true;
+    e->watched[e->watched_count++] = p;
+}
+
+/* Takes an operation out of wherever it waits. */
+static void pull_out(struct emx_engine *e, struct emx_op *op)
+{
+    struct emx_session *s = op->peer ? op->peer->session : NULL;
+
+    switch (op->where) {
+    case EMX_OP_BACKLOG:
+        emx_list_del(&op->link);
+        break;
+    case EMX_OP_ANNOUNCED:
+        emx_rndv_forget_pull_requests(s, op);
+        break;
+    case EMX_OP_POSTED:
+        emx_match_unpost(&e->match, &op->match);
+        break;
+    case EMX_OP_PULLING:
+        emx_rndv_drop(e, op);
+        break;
+    default:
+        break;
+    }
+}
+
+void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&p->ops))) {
+        struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (emx_read_late(op, status))
+            continue;
+        pull_out(e, op);
+        if (!emx_get_sever(e, op, status))
+            emx_op_complete(e, op, status);
+    }
+}
+
+void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
+                    ...)
+{
+    struct emx_event_node *n = emx_alloc_get(&e->alloc, sizeof(*n));
+    va_list ap;
+
+    if (!n)
+        return; /* the operations still tell */
+    n->event = (struct emx_event){.type = type, .peer = p, .status = status};
+    va_start(ap, fmt);
+    vsnprintf(n->event.text, sizeof(n->event.text), fmt, ap);
+    va_end(ap);
+    emx_list_append(&e->events, &n->link);
+    e->hints.news |= EMX_RESULT_EVENT;
+}
+
+void emx_event_taken(struct emx_engine *e)
+{
+    if (emx_list_empty(&e->want_routes) && emx_list_empty(&e->events))
+        e->hints.news &= ~(uint32_t)EMX_RESULT_EVENT;
+}
+
+bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p)
+{
+    struct emx_list *l = emx_list_pop(&e->want_routes);
+    struct emx_event_node *n;
+
+    if (l) {
+        emx_event_taken(e);
+        *ev_p =
+            (struct emx_event){.type = EMX_EVENT_ROUTES, .peer = emx_list_entry(l, struct emx_session, routing)->peer};
+        return true;
+    }
+    if (!(l = emx_list_pop(&e->events)))
+        return false;
+    emx_event_taken(e);
+    n = emx_list_entry(l, struct emx_event_node, link);
+    *ev_p = n->event;
+    emx_alloc_put(&e->alloc, n);
+    return true;
+}

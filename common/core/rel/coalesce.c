@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Bundle: several small messages to one peer in one frame.
+ *
+ * A small message leaves at once, in a frame of its own, while frames can leave. When they cannot, because the wire has
+ * no room, or the congestion window, the peer's window or its credit is used up, a small message joins the last frame
+ * that has not left, if that has room and takes messages; else it begins such a frame. So messages share a frame only
+ * where each would have to wait anyway, as TCP's automatic corking does behind a full queue of the card. No timer is
+ * involved, and nothing waits for the program's next call that could have gone before.
+ *
+ * Synchronous and active messages, and those that do not fit twice, go by themselves; so do all on reliable routes,
+ * where a frame costs little.
+ */
+#include "core/impl.h"
+
+#define BUNDLE_BYTES 4096 /* frame: longer ones gain nothing, and keep the peer waiting */
+
+static size_t limit_bytes(const struct emx_session *s)
+{
+    size_t bytes = s->frame_bytes < s->e->seq_frame_bytes ? s->frame_bytes : s->e->seq_frame_bytes;
+
+    return bytes < BUNDLE_BYTES ? bytes : BUNDLE_BYTES;
+}
+
+/* ---- Out ---- */
+
+void emx_coalesce_close(struct emx_session *s)
+{
+    s->open = NULL;
+}
+
+/* An empty bundle at the end of the window; false: no memory or no room. */
+static bool begin(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+    struct emx_txbuf *b;
+    struct emx_frame *h;
+
+    if (!emx_send_window_room(s) || !(b = emx_send_window_get(e, limit_bytes(s))))
+        return false;
+    h = emx_txbuf_frame(b);
+    emx_engine_head(e, s->peer, h, EMX_F_coalesced, sizeof(struct emx_f_coalesced));
+    *(struct emx_f_coalesced *)(h + 1) = (struct emx_f_coalesced){0};
+    b->len_bytes = sizeof(*h) + sizeof(struct emx_f_coalesced);
+    emx_send_window_push(s, b);
+    s->open = b;
+    emx_count(e, bundles_sent);
+    return true;
+}
+
+static void append(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
+{
+    struct emx_txbuf *b = s->open;
+    size_t n = data->len_bytes;
+    struct emx_f_part *t = (struct emx_f_part *)(b->frame + b->len_bytes);
+
+    *t = (struct emx_f_part){.bits = bits, .len_bytes = (uint16_t)n};
+    emx_data_read(data, 0, (uint8_t *)(t + 1), n);
+    b->len_bytes += (uint16_t)(sizeof(*t) + n);
+    emx_txbuf_frame(b)->body_bytes += (uint16_t)(sizeof(*t) + n);
+}
+
+bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
+{
+    size_t limit = limit_bytes(s), need = sizeof(struct emx_f_part) + data->len_bytes;
+
+    if (s->send_next == &s->unacked)
+        return false; /* nothing is held up */
+    if (s->reliable || need > (limit - sizeof(struct emx_frame) - sizeof(struct emx_f_coalesced)) / 2)
+        return false;
+    if (!emx_credit_take(s, emx_eager_cost(data->len_bytes)))
+        return false;
+    if ((!s->open || s->open->len_bytes + need > limit) && !begin(s)) {
+        s->credit_used -= emx_eager_cost(data->len_bytes);
+        return false;
+    }
+    append(s, data, bits);
+    emx_count(s->e, sent_small);
+    emx_count(s->e, sent_gathered);
+    return true;
+}
+
+/* ---- In ---- */
+
+/* Whether the parts from `at` on fill the body exactly and the peer has credit for all. */
+static bool plausible(const struct emx_session *s, const uint8_t *at, size_t left_bytes)
+{
+    uint64_t cost = 0;
+
+    if (s->rx_op || s->rx_arrival || s->swallow)
+        return false; /* the last message is not whole */
+    do {
+        const struct emx_f_part *t = (const void *)at;
+        size_t part_bytes;
+
+        if (left_bytes < sizeof(*t) || left_bytes - sizeof(*t) < t->len_bytes)
+            return false;
+        part_bytes = sizeof(*t) + t->len_bytes;
+        cost += emx_eager_cost(t->len_bytes);
+        at += part_bytes;
+        left_bytes -= part_bytes;
+    } while (left_bytes);
+    return cost <= s->share && s->rx_charged - s->rx_released + cost <= s->share;
+}
+
+enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const uint8_t *first = data + sizeof(*h) + sizeof(struct emx_f_coalesced), *end = data + sizeof(*h) + h->body_bytes;
+    const uint8_t *at = first + s->rx_parts_bytes;
+
+    (void)now;
+    if (at >= end || !plausible(s, at, (size_t)(end - at)))
+        return EMX_DROP_MALFORMED;
+    while (at < end) {
+        const struct emx_f_part *t = (const void *)at;
+        struct emx_f_eager f = {.bits = t->bits, .total_bytes = t->len_bytes};
+        enum emx_drop why = emx_eager_accept(s, &f, (const uint8_t *)(t + 1), t->len_bytes);
+
+        if (why != EMX_ACCEPTED) {
+            s->rx_parts_bytes = (uint16_t)(at - first); /* it comes again, and goes on here */
+            return why;
+        }
+        at += sizeof(*t) + t->len_bytes;
+    }
+    s->rx_parts_bytes = 0;
+    return EMX_ACCEPTED;
+}

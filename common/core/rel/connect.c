@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Connect: the handshake. Each side proves for itself that a route carries frames both ways, small ones and full ones:
+ * it sends a hello of each length and waits for a welcome of the same length. Both are repeated with doubling pauses;
+ * after connect_timeout the next route is tried; after the last, the first again, since a peer that has not answered on
+ * any may be stopped, or wait for a processor. When peer_timeout has passed it is unreachable. A side that hears a
+ * hello starts its own handshake at once, so both are connected within about one round trip. A hello carries the
+ * sender's address, so the receiver need not know it beforehand.
+ *
+ * When small frames get through and full ones do not, some switch between carries a smaller MTU than both ends believe:
+ * the route is tried once more with the frames of an MTU of 1500 before it is given up; and the last route with shorter
+ * and shorter ones.
+ *
+ * The probe number tells which route a welcome answers.
+ */
+#include <stdio.h>
+
+#include "base/min.h"
+#include "core/impl.h"
+
+#define FIRST_RETRY_NS   5000000
+#define LAST_RETRY_NS    500000000
+#define CONNECTED_ACK_NS 1000000 /* least delay of an acknowledgement there */
+#define RUNG_PART        16      /* of the time-out, for each length below that */
+#define NARROW_BYTES     1472    /* an MTU of 1500, over Ethernet or UDP */
+
+static const struct emx_route *current_route(const struct emx_session *s)
+{
+    return &s->connect->route[s->connect->current];
+}
+
+/* Ranks of a job begin all at once, and their hellos may overflow the queue before somebody whom all know. So they do
+ * not come again all at once. */
+static emx_time retry_ns(struct emx_session *s, emx_time now)
+{
+    emx_time wait_ns = s->connect->wait_ns;
+
+    return now + wait_ns / 2 + emx_rng_below(&s->e->rng, wait_ns);
+}
+
+/* Devices with connections check what they carry, data and all, as memory does: headers need no checksum of ours. */
+static uint8_t seal_over(const struct emx_engine *e, const struct emx_route *r)
+{
+    unsigned level = (unsigned)e->cfg->p_checksum;
+
+    if (r->reliable || (r->connected && level == EMX_CHECKSUM_HEADER))
+        level = EMX_CHECKSUM_OFF;
+    return (uint8_t)emx_tag_level(e, r->link, level);
+}
+
+/* What there is to frames over this route. */
+static void take_nature(struct emx_session *s, const struct emx_route *r)
+{
+    emx_time delay_ns = s->e->cfg->p_ack_delay;
+
+    s->connected = r->connected;
+    s->seal = seal_over(s->e, r);
+    s->ack_delay_ns = r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns;
+}
+
+static void use_route(struct emx_session *s, unsigned i, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    const struct emx_route *r = &c->route[i];
+    unsigned tag_bytes = emx_tag_bytes(s->e, r->link);
+
+    if (emx_connect_reachable(s))
+        s->e->link_peers[s->link]--;
+    emx_list_del(&s->ready);
+    c->current = i;
+    c->got[0] = c->got[1] = false;
+    c->due[0] = c->due[1] = true;
+    c->wait_ns = FIRST_RETRY_NS;
+    c->retry_ns = retry_ns(s, now);
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout;
+    s->link = r->link;
+    s->to = r->to;
+    s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
+    s->bulk_bytes = r->bulk_bytes ? (uint16_t)(r->bulk_bytes - tag_bytes) : 0;
+    s->reads = r->reads;
+    emx_exported_route(s, tag_bytes ? 0 : r->lend_min_bytes, r->lend_costs); /* what a device reads carries no tag */
+    s->reliable = r->reliable;
+    s->in_place = r->reliable && !tag_bytes;
+    take_nature(s, r);
+    emx_offload_probe_init(s);
+    s->state = EMX_S_CONNECTING;
+    s->takes |= s->greeted && !s->tx_first;
+    s->e->link_peers[s->link]++;
+    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
+    emx_session_ready(s);
+    emx_session_arm(s, c->retry_ns);
+}
+
+static void unreachable(struct emx_session *s, const char *why, emx_time now)
+{
+    emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE, "host %s cannot be reached from host %s: %s",
+                   emx_peer_address(s->e, s->peer)->host, s->e->self.host, why);
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
+}
+
+void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct emx_route *r, unsigned n,
+                       const char *why, emx_time now)
+{
+    struct emx_session *s = peer->session;
+    struct emx_connect *c;
+
+    if (!s || s->state != EMX_S_ROUTES)
+        return;
+    if (!n) {
+        unreachable(s, why, now);
+        return;
+    }
+    c = s->connect;
+    c->count = n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX;
+    memcpy(c->route, r, c->count * sizeof(*r));
+    c->since_ns = now;
+    use_route(s, 0, now);
+    for (int full = 0; full < 2; full++)
+        if (s->welcome[full].due && !emx_list_linked(&s->welcoming)) {
+            emx_list_append(&e->welcoming[s->welcome[full].link], &s->welcoming);
+            emx_engine_has_output(e, s->welcome[full].link);
+        }
+}
+
+/* ---- Hello and welcome, out ---- */
+
+static size_t min_probe_bytes(const struct emx_engine *e)
+{
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_hello) + e->self_addr_bytes;
+}
+
+/* The head goes into scratch, the address and the padding into one static area of the engine. */
+static void build(struct emx_session *s, const struct emx_route *r, enum emx_frame_type type, size_t frame_bytes,
+                  uint32_t probe, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    struct emx_engine *e = s->e;
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_hello *t = (void *)(h + 1);
+    size_t least = min_probe_bytes(e);
+
+    if (frame_bytes < least)
+        frame_bytes = least;
+    memset(t, 0, sizeof(*t));
+    t->addr_bytes = (uint16_t)e->self_addr_bytes;
+    t->frame_bytes = (uint16_t)frame_bytes;
+    t->max_bytes = r->frame_bytes;
+    t->window = (uint16_t)e->cfg->p_window;
+    t->ack_delay = (uint16_t)emx_min((s->ack_delay_ns + EMX_HELLO_DELAY_NS - 1) / EMX_HELLO_DELAY_NS, UINT16_MAX);
+    t->timeout = (uint16_t)emx_min(e->cfg->p_peer_timeout / EMX_HELLO_TIMEOUT_NS, UINT16_MAX);
+    t->probe = probe;
+    emx_engine_head(e, s->peer, h, type, frame_bytes - sizeof(*h));
+    emx_engine_stamp(s, h);
+    h->seq = s->tx_first;
+    f->to = &r->to;
+    f->head_bytes = sizeof(*h) + sizeof(*t);
+    f->body = e->hello_body;
+    f->body_bytes = (uint16_t)(frame_bytes - f->head_bytes);
+    f->bulk = false;
+    emx_engine_seal(s, h, f, emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum));
+}
+
+bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    int full;
+
+    if ((s->state != EMX_S_CONNECTING && !c->doubted) || (!c->due[0] && !c->due[1]))
+        return false;
+    full = !c->due[0];
+    c->due[full] = false;
+    build(s, current_route(s), EMX_F_hello,
+          !full        ? 0
+          : c->doubted ? c->tried_bytes
+                       : s->frame_bytes,
+          s->probe | (uint32_t)full, f, scratch);
+    emx_session_asked(s, now);
+    return true;
+}
+
+static const struct emx_route *route_over(const struct emx_session *s, unsigned link)
+{
+    for (unsigned i = 0; s->connect && i < s->connect->count; i++)
+        if (s->connect->route[i].link == link)
+            return &s->connect->route[i];
+    return NULL;
+}
+
+bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
+                                  struct emx_scratch *scratch)
+{
+    const struct emx_route *r = route_over(s, link);
+
+    for (int full = 0; full < 2; full++) {
+        struct emx_hello_ack *w = &s->welcome[full];
+        size_t bytes = w->frame_bytes;
+
+        if (!w->due || w->link != link)
+            continue;
+        w->due = false;
+        if (!r)
+            continue;
+        if (bytes > r->frame_bytes - emx_tag_bytes(s->e, link))
+            bytes = r->frame_bytes - emx_tag_bytes(s->e, link);
+        build(s, r, EMX_F_hello_ack, bytes, w->probe, f, scratch);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Hello and welcome, in ---- */
+
+/* The address in a hello or welcome, if it is well-formed and the sender's own, who has authentication if we have. */
+static bool sender_address(const struct emx_engine *e, const uint8_t *data, struct emx_address *a)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_hello *t = (const void *)(h + 1);
+    char err[128];
+
+    if (t->addr_bytes > ETHMX_ADDRESS_MAX || sizeof(*t) + t->addr_bytes > h->body_bytes)
+        return false;
+    if (t->frame_bytes != sizeof(*h) + h->body_bytes || t->window < 1 || t->max_bytes < EMX_FRAME_MIN)
+        return false;
+    return emx_address_decode(a, t + 1, t->addr_bytes, err, sizeof(err)) && a->id == h->src_id &&
+           a->auth == e->self.auth && !a->has_secret;
+}
+
+static void take_terms(struct emx_session *s, const struct emx_f_hello *t)
+{
+    uint64_t window = s->e->cfg->p_window;
+
+    s->peer_window = t->window < window ? t->window : (uint16_t)window;
+    if (!t->timeout)
+        return;
+    s->peer_ack_delay_ns = (emx_time)t->ack_delay * EMX_HELLO_DELAY_NS;
+    s->peer_timeout_ns = t->timeout == UINT16_MAX ? EMX_NEVER : (emx_time)t->timeout * EMX_HELLO_TIMEOUT_NS;
+}
+
+enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_hello *t = (const void *)(h + 1);
+    struct emx_address a;
+    struct emx_peer *p;
+    struct emx_session *s;
+    struct emx_hello_ack *w;
+    enum emx_drop why;
+    int rc;
+
+    if (!sender_address(e, data, &a))
+        return EMX_DROP_MALFORMED;
+    if (e->closing)
+        return EMX_DROP_NO_SESSION;
+    rc = emx_peer_make(e, &a, t + 1, t->addr_bytes, &p);
+    if (rc)
+        return rc == ETHMX_ERR_NO_MEMORY ? EMX_DROP_MEMORY : EMX_DROP_NO_SESSION;
+    s = p->session;
+    if (!s && !(s = emx_session_start(e, p, now)))
+        return EMX_DROP_MEMORY;
+    if (emx_session_over(s))
+        return EMX_DROP_NO_SESSION;
+    if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
+        return why;
+    emx_session_heard(s, now);
+    take_terms(s, t);
+    w = &s->welcome[t->probe & 1];
+    *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
+    if (s->connect->count && !emx_list_linked(&s->welcoming)) {
+        emx_list_append(&e->welcoming[link], &s->welcoming);
+        emx_engine_has_output(e, link);
+    }
+    return EMX_ACCEPTED;
+}
+
+static void connected(struct emx_session *s)
+{
+    s->state = EMX_S_CONNECTED;
+    s->asked_ns = 0;
+    s->lapsed = false;
+    s->spoke_ns = s->heard_ns;
+    emx_rtt_guess(&s->rtt, s->heard_ns - s->connect->since_ns, s->e->cfg);
+    emx_fast_open(s);
+    s->e->stats->peers_connected++;
+    emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
+    /* What waited can go; and the peer learns that this side is up. */
+    s->ack_now = true;
+    emx_session_ready(s);
+}
+
+/* ---- Doubt ---- */
+
+/* Long frames seem to get lost on a route that carried them, as they do when somebody lowers an MTU. So pairs of hellos
+ * go out, a small one and one as long as the longest frame, until the long one is answered: then it was a false alarm.
+ * Where only small ones are answered, STRIKES times, a shorter length is tried. */
+
+#define STRIKES         12       /* a full queue loses long frames more often than short ones */
+#define DOUBT_PAUSE_NS  25000000 /* first pause at most, */
+#define DOUBT_RETRY_MAX 2        /* and the longest, times the first */
+
+static uint16_t next_shorter(unsigned bytes)
+{
+    static const uint16_t rung[] = {8000, 6000, 4000, 2000, NARROW_BYTES, 1400,
+                                    1252, 1100, 972,  800,  600,          EMX_FRAME_LEAST};
+
+    for (unsigned i = 0; i < sizeof(rung) / sizeof(*rung); i++)
+        if (rung[i] < bytes)
+            return rung[i];
+    return 0;
+}
+
+/* The length to try after one of so many bytes; 0: none. Both are without a tag, but what is tried is counted with it,
+ * as in narrow(): a peer that has become as narrow itself answers with no longer frames. */
+static uint16_t shorter_untagged(const struct emx_session *s, unsigned bytes)
+{
+    unsigned tag_bytes = emx_tag_bytes(s->e, s->link);
+    uint16_t shorter = next_shorter(bytes + tag_bytes);
+
+    return shorter ? (uint16_t)(shorter - tag_bytes) : 0;
+}
+
+static emx_time doubt_pause_ns(const struct emx_session *s)
+{
+    emx_time rto_ns = emx_min(emx_rtt_backed_off(&s->rtt, 0, s->e->cfg), DOUBT_PAUSE_NS);
+
+    return rto_ns > FIRST_RETRY_NS ? rto_ns : FIRST_RETRY_NS;
+}
+
+static void try_length(struct emx_session *s, uint16_t bytes, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    c->doubted = true;
+    c->tried_bytes = bytes;
+    c->strikes = 0;
+    c->got[0] = c->got[1] = false;
+    c->due[0] = c->due[1] = true;
+    c->wait_ns = doubt_pause_ns(s);
+    c->retry_ns = now + c->wait_ns;
+    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u;
+    emx_session_ready(s);
+    emx_session_arm(s, c->retry_ns);
+}
+
+void emx_connect_probe_mtu(struct emx_session *s, size_t frame_bytes, emx_time now)
+{
+    if (frame_bytes + emx_tag_bytes(s->e, s->link) <= EMX_FRAME_LEAST)
+        return;
+    if (s->state == EMX_S_CONNECTED && !s->reliable && !current_route(s)->connected && !s->connect->doubted &&
+        shorter_untagged(s, s->frame_bytes))
+        try_length(s, s->frame_bytes, now);
+}
+
+static void too_narrow(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    emx_count(e, peers_dead);
+    emx_event_post(e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE,
+                   "%s to host %s: even frames of %u bytes are lost now, shorter ones are not: an MTU was lowered, on "
+                   "%s, on %s or on a switch between, too far for ethmx",
+                   current_route(s)->name, emx_peer_address(e, s->peer)->host, EMX_FRAME_LEAST, e->self.host,
+                   emx_peer_address(e, s->peer)->host);
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
+}
+
+/* Without memory for it the doubt comes again. */
+static void go_on_shorter(struct emx_session *s, uint16_t bytes, emx_time now)
+{
+    unsigned before = s->frame_bytes, tag_bytes = emx_tag_bytes(s->e, s->link);
+
+    if (!emx_fragment_narrow(s, bytes))
+        return;
+    emx_event_post(s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
+                   "%s to host %s: frames of %u bytes are lost now, those of %u are not, so it goes on with these; was "
+                   "the MTU lowered, on %s, there or on a switch between?",
+                   current_route(s)->name, emx_peer_address(s->e, s->peer)->host, before + tag_bytes, bytes + tag_bytes,
+                   s->e->self.host);
+    emx_send_window_hurry(s, now);
+    emx_session_ready(s);
+}
+
+static enum emx_drop doubt_answered(struct emx_session *s, const struct emx_f_hello *t, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    if (!(t->probe & 1)) {
+        c->got[0] = true;
+        return EMX_ACCEPTED;
+    }
+    if (t->frame_bytes < c->tried_bytes)
+        return EMX_DROP_STALE;
+    c->doubted = false;
+    if (c->tried_bytes < s->frame_bytes)
+        go_on_shorter(s, c->tried_bytes, now);
+    return EMX_ACCEPTED;
+}
+
+static void doubt_expire(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    if (now < c->retry_ns)
+        return;
+    c->strikes += c->got[0];
+    if (c->strikes < STRIKES) {
+        c->got[0] = false;
+        c->due[0] = c->due[1] = true;
+        if (c->wait_ns < DOUBT_RETRY_MAX * doubt_pause_ns(s))
+            c->wait_ns *= 2;
+        c->retry_ns = now + c->wait_ns;
+        emx_session_ready(s);
+    } else if (shorter_untagged(s, c->tried_bytes)) {
+        try_length(s, shorter_untagged(s, c->tried_bytes), now);
+    } else {
+        too_narrow(s, now);
+    }
+}
+
+enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_hello *t = (const void *)(h + 1);
+    struct emx_address a;
+    enum emx_drop why;
+    int full = t->probe & 1;
+
+    if (!sender_address(s->e, data, &a))
+        return EMX_DROP_MALFORMED;
+    if (!emx_peer_is(s->e, s->peer, &a))
+        return EMX_DROP_NO_SESSION;
+    if ((s->state != EMX_S_CONNECTING && !s->connect->doubted) || (t->probe & ~1u) != s->probe)
+        return EMX_DROP_STALE;
+    if (s->connect->doubted)
+        return doubt_answered(s, t, now);
+    if (full && t->frame_bytes < s->frame_bytes)
+        return EMX_DROP_STALE; /* the way back is narrower */
+    if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
+        return why;
+    take_terms(s, t);
+    if (!full && !s->connect->got[0] && current_route(s)->frame_bytes > NARROW_BYTES)
+        s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
+    s->connect->got[full] = true;
+    if (s->connect->got[0] && s->connect->got[1])
+        connected(s);
+    return EMX_ACCEPTED;
+}
+
+/* ---- Time ---- */
+
+emx_time emx_connect_deadline(const struct emx_session *s)
+{
+    const struct emx_connect *c = s->connect;
+
+    if (s->state == EMX_S_CONNECTED && c->doubted)
+        return c->retry_ns;
+    if (s->state != EMX_S_CONNECTING)
+        return EMX_NEVER;
+    return c->retry_ns < c->give_up_ns ? c->retry_ns : c->give_up_ns;
+}
+
+/* The length to try next on this route; 0: none. Before frames get shorter than an MTU of 1500 allows, the other routes
+ * have their turn. */
+static uint16_t narrower(const struct emx_connect *c)
+{
+    unsigned bytes = c->route[c->current].frame_bytes;
+
+    if (c->route[c->current].connected)
+        return 0;
+    if (bytes > NARROW_BYTES)
+        return NARROW_BYTES;
+    return c->current + 1 == c->count ? next_shorter(bytes) : 0;
+}
+
+static bool narrow(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    struct emx_route *r = &c->route[c->current];
+    uint16_t shorter = narrower(c);
+
+    if (!c->got[0] || !shorter)
+        return false;
+    emx_event_post(
+        s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
+        "%s to host %s: frames of %u bytes are lost, small ones are not, so it goes on with %u; is the MTU the same on "
+        "all switches between?",
+        r->name, emx_peer_address(s->e, s->peer)->host, r->frame_bytes, shorter);
+    r->frame_bytes = shorter;
+    if (r->bulk_bytes > shorter)
+        r->bulk_bytes = shorter;
+    use_route(s, c->current, now);
+    /* the other half is spent */
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == NARROW_BYTES ? 2 : RUNG_PART);
+    return true;
+}
+
+/* Which is tried when the current one has failed; count: none. A peer that has answered on the last lives, and would
+ * not do better on the others. */
+static unsigned next_to_try(const struct emx_session *s, emx_time now)
+{
+    const struct emx_connect *c = s->connect;
+
+    if (c->current + 1 < c->count)
+        return c->current + 1;
+    return c->got[0] || now - c->since_ns >= s->e->cfg->p_peer_timeout ? c->count : 0;
+}
+
+/* No route is left to try. */
+static void give_up(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    char why[sizeof(c->why) + 64], all[64] = "";
+
+    if (c->again)
+        snprintf(all, sizeof(all), " (tried again and again for %llu s)",
+                 (unsigned long long)(now - c->since_ns) / 1000000000);
+    snprintf(why, sizeof(why), "%s%s", c->why, all);
+    unreachable(s, why, now);
+}
+
+static void route_failed(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    const struct emx_route *r = current_route(s);
+    size_t len = strlen(c->why);
+    unsigned long long ms = s->e->cfg->p_connect_timeout / 1000000;
+    unsigned next = next_to_try(s, now);
+
+    if (!c->got[0])
+        snprintf(c->why + len, sizeof(c->why) - len, "%s%s: no answer in %llu ms", len ? "; " : "", r->name, ms);
+    else
+        snprintf(c->why + len, sizeof(c->why) - len, "%s%s: frames of %u bytes are lost, small ones are not (MTU?)",
+                 len ? "; " : "", r->name, r->frame_bytes);
+    if (next == c->count) {
+        give_up(s, now);
+        return;
+    }
+    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s", c->why + (len ? len + 2 : 0),
+                   next ? "trying the next way" : "trying again from the first way");
+    if (!next) {
+        c->again = true;
+        c->why[0] = 0;
+    }
+    use_route(s, next, now);
+}
+
+/* ---- Connected, and the wire does not reach the peer any more ---- */
+
+/* The next route that can take what is under way: over another wire, which loses frames as this one did. The first
+ * count routes are all there is; count: there is none. */
+static unsigned next_way(const struct emx_session *s)
+{
+    const struct emx_connect *c = s->connect;
+    unsigned i = c->current + 1;
+
+    while (i < c->count && (c->route[i].link == s->link || c->route[i].reliable))
+        i++;
+    return s->reliable ? c->count : i;
+}
+
+/* Numbers, windows and messages under way stay as they are: what was lost is sent again as any lost frame, in pieces if
+ * it is too long. Nobody asks whether the peer gets it there: if not, it is dead in the end, as it would have been. The
+ * peer goes on over the old way until its own wire gives up. */
+static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    const struct emx_route *r = &c->route[i];
+    uint16_t frame_bytes = (uint16_t)(r->frame_bytes - emx_tag_bytes(s->e, r->link));
+
+    if (frame_bytes < s->frame_bytes && !emx_fragment_narrow(s, frame_bytes))
+        return;
+    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more; trying the next way",
+                   current_route(s)->name);
+    emx_get_moved(s, now);
+    s->e->link_peers[s->link]--;
+    emx_list_del(&s->ready);
+    c->current = i;
+    c->doubted = c->due[0] = c->due[1] = false;
+    s->link = r->link;
+    s->to = r->to;
+    s->e->link_peers[s->link]++;
+    s->bulk_bytes = 0;
+    s->reads = false;
+    emx_exported_route(s, 0, NULL);
+    take_nature(s, r);
+    emx_rtt_init(&s->rtt, s->e->cfg);
+    emx_rtt_init(&s->block_rtt, s->e->cfg);
+    if (s->quick_room)
+        emx_fast_open(s);
+    emx_send_window_hurry(s, now);
+    emx_session_ready(s);
+}
+
+void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now)
+{
+    emx_list_each(l, &e->living)
+    {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
+
+        if (s->state != EMX_S_CONNECTED || s->link != link || memcmp(&s->to, to, sizeof(*to)))
+            continue;
+        if (next_way(s) < s->connect->count)
+            go_another_way(s, next_way(s), now);
+    }
+}
+
+void emx_connect_delayed(struct emx_session *s, emx_time late_ns)
+{
+    if (s->state != EMX_S_CONNECTING)
+        return;
+    s->connect->since_ns += late_ns;
+    s->connect->give_up_ns += late_ns;
+}
+
+void emx_connect_expire(struct emx_session *s, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    if (s->state == EMX_S_CONNECTED && c->doubted)
+        doubt_expire(s, now);
+    if (s->state != EMX_S_CONNECTING)
+        return;
+    if (now >= c->give_up_ns) {
+        if (!narrow(s, now))
+            route_failed(s, now);
+        return;
+    }
+    if (now < c->retry_ns)
+        return;
+    c->due[0] = !c->got[0];
+    c->due[1] = !c->got[1];
+    c->wait_ns = c->wait_ns * 2 < LAST_RETRY_NS ? c->wait_ns * 2 : LAST_RETRY_NS;
+    c->retry_ns = retry_ns(s, now);
+    emx_session_ready(s);
+}

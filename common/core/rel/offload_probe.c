@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Trust in superframes. Where the route has them, the frames of a block or of an eager message may be marked as bulk,
+ * and the wire may join them with their neighbours. Not every network that carries ethmx's own frames carries these,
+ * and where nothing joins again what was cut on the way they are slower than single frames. So the sender begins with
+ * one block or message of this kind; each pull, ack and eager frame tells how many superframes came well joined; and
+ * while that number grows the sender trusts the way and uses it for all. When it does not grow, one is tried from time
+ * to time, ever more seldom. What has to be sent again goes in single frames always.
+ *
+ * A superframe came well joined if it brought EMX_JOINED_BYTES or a whole eager message: fewer frames in a slot of the
+ * receiver's ring would be a waste of it.
+ */
+#include "core/impl.h"
+
+#define TRUST   1024      /* blocks and messages in superframes before the peer must have told of some */
+#define GAP     32        /* of them without trust between two tries at first; doubles */
+#define GAP_MAX (1 << 20) /* at most */
+
+void emx_offload_probe_init(struct emx_session *s)
+{
+    s->bulk_left = 1;
+    s->bulk_gap = s->bulk_wait = GAP;
+}
+
+void emx_offload_probe_told(struct emx_session *s, uint32_t joined)
+{
+    if ((int32_t)(joined - s->joined_told) <= 0)
+        return;
+    s->joined_told = joined;
+    s->bulk_left = TRUST;
+    s->bulk_gap = s->bulk_wait = GAP;
+}
+
+bool emx_offload_probe_take(struct emx_session *s, bool joins)
+{
+    if (!s->bulk_bytes || (!joins && s->bulk_left < 2))
+        return false;
+    if (s->bulk_left) {
+        s->bulk_left--;
+        return true;
+    }
+    if (--s->bulk_wait)
+        return false;
+    if (s->bulk_gap < GAP_MAX)
+        s->bulk_gap *= 2;
+    s->bulk_wait = s->bulk_gap;
+    return true;
+}
+
+/* Of an eager message's first frame, with parts - 1 frames behind it: whether these are all. */
+static bool is_whole(const struct emx_frame *h, unsigned parts)
+{
+    const struct emx_f_eager *f = (const void *)(h + 1);
+    uint64_t first = h->body_bytes - sizeof(*f), more = h->body_bytes - sizeof(struct emx_f_more);
+
+    return h->type == EMX_F_eager && first + (parts - 1) * more >= f->total_bytes;
+}
+
+void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts)
+{
+    const struct emx_frame *h = emx_frame_within(data);
+    struct emx_peer *p = emx_peer_find(e, h->src_id);
+
+    if (!p || !p->session)
+        return;
+    if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || is_whole(h, parts))
+        p->session->joined_rx++;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Receiving reliably. Sequenced frames are handled once and in order; those that arrive early are held (copied) within
+ * the window. An acknowledgement rides on any frame to the peer; one goes alone after ack_every frames, after
+ * ack_delay, at once when a frame arrives early or twice (the sender may be missing something), or when credit came
+ * free. Over connections, which lose nothing while they last, one may wait for longer: all it brings is that the sender
+ * may free its copies.
+ *
+ * Over a reliable link they come in order, and nobody sends one again. Nothing is held or acknowledged; the numbers
+ * only show that the wire keeps its promise. One that does not is as good as a dead peer.
+ */
+#include "core/impl.h"
+
+typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, emx_time now);
+
+static const input_fn sequenced[EMX_F_COUNT] = {
+    [EMX_F_eager] = emx_eager_input,
+    [EMX_F_more] = emx_eager_input_more,
+    [EMX_F_rts] = emx_rndv_input_rts,
+    [EMX_F_fin] = emx_rndv_input_fin,
+    [EMX_F_matched] = emx_eager_input_matched,
+    [EMX_F_coalesced] = emx_coalesce_input,
+    [EMX_F_rkey_request] = emx_exported_input_ask,
+    [EMX_F_rkey_reply] = emx_get_input_lend,
+    [EMX_F_compact] = emx_eager_input_compact,
+    [EMX_F_rtr] = emx_put_input,
+    [EMX_F_put_done] = emx_put_input_done,
+    [EMX_F_given] = emx_credit_input_given,
+};
+
+static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    enum emx_drop why = sequenced[((const struct emx_frame *)data)->type](s, data, now);
+
+    if (why == EMX_ACCEPTED) {
+        s->rx_next++;
+        s->unacked_rx++;
+    }
+    return why;
+}
+
+/* rx_early follows the held list after any change. */
+static void map_held(struct emx_session *s)
+{
+    s->rx_early = 0;
+    emx_list_each(l, &s->held)
+    {
+        uint32_t bit = emx_list_entry(l, struct emx_rxbuf, link)->seq - s->rx_next - 1;
+
+        if (bit < 64)
+            s->rx_early |= UINT64_C(1) << bit;
+    }
+}
+
+static void drop_held(struct emx_session *s, struct emx_rxbuf *b)
+{
+    emx_list_del(&b->link);
+    s->held_count--;
+    emx_alloc_put(&s->e->alloc, b);
+}
+
+/* Handles what was held and now has its turn. */
+static void handle_held(struct emx_session *s, emx_time now)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&s->held))) {
+        struct emx_rxbuf *b = emx_list_entry(l, struct emx_rxbuf, link);
+        enum emx_drop why;
+
+        if (b->seq != s->rx_next)
+            break;
+        why = handle(s, b->frame, now);
+        if (why != EMX_ACCEPTED)
+            emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be sent again */
+        drop_held(s, b);
+        if (why != EMX_ACCEPTED)
+            break;
+    }
+    map_held(s);
+}
+
+static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
+{
+    const struct emx_frame *h = (const void *)data;
+    size_t len_bytes = sizeof(*h) + h->body_bytes;
+    struct emx_list *pos = s->held.prev;
+    struct emx_rxbuf *b;
+
+    while (pos != &s->held && emx_seq_before(h->seq, emx_list_entry(pos, struct emx_rxbuf, link)->seq))
+        pos = pos->prev;
+    if (pos != &s->held && emx_list_entry(pos, struct emx_rxbuf, link)->seq == h->seq)
+        return EMX_DROP_DUPLICATE;
+    b = emx_alloc_get(&s->e->alloc, sizeof(*b) + len_bytes);
+    if (!b)
+        return EMX_DROP_MEMORY;
+    b->seq = h->seq;
+    b->len_bytes = (uint32_t)len_bytes;
+    memcpy(b->frame, data, len_bytes);
+    emx_list_insert(pos->next, &b->link);
+    s->held_count++;
+    map_held(s);
+    emx_count(s->e, frames_held);
+    return EMX_ACCEPTED;
+}
+
+void emx_reorder_owe(struct emx_session *s, emx_time now)
+{
+    if (emx_reorder_acks_at_once(s)) {
+        s->ack_now = true;
+        emx_session_ready(s);
+    } else if (!s->ack_at_ns) {
+        s->ack_at_ns = now + s->ack_delay_ns;
+        emx_session_arm(s, s->ack_at_ns);
+    }
+}
+
+static void lost_promise(struct emx_session *s, emx_time now)
+{
+    emx_count(s->e, peers_dead);
+    emx_event_post(
+        s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
+        "frames from the peer on host %s are missing although its wire loses none: its memory is damaged, or "
+        "this is a fault of ethmx",
+        emx_peer_address(s->e, s->peer)->host);
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
+}
+
+enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now)
+{
+    if (emx_seq_before(seq, s->rx_next))
+        return EMX_DROP_DUPLICATE;
+    lost_promise(s, now);
+    return EMX_DROP_WINDOW;
+}
+
+static enum emx_drop input_reliable(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    enum emx_drop why;
+
+    if (h->seq != s->rx_next)
+        return emx_reorder_out_of_turn(s, h->seq, now);
+    why = sequenced[h->type](s, data, now);
+    s->rx_next += why == EMX_ACCEPTED;
+    return why;
+}
+
+enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    int32_t ahead = (int32_t)(h->seq - s->rx_next);
+    enum emx_drop why;
+
+    if (s->e->reliable_links >> s->e->input_link & 1)
+        return input_reliable(s, data, now);
+    if (ahead == 0) {
+        why = handle(s, data, now);
+        if (why == EMX_ACCEPTED && s->held_count)
+            handle_held(s, now);
+    } else if (ahead < 0) {
+        why = EMX_DROP_DUPLICATE;
+    } else if ((uint32_t)ahead > s->e->cfg->p_window) {
+        why = EMX_DROP_WINDOW;
+    } else {
+        why = hold(s, data);
+    }
+    if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
+        s->ack_now = true;
+        emx_session_ready(s);
+    } else if (why == EMX_ACCEPTED) {
+        emx_reorder_owe(s, now);
+    }
+    return why;
+}
+
+void emx_reorder_fini(struct emx_session *s)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&s->held)))
+        drop_held(s, emx_list_entry(l, struct emx_rxbuf, link));
+    s->rx_early = 0;
+    emx_reorder_acked(s);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Session: the life of the connection to one peer, and its timer.
+ *
+ * Life and death. A frame that wants an answer starts the clock (asked_ns) when none is running; any frame from the
+ * peer stops it. When it has run for peer_timeout the peer is dead. So a peer that nobody asks anything cannot die,
+ * and one that is asked must show a sign of life: the engine's tick pings peers that somebody waits for. Time for which
+ * we ourselves were stopped does not count: a job may be suspended as a whole.
+ *
+ * Numbers. A session's sequence numbers begin with 0, but for an endpoint that has removed peers before: then they
+ * begin beyond all that these were sent. Who hears them begin anew knows that the peer has removed this
+ * endpoint, even if no goodbye came. Frames of the former session may still be under way, hellos among them. They
+ * acknowledge less than where our numbers begin now; so until a frame of the peer has acknowledged that, only the
+ * handshake goes on.
+ *
+ * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
+ * deadlines are looked at and it is set anew.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
+{
+    const struct emx_config *cfg = e->cfg;
+
+    s->e = e;
+    s->peer = p;
+    s->timer.kind = EMX_TIMER_SESSION;
+    s->state = EMX_S_ROUTES;
+    s->peer_window = 8; /* until told */
+    s->heard_ns = now;
+    emx_list_init(&s->living);
+    emx_list_init(&s->routing);
+    emx_list_init(&s->ready);
+    emx_list_init(&s->welcoming);
+    emx_list_init(&s->unacked);
+    emx_list_init(&s->control);
+    emx_list_init(&s->backlog);
+    emx_list_init(&s->held);
+    emx_list_init(&s->jobs);
+    emx_list_init(&s->pulls);
+    emx_list_init(&s->sharing);
+    s->send_next = &s->unacked;
+    s->tx_first = s->tx_next = s->tx_acked = s->recover = e->tx_first;
+    s->ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
+    s->peer_timeout_ns = EMX_NEVER;
+    emx_rtt_init(&s->rtt, cfg);
+    emx_rtt_init(&s->block_rtt, cfg);
+    emx_cc_init(&s->cc, (uint32_t)cfg->p_window);
+}
+
+struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now)
+{
+    struct emx_session *s;
+
+    if (emx_heap_reserve(&e->timers, e->timer_reserve + 1))
+        return NULL;
+    s = emx_alloc_get(&e->alloc, sizeof(*s));
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof(*s));
+    s->connect = emx_alloc_get(&e->alloc, sizeof(*s->connect));
+    if (!s->connect) {
+        emx_alloc_put(&e->alloc, s);
+        return NULL;
+    }
+    memset(s->connect, 0, sizeof(*s->connect));
+    init(s, e, p, now);
+    if (!emx_tag_open(s)) {
+        emx_alloc_put(&e->alloc, s->connect);
+        emx_alloc_put(&e->alloc, s);
+        return NULL;
+    }
+    emx_credit_open(s);
+    e->timer_reserve++;
+    p->session = s;
+    emx_list_append(&e->living, &s->living);
+    emx_list_append(&e->want_routes, &s->routing);
+    e->hints.news |= EMX_RESULT_EVENT;
+    return s;
+}
+
+/* Nothing of it is to be sent or waited for any more. */
+static void hush(struct emx_session *s)
+{
+    emx_send_window_fini(s);
+    emx_reorder_fini(s);
+    emx_fragment_fini(s);
+    emx_rndv_forget_pull_requests(s, NULL);
+    emx_heap_clear(&s->e->timers, &s->timer);
+    emx_list_del(&s->ready);
+    emx_list_del(&s->welcoming);
+    s->ack_now = s->ping_due = s->pong_due = s->recall_due = s->takes = false;
+    s->quick_room = 0;
+}
+
+/* Gives back everything but the structure itself. */
+static void strip(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+
+    hush(s);
+    emx_alloc_put(&e->alloc, s->connect);
+    s->connect = NULL;
+    emx_alloc_put(&e->alloc, s->tags);
+    s->tags = NULL;
+}
+
+/* A message under way will never be whole. */
+static void stop_arriving(struct emx_session *s)
+{
+    if (s->rx_arrival && s->rx_arrival->is_am)
+        emx_unexpected_free(s->e, s->rx_arrival);
+    s->rx_arrival = NULL;
+    s->rx_op = NULL;
+    s->swallow = false;
+}
+
+static void uncount(struct emx_session *s)
+{
+    if (emx_connect_reachable(s))
+        s->e->link_peers[s->link]--;
+    if (s->state == EMX_S_CONNECTED)
+        s->e->stats->peers_connected--;
+}
+
+void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    uncount(s);
+    if (s->state == EMX_S_ROUTES) {
+        emx_list_del(&s->routing);
+        emx_event_taken(e);
+    }
+    emx_peer_fail(e, s->peer, status);
+    stop_arriving(s);
+    strip(s);
+    s->state = (uint8_t)state;
+    emx_list_del(&s->living);
+    s->end_status = (int8_t)status;
+    emx_credit_close(s);
+    emx_rndv_more(e, now);
+}
+
+void emx_session_leave(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    uncount(s);
+    stop_arriving(s);
+    hush(s);
+    emx_credit_close(s);
+    emx_list_del(&s->living);
+    s->state = EMX_S_LEAVING;
+    s->left_ns = now;
+    s->byes_due = s->reliable ? 1 : 3;
+    emx_list_append(&e->ready[s->link], &s->ready);
+    emx_engine_has_output(e, s->link);
+    emx_rndv_more(e, now);
+}
+
+void emx_session_free(struct emx_session *s)
+{
+    struct emx_engine *e = s->e;
+
+    strip(s);
+    e->timer_reserve--;
+    emx_alloc_put(&e->alloc, s);
+}
+
+/* Whether the peer is still to pull, or to take, a message of ours. */
+static bool is_awaited(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (op->is_send && op->where == EMX_OP_ANNOUNCED)
+            return true;
+    }
+    return false;
+}
+
+bool emx_session_drained(const struct emx_session *s)
+{
+    return !is_awaited(s->peer) && emx_list_empty(&s->unacked) && emx_list_empty(&s->control) &&
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->jobs);
+}
+
+/* The peer has removed this endpoint, and begins anew: to this side that is its goodbye. */
+static void begun_anew(struct emx_session *s, emx_time now)
+{
+    emx_event_post(s->e, emx_list_empty(&s->peer->ops) ? EMX_EVENT_CLOSED : EMX_EVENT_FAILED, s->peer,
+                   ETHMX_ERR_PEER_DEAD, "the peer on host %s has forgotten this endpoint and connects anew",
+                   emx_peer_address(s->e, s->peer)->host);
+    emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);
+}
+
+/* Whether nothing has come but hellos, the first perhaps a late one of a former session. */
+static bool is_fresh(const struct emx_session *s)
+{
+    return s->state != EMX_S_CONNECTED && s->rx_next == s->rx_first && !s->held_count;
+}
+
+enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h, emx_time now)
+{
+    uint32_t first = h->seq;
+
+    if (!s->greeted || (is_fresh(s) && emx_seq_before(s->rx_first, first)))
+        s->rx_next = s->rx_first = first;
+    s->greeted = true;
+    if (emx_seq_before(first, s->rx_first))
+        return EMX_DROP_STALE;
+    if (first != s->rx_first) {
+        begun_anew(s, now);
+        return EMX_DROP_NO_SESSION;
+    }
+    s->takes |= emx_connect_reachable(s) && emx_session_is_meant(s, h);
+    return EMX_ACCEPTED;
+}
+
+void emx_session_arm(struct emx_session *s, emx_time at)
+{
+    if (at != EMX_NEVER && (!emx_timer_is_set(&s->timer) || at < s->timer.at_ns))
+        emx_heap_set(&s->e->timers, &s->timer, at);
+}
+
+static emx_time death_ns(const struct emx_session *s)
+{
+    return s->asked_ns && s->state == EMX_S_CONNECTED ? s->asked_ns + s->e->cfg->p_peer_timeout : EMX_NEVER;
+}
+
+static void arm_next(struct emx_session *s)
+{
+    emx_time at = emx_min(emx_connect_deadline(s), emx_min(emx_send_window_deadline(s), death_ns(s)));
+
+    if (s->ack_at_ns)
+        at = emx_min(at, s->ack_at_ns);
+    emx_session_arm(s, at);
+}
+
+static void die(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    emx_count(e, peers_dead);
+    emx_event_post(
+        e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
+        "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
+        "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
+        emx_peer_address(e, s->peer)->host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
+        s->connect->route[s->connect->current].name);
+    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
+}
+
+void emx_session_expire(struct emx_session *s, emx_time now)
+{
+    emx_heap_clear(&s->e->timers, &s->timer);
+    if (now >= death_ns(s)) {
+        die(s, now);
+        return;
+    }
+    emx_connect_expire(s, now);
+    if (s->state == EMX_S_DEAD)
+        return;
+    emx_send_window_expire(s, now);
+    if (s->ack_at_ns && now >= s->ack_at_ns) {
+        s->ack_at_ns = 0;
+        s->ack_now = true;
+        emx_session_ready(s);
+    }
+    arm_next(s);
+}
+
+void emx_session_asked_first(struct emx_session *s, emx_time now)
+{
+    s->asked_ns = now;
+    emx_session_arm(s, death_ns(s));
+}
+
+void emx_session_deferred_ack_now(struct emx_engine *e)
+{
+    const struct emx_late late = e->late;
+    struct emx_session *s = late.session;
+
+    e->late.session = NULL;
+    e->hints.late = false;
+    if (late.ack != s->tx_acked && !s->reliable)
+        emx_send_window_ack(s, late.ack, 0, late.now);
+    if (s->unacked_rx)
+        emx_reorder_owe(s, late.now);
+}

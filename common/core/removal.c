@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Removal: peers that the program has done with.
+ *
+ * From the call on nothing finds the peer any more: its operations complete, its messages are dropped, and frames from
+ * it are those of a stranger. What is left is for its memory to go. That waits for the goodbye to leave, for a while at
+ * most, and for what devices or the pump still do to the memory of its operations: these need its session to the end.
+ * Meanwhile a timer looks. Against the address of a peer others may be packed (peer.c); then its address stays until
+ * they go, too.
+ *
+ * The other end may not hear the goodbye, and both may meet again. So a session tells where its numbers begin
+ * (session.c): later after each removal. Who hears a peer begin anew takes it for the goodbye.
+ */
+#include "base/min.h"
+#include "core/impl.h"
+
+#define LOOK_NS  10000000   /* between looks */
+#define LEAVE_NS 1000000000 /* a goodbye that found no way by then is left out */
+
+/* ---- What the program can still see of it ---- */
+
+/* A message in the program's hands stays, alone. What is not whole never will be. */
+static void orphan(struct emx_unexpected *a)
+{
+    struct emx_session *s = a->session;
+
+    if (s->rx_arrival == a)
+        s->rx_arrival = NULL;
+    s->rx_released += a->cost;
+    s->share -= a->cost; /* still promised, until the message is freed */
+    a->sync = false;
+    a->orphan = true;
+    a->session = NULL;
+    a->match.peer = NULL;
+}
+
+static void forget_list(struct emx_engine *e, struct emx_list *list, const struct emx_peer *p)
+{
+    emx_list_each_safe(l, next, list)
+    {
+        struct emx_unexpected *a = emx_list_entry(l, struct emx_unexpected, am_link);
+
+        if (a->session != p->session)
+            continue;
+        if (list == &e->taken)
+            orphan(a);
+        else
+            emx_unexpected_free(e, a);
+    }
+}
+
+static void forget_messages(struct emx_engine *e, const struct emx_peer *p)
+{
+    struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased, &e->taken};
+
+    if (!p->session)
+        return;
+    emx_list_each_safe(l, next, &e->match.queue)
+    {
+        struct emx_unexpected *a = emx_list_entry(l, struct emx_unexpected, match.queue);
+
+        if (a->match.peer == p)
+            emx_unexpected_free(e, a);
+    }
+    for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
+        forget_list(e, list[i], p);
+}
+
+static void forget_events(struct emx_engine *e, const struct emx_peer *p)
+{
+    emx_list_each_safe(l, next, &e->events)
+    {
+        struct emx_event_node *n = emx_list_entry(l, struct emx_event_node, link);
+
+        if (n->event.peer != p)
+            continue;
+        emx_list_del(l);
+        emx_event_taken(e);
+        emx_alloc_put(&e->alloc, n);
+    }
+}
+
+/* Results that the program has not taken yet must not name it. */
+static void forget_results(struct emx_engine *e, const struct emx_peer *p)
+{
+    emx_list_each(l, &e->completed)
+    {
+        struct emx_op *op = emx_list_entry(l, struct emx_op, link);
+
+        if (op->peer == p)
+            op->peer = NULL;
+    }
+}
+
+/* ---- Its memory ---- */
+
+/* Whether the pump or a device is still at something of it. */
+static bool is_in_use(const struct emx_engine *e, const struct emx_peer *p)
+{
+    emx_list_each(l, &e->severed)
+    {
+        if (emx_list_entry(l, struct emx_op, peer_link)->peer == p)
+            return true;
+    }
+    for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
+        emx_list_each(l, &e->reads[i])
+        {
+            if (emx_list_entry(l, struct emx_rndv, wait)->op->peer == p)
+                return true;
+        }
+        emx_list_each(l, &e->loans[i])
+        {
+            if (emx_list_entry(l, struct emx_exported, link)->session == p->session)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool has_left(struct emx_engine *e, const struct emx_peer *p, emx_time now)
+{
+    struct emx_session *s = p->session;
+
+    if (!s)
+        return true;
+    if (s->state == EMX_S_LEAVING && s->byes_due && now - s->left_ns < LEAVE_NS)
+        return false;
+    if (s->state == EMX_S_LEAVING)
+        emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_CLOSED, now);
+    return !is_in_use(e, p);
+}
+
+/* The addresses of others may be packed against it. */
+static void free_peer(struct emx_engine *e, struct emx_peer *p)
+{
+    struct emx_peer *like = p->like;
+
+    if (p->likes)
+        return;
+    emx_peer_free(e, p);
+    if (like && like->likes != EMX_LIKES_MAX && !--like->likes && like->ghost)
+        free_peer(e, like);
+}
+
+static void sweep(struct emx_engine *e, emx_time now)
+{
+    struct emx_peer **at = &e->removed, *p;
+
+    while ((p = *at)) {
+        if (!has_left(e, p, now)) {
+            at = &p->next_hash;
+            continue;
+        }
+        *at = p->next_hash;
+        forget_results(e, p);
+        if (p->session)
+            emx_session_free(p->session);
+        p->session = NULL;
+        p->ghost = true;
+        free_peer(e, p);
+    }
+}
+
+void emx_removal_expire(struct emx_engine *e, emx_time now)
+{
+    emx_heap_clear(&e->timers, &e->removal);
+    sweep(e, now);
+    if (e->removed)
+        emx_heap_set(&e->timers, &e->removal, now + LOOK_NS);
+}
+
+void emx_removal_fini(struct emx_engine *e)
+{
+    for (struct emx_peer *p = e->removed; p; p = p->next_hash) {
+        if (p->session->state == EMX_S_LEAVING)
+            emx_session_end(p->session, EMX_S_CLOSED, ETHMX_ERR_CLOSED, 0);
+        emx_session_free(p->session);
+    }
+    e->removed = NULL;
+}
+
+/* ---- The call ---- */
+
+/* Something with it is not over: an operation, or frames that it has not acknowledged. */
+static bool is_busy(const struct emx_peer *p)
+{
+    const struct emx_session *s = p->session;
+
+    return !emx_list_empty(&p->ops) || (s && !emx_session_over(s) && !emx_session_drained(s));
+}
+
+static void end_session(struct emx_session *s, emx_time now)
+{
+    if (emx_connect_reachable(s))
+        emx_session_leave(s, now);
+    else if (!emx_session_over(s))
+        emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_CLOSED, now);
+}
+
+/* Sessions that come after it must not be taken for it. */
+static void pass_numbers(struct emx_session *s)
+{
+    if (!emx_seq_before(s->tx_next, s->e->tx_first))
+        s->e->tx_first = s->tx_next + 1;
+}
+
+int emx_engine_remove(struct emx_engine *e, struct emx_peer *p, bool force, emx_time now)
+{
+    emx_session_deferred_ack(e);
+    if (p->id == e->self.id)
+        return ETHMX_ERR_PARAM;
+    if (e->closing)
+        return ETHMX_ERR_CLOSED;
+    if (!force && is_busy(p))
+        return ETHMX_ERR_BUSY;
+    forget_messages(e, p);
+    emx_peer_fail(e, p, ETHMX_ERR_CLOSED);
+    e->credit_peers -= p->session != NULL;
+    if (p->session) {
+        pass_numbers(p->session);
+        end_session(p->session, now);
+    }
+    forget_events(e, p);
+    forget_results(e, p);
+    emx_peer_unlink(e, p);
+    e->removals++;
+    p->next_hash = e->removed;
+    e->removed = p;
+    sweep(e, now);
+    if (e->removed && !emx_timer_is_set(&e->removal))
+        emx_heap_set(&e->timers, &e->removal, now + LOOK_NS);
+    return ETHMX_OK;
+}

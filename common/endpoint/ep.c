@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Opening and closing an endpoint.
+ *
+ * After fork() the child has a copy of the endpoint whose sockets and rings are the parent's: one poll in the child
+ * would take away the parent's frames. So the endpoint's sign of life lies in a page that the kernel clears in a child
+ * (MADV_WIPEONFORK), and every call looks at it first: one load. In the child the calls do nothing.
+ */
+#define _GNU_SOURCE
+#include "endpoint/ep.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/keyed_hash.h"
+#include "base/log.h"
+#include "endpoint/helper.h"
+#include "endpoint/event.h"
+#include "endpoint/linger.h"
+#include "endpoint/wait.h"
+
+#define GOODBYE_NS 10000000u /* closing waits so long for room on a wire */
+
+/* ---- Identity ---- */
+
+static uint64_t random_bits(void)
+{
+    uint64_t r;
+
+    while (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+        ;
+    return r;
+}
+
+static uint32_t random_id(void)
+{
+    uint32_t id;
+
+    do
+        id = (uint32_t)random_bits();
+    while (!id);
+    return id;
+}
+
+/* The endpoint's number in frames. Processes whose launcher tells of them have the job's first number and their own
+ * behind: unique within the job by construction, for the endpoints that are opened as the n-th of their processes. Two
+ * jobs that meet, of n and m processes, have numbers in common with probability (n + m) / 2^32; then an address is
+ * refused (core/peer.c). Random numbers of n processes would with n^2 / 2^33: 40% at 65,536. */
+static uint32_t endpoint_id(const struct ethmx_ep_options *opt)
+{
+    static atomic_uint opened;
+    uint64_t half[2], group;
+    uint32_t id;
+
+    memcpy(half, opt->job_key, sizeof(half));
+    if (!opt->process || (!half[0] && !half[1]))
+        return random_id();
+    group = opt->process >> 32 | (uint64_t)atomic_fetch_add(&opened, 1) << 32;
+    group = emx_mix64(emx_mix64(half[0] ^ emx_mix64(half[1])) ^ emx_mix64(group + 1));
+    id = (uint32_t)(group + opt->process);
+    return id ? id : (uint32_t)group; /* that of rank -1 */
+}
+
+/* Not told to anybody, as the cookie is. */
+static uint64_t job_secret(const uint8_t key[16])
+{
+    uint64_t half[2];
+
+    memcpy(half, key, sizeof(half));
+    return half[0] || half[1] ? emx_mix64(emx_mix64(half[0] + 1) ^ half[1]) : random_bits();
+}
+
+static uint32_t job_cookie(const uint8_t key[16])
+{
+    uint64_t half[2];
+
+    memcpy(half, key, sizeof(half));
+    if (!half[0] && !half[1])
+        return (uint32_t)random_bits();
+    return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
+}
+
+/* The host's interfaces that the xdp wire is on: bits as in emx_wire_attr. */
+static uint64_t xdp_netifs(const struct emx_links *l)
+{
+    uint64_t on = 0;
+
+    for (unsigned i = 0; i < l->count; i++)
+        on |= l->link[i].attr.xdp_netifs;
+    return on;
+}
+
+/* What the RDMA device of interface i speaks, as an address tells it. */
+static uint8_t verbs_of(const struct emx_links *l, unsigned i)
+{
+    for (unsigned k = 0; k < l->count; k++) {
+        for (unsigned fabric = 0; fabric < EMX_VERBS_FABRICS; fabric++) {
+            if (l->link[k].attr.verbs_netifs[fabric] >> i & 1)
+                return (uint8_t)(fabric + 1);
+        }
+    }
+    return 0;
+}
+
+/* Told in order of preference: the chosen interfaces by rank. */
+static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, const struct emx_links *l,
+                            struct emx_address *a)
+{
+    uint64_t xdp = xdp_netifs(l);
+
+    for (unsigned rank = 0; rank < n->count && a->if_count < EMX_ADDRESS_IFS; rank++) {
+        for (unsigned i = 0; i < n->count && a->if_count < EMX_ADDRESS_IFS; i++) {
+            const struct emx_netif *nif = &n->nif[i];
+            struct emx_address_if *told = &a->ifs[a->if_count];
+
+            if (!nif->chosen || nif->rank != rank || nif->loopback)
+                continue;
+            told->ip = nif->ip.s_addr;
+            told->prefix_bits = (uint8_t)nif->prefix_bits;
+            told->frame_bytes = (uint16_t)emx_route_mtu(nif, mtu_limit_bytes);
+            memcpy(told->mac, nif->mac, sizeof(told->mac));
+            if (xdp & UINT64_C(1) << i)
+                a->xdp_ifs |= (uint8_t)(1u << a->if_count);
+            told->verbs = verbs_of(l, i);
+            a->if_count++;
+        }
+    }
+}
+
+static void make_address(struct ethmx_ep *ep, uint32_t id)
+{
+    struct emx_address *a = &ep->self;
+
+    a->id = id;
+    a->host_id = emx_host_id();
+    a->auth = a->has_secret = ep->cfg.p_auth;
+    for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
+        memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
+    a->ethertype = (uint16_t)ep->cfg.p_ethertype;
+    emx_links_tell(&ep->progress.links, a);
+    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, &ep->progress.links, a);
+    if (gethostname(a->host, sizeof(a->host) - 1))
+        strcpy(a->host, "?");
+}
+
+static unsigned ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
+{
+    (void)arg;
+    return emx_netif_route(ip, on_link_p);
+}
+
+static bool ask_wire(void *arg, unsigned link, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
+{
+    const struct emx_links *l = arg;
+    const struct emx_link *k = &l->link[link];
+
+    return !k->ops->reach || k->ops->reach(k->wire, to, why, why_len_bytes);
+}
+
+static void make_view(struct ethmx_ep *ep)
+{
+    struct emx_route_view *v = &ep->view;
+
+    *v = (struct emx_route_view){
+        .netifs = &ep->netifs,
+        .self = &ep->self,
+        .link_count = ep->progress.links.count,
+        .mtu_bytes = (unsigned)ep->cfg.p_mtu,
+        .lookup = ask_kernel,
+        .reach = ask_wire,
+        .reach_arg = &ep->progress.links,
+    };
+    for (unsigned i = 0; i < ep->progress.links.count; i++) {
+        const struct emx_link *k = &ep->progress.links.link[i];
+
+        v->link[i] = (struct emx_route_link){.kind = k->kind,
+                                             .frame_bytes = k->attr.frame_bytes,
+                                             .xdp_netifs = k->attr.xdp_netifs,
+                                             .reliable = k->attr.reliable,
+                                             .connected = k->attr.connected,
+                                             .reads = k->attr.reads,
+                                             .lend_min_bytes = k->attr.lend_min_bytes,
+                                             .lend_costs = k->attr.lend_costs};
+        memcpy(v->link[i].verbs_netifs, k->attr.verbs_netifs, sizeof(v->link[i].verbs_netifs));
+    }
+}
+
+/* ---- Open ---- */
+
+static volatile uint32_t *alive_page(void)
+{
+    volatile uint32_t *page =
+        mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    /* A kernel before 4.14 cannot; then only ethmx_ep_close() notices a child. */
+    madvise((void *)page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
+    *page = 1;
+    return page;
+}
+
+static void free_alive_page(const volatile uint32_t *page)
+{
+    munmap((void *)page, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static int copy_config(struct ethmx_ep *ep, const struct ethmx_config *cfg)
+{
+    struct ethmx_config *own;
+    int rc;
+
+    if (cfg) {
+        ep->cfg = *cfg;
+        return ETHMX_OK;
+    }
+    rc = ethmx_config_create(&own);
+    if (rc)
+        return rc;
+    ep->cfg = *own;
+    ethmx_config_destroy(own);
+    return ETHMX_OK;
+}
+
+static int read_netifs(struct ethmx_ep *ep, const char *reach)
+{
+    char why[512];
+    int rc = emx_netifs_read(&ep->netifs, &ep->cfg, reach, why, sizeof(why));
+
+    if (rc)
+        emx_error_set("%s", why);
+    return rc;
+}
+
+static int open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
+{
+    const struct emx_wire_params params = {.cfg = &ep->cfg,
+                                           .netifs = &ep->netifs,
+                                           .endpoint_id = id,
+                                           .job_cookie = ep->self.cookie,
+                                           .job_secret = job_secret(opt->job_key),
+                                           .local_ranks = opt->local_ranks,
+                                           .stats = &ep->stats};
+
+    return emx_links_open(&ep->progress.links, &params);
+}
+
+static int make_engine(struct ethmx_ep *ep, unsigned local_ranks)
+{
+    const struct emx_engine_params params = {.cfg = &ep->cfg,
+                                             .stats = &ep->stats,
+                                             .alloc = &emx_alloc_libc,
+                                             .self = &ep->self,
+                                             .seed = random_bits(),
+                                             .guarded_links = ep->progress.links.guarded,
+                                             .reliable_links = ep->progress.links.reliable,
+                                             .local_ranks = local_ranks};
+    int rc = emx_engine_create(&params, &ep->progress.engine);
+
+    if (rc)
+        emx_error_set("out of memory");
+    return rc;
+}
+
+static int check_auth(const struct emx_config *cfg)
+{
+    const char *why;
+
+    if (!cfg->p_auth || emx_keyed_hash_usable(&why))
+        return ETHMX_OK;
+    emx_error_set("ETHMX_AUTH=on is not possible: %s", why);
+    return ETHMX_ERR_PARAM;
+}
+
+static int check_version(const struct ethmx_ep_options *opt)
+{
+    if (opt->api_version == ETHMX_API_VERSION)
+        return ETHMX_OK;
+    emx_error_set("the program was built for version %u of the ethmx interface, this library (%s) has version %u: "
+                  "build them together",
+                  opt->api_version, ethmx_version(), ETHMX_API_VERSION);
+    return ETHMX_ERR_VERSION;
+}
+
+int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p)
+{
+    struct ethmx_ep *ep;
+    int rc = check_version(opt);
+    uint32_t id;
+
+    if (rc)
+        return rc;
+    id = endpoint_id(opt);
+    ep = calloc(1, sizeof(*ep));
+    if (!ep)
+        goto err_memory;
+    ep->alive = alive_page();
+    if (!ep->alive)
+        goto err_memory;
+    ep->pid = getpid();
+    ep->threads = opt->thread_multiple;
+    emx_list_init(&ep->failures);
+    emx_clock_init(&ep->progress.clock);
+    ep->progress.stats = &ep->stats;
+    ep->progress.on_event = emx_event_handle;
+    ep->progress.on_event_arg = ep;
+    rc = copy_config(ep, cfg);
+    if (!rc)
+        rc = check_auth(&ep->cfg);
+    if (rc)
+        goto err_free;
+    emx_log_limit = (enum emx_log_level)ep->cfg.p_log;
+    emx_wait_policy_init(&ep->idle, (enum emx_wait_mode)ep->cfg.p_wait, opt->local_ranks, opt->polls_others);
+    ep->progress.crowded = ep->idle.crowded;
+    /* membarrier(2) takes 10 us where another thread spins: nothing for a helper that comes often. */
+    emx_lock_init(&ep->lock, ep->threads || ep->cfg.p_progress == EMX_PROGRESS_THREAD, emx_helper_wanted(&ep->cfg));
+    rc = read_netifs(ep, opt->reach);
+    if (rc)
+        goto err_free;
+    ep->self.cookie = job_cookie(opt->job_key);
+    rc = open_links(ep, id, opt);
+    if (rc)
+        goto err_free;
+    make_address(ep, id);
+    make_view(ep);
+    rc = make_engine(ep, opt->local_ranks);
+    if (rc)
+        goto err_close_links;
+    rc = emx_helper_start(ep);
+    if (rc)
+        goto err_destroy_engine;
+    *ep_p = ep;
+    return ETHMX_OK;
+
+err_destroy_engine:
+    emx_engine_destroy(ep->progress.engine);
+err_close_links:
+    emx_links_close(&ep->progress.links);
+err_free:
+    free_alive_page(ep->alive);
+    free(ep);
+    return rc;
+err_memory:
+    free(ep);
+    emx_error_set("out of memory");
+    return ETHMX_ERR_NO_MEMORY;
+}
+
+int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p)
+{
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    size_t n = emx_address_encode_within(&ep->self, *len_bytes_p, buf);
+
+    if (n == 0) {
+        emx_error_set("%zu bytes are too little for an address", *len_bytes_p);
+        return ETHMX_ERR_PARAM;
+    }
+    memcpy(addr, buf, n);
+    *len_bytes_p = n;
+    return ETHMX_OK;
+}
+
+/* ---- Close ---- */
+
+/* Requests that complete now are dropped: their owner has said goodbye. */
+static void drop_completions(struct ethmx_ep *ep)
+{
+    struct emx_op *op;
+
+    while ((op = emx_engine_completed(ep->progress.engine)))
+        emx_engine_op_free(ep->progress.engine, op);
+}
+
+/* One round of closing; sleeps when nothing moves, until end_ns at the latest. */
+static void close_round(struct ethmx_ep *ep, emx_time end_ns)
+{
+    emx_time now = emx_clock_now(&ep->progress.clock);
+    struct emx_wait w;
+
+    if (!emx_progress_round(&ep->progress, true, NULL) && end_ns > now) {
+        emx_wait_prepare(ep, end_ns - now, &w);
+        emx_wait_sleep(&w);
+    }
+    drop_completions(ep);
+}
+
+static bool is_delivered(const struct ethmx_ep *ep)
+{
+    return emx_engine_drained(ep->progress.engine) && !emx_links_unsent(&ep->progress.links);
+}
+
+static void deliver_rest(struct ethmx_ep *ep)
+{
+    emx_time now = emx_clock_now(&ep->progress.clock), most_ns;
+    struct emx_linger linger = emx_linger_start(ep->cfg.p_linger, now);
+
+    emx_progress_flush(&ep->progress, now);
+    while (!is_delivered(ep) && (most_ns = emx_linger_round(&linger, now)) > 0) {
+        close_round(ep, now + most_ns);
+        now = emx_clock_now(&ep->progress.clock);
+    }
+    if (!is_delivered(ep))
+        emx_log(EMX_LOG_WARN, "closing with data that peers have not acknowledged within ETHMX_LINGER");
+}
+
+static void say_goodbye(struct ethmx_ep *ep)
+{
+    emx_time now = emx_clock_now(&ep->progress.clock);
+    emx_time end_ns = now + GOODBYE_NS;
+
+    emx_engine_close(ep->progress.engine, now);
+    emx_progress_flush(&ep->progress, now);
+    while ((ep->progress.full || emx_links_unsent(&ep->progress.links)) && emx_clock_now(&ep->progress.clock) < end_ns)
+        close_round(ep, end_ns);
+}
+
+void ethmx_ep_close(struct ethmx_ep *ep)
+{
+    if (!ep || !*ep->alive || ep->pid != getpid())
+        return;
+    emx_helper_stop(ep);
+    emx_lock_take(&ep->lock);
+    deliver_rest(ep);
+    say_goodbye(ep);
+    while (!emx_progress_end_reads(&ep->progress))
+        sched_yield();
+    emx_links_close(&ep->progress.links);
+    emx_engine_destroy(ep->progress.engine);
+    emx_event_drop(ep);
+    free_alive_page(ep->alive);
+    free(ep);
+}

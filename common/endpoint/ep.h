@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Endpoint: what is behind struct ethmx_ep. The engine decides, the links carry, progress joins them; this room adds
+ * the lock, the helper thread and the sleep, and runs the callbacks.
+ *
+ * Everything below the lock is touched only by whoever holds it, except what is marked otherwise. Callbacks of the
+ * program run without it.
+ */
+#ifndef EMX_ENDPOINT_EP_H
+#define EMX_ENDPOINT_EP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/config.h"
+#include "base/list.h"
+#include "base/stats.h"
+#include "endpoint/wait_policy.h"
+#include "endpoint/links.h"
+#include "endpoint/lock.h"
+#include "endpoint/route.h"
+#include "ethmx.h"
+#include "progress/progress.h"
+#include "core/format/address.h"
+#include "core/engine.h"
+#include "wire/netif.h"
+
+struct emx_helper; /* helper.c */
+
+struct emx_am_slot {
+    ethmx_am_fn fn;
+    void *arg;
+};
+
+struct ethmx_ep {
+    /* set at open */
+    const volatile uint32_t *alive; /* 0 in a forked child: the endpoint belongs to the parent */
+    bool threads;                   /* several threads at once */
+
+    struct emx_lock lock;
+    struct emx_progress progress; /* the engine, the links and the clock */
+    struct emx_wait_policy idle;
+    uint64_t large_ops; /* of progress.open_ops, the large ones: emx_ep_is_large() */
+    struct emx_list failures;
+    struct emx_unexpected *am_message; /* handed to the handler that runs, not received yet */
+    struct emx_am_slot am[ETHMX_AM_HANDLERS];
+    void (*on_error)(void *arg, struct ethmx_peer *peer, int status, const char *text);
+    void *on_error_arg;
+
+    _Atomic uint32_t rounds;   /* calls of ethmx_progress(), read by the helper without the lock */
+    _Atomic uint32_t sleepers; /* threads in ethmx_wait() */
+    struct emx_helper *beat;
+
+    pid_t pid;
+    struct emx_config cfg;
+    struct emx_stats stats; /* read by ethmx_counter_read() without the lock */
+    struct emx_address self;
+    struct emx_route_view view;
+    struct emx_netifs netifs;
+};
+
+/* The public types are the engine's. */
+static inline struct emx_peer *emx_peer_in(const struct ethmx_peer *p)
+{
+    return (struct emx_peer *)(uintptr_t)p;
+}
+
+static inline struct ethmx_peer *emx_peer_out(const struct emx_peer *p)
+{
+    return (struct ethmx_peer *)(uintptr_t)p;
+}
+
+/* Whether a message of so many bytes is more than is sent eagerly. */
+static inline bool emx_ep_is_large(const struct ethmx_ep *ep, size_t len_bytes)
+{
+    return len_bytes > ep->cfg.p_eager_max;
+}
+
+/* Takes the lock; false in a forked child, where nothing may be touched. */
+static inline bool emx_ep_enter(struct ethmx_ep *ep)
+{
+    if (__builtin_expect(!*ep->alive, 0))
+        return false;
+    emx_lock_take(&ep->lock);
+    return true;
+}
+
+static inline void emx_ep_leave(struct ethmx_ep *ep)
+{
+    emx_lock_give(&ep->lock);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "endpoint/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* A peer's failure that the program has not been told yet. */
+struct failure {
+    struct emx_list link;
+    struct emx_event event;
+};
+
+static void answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time now)
+{
+    struct emx_address a = *emx_peer_address(ep->progress.engine, peer);
+    struct emx_route r[EMX_ROUTES_MAX];
+    char why[512];
+    unsigned n = emx_routes_find(&ep->view, &a, r, why, sizeof(why));
+
+    if (n && why[0])
+        emx_log(EMX_LOG_INFO, "to host %s: not by %s", a.host, why);
+    emx_engine_routes(ep->progress.engine, peer, r, n, why, now);
+}
+
+static void log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
+{
+    struct ethmx_peer_info info;
+
+    if (emx_log_limit < EMX_LOG_INFO)
+        return;
+    emx_peer_query(ep->progress.engine, ev->peer, &info);
+    emx_log(EMX_LOG_INFO, "connected to host %s by %s, frames of up to %u bytes", info.host, ev->text,
+            info.frame_bytes);
+}
+
+static void keep_failure(struct ethmx_ep *ep, const struct emx_event *ev)
+{
+    struct failure *f = malloc(sizeof(*f));
+
+    if (!f) {
+        emx_log(EMX_LOG_ERROR, "%s", ev->text);
+        return;
+    }
+    f->event = *ev;
+    emx_list_append(&ep->failures, &f->link);
+}
+
+void emx_event_handle(void *arg, emx_time now)
+{
+    struct ethmx_ep *ep = arg;
+    struct emx_event ev;
+
+    while (emx_engine_event(ep->progress.engine, &ev)) {
+        switch (ev.type) {
+        case EMX_EVENT_ROUTES:
+            answer_routes(ep, ev.peer, now);
+            break;
+        case EMX_EVENT_CONNECTED:
+            log_connected(ep, &ev);
+            break;
+        case EMX_EVENT_ROUTE_LOST:
+            emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_address(ep->progress.engine, ev.peer)->host,
+                    ev.text);
+            break;
+        case EMX_EVENT_NARROWER:
+            emx_log(EMX_LOG_WARN, "%s", ev.text);
+            break;
+        case EMX_EVENT_NOTE:
+            emx_log(EMX_LOG_INFO, "%s", ev.text);
+            break;
+        case EMX_EVENT_FAILED:
+            keep_failure(ep, &ev);
+            break;
+        case EMX_EVENT_CLOSED:
+            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed",
+                    emx_peer_address(ep->progress.engine, ev.peer)->host);
+            break;
+        }
+    }
+}
+
+unsigned emx_event_deliver(struct ethmx_ep *ep)
+{
+    struct emx_list *link;
+    unsigned n = 0;
+
+    while ((link = emx_list_pop(&ep->failures))) {
+        struct failure *f = emx_list_entry(link, struct failure, link);
+        void (*fn)(void *, struct ethmx_peer *, int, const char *) = ep->on_error;
+        void *arg = ep->on_error_arg;
+
+        emx_ep_leave(ep);
+        if (fn)
+            fn(arg, emx_peer_out(f->event.peer), f->event.status, f->event.text);
+        else
+            emx_log(EMX_LOG_ERROR, "%s", f->event.text);
+        free(f);
+        emx_lock_take(&ep->lock);
+        n++;
+    }
+    return n;
+}
+
+void emx_event_forget(struct ethmx_ep *ep, const struct emx_peer *peer)
+{
+    emx_list_each_safe(l, next, &ep->failures)
+    {
+        struct failure *f = emx_list_entry(l, struct failure, link);
+
+        if (f->event.peer != peer)
+            continue;
+        emx_list_del(l);
+        free(f);
+    }
+}
+
+void emx_event_drop(struct ethmx_ep *ep)
+{
+    struct emx_list *link;
+
+    while ((link = emx_list_pop(&ep->failures)))
+        free(emx_list_entry(link, struct failure, link));
+}

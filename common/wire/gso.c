@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/gso.h"
+
+#include <arpa/inet.h>
+#include <netinet/ip.h>
+#include <string.h>
+
+#define ETH_BYTES  14
+#define IPV4_BYTES 20
+#define UDP_BYTES  8
+#define IPV4_PLAIN 0x45 /* version 4, header without options */
+#define IPV4_TTL   64
+#define PROTO_UDP  17
+#define ETHTYPE_IP 0x0800
+#define DONT_BREAK 0x40 /* DF */
+#define FRAGMENT   0x3f /* MF and the offset's upper bits */
+#define UDP_AT     IPV4_BYTES
+
+static void put16(uint8_t *p, unsigned v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+static unsigned get16(const uint8_t *p)
+{
+    return (unsigned)p[0] << 8 | p[1];
+}
+
+/* The Internet checksum's sum, not complemented. */
+static unsigned sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
+{
+    for (size_t i = 0; i < len_bytes; i += 2)
+        sum += get16(p + i);
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+}
+
+void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes)
+{
+    uint8_t *ip = head + ETH_BYTES, *udp = ip + UDP_AT;
+    unsigned udp_bytes = (unsigned)len_bytes + UDP_BYTES;
+
+    memset(head, 0, EMX_GSO_HEAD_BYTES);
+    memcpy(head, way->to_mac, 6);
+    memcpy(head + 6, way->from_mac, 6);
+    put16(head + 12, ETHTYPE_IP);
+    ip[0] = IPV4_PLAIN;
+    ip[1] = way->ecn ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
+    put16(ip + 2, udp_bytes + IPV4_BYTES);
+    ip[6] = DONT_BREAK;
+    ip[8] = IPV4_TTL;
+    ip[9] = PROTO_UDP;
+    memcpy(ip + 12, &way->from_ip, 4);
+    memcpy(ip + 16, &way->to_ip, 4);
+    put16(ip + 10, ~sum16(ip, IPV4_BYTES, 0) & 0xffff);
+    put16(udp, way->from_port);
+    put16(udp + 2, way->to_port);
+    put16(udp + 4, udp_bytes);
+    put16(udp + 6, sum16(ip + 12, 8, PROTO_UDP + udp_bytes));
+}
+
+bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t part_bytes)
+{
+    size_t ip_bytes, udp_bytes, payload_bytes, parts;
+
+    if (len_bytes < EMX_GSO_IP_BYTES)
+        return false;
+    if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_UDP || (ip[6] & FRAGMENT) || ip[7])
+        return false;
+    ip_bytes = get16(ip + 2);
+    udp_bytes = get16(ip + UDP_AT + 4);
+    if (udp_bytes <= UDP_BYTES || udp_bytes + IPV4_BYTES > ip_bytes)
+        return false;
+    payload_bytes = udp_bytes - UDP_BYTES;
+    if (!part_bytes || part_bytes > payload_bytes)
+        part_bytes = payload_bytes;
+    parts = (payload_bytes + part_bytes - 1) / part_bytes;
+    s->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
+    s->at = ip + EMX_GSO_IP_BYTES;
+    s->part_bytes = (uint32_t)part_bytes;
+    if (len_bytes - EMX_GSO_IP_BYTES >= payload_bytes) { /* what follows is padding */
+        s->left_bytes = (uint32_t)payload_bytes;
+        s->parts = (uint32_t)parts;
+    } else {
+        s->parts = (uint32_t)((len_bytes - EMX_GSO_IP_BYTES) / part_bytes);
+        s->left_bytes = s->parts * s->part_bytes;
+    }
+    s->lost = (uint32_t)parts - s->parts;
+    return true;
+}
+
+const uint8_t *emx_gso_next(struct emx_gso *s, uint32_t *len_bytes_p)
+{
+    const uint8_t *frame = s->at;
+    uint32_t len_bytes = s->left_bytes < s->part_bytes ? s->left_bytes : s->part_bytes;
+
+    if (!len_bytes)
+        return NULL;
+    s->at += len_bytes;
+    s->left_bytes -= len_bytes;
+    *len_bytes_p = len_bytes;
+    return frame;
+}

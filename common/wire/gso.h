@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Superframe: several frames back to back in one IPv4/UDP packet, of equal length except that the last may be shorter.
+ * The kernel or the network card cuts the packet at the frames' boundaries, and the receiver's may join the parts
+ * again. So a receiver gets the packet as it was sent, or in any number of pieces; each part is a whole frame with its
+ * own header. Pure: the bytes only.
+ */
+#ifndef EMX_WIRE_GSO_H
+#define EMX_WIRE_GSO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/wire.h"
+
+#define EMX_GSO_HEAD_BYTES 42                  /* Ethernet, IPv4 and UDP headers */
+#define EMX_GSO_IP_BYTES   28                  /* IPv4 and UDP headers */
+#define EMX_GSO_MAX        EMX_WIRE_JOIN_BYTES /* bytes of all frames: with the kernel's own data it fills 64 KB */
+#define EMX_GSO_PARTS      64                  /* frames: the limit of older kernels */
+
+/* Where a superframe comes from and goes to. */
+struct emx_gso_way {
+    uint8_t from_mac[6], to_mac[6];
+    uint32_t from_ip, to_ip;     /* network order */
+    uint16_t from_port, to_port; /* host order */
+    bool ecn;                    /* what has a queue on the way may mark the packet instead of dropping it */
+};
+
+/* Writes the headers of a packet with len_bytes of frames. The UDP checksum is left to who sends it: the field holds
+ * the sum over the pseudo header. */
+void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);
+
+/* A received packet on its way to being taken apart. */
+struct emx_gso {
+    const uint8_t *at; /* the next frame */
+    uint32_t left_bytes, part_bytes;
+    uint32_t parts; /* whole frames in it */
+    uint32_t lost;  /* frames that are not, or not wholly, in the bytes given */
+    bool marked;    /* by a queue on the way */
+};
+
+/* Begins with a packet of which len_bytes are at ip; part_bytes: the frames' length as the kernel tells it, 0: one
+ * frame. false: no such packet. */
+bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t part_bytes);
+
+/* The next frame and its length; NULL: no more. */
+const uint8_t *emx_gso_next(struct emx_gso *s, uint32_t *len_bytes_p);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Bulk: how the packet and xdp wires send and receive superframes. See offload.c for the mechanism.
+ */
+#ifndef EMX_WIRE_OFFLOAD_H
+#define EMX_WIRE_OFFLOAD_H
+
+#include <netinet/in.h>
+
+#include "wire/gso.h"
+#include "wire/wire.h"
+
+#define EMX_OFFLOAD_COOKIE 0x80000000u /* bit in the cookies of frames that bulk lends */
+
+struct emx_offload;
+
+/* What superframes to a destination need. */
+struct emx_offload_way {
+    struct in_addr from, to;
+    uint16_t port;        /* the receiver's bulk_port, host order */
+    uint16_t frame_bytes; /* longest frame that fits with IPv4 and UDP headers, 0: no superframes */
+};
+
+/* The form that a destination has in both wires. */
+struct emx_offload_to {
+    uint32_t ifindex;
+    uint8_t mac[6];
+    uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
+    uint32_t from_ip, to_ip;
+    uint16_t to_port;
+};
+
+/* Makes one; way NULL: no superframes. */
+void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
+                      const struct emx_offload_way *way);
+struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a);
+
+/* NULL: superframes cannot be had, or are switched off; why says so, and otherwise what was found. */
+struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes);
+void emx_offload_close(struct emx_offload *b);
+
+/* The UDP port that superframes to us carry, host order. */
+uint16_t emx_offload_port(const struct emx_offload *b);
+
+/* How many of the n frames at f go in one superframe. 0: the first does not. */
+unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n);
+
+/* Sends n joinable frames; from_mac: of the interface that they leave through. 0 or an errno. */
+int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n);
+
+/* Whether emx_offload_rx() would look at a packet. */
+bool emx_offload_waits(const struct emx_offload *b);
+
+/* As rx() and rx_return() of a wire. */
+unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max);
+void emx_offload_return(struct emx_offload *b, uint32_t cookie);
+
+/* Becomes readable when emx_offload_rx() has frames. */
+int emx_offload_fd(const struct emx_offload *b);
+
+#endif

@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The packet wire: frames of an own EtherType beside the IP stack, through AF_PACKET.
+ *
+ * Receiving. One socket listens on every interface, loopback included, so that peers on this host and on others come
+ * the same way, and an interface that goes away and comes back needs nothing done. The kernel puts frames into a ring
+ * of slots that is mapped here: rx() looks at the status word of the next slot and makes no system call. When the
+ * kernel finds the ring full it drops, and says so in the status of the next frame.
+ *
+ * For whom. A socket filter passes only frames for this endpoint's id; it is attached before the socket is bound. Where
+ * several ranks of a job are on the host, a program that they share finds the right one: see fanout.c. A rank that is
+ * alone on its host takes its filter off, which costs each frame 0.05 to 0.1 us. It puts it on again for good as soon
+ * as another rank of the job calls, or a frame for somebody else lies in the ring, which goes no further than that.
+ *
+ * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
+ *
+ * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
+ * Where frames leave through one interface only it is bound there: a frame that need not name it goes 0.05 us faster.
+ * Short frames are put together here and go out by send() or sendto(), which is 0.1 us cheaper than gathering three
+ * pieces by sendmsg(); many frames by sendmmsg(). What finds no room in the kernel waits in the backlog.
+ *
+ * Data frames of large messages (bulk) take another way at both ends: see offload.c. They go as single frames of the
+ * own EtherType where that way is not open.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/backlog.h"
+#include "wire/offload.h"
+#include "wire/fanout.h"
+#include "wire/netif.h"
+#include "wire/packet/packet.h"
+#include "wire/packet/ring.h"
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
+
+#define FRAME_OFFSET   80                   /* the kernel's; aligned */
+#define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() lends, and as many to fill meanwhile */
+#define COPY_BYTES     2048                 /* frames up to this length are put together before sending */
+#define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
+#define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
+
+/* An interface that frames leave through. */
+struct packet_port {
+    unsigned ifindex;
+    uint8_t mac[ETH_ALEN];
+};
+
+/* Room for what the kernel is handed per frame. */
+struct packet_tx {
+    struct sockaddr_ll to[EMX_WIRE_BATCH];
+    struct iovec iov[EMX_WIRE_BATCH][3];
+    struct mmsghdr msg[EMX_WIRE_BATCH];
+    uint8_t copy[EMX_WIRE_BATCH][ETH_HLEN + COPY_BYTES]; /* Ethernet header; of short frames all */
+};
+
+struct packet_wire {
+    struct emx_wire base;
+    int rx_fd, tx_fd;
+    uint32_t endpoint_id;
+    bool filtered;  /* the kernel passes only frames for it */
+    bool bared;     /* the kernel did not, at least once, because the rank was alone */
+    bool strangers; /* there are others' frames on this host */
+    struct emx_stats *stats;
+    unsigned frame_bytes;
+    uint16_t ethertype; /* network order */
+    struct emx_ring ring;
+    struct emx_offload *bulk; /* NULL: no superframes */
+    bool no_joining;          /* the kernel or an interface refused superframes */
+    bool bulk_last;           /* of the two rings, which one rx() looks at last */
+
+    struct emx_fanout *fanout; /* NULL: this rank's sockets are asked for each frame */
+
+    struct packet_port port[EMX_NETIF_MAX];
+    unsigned port_count;
+    unsigned bound_ifindex; /* of the sending socket; 0: of none */
+    struct packet_tx *tx;
+    struct emx_backlog backlog;
+};
+
+void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
+                     const struct emx_offload_way *bulk)
+{
+    emx_offload_addr(a, ifindex, mac, bulk);
+}
+
+/* ---- Opening ---- */
+
+/* The longest frame of the interfaces chosen; 0 when there is none that carries Ethernet frames. */
+static unsigned longest_frame(const struct emx_wire_params *params)
+{
+    unsigned longest = 0;
+
+    for (unsigned i = 0; i < params->netifs->count; i++) {
+        const struct emx_netif *nif = &params->netifs->nif[i];
+        unsigned mtu = nif->mtu_bytes;
+
+        if (!nif->chosen || !nif->has_mac)
+            continue;
+        if (nif->loopback && mtu > LO_FRAME_BYTES)
+            mtu = LO_FRAME_BYTES;
+        if (mtu > longest)
+            longest = mtu;
+    }
+    if (params->cfg->p_mtu && longest > params->cfg->p_mtu)
+        longest = (unsigned)params->cfg->p_mtu;
+    return longest > UINT16_MAX ? UINT16_MAX : longest;
+}
+
+/* Passes frames whose destination id is ours. The frame begins after the Ethernet header; ids are little-endian, the
+ * filter loads big-endian. */
+static int attach_filter(struct packet_wire *w)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ETH_HLEN + DST_ID_OFFSET),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap32(w->endpoint_id), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    int ret = setsockopt(w->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+
+    w->filtered |= !ret;
+    return ret;
+}
+
+static void detach_filter(struct packet_wire *w)
+{
+    int unused = 0;
+
+    if (setsockopt(w->rx_fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused))) {
+        w->strangers = true; /* it stays */
+        return;
+    }
+    w->filtered = false;
+    w->bared = true;
+}
+
+/* Where there is none for being alone, others' frames are how their coming is noticed. Elsewhere they went astray. */
+static void meet_stranger(struct packet_wire *w)
+{
+    w->stats->drop_not_mine += !w->bared;
+    w->strangers = true;
+    if (!w->filtered)
+        attach_filter(w);
+}
+
+static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = w->ethertype};
+    int version = TPACKET_V2, on = 1;
+
+    /* Protocol 0: receives nothing before bind(). */
+    w->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (w->rx_fd < 0 && (errno == EPERM || errno == EACCES)) {
+        snprintf(why, why_len_bytes,
+                 "raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep PROGRAM` as root, give the container "
+                 "that capability, or use ETHMX_WIRES=udp");
+        return ETHMX_ERR_NO_WIRE;
+    }
+    if (w->rx_fd < 0) {
+        snprintf(why, why_len_bytes, "this kernel has no packet sockets (%s): use ETHMX_WIRES=udp", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels: never asked for them */
+    if (attach_filter(w) || setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version))) {
+        snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    if (emx_ring_open(&w->ring, w->rx_fd, params->cfg->p_ring, FRAME_OFFSET + w->frame_bytes, SLOTS_MIN)) {
+        snprintf(why, why_len_bytes, "no memory for the receive ring (%s): lower ETHMX_RING or ETHMX_MTU",
+                 strerror(errno));
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    if (bind(w->rx_fd, (const struct sockaddr *)&all, sizeof(all))) {
+        snprintf(why, why_len_bytes, "the packet socket cannot be bound: %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    snprintf(why, why_len_bytes, "receive ring of %u frames of up to %u bytes (%zu KiB)%s", w->ring.slot_count,
+             w->frame_bytes, w->ring.bytes / 1024,
+             w->ring.bytes < params->cfg->p_ring ? ", smaller than ETHMX_RING: memory is short" : "");
+    return ETHMX_OK;
+}
+
+/* The one interface to other hosts, or loopback where there is none; 0: there are several. */
+static unsigned only_port(const struct packet_wire *w, unsigned loopback_index)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < w->port_count; i++) {
+        if (w->port[i].ifindex == loopback_index && w->port_count > 1)
+            continue;
+        if (found)
+            return 0;
+        found = w->port[i].ifindex;
+    }
+    return found;
+}
+
+/* Protocol 0: it receives nothing all the same. */
+static void bind_tx(struct packet_wire *w, unsigned ifindex)
+{
+    struct sockaddr_ll there = {.sll_family = AF_PACKET, .sll_ifindex = (int)ifindex};
+
+    if (ifindex && !bind(w->tx_fd, (const struct sockaddr *)&there, sizeof(there)))
+        w->bound_ifindex = ifindex;
+}
+
+static int open_tx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
+
+    w->tx = malloc(sizeof(*w->tx));
+    if (!w->tx || !emx_backlog_init(&w->backlog, w->frame_bytes)) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->tx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (w->tx_fd < 0 ||
+        (params->cfg->p_qdisc_bypass && setsockopt(w->tx_fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)))) {
+        snprintf(why, why_len_bytes, "the packet socket for sending cannot be set up: %s", strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    bind_tx(w, only_port(w, params->netifs->loopback_index));
+    /* A whole batch should fit; what does not waits in the backlog. */
+    if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+        setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    return ETHMX_OK;
+}
+
+static void read_ports(struct packet_wire *w, const struct emx_netifs *n)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].has_mac && (n->nif[i].chosen || n->nif[i].index == n->loopback_index)) {
+            struct packet_port *port = &w->port[w->port_count++];
+
+            port->ifindex = n->nif[i].index;
+            memcpy(port->mac, n->nif[i].mac, ETH_ALEN);
+        }
+}
+
+static void packet_close(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    emx_fanout_close(w->fanout);
+    emx_offload_close(w->bulk);
+    emx_ring_close(&w->ring);
+    if (w->rx_fd >= 0)
+        close(w->rx_fd);
+    if (w->tx_fd >= 0)
+        close(w->tx_fd);
+    emx_backlog_fini(&w->backlog);
+    free(w->tx);
+    free(w);
+}
+
+/* Has frames for this rank not shown to the job's others on this host, nor theirs to it. */
+static void open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->bulk ? emx_offload_fd(w->bulk) : -1},
+                                   .key = {params->endpoint_id, w->bulk ? emx_offload_port(w->bulk) : 0}};
+    char reason[256] = "";
+
+    if (!params->cfg->p_fanout)
+        snprintf(reason, sizeof(reason), "ETHMX_FANOUT");
+    else
+        w->fanout = emx_fanout_open(params, ntohs(w->ethertype), &self, reason, sizeof(reason));
+    if (w->fanout)
+        snprintf(why, why_len_bytes, ", the job's ranks on this host share each look at a frame (fanout)");
+    else
+        snprintf(why, why_len_bytes, ", each rank's socket looks at every frame (%s)", reason);
+}
+
+static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    unsigned frame_bytes = longest_frame(params);
+    struct packet_wire *w;
+    size_t said;
+    int ret;
+
+    if (!frame_bytes) {
+        snprintf(why, why_len_bytes,
+                 "no interface chosen that carries Ethernet frames: name one in ETHMX_IF (ethmx_info lists them; lo "
+                 "reaches processes of this host)");
+        return ETHMX_ERR_NO_WIRE;
+    }
+    w = calloc(1, sizeof(*w));
+    if (!w) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->base.ops = &emx_wire_packet;
+    w->rx_fd = w->tx_fd = -1;
+    w->endpoint_id = params->endpoint_id;
+    w->stats = params->stats;
+    w->frame_bytes = frame_bytes;
+    w->ethertype = htons((uint16_t)params->cfg->p_ethertype);
+    read_ports(w, params->netifs);
+    ret = open_rx(w, params, why, why_len_bytes);
+    if (!ret)
+        ret = open_tx(w, params, why, why_len_bytes);
+    if (ret) {
+        packet_close(&w->base);
+        return ret;
+    }
+    said = strlen(why);
+    snprintf(why + said, why_len_bytes - said, ", ");
+    said = strlen(why);
+    w->bulk = emx_offload_open(params, why + said, why_len_bytes - said);
+    said = strlen(why);
+    open_fanout(w, params, why + said, why_len_bytes - said);
+    *w_p = &w->base;
+    return ETHMX_OK;
+}
+
+static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
+{
+    const struct packet_wire *w = (const struct packet_wire *)base;
+
+    *attr_p = (struct emx_wire_attr){
+        .frame_bytes = w->frame_bytes, .bulk_port = w->bulk ? emx_offload_port(w->bulk) : 0, .cheap_poll = true};
+}
+
+/* ---- Sending ---- */
+
+static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
+{
+    static const uint8_t none[ETH_ALEN];
+
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (w->port[i].ifindex == ifindex)
+            return w->port[i].mac;
+    return none;
+}
+
+/* Writes the destination and the Ethernet header. */
+static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
+                          uint8_t eth[ETH_HLEN])
+{
+    struct emx_offload_to a = emx_offload_to(to);
+
+    memset(sll, 0, sizeof(*sll));
+    sll->sll_family = AF_PACKET;
+    sll->sll_protocol = w->ethertype;
+    sll->sll_ifindex = (int)a.ifindex;
+    memcpy(eth, a.mac, ETH_ALEN);
+    memcpy(eth + ETH_ALEN, mac_of(w, a.ifindex), ETH_ALEN);
+    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
+}
+
+/* Makes message i of the batch out of f. */
+static void prepare_frame(struct packet_wire *w, unsigned i, const struct emx_txframe *f)
+{
+    struct packet_tx *tx = w->tx;
+    struct iovec *iov = tx->iov[i];
+    unsigned pieces = 1;
+
+    address_frame(w, f->to, &tx->to[i], tx->copy[i]);
+    iov[0] = (struct iovec){.iov_base = tx->copy[i], .iov_len = ETH_HLEN};
+    if (f->head_bytes + f->body_bytes <= COPY_BYTES) {
+        memcpy(tx->copy[i] + ETH_HLEN, f->head, f->head_bytes);
+        if (f->body_bytes)
+            memcpy(tx->copy[i] + ETH_HLEN + f->head_bytes, f->body, f->body_bytes);
+        iov[0].iov_len += (size_t)f->head_bytes + f->body_bytes;
+    } else {
+        iov[pieces++] = (struct iovec){.iov_base = (void *)f->head, .iov_len = f->head_bytes};
+        if (f->body_bytes)
+            iov[pieces++] = (struct iovec){.iov_base = (void *)f->body, .iov_len = f->body_bytes};
+    }
+    tx->msg[i] = (struct mmsghdr){
+        .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = pieces}};
+}
+
+/* A frame in one piece. An interface that went away took the binding with it, even if it is back. */
+static ssize_t send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
+{
+    if ((unsigned)to->sll_ifindex == w->bound_ifindex) {
+        ssize_t sent = send(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
+
+        if (sent >= 0 || errno != ENXIO)
+            return sent;
+    }
+    return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
+}
+
+/* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
+static int send_prepared(struct packet_wire *w, unsigned first, unsigned n)
+{
+    struct packet_tx *tx = w->tx;
+    const struct iovec *iov = tx->iov[first];
+
+    if (n > 1)
+        return sendmmsg(w->tx_fd, &tx->msg[first], n, MSG_DONTWAIT);
+    if (tx->msg[first].msg_hdr.msg_iovlen > 1)
+        return sendmsg(w->tx_fd, &tx->msg[first].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+    return send_one(w, iov, &tx->to[first]) < 0 ? -1 : 1;
+}
+
+static int send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
+{
+    struct packet_wire *w = arg;
+    struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
+
+    prepare_frame(w, 0, &f);
+    return send_prepared(w, 0, 1) < 0 ? errno : 0;
+}
+
+static unsigned packet_tx_room(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    if (w->backlog.count)
+        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, send_kept, w);
+    return w->backlog.count ? 0 : EMX_WIRE_BATCH;
+}
+
+/* Sends frames that are not too long. */
+static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    unsigned at = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        prepare_frame(w, i, &f[i]);
+    while (at < n) {
+        int taken;
+
+        if (w->backlog.count) { /* of an earlier run of this batch: keep the order */
+            w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, &f[at], n - at);
+            return;
+        }
+        taken = send_prepared(w, at, n - at);
+
+        if (taken > 0) {
+            emx_backlog_success(&w->backlog);
+            at += (unsigned)taken;
+        } else if (emx_backlog_full_error(errno)) {
+            unsigned lost = emx_backlog_keep(&w->backlog, &f[at], n - at);
+
+            w->stats->wire_tx_errors += lost;
+            return;
+        } else {
+            w->stats->wire_tx_errors++; /* interface down or gone, longer than its MTU, ...: this frame is lost */
+            at++;
+        }
+    }
+}
+
+/* How many of the n frames at f go as a superframe. */
+static unsigned joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    return w->bulk && !w->no_joining ? emx_offload_joinable(f, n) : 0;
+}
+
+static void send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    uint64_t errors = w->stats->wire_tx_errors;
+    const uint8_t *from_mac = mac_of(w, emx_offload_to(f->to).ifindex);
+    int err = w->backlog.count ? EAGAIN : emx_offload_send(w->bulk, from_mac, f, n);
+
+    if (!err) {
+        emx_backlog_success(&w->backlog);
+        w->stats->superframes_sent += n > 1;
+    } else if (emx_backlog_full_error(err)) {
+        w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
+    } else {
+        send_run(w, f, n);
+        if (w->stats->wire_tx_errors == errors) /* it was not the frames, it was the joining */
+            w->no_joining = true;
+    }
+}
+
+static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    unsigned from = 0, i = 0, joined;
+
+    while (i < n) {
+        if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
+            send_run(w, &f[from], i - from);
+            w->stats->wire_tx_errors++;
+            from = ++i;
+        } else if ((joined = joinable(w, &f[i], n - i))) {
+            send_run(w, &f[from], i - from);
+            send_joined(w, &f[i], joined);
+            from = i += joined;
+        } else {
+            i++;
+        }
+    }
+    send_run(w, &f[from], n - from);
+}
+
+/* ---- Receiving ---- */
+
+/* The frame in a slot; data NULL: it was longer than the slot, so it is not whole. */
+static struct emx_wire_peek frame_in(const struct tpacket2_hdr *h)
+{
+    unsigned eth_bytes = (unsigned)h->tp_net - h->tp_mac;
+
+    if (h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes)
+        return (struct emx_wire_peek){0};
+    return (struct emx_wire_peek){(const uint8_t *)h + h->tp_net, h->tp_snaplen - eth_bytes};
+}
+
+static bool is_ours(const struct packet_wire *w, const struct emx_wire_peek *p)
+{
+    uint32_t to;
+
+    if (p->len_bytes < DST_ID_OFFSET + sizeof(to))
+        return false;
+    memcpy(&to, (const uint8_t *)p->data + DST_ID_OFFSET, sizeof(to));
+    return to == w->endpoint_id;
+}
+
+/* What lies in a slot and is not handed up. */
+static void pass_over(struct packet_wire *w, unsigned slot, bool whole)
+{
+    if (whole)
+        meet_stranger(w);
+    else
+        w->stats->wire_lost++;
+    emx_ring_give_back(&w->ring, slot);
+}
+
+static unsigned lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    struct emx_ring *r = &w->ring;
+    unsigned n = 0;
+
+    while (n < max) {
+        uint32_t status = emx_ring_peek(r);
+        struct emx_wire_peek p;
+        unsigned slot;
+
+        if (!status)
+            break;
+        if (status & TP_STATUS_LOSING)
+            w->stats->wire_lost += emx_ring_drops(r);
+        slot = emx_ring_take(r);
+        p = frame_in(emx_ring_slot(r, slot));
+        if (p.data && is_ours(w, &p))
+            f[n++] = (struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes, .cookie = slot};
+        else
+            pass_over(w, slot, p.data);
+    }
+    return n;
+}
+
+/* Both rings in turn, so that neither is neglected when the other is never empty. */
+static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    unsigned n;
+
+    if (w->backlog.count)
+        packet_tx_room(base);
+    if (!w->bulk)
+        return lend(w, f, max);
+    w->bulk_last = !w->bulk_last;
+    if (w->bulk_last) {
+        n = lend(w, f, max);
+        return n + emx_offload_rx(w->bulk, f + n, max - n);
+    }
+    n = emx_offload_rx(w->bulk, f, max);
+    return n + lend(w, f + n, max - n);
+}
+
+static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    for (unsigned i = 0; i < n; i++)
+        if (f[i].cookie & EMX_OFFLOAD_COOKIE)
+            emx_offload_return(w->bulk, f[i].cookie);
+        else
+            emx_ring_give_back(&w->ring, f[i].cookie);
+}
+
+/* Only a frame that nothing else is to be done for or told of. */
+static struct emx_wire_peek packet_peek(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    uint32_t status = emx_ring_peek(&w->ring);
+    struct emx_wire_peek p;
+
+    if (w->backlog.count || status & TP_STATUS_LOSING || (w->bulk && emx_offload_waits(w->bulk)))
+        return emx_wire_peek_rx();
+    if (!status)
+        return (struct emx_wire_peek){0};
+    p = frame_in(emx_ring_slot(&w->ring, w->ring.next));
+    return p.data && is_ours(w, &p) ? p : emx_wire_peek_rx();
+}
+
+static void packet_passed(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    emx_ring_give_back(&w->ring, emx_ring_take(&w->ring));
+}
+
+static void packet_sweep(struct emx_wire *base)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+    bool filter;
+
+    if (!w->fanout)
+        return;
+    emx_fanout_sweep(w->fanout);
+    filter = w->strangers || !emx_fanout_is_alone(w->fanout);
+    if (filter == w->filtered)
+        return;
+    if (filter)
+        attach_filter(w);
+    else
+        detach_filter(w);
+}
+
+static int packet_fd(struct emx_wire *base, unsigned i)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    if (i == 0)
+        return w->rx_fd;
+    return i == 1 && w->bulk ? emx_offload_fd(w->bulk) : -1;
+}
+
+const struct emx_wire_ops emx_wire_packet = {
+    .name = "packet",
+    .help = "raw Ethernet frames beside the IP stack; needs CAP_NET_RAW and a common network segment",
+    .open = packet_open,
+    .close = packet_close,
+    .query = packet_query,
+    .tx_room = packet_tx_room,
+    .tx = packet_tx,
+    .rx = packet_rx,
+    .rx_return = packet_rx_return,
+    .peek = packet_peek,
+    .passed = packet_passed,
+    .fd = packet_fd,
+    .sweep = packet_sweep,
+};

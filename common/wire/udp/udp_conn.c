@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Over a socket that is not connected the kernel looks up a route for each datagram; one that is connected remembers
+ * it. That is a third of a microsecond, a fourteenth of the way of a short message. So a peer that gets many frames
+ * gets a socket of its own, a *line*, for sending only.
+ *
+ * The lines send from the wire's own port: firewalls, and the tables that they keep of what has passed, see one flow as
+ * before. But a connected socket on the wire's port would be given all that its peer sends, and each further socket
+ * that receives must be looked at by a system call. So a line is bound to the multicast address 224.0.0.0, which no
+ * group ever has (RFC 1112): nothing that arrives has it as its destination, and when such a socket is connected the
+ * kernel gives it the source address of its route. Nothing ever arrives on a line, ICMP errors included.
+ *
+ * Two sockets may share the port when both say so and belong to one user (SO_REUSEPORT). The wire's says so only while
+ * a line is bound, so that nothing else of this user comes upon its port by accident.
+ *
+ * The source address stays what it was when the line was made, while routes may change, and a network may drop what
+ * comes from the wrong address. So lines are short-lived: they are made anew every few seconds. The route itself the
+ * kernel looks up anew whenever any route of the host has changed.
+ *
+ * A line costs a descriptor. There are few, the least recently used goes first, and the program keeps most of the
+ * descriptors it may have. Whatever goes wrong, the wire's own socket does it, too.
+ */
+#define _GNU_SOURCE
+#include "wire/udp/udp_conn.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+#define LIFE_S     2
+#define WANTED_MAX (1u << 20) /* frames to a peer whose lines fail, until the next is tried */
+#define FD_END     65536
+
+static uint64_t key_of(struct in_addr ip, in_port_t port)
+{
+    return (uint64_t)port << 32 | ip.s_addr;
+}
+
+void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, in_port_t port)
+{
+    struct rlimit limit;
+
+    memset(l, 0, sizeof(*l));
+    l->wire_fd = wire_fd;
+    l->port = port;
+    l->fd_end = FD_END;
+    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / 2 < FD_END)
+        l->fd_end = (int)(limit.rlim_cur / 2);
+    l->last = &l->line[0][0];
+    for (unsigned s = 0; s < EMX_UDP_CONN_SETS; s++)
+        for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
+            l->line[s][i].fd = -1;
+}
+
+static void hang_up(struct emx_udp_conns *l, struct emx_udp_conn *line)
+{
+    if (line->fd < 0)
+        return;
+    close(line->fd);
+    line->fd = -1;
+    l->count--;
+}
+
+static void hang_up_all(struct emx_udp_conns *l)
+{
+    for (unsigned s = 0; s < EMX_UDP_CONN_SETS && l->count; s++)
+        for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
+            hang_up(l, &l->line[s][i]);
+}
+
+void emx_udp_conns_fini(struct emx_udp_conns *l)
+{
+    hang_up_all(l);
+}
+
+/* Gives fd the options of the wire's socket that concern sending. */
+static bool copy_options(const struct emx_udp_conns *l, int fd)
+{
+    static const struct {
+        int level, name, set;
+    } option[] = {
+        {IPPROTO_IP, IP_MTU_DISCOVER, IP_MTU_DISCOVER},
+        {IPPROTO_IP, IP_TOS, IP_TOS},
+        {SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE},
+    };
+
+    for (unsigned i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
+        bool bytes = option[i].name == SO_SNDBUF;
+        int value = 0;
+        socklen_t len = sizeof(value);
+
+        if (getsockopt(l->wire_fd, option[i].level, option[i].name, &value, &len))
+            return false;
+        value = bytes ? value / 2 : value; /* the kernel reports twice what was set */
+        if (setsockopt(fd, option[i].level, option[i].set, &value, sizeof(value)) &&
+            setsockopt(fd, option[i].level, option[i].name, &value, sizeof(value)))
+            return false;
+    }
+    return true;
+}
+
+/* Whether fd is in the wire's network namespace: the program may have gone to another since it opened the wire. */
+static bool same_network(const struct emx_udp_conns *l, int fd)
+{
+    uint64_t wires = 0, its = 0;
+    socklen_t len = sizeof(wires);
+
+    if (getsockopt(l->wire_fd, SOL_SOCKET, SO_NETNS_COOKIE, &wires, &len))
+        return errno == ENOPROTOOPT; /* Linux before 5.14 does not tell */
+    return !getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &its, &len) && its == wires;
+}
+
+/* Binds fd to the wire's port, where nothing can arrive. */
+static bool share_port(const struct emx_udp_conns *l, int fd)
+{
+    struct sockaddr_in nowhere = {
+        .sin_family = AF_INET, .sin_port = l->port, .sin_addr.s_addr = htonl(INADDR_UNSPEC_GROUP)};
+    int on = 1, off = 0;
+    bool bound;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) ||
+        setsockopt(l->wire_fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)))
+        return false;
+    bound = !bind(fd, (const struct sockaddr *)&nowhere, sizeof(nowhere));
+    setsockopt(l->wire_fd, SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
+    return bound;
+}
+
+/* A new line's socket, or -1. */
+static int dial(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = port, .sin_addr = ip};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    if (fd < l->fd_end && same_network(l, fd) && copy_options(l, fd) && share_port(l, fd) &&
+        !connect(fd, (const struct sockaddr *)&to, sizeof(to)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The next try takes twice as many frames. */
+static void put_off(struct emx_udp_conn *line)
+{
+    line->frames = 0;
+    if (line->wanted < WANTED_MAX)
+        line->wanted *= 2;
+}
+
+static struct emx_udp_conn *set_of(struct emx_udp_conns *l, uint64_t peer)
+{
+    return l->line[emx_mix64(peer) % EMX_UDP_CONN_SETS];
+}
+
+/* NULL: it is not remembered. */
+static struct emx_udp_conn *find(struct emx_udp_conns *l, uint64_t peer)
+{
+    struct emx_udp_conn *set = set_of(l, peer);
+
+    for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
+        if (set[i].peer == peer)
+            return &set[i];
+    return NULL;
+}
+
+/* Remembers a new peer in the place of the one that was used least lately. */
+static struct emx_udp_conn *add(struct emx_udp_conns *l, uint64_t peer)
+{
+    struct emx_udp_conn *set = set_of(l, peer), *oldest = set;
+
+    for (unsigned i = 1; i < EMX_UDP_CONN_WAYS; i++)
+        if (l->now - set[i].used > l->now - oldest->used)
+            oldest = &set[i];
+    hang_up(l, oldest);
+    *oldest = (struct emx_udp_conn){.peer = peer, .fd = -1, .wanted = EMX_UDP_CONN_AFTER};
+    return oldest;
+}
+
+/* n datagrams more to a peer that has no line. */
+static void count(struct emx_udp_conns *l, struct emx_udp_conn *line, struct in_addr ip, in_port_t port, unsigned n)
+{
+    line->frames += n;
+    if (line->frames < line->wanted)
+        return;
+    line->fd = dial(l, ip, port);
+    if (line->fd < 0)
+        put_off(line);
+    else
+        l->count++;
+}
+
+int emx_udp_conn_for(struct emx_udp_conns *l, struct in_addr ip, in_port_t port, unsigned n)
+{
+    uint64_t peer = key_of(ip, port);
+    struct emx_udp_conn *line = l->last;
+
+    if (line->peer != peer) {
+        line = find(l, peer);
+        if (!line)
+            line = add(l, peer);
+        l->last = line;
+    }
+    line->used = ++l->now;
+    if (line->fd < 0)
+        count(l, line, ip, port, n);
+    return line->fd;
+}
+
+void emx_udp_conn_failed(struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
+{
+    struct emx_udp_conn *line = find(l, key_of(ip, port));
+
+    if (!line || line->fd < 0)
+        return;
+    hang_up(l, line);
+    put_off(line);
+}
+
+void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s)
+{
+    if (now_s - l->made_s < LIFE_S)
+        return;
+    l->made_s = now_s;
+    hang_up_all(l); /* who still gets frames gets a new one at once */
+}

@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The verbs wire: frames over RDMA devices.
+ *
+ * A frame is a message on a reliable connection (verbs_conn.c), which the first frame to a peer brings about
+ * (verbs_cm.c). Short frames are handed to the device inline, longer ones copied into registered buffers; received
+ * ones are lent from the buffer that the device wrote. What finds no connection, no credit or no room in the send queue
+ * waits in the peer's *backlog*, copied, and goes in its order; other peers are not held up.
+ *
+ * The wire does not say that it is reliable, although its connections are: when one breaks, what was under way is lost.
+ * The engine keeps frames until they are acknowledged and sends them again, over a new connection; so nothing is lost
+ * or delivered twice. (As long as the first one is under way, the wire drops the second.) What that costs (an
+ * acknowledgement for many frames) is little beside the device's work.
+ *
+ * A poll looks at the completion queues, in memory. What rdma_cm tells waits for sweep(). Before a sleep arm() asks the
+ * completion queues for an event and looks once more; one epoll descriptor holds them and the rest.
+ */
+#define _GNU_SOURCE
+#include "wire/verbs/verbs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "mem/fork.h"
+#include "wire/verbs/verbs_peer.h"
+#include "wire/verbs/verbs_read.h"
+
+#define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
+#define POLLED      32  /* completions taken at once */
+#define EVENTS      16
+#define EVENTS_NS   1000000 /* between two looks for news, while nobody waits for any */
+
+static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs address");
+
+void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
+{
+    /* Destinations are compared byte by byte: without what the compiler puts behind the last field. */
+    memset(a, 0, sizeof(*a));
+    memcpy(a, way, offsetof(struct emx_verbs_way, port) + sizeof(way->port));
+}
+
+/* ---- Peers ---- */
+
+struct emx_verbs_peer *emx_verbs_peer_get(struct emx_verbs_wire *w, uint32_t id)
+{
+    struct emx_verbs_peer **bucket = &w->peer[id % EMX_VERBS_PEER_BUCKETS], *p = *bucket;
+
+    while (p && p->way.id != id)
+        p = p->next;
+    if (p)
+        return p;
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->way.id = id;
+    p->last_p = &p->first;
+    emx_list_init(&p->busy);
+    p->next = *bucket;
+    *bucket = p;
+    return p;
+}
+
+/* The peer that an address leads to; it is called this way from now on. NULL: out of memory. */
+static struct emx_verbs_peer *peer_at(struct emx_verbs_wire *w, const struct emx_wire_addr *to)
+{
+    struct emx_verbs_way way;
+
+    memcpy(&way, to, sizeof(way));
+    if (!w->last || w->last->way.id != way.id)
+        w->last = emx_verbs_peer_get(w, way.id);
+    if (w->last)
+        w->last->way = way;
+    return w->last;
+}
+
+static void free_peers(struct emx_verbs_wire *w)
+{
+    for (unsigned i = 0; i < EMX_VERBS_PEER_BUCKETS; i++) {
+        struct emx_verbs_peer *p;
+
+        while ((p = w->peer[i])) {
+            w->peer[i] = p->next;
+            emx_verbs_peer_lose(w, p);
+            free(p);
+        }
+    }
+}
+
+/* ---- The backlog ---- */
+
+static void drop_first(struct emx_verbs_peer *p)
+{
+    struct emx_verbs_kept *k = p->first;
+
+    p->first = k->next;
+    p->kept--;
+    free(k);
+    if (p->first)
+        return;
+    p->last_p = &p->first;
+    emx_list_del(&p->busy);
+}
+
+void emx_verbs_peer_lose(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    while (p->first) {
+        drop_first(p);
+        w->stats->wire_tx_errors++;
+    }
+}
+
+void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
+{
+    (void)w;
+    while (p->first && p->conn) {
+        struct emx_verbs_kept *k = p->first;
+        const struct emx_txframe f = {.head = k->data, .head_bytes = (uint16_t)k->len_bytes};
+
+        if (!emx_verbs_conn_put(p->conn, &f, k->since_ns))
+            return;
+        drop_first(p);
+    }
+}
+
+static bool keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struct emx_txframe *f)
+{
+    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct emx_verbs_kept *k = p->kept < BACKLOG_MAX ? malloc(sizeof(*k) + len_bytes) : NULL;
+
+    if (!k)
+        return false;
+    *k = (struct emx_verbs_kept){.since_ns = w->now_ns, .len_bytes = (uint32_t)len_bytes};
+    memcpy(k->data, f->head, f->head_bytes);
+    if (f->body_bytes)
+        memcpy(k->data + f->head_bytes, f->body, f->body_bytes);
+    *p->last_p = k;
+    p->last_p = &k->next;
+    p->kept++;
+    if (!emx_list_linked(&p->busy))
+        emx_list_append(&w->busy, &p->busy);
+    return true;
+}
+
+/* ---- Sending ---- */
+
+/* Whether a frame that is sent again is still under way. What goes to a peer goes in its order: so it is, if anything
+ * is that was there before it. Once more of it would be for nothing and take a credit, and where the devices lose
+ * packets, and frames wait for longer than the engine does, there would soon be little else under way. */
+static bool is_under_way(const struct emx_verbs_peer *p, uint64_t age_ns)
+{
+    uint64_t now = emx_verbs_now();
+
+    if (p->conn && emx_verbs_conn_unsent(p->conn))
+        return now - emx_verbs_conn_oldest_ns(p->conn) >= age_ns;
+    return p->first && now - p->first->since_ns >= age_ns;
+}
+
+/* false: the frame is lost. */
+static bool send_one(struct emx_verbs_wire *w, const struct emx_txframe *f)
+{
+    size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
+    struct emx_verbs_peer *p = peer_at(w, f->to);
+
+    if (!p || !len_bytes || len_bytes > EMX_VERBS_FRAME_BYTES)
+        return false;
+    if (f->age_ns && is_under_way(p, f->age_ns))
+        return true;
+    if (!p->first && p->conn && emx_verbs_conn_put(p->conn, f, w->now_ns))
+        return true;
+    if (!keep(w, p, f))
+        return false;
+    emx_verbs_call(w, p);
+    return true;
+}
+
+static unsigned verbs_tx_room(struct emx_wire *base)
+{
+    (void)base;
+    return EMX_WIRE_BATCH;
+}
+
+static void verbs_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (!send_one(w, &f[i]))
+            w->stats->wire_tx_errors++;
+    }
+}
+
+static bool verbs_unsent(const struct emx_wire *base)
+{
+    const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
+    bool unsent = !emx_list_empty(&w->busy);
+
+    emx_list_each(l, &w->conns) unsent |= emx_verbs_conn_unsent(emx_list_entry(l, struct emx_verbs_conn, link));
+    return unsent;
+}
+
+/* ---- Receiving ---- */
+
+static void arrived(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b, uint32_t len_bytes)
+{
+    b->next = NULL;
+    b->conn = c;
+    b->len_bytes = len_bytes;
+    c->lent++;
+    *w->arrived_p = b;
+    w->arrived_p = &b->next;
+}
+
+static void take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b,
+                         uint32_t len_bytes)
+{
+    struct emx_verbs_head h;
+
+    if (len_bytes < sizeof(h)) {
+        c->broken = EPROTO;
+        emx_verbs_conn_recycle(c, b, false);
+        return;
+    }
+    memcpy(&h, b->data, sizeof(h));
+    c->credits += h.credits;
+    c->may_send = c->heard = true;
+    c->used_ns = *c->now_ns;
+    if (c->state == EMX_VERBS_ASKED)
+        emx_verbs_up(w, c);
+    if (h.kind == EMX_VERBS_FRAME && len_bytes > sizeof(h)) {
+        arrived(w, c, b, len_bytes - (uint32_t)sizeof(h));
+        return;
+    }
+    if (h.kind != EMX_VERBS_CREDIT)
+        c->broken = EPROTO;
+    emx_verbs_conn_recycle(c, b, false);
+}
+
+/* A buffer that came back without a message, or from a connection that is no more. */
+static void stray_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+{
+    if (c) {
+        emx_verbs_conn_recycle(c, b, false);
+        return;
+    }
+    if (d->srq && d->posted <= d->wanted && !emx_verbs_dev_post(d, NULL, b))
+        return;
+    if (d->srq)
+        d->posted--;
+    emx_verbs_buf_put(d, b);
+}
+
+static void take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct ibv_wc *wc)
+{
+    if (!c || c->state == EMX_VERBS_ENDING)
+        return;
+    if (wc->status == IBV_WC_RETRY_EXC_ERR)
+        emx_verbs_write_less(c);
+    emx_verbs_broke(w, c, ibv_wc_status_str(wc->status));
+}
+
+static void take_receive(struct emx_verbs_wire *w, struct emx_verbs_dev *d, struct emx_verbs_conn *c,
+                         const struct ibv_wc *wc)
+{
+    struct emx_verbs_buf *b = (struct emx_verbs_buf *)(uintptr_t)wc->wr_id;
+
+    if (__builtin_expect(c && wc->status == IBV_WC_SUCCESS, 1)) {
+        take_message(w, c, b, wc->byte_len);
+        return;
+    }
+    if (wc->status != IBV_WC_SUCCESS)
+        take_failure(w, c, wc);
+    stray_receive(d, c, b);
+}
+
+static __attribute__((noinline)) void take_send(struct emx_verbs_wire *w, struct emx_verbs_conn *c,
+                                                const struct ibv_wc *wc)
+{
+    if (c && !emx_verbs_is_of(c, wc->wr_id))
+        return;
+    if (wc->status != IBV_WC_SUCCESS)
+        take_failure(w, c, wc);
+    if (c)
+        emx_verbs_conn_reap(c, wc->wr_id, wc->status == IBV_WC_SUCCESS);
+}
+
+static inline void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)
+{
+    struct emx_verbs_conn *c = emx_verbs_conn_find(d, wc->qp_num);
+
+    if (emx_verbs_work(wc->wr_id) == EMX_VERBS_RECEIVE)
+        take_receive(w, d, c, wc);
+    else
+        take_send(w, c, wc);
+}
+
+/* Takes what the devices have finished. Returns how much that was. */
+static inline unsigned poll_devices(struct emx_verbs_wire *w)
+{
+    struct ibv_wc wc[POLLED];
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        int n = ibv_poll_cq(w->dev[i]->cq, POLLED, wc);
+
+        for (int j = 0; j < n; j++)
+            take_completion(w, w->dev[i], &wc[j]);
+        total += n > 0 ? (unsigned)n : 0;
+    }
+    return total;
+}
+
+static void flush_backlogs(struct emx_verbs_wire *w)
+{
+    emx_list_each_safe(l, next, &w->busy) emx_verbs_peer_flush(w, emx_list_entry(l, struct emx_verbs_peer, busy));
+}
+
+/* The first of what has arrived; there is one. */
+static inline struct emx_verbs_buf *take_arrived(struct emx_verbs_wire *w)
+{
+    struct emx_verbs_buf *b = w->arrived;
+
+    w->arrived = b->next;
+    if (!w->arrived)
+        w->arrived_p = &w->arrived;
+    return b;
+}
+
+static unsigned lend(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
+
+    for (; n < max && w->arrived; n++) {
+        struct emx_verbs_buf *b = take_arrived(w);
+
+        f[n] = (struct emx_rxframe){.data = b->data + sizeof(struct emx_verbs_head), .len_bytes = b->len_bytes};
+    }
+    return n;
+}
+
+/* Takes the events out of the descriptors. */
+static void look_at_fds(struct emx_verbs_wire *w)
+{
+    struct epoll_event ev[EVENTS];
+    int n = epoll_wait(w->epoll, ev, EVENTS, 0);
+    bool news = false;
+
+    w->events_ns = w->now_ns;
+    for (int i = 0; i < n; i++) {
+        if (ev[i].data.ptr)
+            emx_verbs_dev_quiesce(ev[i].data.ptr);
+        else
+            news = true;
+    }
+    emx_verbs_calls(w, news);
+}
+
+/* The buffer of the last frame that was passed is posted again, and told to be free, only when the next frame is looked
+ * for: the program has its message by then, and perhaps has sent the answer. */
+static inline void recycle_passed(struct emx_verbs_wire *w)
+{
+    struct emx_verbs_buf *b = w->passed;
+
+    if (!b)
+        return;
+    w->passed = NULL;
+    emx_verbs_conn_recycle(b->conn, b, true);
+}
+
+/* All that has come is in the list of what has arrived. */
+static inline void look(struct emx_verbs_wire *w)
+{
+    if (w->armed) {
+        w->armed = false;
+        look_at_fds(w);
+    }
+    recycle_passed(w);
+    if (poll_devices(w) && !emx_list_empty(&w->busy))
+        flush_backlogs(w);
+}
+
+static unsigned verbs_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    look(w);
+    return lend(w, f, max);
+}
+
+static struct emx_wire_peek verbs_peek(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    if (!w->arrived)
+        look(w);
+    if (!w->arrived)
+        return (struct emx_wire_peek){0};
+    return (struct emx_wire_peek){w->arrived->data + sizeof(struct emx_verbs_head), w->arrived->len_bytes};
+}
+
+static void verbs_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    (void)base;
+    for (unsigned i = 0; i < n; i++) {
+        struct emx_verbs_buf *b =
+            emx_container(f[i].data - sizeof(struct emx_verbs_head), struct emx_verbs_buf, data[0]);
+
+        emx_verbs_conn_recycle(b->conn, b, true);
+    }
+}
+
+static void verbs_passed(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    recycle_passed(w);
+    w->passed = take_arrived(w);
+}
+
+static bool verbs_arm(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+    unsigned found;
+
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (ibv_req_notify_cq(w->dev[i]->cq, 0))
+            return false;
+    }
+    recycle_passed(w);
+    found = poll_devices(w);
+    if (found)
+        flush_backlogs(w);
+    w->armed = !found && !w->arrived && emx_list_empty(&w->ended);
+    return w->armed;
+}
+
+static int verbs_fd(struct emx_wire *base, unsigned i)
+{
+    return i ? -1 : ((struct emx_verbs_wire *)base)->epoll;
+}
+
+/* The look is a system call, and a sweep comes about as often as a message of a ping-pong. */
+static bool awaits_news(const struct emx_verbs_wire *w)
+{
+    return !emx_list_empty(&w->busy) || !emx_list_empty(&w->ending) || w->now_ns - w->events_ns >= EVENTS_NS;
+}
+
+static void verbs_sweep(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    w->now_ns = emx_verbs_now();
+    if (awaits_news(w))
+        look_at_fds(w);
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (w->dev[i]->cache)
+            emx_regcache_sweep(w->dev[i]->cache);
+    }
+}
+
+/* ---- Opening and closing ---- */
+
+static void verbs_close(struct emx_wire *base)
+{
+    struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
+
+    emx_verbs_disconnect(w);
+    free_peers(w);
+    if (w->channel)
+        rdma_destroy_event_channel(w->channel);
+    if (w->epoll >= 0)
+        close(w->epoll);
+    free(w);
+}
+
+static int watch(const struct emx_verbs_wire *w, int fd, void *what)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &ev))
+        return errno;
+    return 0;
+}
+
+/* Before anything is registered: then the library keeps registered memory out of children. A child that needs what
+ * lies in the same pages crashes, where otherwise our messages would be wrong. */
+static void prepare_for_forks(void)
+{
+    struct utsname u;
+    int err = uname(&u) || emx_fork_takes_pinned(u.release) ? ibv_fork_init() : 0;
+
+    if (err)
+        emx_log(EMX_LOG_WARN,
+                "verbs: on this kernel (before 5.12) messages may be damaged if this program calls fork() or "
+                "system(), and libibverbs cannot prevent it any more (%s)",
+                strerror(err));
+}
+
+static int open_channel(struct emx_verbs_wire *w, char *why, size_t why_len_bytes)
+{
+    int err;
+
+    prepare_for_forks();
+    w->channel = rdma_create_event_channel();
+    if (!w->channel) {
+        snprintf(why, why_len_bytes,
+                 "this host has no RDMA device, or its kernel module rdma_ucm is not loaded (modprobe rdma_ucm; "
+                 "`rdma link` lists devices): %s",
+                 strerror(errno));
+        return ETHMX_ERR_NO_WIRE;
+    }
+    w->epoll = epoll_create1(EPOLL_CLOEXEC);
+    err = w->epoll < 0 ? errno : watch(w, w->channel->fd, NULL);
+    if (!err)
+        return ETHMX_OK;
+    snprintf(why, why_len_bytes, "epoll: %s", strerror(err));
+    return ETHMX_ERR_NO_WIRE;
+}
+
+static int open_devices(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
+{
+    int ret = emx_verbs_listen(w, netifs, why, why_len_bytes), err;
+
+    for (unsigned i = 0; !ret && i < w->dev_count; i++) {
+        err = watch(w, w->dev[i]->channel->fd, w->dev[i]);
+        if (!err)
+            continue;
+        snprintf(why, why_len_bytes, "epoll: %s", strerror(err));
+        ret = ETHMX_ERR_NO_WIRE;
+    }
+    return ret;
+}
+
+static int verbs_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct emx_verbs_wire *w = calloc(1, sizeof(*w));
+    int ret;
+
+    if (!w) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->base.ops = &emx_wire_verbs;
+    w->stats = params->stats;
+    w->cfg = params->cfg;
+    w->id = params->endpoint_id;
+    w->epoll = -1;
+    w->arrived_p = &w->arrived;
+    emx_list_init(&w->conns);
+    emx_list_init(&w->ending);
+    emx_list_init(&w->busy);
+    emx_list_init(&w->ended);
+    emx_list_init(&w->exposed);
+    ret = open_channel(w, why, why_len_bytes);
+    if (!ret)
+        ret = open_devices(w, params->netifs, why, why_len_bytes);
+    if (ret)
+        verbs_close(&w->base);
+    else
+        *w_p = &w->base;
+    return ret;
+}
+
+static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
+{
+    const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
+
+    *attr_p = (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES,
+                                     .cheap_poll = true,
+                                     .connected = true,
+                                     .lend_min_bytes = emx_verbs_export_min(w),
+                                     .lend_costs = emx_verbs_export_costs(w),
+                                     .verbs_port = w->listen_port};
+    for (unsigned i = 0; i < w->port_count; i++) {
+        if (w->port[i].dev)
+            attr_p->verbs_netifs[w->port[i].dev->fabric] |= UINT64_C(1) << w->port[i].nif;
+    }
+}
+
+const struct emx_wire_ops emx_wire_verbs = {
+    .name = "verbs",
+    .help = "RDMA devices: RoCE, iWARP, InfiniBand",
+    .open = verbs_open,
+    .close = verbs_close,
+    .query = verbs_query,
+    .tx_room = verbs_tx_room,
+    .tx = verbs_tx,
+    .unsent = verbs_unsent,
+    .rx = verbs_rx,
+    .rx_return = verbs_rx_return,
+    .peek = verbs_peek,
+    .passed = verbs_passed,
+    .fd = verbs_fd,
+    .arm = verbs_arm,
+    .expose = emx_verbs_export,
+    .conceal = emx_verbs_unexport,
+    .read_start = emx_verbs_read_start,
+    .read_end = emx_verbs_read_end,
+    .sever = emx_verbs_disconnect_key,
+    .lost = emx_verbs_lost,
+    .sweep = verbs_sweep,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Registering memory with an RDMA device, and a registrar that does nothing else, for measuring.
+ */
+#include "wire/verbs/verbs_reg.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/verbs/verbs.h"
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE) /* the dearest */
+
+int emx_verbs_reg(struct ibv_pd *pd, void *base, size_t len_bytes, int flags, void **mr_p)
+{
+    *mr_p = ibv_reg_mr(pd, base, len_bytes, flags);
+    if (*mr_p)
+        return ETHMX_OK;
+    return errno == ENOMEM || errno == EAGAIN || errno == ENOSPC ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
+}
+
+static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+{
+    (void)access;
+    return emx_verbs_reg(arg, base, len_bytes, ACCESS, mr_p);
+}
+
+void emx_verbs_dereg(void *arg, void *mr)
+{
+    (void)arg;
+    ibv_dereg_mr(mr);
+}
+
+/* The device with this name; NULL: the first. */
+static struct ibv_context *open_device(struct ibv_device **list, const char *name)
+{
+    for (unsigned i = 0; list && list[i]; i++) {
+        struct ibv_context *context =
+            !name || !strcmp(name, ibv_get_device_name(list[i])) ? ibv_open_device(list[i]) : NULL;
+
+        if (context)
+            return context;
+    }
+    return NULL;
+}
+
+int emx_verbs_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = open_device(list, name);
+    struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+
+    if (list)
+        ibv_free_device_list(list);
+    if (pd) {
+        *r_p = (struct emx_registrar){.name = "verbs", .reg = reg, .dereg = emx_verbs_dereg, .arg = pd};
+        return ETHMX_OK;
+    }
+    snprintf(why, why_len_bytes, "there is no RDMA device%s%s that can be opened (`rdma link` lists them)",
+             name ? " " : "", name ? name : "");
+    if (context)
+        ibv_close_device(context);
+    return ETHMX_ERR_PARAM;
+}
+
+void emx_verbs_registrar_close(struct emx_registrar *r)
+{
+    struct ibv_pd *pd = r->arg;
+    struct ibv_context *context = pd->context;
+
+    ibv_dealloc_pd(pd);
+    ibv_close_device(context);
+}

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The xdp wire: frames of an own EtherType through AF_XDP sockets, past the network stack at both ends.
+ *
+ * Receiving. A program in the driver (xdp_prog.c) hands the frames of this endpoint to its socket: the kernel puts
+ * them into chunks of shared memory and their descriptors into a ring; rx() looks at the ring and makes no system call.
+ * What was lent goes back to the kernel together: when it is much, or when rx() finds nothing to do. A frame longer
+ * than a chunk comes in several and is put together here.
+ *
+ * Sending. The frame is written into a chunk and its descriptor into the ring; one system call for a batch makes the
+ * kernel look. A kernel that copies sends inside that call; a driver with zero copy sends when it likes.
+ *
+ * Data frames of large messages (bulk) leave as superframes through the network stack, and come from there: see
+ * offload.c. Here the kernel makes each frame a packet of its own, at both ends, and looks at it by itself; one packet
+ * of 64 KB costs far less, even though it takes the longer way. Where a card reads and writes the chunks itself (zero
+ * copy) there are no such packets, and no superframes.
+ *
+ * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They cannot reach each other this
+ * way; another wire carries what stays on the host.
+ */
+#define _GNU_SOURCE
+#include "wire/xdp/xdp.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/min.h"
+#include "wire/backlog.h"
+#include "wire/offload.h"
+#include "wire/netif.h"
+#include "wire/xdp/xdp_choice.h"
+#include "wire/xdp/xdp_group.h"
+#include "wire/xdp/xdp_kick.h"
+
+#ifndef XDP_PKT_CONTD
+#define XDP_PKT_CONTD (1 << 0)
+#endif
+
+#define PORTS_MAX   4
+#define REFILL      32 /* received chunks that are kept until they are given back together */
+#define SERVE_EVERY 16 /* sweeps between looks whether others want to join */
+
+/* One interface. */
+struct xdp_port {
+    struct emx_xdp_group *group;
+    unsigned ifindex, frame_bytes, netif;
+    uint8_t mac[ETH_ALEN];
+    unsigned tries;        /* to make the kernel send, in vain */
+    uint64_t passed, lost; /* counted already */
+    bool flooded;          /* much has come in at once: some may have been lost */
+};
+
+struct xdp_wire {
+    struct emx_wire base;
+    struct emx_stats *stats;
+    uint16_t ethertype; /* network order */
+    unsigned frame_bytes;
+    bool busy_poll;
+    bool armed; /* epoll_fd watches the sockets */
+    struct xdp_port port[PORTS_MAX];
+    unsigned port_count, last_port, sweeps, lent;
+    int epoll_fd;
+    uint8_t *joined; /* frames of several chunks, put together: one place for each that rx() lends */
+    unsigned joined_count;
+    struct xsk_ring_cons *peeked; /* where xdp_peek() saw a frame */
+    struct emx_offload *bulk;     /* NULL: no superframes */
+    bool no_joining;              /* the kernel or an interface refused superframes */
+    bool bulk_last;               /* of frames and superframes, which one rx() looks at last */
+};
+
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
+{
+    emx_offload_addr(a, ifindex, mac, bulk);
+}
+
+/* ---- Opening ---- */
+
+/* op: EPOLL_CTL_ADD or EPOLL_CTL_DEL */
+static int watch(const struct xdp_wire *w, int op, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+
+    return epoll_ctl(w->epoll_fd, op, fd, &e);
+}
+
+/* The sockets are watched only for a sleep: the kernel would tell the watcher of every frame, at a third of the cost of
+ * bringing it. */
+static bool watch_sockets(struct xdp_wire *w, int op)
+{
+    bool all = true;
+
+    for (unsigned i = 0; i < w->port_count; i++)
+        for (unsigned q = 0; q < w->port[i].group->queue_count; q++)
+            all = !watch(w, op, w->port[i].group->queue[q].sock_fd) && all;
+    w->armed = op == EPOLL_CTL_ADD;
+    return all;
+}
+
+/* Adds interface i of the host. */
+static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, unsigned i, char *why,
+                    size_t why_len_bytes)
+{
+    const struct emx_netif *nif = &params->netifs->nif[i];
+    struct xdp_port *p = &w->port[w->port_count];
+    struct emx_xdp_want want = {.ifname = nif->name,
+                                .kind = nif->kind,
+                                .ifindex = nif->index,
+                                .mtu_bytes = nif->mtu_bytes,
+                                .id = params->endpoint_id,
+                                .cfg = params->cfg};
+    int status;
+
+    if (params->cfg->p_mtu)
+        want.mtu_bytes = emx_min_u(want.mtu_bytes, (unsigned)params->cfg->p_mtu);
+    status = emx_xdp_group_join(&p->group, &want, why, why_len_bytes);
+    if (status)
+        return status;
+    p->ifindex = nif->index;
+    p->netif = i;
+    p->frame_bytes = emx_min_u(want.mtu_bytes, emx_xdp_group_frame_bytes(p->group));
+    memcpy(p->mac, nif->mac, ETH_ALEN);
+    if (p->frame_bytes > w->frame_bytes)
+        w->frame_bytes = p->frame_bytes;
+    w->port_count++;
+    return watch(w, EPOLL_CTL_ADD, emx_xdp_group_serve_fd(p->group)) ? ETHMX_ERR_NO_MEMORY : ETHMX_OK;
+}
+
+/* Every interface that is to be had and can. why: what was found, of each. */
+static int add_ports(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    const struct emx_netifs *n = params->netifs;
+    int status = ETHMX_ERR_NO_WIRE;
+
+    snprintf(why, why_len_bytes,
+             "no interface chosen that carries Ethernet frames to other hosts: name one in ETHMX_IF");
+    for (unsigned i = 0, said = 0; i < n->count && w->port_count < PORTS_MAX; i++) {
+        if (!emx_xdp_takes(&n->nif[i], params->cfg->p_if[0]))
+            continue;
+        if (said + 2 < why_len_bytes) {
+            said += (unsigned)snprintf(why + said, why_len_bytes - said, "%s", said ? "; " : "");
+            status = add_port(w, params, i, why + said, why_len_bytes - said);
+            said = (unsigned)strlen(why);
+        }
+    }
+    return w->port_count ? ETHMX_OK : status;
+}
+
+static void xdp_close(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    emx_offload_close(w->bulk);
+    for (unsigned i = 0; i < w->port_count; i++)
+        emx_xdp_group_leave(w->port[i].group);
+    if (w->epoll_fd >= 0)
+        close(w->epoll_fd);
+    free(w->joined);
+    free(w);
+}
+
+static void open_bulk(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    size_t said = strlen(why);
+
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (!w->port[i].group->copies)
+            return;
+    if (said + 2 < why_len_bytes)
+        said += (size_t)snprintf(why + said, why_len_bytes - said, ", ");
+    w->bulk = emx_offload_open(params, why + said, why_len_bytes - said);
+}
+
+static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    struct xdp_wire *w = calloc(1, sizeof(*w));
+    int status;
+
+    if (!w) {
+        snprintf(why, why_len_bytes, "out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    w->base.ops = &emx_wire_xdp;
+    w->stats = params->stats;
+    w->ethertype = htons((uint16_t)params->cfg->p_xdp_ethertype);
+    w->busy_poll = params->cfg->p_xdp_busy_poll;
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    status = add_ports(w, params, why, why_len_bytes);
+    if (!status) {
+        w->joined = malloc((size_t)EMX_WIRE_BATCH * w->frame_bytes);
+        status = w->joined ? ETHMX_OK : ETHMX_ERR_NO_MEMORY;
+    }
+    if (status) {
+        xdp_close(&w->base);
+        return status;
+    }
+    open_bulk(w, params, why, why_len_bytes);
+    *w_p = &w->base;
+    return ETHMX_OK;
+}
+
+static void xdp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
+{
+    const struct xdp_wire *w = (const struct xdp_wire *)base;
+
+    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes,
+                                     .bulk_port = w->bulk ? emx_offload_port(w->bulk) : 0,
+                                     .cheap_poll = !w->busy_poll,
+                                     .xdp_ethertype = ntohs(w->ethertype)};
+    for (unsigned i = 0; i < w->port_count; i++)
+        attr_p->xdp_netifs |= UINT64_C(1) << w->port[i].netif;
+}
+
+/* ---- Sending ---- */
+
+static unsigned chunks_of(const struct xdp_port *p)
+{
+    return (p->frame_bytes + ETH_HLEN + p->group->chunk_bytes - 1) / p->group->chunk_bytes;
+}
+
+static uint8_t *busy_flag(const struct emx_xdp_group *g, const struct xdp_desc *d)
+{
+    return &g->tx_busy[(d->addr - g->tx_base) / g->chunk_bytes];
+}
+
+/* Finds sent chunks, until there are enough for n frames or no more. Returns for how many frames there are. */
+static unsigned free_chunks(struct xdp_port *p, unsigned n)
+{
+    struct emx_xdp_group *g = p->group;
+    unsigned each = chunks_of(p);
+
+    if (g->free_tx_count < n * each) {
+        emx_xdp_group_reap(g);
+        for (uint32_t c = 0; c < EMX_XDP_TX; c++) {
+            if (__atomic_load_n(&g->tx_busy[c], __ATOMIC_ACQUIRE) != EMX_XDP_FREE)
+                continue;
+            g->tx_busy[c] = EMX_XDP_LISTED;
+            g->free_tx[g->free_tx_count++] = c;
+        }
+    }
+    return g->free_tx_count / each;
+}
+
+/* Takes the descriptors back that the kernel has not looked at: frames lost. Only where it copies, because then it
+ * looks during our own call only. */
+static unsigned withdraw(struct xdp_port *p)
+{
+    struct emx_xdp_group *g = p->group;
+    struct xsk_ring_prod *tx = &g->queue[0].tx;
+    uint32_t from = *tx->consumer, end = *tx->producer;
+    unsigned lost = 0;
+
+    p->tries = 0;
+    if (!g->copies)
+        return 0;
+    for (uint32_t at = from; at != end; at++) {
+        const struct xdp_desc *d = xsk_ring_prod__tx_desc(tx, at);
+
+        lost += !(d->options & XDP_PKT_CONTD);
+        *busy_flag(g, d) = EMX_XDP_FREE;
+    }
+    __atomic_store_n(tx->producer, from, __ATOMIC_RELEASE);
+    tx->cached_prod = from;
+    return lost;
+}
+
+static bool is_sent(const struct xsk_ring_prod *tx)
+{
+    return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
+}
+
+static int wake(int fd)
+{
+    return sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -1 : 0;
+}
+
+/* Makes the kernel send what is in the ring. What it has no room for now stays there. Returns how many frames were
+ * lost. */
+static unsigned kick(struct xdp_port *p)
+{
+    struct emx_xdp_queue *queue = &p->group->queue[0];
+    const struct emx_xdp_kick k = {.producer = queue->tx.producer,
+                                   .consumer = queue->tx.consumer,
+                                   .flags = queue->tx.flags,
+                                   .wake = wake,
+                                   .fd = queue->sock_fd,
+                                   .tries = &p->tries};
+    bool stuck;
+    unsigned lost = emx_xdp_kick(&k, &stuck);
+
+    return stuck ? lost + withdraw(p) : lost;
+}
+
+static unsigned xdp_tx_room(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+    unsigned room = EMX_WIRE_BATCH;
+
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct xdp_port *p = &w->port[i];
+
+        if (!is_sent(&p->group->queue[0].tx) && p->group->copies) {
+            w->stats->wire_tx_errors += kick(p);
+            if (!is_sent(&p->group->queue[0].tx))
+                return 0;
+        }
+        room = emx_min_u(room, free_chunks(p, EMX_WIRE_BATCH));
+    }
+    return room;
+}
+
+static struct xdp_port *port_to(struct xdp_wire *w, unsigned ifindex)
+{
+    if (w->port[w->last_port].ifindex == ifindex)
+        return &w->port[w->last_port];
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (w->port[i].ifindex == ifindex) {
+            w->last_port = i;
+            return &w->port[i];
+        }
+    return NULL;
+}
+
+/* Where the next bytes of a frame go. */
+struct writer {
+    struct emx_xdp_group *g;
+    uint8_t *to;
+    unsigned left; /* of the present chunk */
+    struct xdp_desc *desc;
+};
+
+/* A chunk to send from. The last one, once sent, is still in the processor's cache. */
+static uint32_t pick_chunk(struct emx_xdp_group *g)
+{
+    uint8_t *busy = &g->tx_busy[g->last_tx];
+
+    if (__atomic_load_n(busy, __ATOMIC_ACQUIRE) == EMX_XDP_FREE)
+        *busy = EMX_XDP_LISTED;
+    else
+        g->last_tx = g->free_tx[--g->free_tx_count];
+    return g->last_tx;
+}
+
+static void next_chunk(struct writer *out)
+{
+    struct emx_xdp_group *g = out->g;
+    struct xsk_ring_prod *tx = &g->queue[0].tx;
+    uint32_t c = pick_chunk(g);
+
+    if (out->desc)
+        out->desc->options = XDP_PKT_CONTD;
+    out->desc = xsk_ring_prod__tx_desc(tx, tx->cached_prod++);
+    *out->desc = (struct xdp_desc){.addr = g->tx_base + (uint64_t)c * g->chunk_bytes};
+    out->to = g->umem + out->desc->addr;
+    out->left = g->chunk_bytes;
+}
+
+static void write_bytes(struct writer *out, const void *from, unsigned n)
+{
+    while (n) {
+        unsigned part;
+
+        if (!out->left)
+            next_chunk(out);
+        part = emx_min_u(n, out->left);
+        memcpy(out->to, from, part);
+        out->to += part;
+        out->left -= part;
+        out->desc->len += part;
+        from = (const uint8_t *)from + part;
+        n -= part;
+    }
+}
+
+static void write_frame(struct xdp_wire *w, struct xdp_port *p, const struct emx_offload_to *to,
+                        const struct emx_txframe *f)
+{
+    struct writer out = {.g = p->group};
+    uint8_t eth[ETH_HLEN];
+
+    memcpy(eth, to->mac, ETH_ALEN);
+    memcpy(eth + ETH_ALEN, p->mac, ETH_ALEN);
+    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
+    write_bytes(&out, eth, ETH_HLEN);
+    write_bytes(&out, f->head, f->head_bytes);
+    write_bytes(&out, f->body, f->body_bytes);
+}
+
+/* Lets the kernel see what has been written, on every interface. */
+static void send_written(struct xdp_wire *w)
+{
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct xsk_ring_prod *tx = &w->port[i].group->queue[0].tx;
+
+        if (tx->cached_prod == *tx->producer)
+            continue;
+        for (uint32_t at = *tx->producer; at != tx->cached_prod; at++)
+            *busy_flag(w->port[i].group, xsk_ring_prod__tx_desc(tx, at)) = EMX_XDP_SENT;
+        __atomic_store_n(tx->producer, tx->cached_prod, __ATOMIC_RELEASE);
+        w->stats->wire_tx_errors += kick(&w->port[i]);
+    }
+}
+
+static void write_frames(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct emx_offload_to to = emx_offload_to(f[i].to);
+        struct xdp_port *p = port_to(w, to.ifindex);
+
+        if (p && (unsigned)f[i].head_bytes + f[i].body_bytes <= p->frame_bytes && free_chunks(p, 1))
+            write_frame(w, p, &to, &f[i]);
+        else
+            w->stats->wire_tx_errors++;
+    }
+}
+
+/* How many of the n frames at f go as a superframe. */
+static unsigned joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    return w->bulk && !w->no_joining ? emx_offload_joinable(f, n) : 0;
+}
+
+/* What the kernel does not take so goes frame by frame. */
+static void send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    const struct xdp_port *p = port_to(w, emx_offload_to(f->to).ifindex);
+    int err = p ? emx_offload_send(w->bulk, p->mac, f, n) : ENODEV;
+
+    if (!err) {
+        w->stats->superframes_sent += n > 1;
+        return;
+    }
+    w->no_joining = err == EINVAL || err == EOPNOTSUPP || err == EMSGSIZE;
+    write_frames(w, f, n);
+}
+
+static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    for (unsigned i = 0, joined; i < n; i += joined) {
+        joined = joinable(w, &f[i], n - i);
+        if (joined) {
+            send_joined(w, &f[i], joined);
+        } else {
+            joined = 1;
+            write_frames(w, &f[i], joined);
+        }
+    }
+    send_written(w);
+}
+
+/* ---- Receiving ---- */
+
+/* Puts a frame of several chunks together; its descriptors begin at the next of the ring. Returns how many there are,
+ * 0 when the frame is longer than we said that we take. */
+static unsigned join(struct xdp_wire *w, const struct emx_xdp_group *g, struct xsk_ring_cons *rx, struct emx_rxframe *f)
+{
+    uint8_t *to = w->joined + (size_t)w->joined_count * w->frame_bytes;
+    const struct xdp_desc *d;
+    unsigned skip = ETH_HLEN, n = 0, len = 0;
+
+    do {
+        d = xsk_ring_cons__rx_desc(rx, rx->cached_cons + n++);
+        if (len + d->len - skip <= w->frame_bytes)
+            memcpy(to + len, g->umem + d->addr + skip, d->len - skip);
+        len += d->len - skip;
+        skip = 0;
+    } while (d->options & XDP_PKT_CONTD);
+    rx->cached_cons += n;
+    if (len > w->frame_bytes) {
+        w->stats->wire_lost++;
+        return false;
+    }
+    w->joined_count++;
+    *f = (struct emx_rxframe){.data = to, .len_bytes = len};
+    return true;
+}
+
+/* Counts what the kernel dropped. */
+static void count_lost(struct xdp_wire *w, struct xdp_port *p)
+{
+    uint64_t lost = 0;
+
+    p->flooded = false;
+    for (unsigned q = 0; q < p->group->queue_count; q++) {
+        struct xdp_statistics s = {0};
+        socklen_t len = sizeof(s);
+
+        if (!getsockopt(p->group->queue[q].sock_fd, SOL_XDP, XDP_STATISTICS, &s, &len))
+            lost += s.rx_dropped + s.rx_ring_full;
+    }
+    w->stats->wire_lost += lost - p->lost;
+    p->lost = lost;
+}
+
+static unsigned lend(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, struct emx_rxframe *f, unsigned max)
+{
+    struct xsk_ring_cons *rx = &g->queue[q].rx;
+    unsigned n = 0;
+
+    while (n < max && xsk_cons_nb_avail(rx, 1)) {
+        const struct xdp_desc *d = xsk_ring_cons__rx_desc(rx, rx->cached_cons);
+
+        if (d->options & XDP_PKT_CONTD) {
+            n += join(w, g, rx, &f[n]);
+            continue;
+        }
+        f[n++] = (struct emx_rxframe){.data = g->umem + d->addr + ETH_HLEN, .len_bytes = d->len - ETH_HLEN};
+        rx->cached_cons++;
+    }
+    return n;
+}
+
+static unsigned held(const struct xsk_ring_cons *rx)
+{
+    return rx->cached_cons - *rx->consumer;
+}
+
+/* What is done when no frames come. */
+static void rest(struct xdp_wire *w)
+{
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct xdp_port *p = &w->port[i];
+
+        for (unsigned q = 0; q < p->group->queue_count; q++) {
+            if (held(&p->group->queue[q].rx))
+                emx_xdp_group_refill(p->group, q);
+            if (w->busy_poll)
+                recvfrom(p->group->queue[q].sock_fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+        }
+        if (!is_sent(&p->group->queue[0].tx))
+            w->stats->wire_tx_errors += kick(p);
+        if (p->flooded)
+            count_lost(w, p);
+    }
+}
+
+static void xdp_sweep(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    if (++w->sweeps % SERVE_EVERY)
+        return;
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct xdp_port *p = &w->port[i];
+
+        emx_xdp_group_serve(p->group);
+        count_lost(w, p);
+        if (p->group->passed && *p->group->passed != p->passed) {
+            w->stats->xdp_passed += *p->group->passed - p->passed;
+            p->passed = *p->group->passed;
+        }
+    }
+}
+
+/* What came past the network stack. */
+static unsigned take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
+
+    w->joined_count = 0;
+    if (w->armed)
+        watch_sockets(w, EPOLL_CTL_DEL);
+    for (unsigned i = 0; i < w->port_count && n < max; i++) {
+        struct emx_xdp_group *g = w->port[i].group;
+
+        for (unsigned q = 0; q < g->queue_count && n < max; q++) {
+            n += lend(w, g, q, f + n, max - n);
+            if (g->queue[q].rx.cached_prod - *g->queue[q].rx.consumer > EMX_WIRE_BATCH)
+                w->port[i].flooded = true;
+        }
+    }
+    if (!n && max)
+        rest(w);
+    w->lent += n;
+    return n;
+}
+
+/* Both in turn, so that neither is neglected when the other is never empty. */
+static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+    unsigned n;
+
+    if (!w->bulk)
+        return take(w, f, max);
+    w->bulk_last = !w->bulk_last;
+    if (w->bulk_last) {
+        n = take(w, f, max);
+        return n + emx_offload_rx(w->bulk, f + n, max - n);
+    }
+    n = emx_offload_rx(w->bulk, f, max);
+    return n + take(w, f + n, max - n);
+}
+
+/* Superframes go back at once; the others together, when they are many, or else by an rx() with nothing there. */
+static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    for (unsigned i = 0; i < n; i++)
+        if (f[i].cookie & EMX_OFFLOAD_COOKIE)
+            emx_offload_return(w->bulk, f[i].cookie);
+        else
+            w->lent--;
+    for (unsigned i = 0; i < w->port_count && !w->lent; i++)
+        for (unsigned q = 0; q < w->port[i].group->queue_count; q++)
+            if (held(&w->port[i].group->queue[q].rx) >= REFILL)
+                emx_xdp_group_refill(w->port[i].group, q);
+}
+
+/* Only a frame in one piece that nothing else is to be done for. */
+static struct emx_wire_peek xdp_peek(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    if (w->armed || (w->bulk && emx_offload_waits(w->bulk)))
+        return emx_wire_peek_rx();
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct emx_xdp_group *g = w->port[i].group;
+
+        for (unsigned q = 0; q < g->queue_count; q++) {
+            struct xsk_ring_cons *rx = &g->queue[q].rx;
+            const struct xdp_desc *d;
+
+            if (!xsk_cons_nb_avail(rx, 1))
+                continue;
+            d = xsk_ring_cons__rx_desc(rx, rx->cached_cons);
+            if (d->options & XDP_PKT_CONTD)
+                return emx_wire_peek_rx();
+            w->peeked = rx;
+            return (struct emx_wire_peek){g->umem + d->addr + ETH_HLEN, d->len - ETH_HLEN};
+        }
+    }
+    rest(w);
+    return (struct emx_wire_peek){0};
+}
+
+static void xdp_passed(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    w->peeked->cached_cons++;
+    xdp_rx_return(base, NULL, 0);
+}
+
+static bool xdp_arm(struct emx_wire *base)
+{
+    struct xdp_wire *w = (struct xdp_wire *)base;
+
+    if (!w->armed && !watch_sockets(w, EPOLL_CTL_ADD))
+        return false;
+    for (unsigned i = 0; i < w->port_count; i++) {
+        struct emx_xdp_group *g = w->port[i].group;
+
+        if (!is_sent(&g->queue[0].tx))
+            return false;
+        for (unsigned q = 0; q < g->queue_count; q++)
+            if (held(&g->queue[q].rx) || xsk_cons_nb_avail(&g->queue[q].rx, 1))
+                return false;
+    }
+    return true;
+}
+
+static int xdp_fd(struct emx_wire *base, unsigned i)
+{
+    const struct xdp_wire *w = (const struct xdp_wire *)base;
+
+    if (i == 0)
+        return w->epoll_fd;
+    return i == 1 && w->bulk ? emx_offload_fd(w->bulk) : -1;
+}
+
+const struct emx_wire_ops emx_wire_xdp = {
+    .name = "xdp",
+    .help = "raw Ethernet frames past the network stack (AF_XDP); needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and "
+            "reaches other hosts only",
+    .opt_in = "opening it puts a program into the interface's driver, which resets some cards for a moment: name it "
+              "in ETHMX_WIRES, as xdp,packet",
+    .open = xdp_open,
+    .close = xdp_close,
+    .query = xdp_query,
+    .tx_room = xdp_tx_room,
+    .tx = xdp_tx,
+    .rx = xdp_rx,
+    .rx_return = xdp_rx_return,
+    .peek = xdp_peek,
+    .passed = xdp_passed,
+    .fd = xdp_fd,
+    .arm = xdp_arm,
+    .sweep = xdp_sweep,
+};

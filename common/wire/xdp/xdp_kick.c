@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A kernel that copies sends inside the call, a part of the ring each time, so it is called until nothing is left. A
+ * driver with zero copy is only woken by the call, and takes frames from the ring later: when it has the processor, or,
+ * where the carrier is gone, not before that is back. So who sees that a call moved nothing leaves it at that. It is
+ * called again when the wire has nothing else to do.
+ */
+#include "wire/xdp/xdp_kick.h"
+
+#include <errno.h>
+#include <linux/if_xdp.h>
+
+#include "wire/backlog.h"
+
+#ifndef XDP_RING_NEED_WAKEUP
+#define XDP_RING_NEED_WAKEUP (1 << 0)
+#endif
+
+static uint32_t consumed(const struct emx_xdp_kick *k)
+{
+    return __atomic_load_n(k->consumer, __ATOMIC_ACQUIRE);
+}
+
+unsigned emx_xdp_kick(const struct emx_xdp_kick *k, bool *stuck_p)
+{
+    unsigned lost = 0;
+    uint32_t before;
+
+    *stuck_p = false;
+    while ((before = consumed(k)) != *k->producer) {
+        if (!(__atomic_load_n(k->flags, __ATOMIC_RELAXED) & XDP_RING_NEED_WAKEUP))
+            return lost;
+        if (k->wake(k->fd) >= 0) {
+            if (consumed(k) == before)
+                return lost;
+        } else if (consumed(k) != before) {
+            lost += !emx_backlog_full_error(errno); /* the last it looked at; it goes on behind it */
+            *k->tries = 0;
+        } else {
+            *stuck_p = !emx_backlog_full_error(errno) || ++*k->tries > EMX_BACKLOG_TRIES;
+            return lost;
+        }
+    }
+    *k->tries = 0;
+    return lost;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The xdp wire of a build without libxdp: there to say why it is not.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/xdp/xdp.h"
+
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
+{
+    (void)ifindex;
+    (void)mac;
+    (void)bulk;
+    memset(a, 0, sizeof(*a));
+}
+
+static int none_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    (void)w_p;
+    (void)params;
+    snprintf(why, why_len_bytes,
+             "this ethmx was built without libxdp: install it (on Debian: apt-get install libxdp-dev libbpf-dev), then "
+             "configure and build ethmx again");
+    return ETHMX_ERR_NO_WIRE;
+}
+
+const struct emx_wire_ops emx_wire_xdp = {
+    .name = "xdp",
+    .help = "AF_XDP sockets; not in this build",
+    .opt_in = "not in this build: libxdp was missing",
+    .open = none_open,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Superframes beyond tests/conform: a ring that has fewer slots than frames may be lent at once.
+ *
+ * Over the loopback of a network namespace of its own. Needs root, or a kernel that lets users make user namespaces;
+ * skipped without, and where the kernel knows no superframes.
+ */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "wire/offload.h"
+#include "wire/netif.h"
+
+#define WAIT_MS     20000
+#define FRAME_BYTES 1000
+
+static bool own_network(void)
+{
+    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int fd, ret;
+
+    if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET))
+        return false;
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ret = ioctl(fd, SIOCSIFFLAGS, &ifr);
+    close(fd);
+    return !ret;
+}
+
+/* Frame `number` to our own port, in a packet of its own. */
+static void send_alone(struct emx_offload *b, unsigned ifindex, uint32_t number)
+{
+    static const uint8_t no_mac[6];
+    static uint8_t data[FRAME_BYTES];
+    const struct emx_offload_way way = {.from.s_addr = htonl(INADDR_LOOPBACK),
+                                        .to.s_addr = htonl(INADDR_LOOPBACK),
+                                        .port = emx_offload_port(b),
+                                        .frame_bytes = FRAME_BYTES};
+    struct emx_wire_addr to;
+    const struct emx_txframe f = {.to = &to, .head = data, .head_bytes = sizeof(data), .bulk = true};
+
+    emx_offload_addr(&to, ifindex, no_mac, &way);
+    memcpy(data, &number, sizeof(number));
+    assert_int_equal(emx_offload_send(b, no_mac, &f, 1), 0);
+}
+
+static uint32_t number_of(const struct emx_rxframe *f)
+{
+    uint32_t number;
+
+    memcpy(&number, f->data, sizeof(number));
+    return number;
+}
+
+/* Lends n frames, as they come: each once, and in order. */
+static void take(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH], uint32_t first, unsigned n)
+{
+    struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+    unsigned got = 0;
+
+    assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+    while (got < n)
+        got += emx_offload_rx(b, f + got, EMX_WIRE_BATCH - got);
+    assert_int_equal(got, n);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(number_of(&f[i]), first + i);
+}
+
+static void full_ring_is_lent_once(void **state)
+{
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    struct emx_stats stats = {0};
+    struct emx_netifs netifs;
+    struct emx_config cfg;
+    const struct emx_wire_params params = {.cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .stats = &stats};
+    struct emx_offload *b;
+    unsigned slots;
+    char why[512];
+
+    (void)state;
+    if (!own_network())
+        skip();
+    emx_config_defaults(&cfg);
+    strcpy(cfg.p_if, "lo");
+    cfg.p_bulk_ring = 1;
+    assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
+    b = emx_offload_open(&params, why, sizeof(why));
+    if (!b && strstr(why, "Linux 6.2"))
+        skip();
+    assert_non_null(b);
+    assert_int_equal(sscanf(why, "%u superframes", &slots), 1);
+    assert_in_range(slots, 2, EMX_WIRE_BATCH - 1);
+    for (uint32_t number = 0; number < 3 * slots; number += slots) {
+        for (unsigned i = 0; i < slots; i++)
+            send_alone(b, netifs.loopback_index, number + i);
+        take(b, f, number, slots);
+        assert_false(emx_offload_waits(b));
+        assert_int_equal(emx_offload_rx(b, f + slots, EMX_WIRE_BATCH - slots), 0);
+        for (unsigned i = slots; i-- > 0;)
+            emx_offload_return(b, f[i].cookie);
+        assert_false(emx_offload_waits(b));
+    }
+    emx_offload_close(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_ring_is_lent_once),
+    };
+
+    return cmocka_run_group_tests_name("bulk", tests, NULL, NULL);
+}
