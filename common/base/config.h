@@ -110,7 +110,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
     X(SIZE, bulk_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
-      "Receive ring of the packet and xdp wires, each its own, for superframes, the 64 KB packets in which large messages travel. 0: large messages travel frame by frame.") \
+      "Receive ring of the packet and xdp wires, each its own, for superframes, the 64 KB packets in which large messages travel. The ranks of a host share it: each has its part, but at least 1m. 0: large messages travel frame by frame.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \

@@ -40,6 +40,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/min.h"
 #include "wire/netif.h"
 #include "wire/packet/ring.h"
 
@@ -54,9 +55,10 @@
 #endif
 
 #define SLOT_BYTES     65536
-#define SLOTS_MIN      8  /* fewer than frames that rx() may lend: see slot_waits() */
-#define RESERVE_BYTES  10 /* so that the first frame begins at byte 128 */
-#define PORT_OF_NOBODY 0  /* who sends from there is not listened to */
+#define SLOTS_MIN      8       /* fewer than frames that rx() may lend: see slot_waits() */
+#define SHARED_BYTES   1048576 /* each of many ranks of a host has at least this, if it may have as much */
+#define RESERVE_BYTES  10      /* so that the first frame begins at byte 128 */
+#define PORT_OF_NOBODY 0       /* who sends from there is not listened to */
 
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with superframes");
 
@@ -146,6 +148,14 @@ static int attach_filter(const struct emx_offload *b)
     return setsockopt(b->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
+/* The ranks of a host share its pull window, so what comes to each is a part of it, and the ring is the same part. */
+static uint64_t offload_ring_bytes(const struct emx_wire_params *params)
+{
+    uint64_t all = params->cfg->p_bulk_ring, part = all / (params->local_ranks ? params->local_ranks : 1);
+
+    return part > SHARED_BYTES ? part : emx_min(all, SHARED_BYTES);
+}
+
 static int open_rx(struct emx_offload *b, const struct emx_wire_params *params)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
@@ -158,7 +168,7 @@ static int open_rx(struct emx_offload *b, const struct emx_wire_params *params)
     if (attach_filter(b) || setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
-        emx_ring_open(&b->ring, b->rx_fd, params->cfg->p_bulk_ring, SLOT_BYTES, SLOTS_MIN))
+        emx_ring_open(&b->ring, b->rx_fd, offload_ring_bytes(params), SLOT_BYTES, SLOTS_MIN))
         return -1;
     b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
     return b->lent ? bind(b->rx_fd, (const struct sockaddr *)&all, sizeof(all)) : -1;

@@ -114,10 +114,48 @@ static void full_ring_is_lent_once(void **state)
     emx_offload_close(b);
 }
 
+static unsigned ring_slots(uint64_t ring_bytes, unsigned local_ranks)
+{
+    static struct emx_netifs netifs;
+    static struct emx_stats stats;
+    struct emx_config cfg;
+    const struct emx_wire_params params = {
+        .cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .local_ranks = local_ranks, .stats = &stats};
+    struct emx_offload *b;
+    unsigned slots;
+    char why[512];
+
+    emx_config_defaults(&cfg);
+    strcpy(cfg.p_if, "lo");
+    cfg.p_bulk_ring = ring_bytes;
+    assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
+    b = emx_offload_open(&params, why, sizeof(why));
+    if (!b && strstr(why, "Linux 6.2"))
+        skip();
+    assert_non_null(b);
+    assert_int_equal(sscanf(why, "%u superframes", &slots), 1);
+    emx_offload_close(b);
+    return slots;
+}
+
+/* The ranks of a host share the ring; each has at least 1 MiB, or all of a ring that is smaller. */
+static void ranks_share_the_ring(void **state)
+{
+    (void)state;
+    if (!own_network())
+        skip();
+    assert_int_equal(ring_slots(4 << 20, 0), 64);
+    assert_int_equal(ring_slots(4 << 20, 1), 64);
+    assert_int_equal(ring_slots(4 << 20, 2), 32);
+    assert_int_equal(ring_slots(4 << 20, 64), 16);
+    assert_int_equal(ring_slots(1 << 19, 64), 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_ring_is_lent_once),
+        cmocka_unit_test(ranks_share_the_ring),
     };
 
     return cmocka_run_group_tests_name("bulk", tests, NULL, NULL);
