@@ -69,6 +69,7 @@ static void init_lists(struct emx_engine *e)
     emx_list_init(&e->spent);
     emx_list_init(&e->living);
     emx_list_init(&e->sharing);
+    emx_list_init(&e->turns);
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
         emx_list_init(&e->writes[i]);
@@ -111,6 +112,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->outer = params->alloc;
     e->alloc = (struct emx_alloc){.get = counted_get, .put = counted_put, .arg = e};
     e->self = *params->self;
+    e->local_ranks = params->local_ranks;
     e->reliable_links = params->reliable_links;
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
     e->self_addr_bytes = emx_address_encode_public(&e->self, e->self_addr); /* in hellos */

@@ -30,6 +30,8 @@
 #define EMX_BLOCKS            16   /* blocks of one message under way */
 #define EMX_PULL_REQUESTS_MAX 4096 /* pulled blocks queued to one peer; more are left to the puller's timer */
 #define EMX_HOSTS_LATELY      64   /* hosts that are remembered while peers are added */
+#define EMX_GREETED_NODE      128  /* peers that the endpoints of a host greet at a time, */
+#define EMX_GREETED_LEAST     2    /* and each of them at least */
 #define EMX_FRAME_LEAST       400  /* no shorter frames are tried where long ones get lost */
 #define EMX_SEQ_FRAME_MAX     9216 /* longest sequenced frame; data frames may be longer */
 
@@ -259,11 +261,13 @@ struct emx_connect {
     emx_time since_ns;   /* the first was tried */
     emx_time give_up_ns; /* on the current route */
     emx_time retry_ns;
-    emx_time wait_ns; /* between tries, doubling */
-    bool got[2];      /* welcomes: small, full */
-    bool due[2];      /* hellos to send */
-    bool again;       /* all routes have failed, and were tried once more */
-    char why[320];    /* of the routes that failed */
+    emx_time wait_ns;  /* between tries, doubling */
+    bool got[2];       /* welcomes: small, full */
+    bool due[2];       /* hellos to send */
+    emx_time place_ns; /* it counts in engine.greeting until then at most, */
+    bool has_place;    /* and does now */
+    bool again;        /* all routes have failed, and were tried once more */
+    char why[320];     /* of the routes that failed */
 
     /* when connected: whether long frames still arrive is being tried out */
     bool doubted;
@@ -314,6 +318,7 @@ struct emx_session {
     struct emx_peer *peer;
     struct emx_list living;    /* in engine.living until it is over */
     struct emx_list routing;   /* in engine.want_routes */
+    struct emx_list turn;      /* in engine.turns while it may not say hello yet */
     struct emx_list ready;     /* in engine.ready[link] while there may be something to send */
     struct emx_list welcoming; /* in engine.welcoming[link] while welcomes are due there */
     struct emx_connect *connect;
@@ -519,6 +524,9 @@ struct emx_engine {
     struct emx_list living; /* sessions that are not over; who was looked after last is last */
     struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
+    unsigned local_ranks;  /* that share the links; 0: unknown */
+    unsigned greeting;     /* peers that were said hello to just now, and have not answered, */
+    struct emx_list turns; /* and those that wait until these are fewer, in the order in which they are wanted */
 
     unsigned credit_peers;   /* that have a share of unexpected_max */
     struct emx_list sharing; /* emx_session.sharing; who was looked at last is last */
@@ -675,6 +683,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
 enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now);
 emx_time emx_connect_deadline(const struct emx_session *s);
 void emx_connect_expire(struct emx_session *s, emx_time now);
+void emx_connect_give_place(struct emx_session *s, emx_time now);  /* it needs none any more: another one's turn */
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for so long */
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
@@ -698,8 +707,6 @@ void emx_fragment_fini(struct emx_session *s);
 
 /* rtt.c */
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg);
-/* Connecting has taken so long: a first guess until there is a sample. */
-void emx_rtt_guess(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg);
 void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const struct emx_config *cfg);
 emx_time emx_rtt_backed_off(const struct emx_rtt *r, unsigned backoff, const struct emx_config *cfg);
 

@@ -293,6 +293,82 @@ static void the_last_of_a_crowd_is_as_eager_as_the_first(void **state)
     end();
 }
 
+/* ---- Connecting ---- */
+
+#define DEAD_FOR_NS 1000000 /* an unanswered hello keeps others waiting for so long */
+
+static void send_nothing(unsigned i)
+{
+    const struct emx_op_args a = {.bits = 1};
+
+    assert_int_equal(emx_engine_send(engine, partners[i].peer, &a, now), ETHMX_INPROGRESS);
+}
+
+static unsigned greeted(unsigned from, unsigned until)
+{
+    unsigned n = 0;
+
+    for (unsigned i = from; i < until; i++)
+        n += partners[i].frames > 0;
+    return n;
+}
+
+/* The dead are greeted some at a time; behind all of them is one that lives. */
+static void the_dead_keep_nobody_waiting_for_long(void **state)
+{
+    enum { CROWD = 10 * EMX_GREETED_NODE };
+
+    (void)state;
+    begin(CROWD + 2);
+    for (unsigned i = 0; i < CROWD; i++) {
+        partners[i].mute = true;
+        send_nothing(i);
+    }
+    send_nothing(CROWD);
+    pump();
+    assert_int_equal(greeted(0, CROWD), EMX_GREETED_NODE);
+    connect(CROWD + 1); /* who greets us is not kept waiting */
+    for (unsigned round = 1; round < 10; round++) {
+        rest(DEAD_FOR_NS);
+        assert_int_equal(greeted(0, CROWD), (round + 1) * EMX_GREETED_NODE);
+        assert_null(emx_engine_check(engine));
+    }
+    assert_int_equal(greeted(CROWD, CROWD + 1), 0);
+    rest(DEAD_FOR_NS);
+    assert_int_equal(session(CROWD)->state, EMX_S_CONNECTED);
+    end();
+}
+
+/* Nor is one that waits for its turn and greets us itself. */
+static void who_greets_us_needs_no_turn(void **state)
+{
+    enum { CROWD = 2 * EMX_GREETED_NODE };
+
+    (void)state;
+    begin(CROWD);
+    for (unsigned i = 0; i < CROWD; i++) {
+        partners[i].mute = i < CROWD - 1;
+        send_nothing(i);
+    }
+    pump();
+    assert_int_equal(greeted(CROWD - 1, CROWD), 0);
+    connect(CROWD - 1);
+    end();
+}
+
+/* Those that answer are all connected at once, in the order in which they are wanted. */
+static void the_living_connect_without_a_pause(void **state)
+{
+    (void)state;
+    begin(PARTNERS);
+    for (unsigned i = 0; i < PARTNERS; i++)
+        send_nothing(i);
+    pump();
+    for (unsigned i = 0; i < PARTNERS; i++)
+        assert_int_equal(session(i)->state, EMX_S_CONNECTED);
+    end();
+}
+
 /* ---- Signs of life ---- */
 
 static void wait_for_anybody(void)
@@ -381,6 +457,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_of_a_crowd_is_as_eager_as_the_first),
+        cmocka_unit_test(the_dead_keep_nobody_waiting_for_long),
+        cmocka_unit_test(who_greets_us_needs_no_turn),
+        cmocka_unit_test(the_living_connect_without_a_pause),
         cmocka_unit_test(a_crowd_is_asked_in_turn),
         cmocka_unit_test(few_are_all_asked),
         cmocka_unit_test(a_crowd_that_nobody_waits_for_costs_nothing),

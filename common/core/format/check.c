@@ -203,6 +203,25 @@ static const char *check_unexpected(const struct emx_engine *e, uint64_t promise
     return NULL;
 }
 
+static const char *check_turns(const struct emx_engine *e)
+{
+    unsigned places = 0;
+
+    emx_list_each(l, &e->living)
+    {
+        const struct emx_session *s = emx_list_entry(l, struct emx_session, living);
+
+        if (s->connect->has_place && (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn)))
+            return "turns: a session has a place that it does not need";
+        if (emx_list_linked(&s->turn) && s->state != EMX_S_CONNECTING)
+            return "turns: a session waits that does not connect";
+        places += s->connect->has_place;
+    }
+    if (places != e->greeting)
+        return "turns: count of places is wrong";
+    return places || emx_list_empty(&e->turns) ? NULL : "turns: sessions wait though nobody is before them";
+}
+
 static const char *check_posted(const struct emx_engine *e)
 {
     uint64_t n = e->match.posted.count + e->match.wild_count;
@@ -266,6 +285,8 @@ const char *emx_engine_check(const struct emx_engine *e)
         wrong = check_unexpected(e, promised);
     if (!wrong)
         wrong = check_posted(e);
+    if (!wrong)
+        wrong = check_turns(e);
     for (unsigned i = 0; !wrong && i < EMX_ENGINE_LINKS; i++)
         wrong = check_reads(e, i);
     if (!wrong)

@@ -12,6 +12,13 @@
  * and shorter ones.
  *
  * The probe number tells which route a welcome answers.
+ *
+ * A job of thousands begins with everybody's hellos to all, one of each pair as long as a frame can be. Sent at once
+ * they would hold back all that follows them for tens of milliseconds: messages to peers that are connected already,
+ * and their acknowledgements. So an endpoint greets a number of peers at a time, in the order in which they are wanted;
+ * the others have their turn when these are connected. Who has not answered for a while leaves its place to the next,
+ * and is greeted again later: peers that are dead, or compute, keep nobody waiting for long. Who greets us needs no
+ * place: such hellos come no faster than the network carries them.
  */
 #include <stdio.h>
 
@@ -21,6 +28,7 @@
 #define FIRST_RETRY_NS   5000000
 #define LAST_RETRY_NS    500000000
 #define CONNECTED_ACK_NS 1000000 /* least delay of an acknowledgement there */
+#define PLACE_NS         1000000 /* an unanswered hello keeps others waiting for so long */
 #define RUNG_PART        16      /* of the time-out, for each length below that */
 #define NARROW_BYTES     1472    /* an MTU of 1500, over Ethernet or UDP */
 
@@ -58,6 +66,59 @@ static void take_nature(struct emx_session *s, const struct emx_route *r)
     s->ack_delay_ns = r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns;
 }
 
+/* ---- Turns ---- */
+
+/* Hellos go out. */
+static void greet(struct emx_session *s, bool takes_place, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+
+    emx_list_del(&s->turn);
+    c->has_place = takes_place;
+    s->e->greeting += takes_place;
+    c->due[0] = c->due[1] = true;
+    c->wait_ns = FIRST_RETRY_NS;
+    c->retry_ns = retry_ns(s, now);
+    c->place_ns = now + PLACE_NS;
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout;
+    emx_session_ready(s);
+    emx_session_arm(s, emx_connect_deadline(s));
+}
+
+/* Peers greeted at a time. */
+static unsigned places(const struct emx_engine *e)
+{
+    unsigned part = EMX_GREETED_NODE / (e->local_ranks ? e->local_ranks : 1);
+
+    return part > EMX_GREETED_LEAST ? part : EMX_GREETED_LEAST;
+}
+
+void emx_connect_give_place(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_list *l;
+
+    emx_list_del(&s->turn);
+    if (!s->connect->has_place)
+        return;
+    s->connect->has_place = false;
+    e->greeting--;
+    if (e->greeting < places(e) && (l = emx_list_first(&e->turns)))
+        greet(emx_list_entry(l, struct emx_session, turn), true, now);
+}
+
+static void wait_for_turn(struct emx_session *s, emx_time now)
+{
+    struct emx_engine *e = s->e;
+
+    if (s->greeted || s->reliable)
+        greet(s, false, now);
+    else if (e->greeting < places(e))
+        greet(s, true, now);
+    else
+        emx_list_append(&e->turns, &s->turn);
+}
+
 static void use_route(struct emx_session *s, unsigned i, emx_time now)
 {
     struct emx_connect *c = s->connect;
@@ -67,12 +128,9 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     if (emx_connect_reachable(s))
         s->e->link_peers[s->link]--;
     emx_list_del(&s->ready);
+    emx_connect_give_place(s, now);
     c->current = i;
-    c->got[0] = c->got[1] = false;
-    c->due[0] = c->due[1] = true;
-    c->wait_ns = FIRST_RETRY_NS;
-    c->retry_ns = retry_ns(s, now);
-    c->give_up_ns = now + s->e->cfg->p_connect_timeout;
+    c->got[0] = c->got[1] = c->due[0] = c->due[1] = false;
     s->link = r->link;
     s->to = r->to;
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
@@ -86,9 +144,9 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->state = EMX_S_CONNECTING;
     s->takes |= s->greeted && !s->tx_first;
     s->e->link_peers[s->link]++;
-    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
     emx_session_ready(s);
-    emx_session_arm(s, c->retry_ns);
+    wait_for_turn(s, now);
+    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
 }
 
 static void unreachable(struct emx_session *s, const char *why, emx_time now)
@@ -261,6 +319,8 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
         return why;
     emx_session_heard(s, now);
+    if (emx_list_linked(&s->turn))
+        greet(s, false, now);
     take_terms(s, t);
     w = &s->welcome[t->probe & 1];
     *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
@@ -277,7 +337,7 @@ static void connected(struct emx_session *s)
     s->asked_ns = 0;
     s->lapsed = false;
     s->spoke_ns = s->heard_ns;
-    emx_rtt_guess(&s->rtt, s->heard_ns - s->connect->since_ns, s->e->cfg);
+    emx_connect_give_place(s, s->heard_ns);
     emx_fast_open(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
@@ -452,9 +512,9 @@ emx_time emx_connect_deadline(const struct emx_session *s)
 
     if (s->state == EMX_S_CONNECTED && c->doubted)
         return c->retry_ns;
-    if (s->state != EMX_S_CONNECTING)
+    if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return EMX_NEVER;
-    return c->retry_ns < c->give_up_ns ? c->retry_ns : c->give_up_ns;
+    return emx_least(emx_least(c->retry_ns, c->give_up_ns), c->has_place ? c->place_ns : EMX_NEVER);
 }
 
 /* The length to try next on this route; 0: none. Before frames get shorter than an MTU of 1500 allows, the other routes
@@ -616,8 +676,10 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
 
     if (s->state == EMX_S_CONNECTED && c->doubted)
         doubt_expire(s, now);
-    if (s->state != EMX_S_CONNECTING)
+    if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return;
+    if (c->has_place && now >= c->place_ns)
+        emx_connect_give_place(s, now);
     if (now >= c->give_up_ns) {
         if (!narrow(s, now))
             route_failed(s, now);

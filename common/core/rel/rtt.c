@@ -17,9 +17,8 @@
 #include "core/impl.h"
 
 #define EMX_RTT_SAMPLES    16
-#define EMX_RTT_TIMES      3         /* of the round trip: the time-out */
-#define EMX_RTO_UNMEASURED 20000000  /* ns; a cluster's round trip is far below, but for */
-#define EMX_RTO_GUESSED    100000000 /* that of thousands of peers that connect at once: at most */
+#define EMX_RTT_TIMES      3        /* of the round trip: the time-out */
+#define EMX_RTO_UNMEASURED 20000000 /* ns; a cluster's round trip is far below */
 
 static emx_time clamp(emx_time ns, emx_time low, emx_time high)
 {
@@ -29,14 +28,6 @@ static emx_time clamp(emx_time ns, emx_time low, emx_time high)
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg)
 {
     *r = (struct emx_rtt){.rto_ns = clamp(EMX_RTO_UNMEASURED, cfg->p_rto_min, cfg->p_rto_max)};
-}
-
-void emx_rtt_guess(struct emx_rtt *r, emx_time ns, const struct emx_config *cfg)
-{
-    emx_time guess_ns = clamp(ns, EMX_RTO_UNMEASURED, EMX_RTO_GUESSED);
-
-    if (!r->network_ns)
-        r->rto_ns = clamp(guess_ns, cfg->p_rto_min, cfg->p_rto_max);
 }
 
 void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const struct emx_config *cfg)

@@ -31,6 +31,7 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     s->heard_ns = now;
     emx_list_init(&s->living);
     emx_list_init(&s->routing);
+    emx_list_init(&s->turn);
     emx_list_init(&s->ready);
     emx_list_init(&s->welcoming);
     emx_list_init(&s->unacked);
@@ -116,10 +117,12 @@ static void stop_arriving(struct emx_session *s)
     s->swallow = false;
 }
 
-static void uncount(struct emx_session *s)
+static void uncount(struct emx_session *s, emx_time now)
 {
-    if (emx_connect_reachable(s))
+    if (emx_connect_reachable(s)) {
+        emx_connect_give_place(s, now);
         s->e->link_peers[s->link]--;
+    }
     if (s->state == EMX_S_CONNECTED)
         s->e->stats->peers_connected--;
 }
@@ -128,7 +131,7 @@ void emx_session_end(struct emx_session *s, enum emx_state state, int status, em
 {
     struct emx_engine *e = s->e;
 
-    uncount(s);
+    uncount(s, now);
     if (s->state == EMX_S_ROUTES) {
         emx_list_del(&s->routing);
         emx_event_taken(e);
@@ -147,7 +150,7 @@ void emx_session_leave(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    uncount(s);
+    uncount(s, now);
     stop_arriving(s);
     hush(s);
     emx_credit_close(s);
