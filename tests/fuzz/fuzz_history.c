@@ -65,6 +65,8 @@ static void step(struct history *h, struct fuzz_input *in)
             history_restart(h, n);
         else if (a == 1)
             history_goodbye(h, n);
+        else if (a < 6)
+            history_remove(h, n, n + 1 + fuzz_below(in, 4), a % 2);
         else
             history_flush(h, n, a % 8);
         break;

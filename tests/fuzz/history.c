@@ -501,6 +501,23 @@ void history_goodbye(struct history *h, unsigned n)
     pump(h, n);
 }
 
+/* Of a peer that is open still: it is refused, unless by force. */
+void history_remove(struct history *h, unsigned n, unsigned other, bool force)
+{
+    struct emx_engine *e = h->node[n].engine;
+    uint32_t id = h->node[other % h->nodes].id;
+    struct emx_peer *peer = emx_peer_find(e, id);
+    int rc;
+
+    if (!peer)
+        return;
+    rc = emx_engine_remove(e, peer, force, fuzz_node_now(&h->node[n]));
+    FUZZ_CHECK(rc == ETHMX_OK || rc == ETHMX_ERR_PARAM || rc == ETHMX_ERR_CLOSED || (rc == ETHMX_ERR_BUSY && !force),
+               "a removal returns %d", rc);
+    FUZZ_CHECK(rc != ETHMX_OK || !emx_peer_find(e, id), "a peer is found that was removed");
+    pump(h, n);
+}
+
 /* ---- What becomes of frames ---- */
 
 static void arrive(struct history *h, struct packet p)

@@ -54,6 +54,7 @@ void history_next_deadline(struct history *h);
 /* Life. */
 void history_restart(struct history *h, unsigned node); /* as another incarnation; the former says nothing */
 void history_goodbye(struct history *h, unsigned node);
+void history_remove(struct history *h, unsigned node, unsigned other, bool force);
 void history_connect(struct history *h, unsigned a, unsigned b);
 void history_open_some(struct history *h); /* operations of all kinds between 0 and 1 */
 /* Frames are delivered and time passes until nothing more happens, or for a while. */
