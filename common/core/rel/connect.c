@@ -514,7 +514,7 @@ emx_time emx_connect_deadline(const struct emx_session *s)
         return c->retry_ns;
     if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return EMX_NEVER;
-    return emx_least(emx_least(c->retry_ns, c->give_up_ns), c->has_place ? c->place_ns : EMX_NEVER);
+    return emx_min(emx_min(c->retry_ns, c->give_up_ns), c->has_place ? c->place_ns : EMX_NEVER);
 }
 
 /* The length to try next on this route; 0: none. Before frames get shorter than an MTU of 1500 allows, the other routes
