@@ -10,7 +10,7 @@
  *     bye              a goodbye made from it
  *
  * It goes on until it is told to end, and then says how many frames of each kind it has sent. It knows no secret. What
- * it knows of frames is in docs/wire-protocol.md.
+ * it knows of frames is in docs/protocol.md.
  */
 #define _GNU_SOURCE
 #include <errno.h>

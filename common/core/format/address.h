@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Address: what an endpoint tells others about itself; the opaque bytes of ethmx_ep_address(). Pure encoding.
- * docs/wire-protocol.md describes each field.
+ * docs/protocol.md describes each field.
  */
 #ifndef EMX_CORE_ADDRESS_H
 #define EMX_CORE_ADDRESS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Frame: the whole wire format and every limit of it. Only frame.c and the handlers of the types use these layouts.
- * All numbers are little-endian. docs/wire-protocol.md tells the same in words.
+ * All numbers are little-endian. docs/protocol.md tells the same in words.
  *
  *      0        1        2        3
  *  0  | version | type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, padding excluded
