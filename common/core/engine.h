@@ -88,8 +88,8 @@ struct emx_route {
 void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct emx_route *r, unsigned n,
                        const char *why, emx_time now);
 
-/* The wire of this link has given up reaching `to` (emx_wire_ops.lost): the peer connected that way is sent to over the
- * next of its routes from now on, if there is one over another wire that may lose frames as this one did. */
+/* The wire of this link has given up reaching `to` (emx_wire_ops.unreachable): the peer connected that way is sent to
+ * over the next of its routes from now on, if there is one over another wire that may lose frames as this one did. */
 void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now);
 
 /* The address a peer was made from, decoded; valid until the next call. */

@@ -92,7 +92,7 @@ int emx_links_open(struct emx_links *l, const struct emx_wire_params *params)
 
     if (rc)
         return rc;
-    l->count = l->cheap = l->dear = l->shows = l->reliable = l->guarded = 0;
+    l->count = l->cheap = l->syscall_poll = l->peekable = l->reliable = l->guarded = 0;
     emx_text_init(&t, reasons, sizeof(reasons));
     for (unsigned i = 0; i < count; i++) {
         int failure;

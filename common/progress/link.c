@@ -8,8 +8,8 @@ void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct e
 
     *k = (struct emx_link){.ops = ops, .wire = wire, .kind = kind};
     ops->query(wire, &k->attr);
-    *(k->attr.cheap_poll ? &l->cheap : &l->dear) |= 1u << l->count;
-    l->shows |= (unsigned)(k->attr.cheap_poll && ops->peek) << l->count;
+    *(k->attr.cheap_poll ? &l->cheap : &l->syscall_poll) |= 1u << l->count;
+    l->peekable |= (unsigned)(k->attr.cheap_poll && ops->peek) << l->count;
     l->reliable |= (unsigned)k->attr.reliable << l->count;
     l->guarded |= (unsigned)k->attr.guarded << l->count;
     l->count++;

@@ -26,9 +26,9 @@ struct emx_link {
 struct emx_links {
     struct emx_link link[EMX_ENGINE_LINKS];
     unsigned count;
-    unsigned cheap, dear;       /* masks: polled without a system call, or with one; */
-    unsigned shows;             /* of the cheap ones: can be peeked at */
-    unsigned reliable, guarded; /* masks of emx_wire_attr */
+    unsigned cheap, syscall_poll; /* masks: polled without a system call, or with one; */
+    unsigned peekable;            /* of the cheap ones: can be peeked at */
+    unsigned reliable, guarded;   /* masks of emx_wire_attr */
 };
 
 /* Adds an open wire as the next link; there are fewer than EMX_ENGINE_LINKS. The wire stays the caller's to close. */

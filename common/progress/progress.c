@@ -9,7 +9,7 @@
  * - The clock is read once in a round at most, and not at all in most: even the processor's counter takes 10 ns, the
  *   time of some thirty instructions. While rounds follow each other closely only every eighth needs it; and frames
  *   that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
- *   apart each reads the clock, or timers would be late, unless reading it is dear.
+ *   apart each reads the clock, or timers would be late, unless reading it is expensive.
  * - Where the program does nothing but wait, a round that finds nothing looks LOOKS times, slowly, before it returns:
  *   the loop of the MPI library around it has other places to look at, and a message is seen sooner here.
  * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
@@ -73,11 +73,11 @@ static bool place_all(struct emx_progress *p, struct emx_peer *peer, const struc
     if (!emx_engine_reserve_begin(p->engine, peer, a, &m, &link))
         return false;
     k = &p->links.link[link];
-    if (!k->ops->place)
+    if (!k->ops->reserve)
         return false;
-    while ((len_bytes = emx_engine_reserve_next(&m, &to)) && (frame = k->ops->place(k->wire, to, len_bytes))) {
+    while ((len_bytes = emx_engine_reserve_next(&m, &to)) && (frame = k->ops->reserve(k->wire, to, len_bytes))) {
         emx_engine_reserve_fill(&m, frame, len_bytes);
-        k->ops->placed(k->wire);
+        k->ops->commit(k->wire);
     }
     if (!m.done_bytes)
         return false;
@@ -107,13 +107,13 @@ static int do_lending(const struct emx_link *k, struct emx_export *m)
     int status;
 
     if (m->what == EMX_EXPORT_DISCONNECT || m->sever)
-        k->ops->sever(k->wire, m->to, m->keyed ? &m->key : NULL);
+        k->ops->disconnect(k->wire, m->to, m->keyed ? &m->key : NULL);
     if (m->what == EMX_EXPORT_DISCONNECT)
         return ETHMX_OK;
-    k->ops->conceal(k->wire, m->held, m->what == EMX_UNEXPORT ? NULL : (const char *)m->base + m->done_bytes);
+    k->ops->unexport(k->wire, m->held, m->what == EMX_UNEXPORT ? NULL : (const char *)m->base + m->done_bytes);
     if (m->what == EMX_UNEXPORT)
         return ETHMX_OK;
-    status = k->ops->expose(k->wire, &l, m->held);
+    status = k->ops->export(k->wire, &l, m->held);
     m->key = l.key;
     m->end = l.end;
     m->kept = l.kept;
@@ -298,7 +298,7 @@ static inline bool input_quick(struct emx_progress *p, unsigned i, const struct 
     else
         *quick_p = emx_engine_input_compact(p->engine, i, f->data, f->len_bytes, round_time(p, now_p));
     if (*quick_p)
-        k->ops->passed(k->wire);
+        k->ops->consume(k->wire);
     return *quick_p;
 }
 
@@ -350,7 +350,7 @@ static inline unsigned look_again(struct emx_progress *p, emx_time *now_p, struc
 {
     unsigned total = 0;
 
-    for (unsigned left = p->links.shows; left && !total; left &= left - 1)
+    for (unsigned left = p->links.peekable; left && !total; left &= left - 1)
         total = input_peek(p, (unsigned)__builtin_ctz(left), now_p, quick_p);
     return total;
 }
@@ -359,7 +359,7 @@ static inline unsigned input_patiently(struct emx_progress *p, emx_time *now_p, 
 {
     unsigned total = input_cheap(p, now_p, quick_p);
 
-    if (total || !quick_p || !p->links.shows || !only_waits(p))
+    if (total || !quick_p || !p->links.peekable || !only_waits(p))
         return total;
     for (unsigned n = 1; n < LOOKS && !total; n++) {
         emx_pause_loads();
@@ -369,11 +369,11 @@ static inline unsigned input_patiently(struct emx_progress *p, emx_time *now_p, 
 }
 
 /* quiet: the cheap wires had nothing. all: whether anybody uses them or not. */
-static unsigned input_dear(struct emx_progress *p, bool quiet, bool all, emx_time *now_p)
+static unsigned input_syscall_poll(struct emx_progress *p, bool quiet, bool all, emx_time *now_p)
 {
     unsigned total = 0;
 
-    for (unsigned m = p->links.dear; m; m &= m - 1) {
+    for (unsigned m = p->links.syscall_poll; m; m &= m - 1) {
         unsigned i = (unsigned)__builtin_ctz(m);
 
         if (all || p->links.count == 1 || (quiet && emx_engine_link_peers(p->engine, i)))
@@ -407,7 +407,7 @@ static void tell_lost(struct emx_progress *p, emx_time now)
     for (unsigned i = 0; i < p->links.count; i++) {
         const struct emx_link *k = &p->links.link[i];
 
-        while (k->ops->lost && k->ops->lost(k->wire, &to))
+        while (k->ops->unreachable && k->ops->unreachable(k->wire, &to))
             emx_engine_unreached(p->engine, i, &to, now);
     }
 }
@@ -457,7 +457,7 @@ static unsigned look_around(struct emx_progress *p, unsigned frames, bool every_
         emx_links_sweep(&p->links);
         tell_lost(p, now);
     }
-    frames += input_dear(p, !frames, every_wire, now_p);
+    frames += input_syscall_poll(p, !frames, every_wire, now_p);
     if (now >= emx_engine_deadline(p->engine) && timers_may_fire(p, frames))
         emx_engine_expire(p->engine, now);
     return frames;
@@ -475,8 +475,8 @@ unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_
         return total; /* who waits hears of it first; the next round looks around */
     if (every_wire || now || clock_is_due(p))
         total = look_around(p, total, every_wire, &now);
-    else if (p->links.dear)
-        total += input_dear(p, !total, false, &now);
+    else if (p->links.syscall_poll)
+        total += input_syscall_poll(p, !total, false, &now);
     if (emx_engine_ready(p->engine)->flying)
         total += end_reads(p, &now);
     if (emx_progress_wants_flush(p))

@@ -38,8 +38,8 @@ struct emx_progress {
     unsigned full;  /* mask of links whose wire had no room for what the engine wanted to send */
 
     /* progress.c's own */
-    emx_time sweep_ns;                     /* when every wire must be polled again, the dear ones too */
-    emx_time read_ns;                      /* when a round last read the clock */
+    emx_time sweep_ns; /* when every wire must be polled again, those that are polled by a system call too */
+    emx_time read_ns;  /* when a round last read the clock */
     unsigned rounds_dark, rounds_dark_max; /* rounds since then, and how many there may be */
     unsigned held_back;                    /* rounds that timers have waited for frames to be looked at */
 };
@@ -85,13 +85,13 @@ static inline bool emx_progress_send_reserved(struct emx_progress *p, struct emx
                                               const struct emx_op_args *a)
 {
     const struct emx_wire_addr *to;
-    uint32_t len_bytes = k->ops->place ? emx_engine_reserve(peer, a, &to) : 0;
-    void *frame = len_bytes ? k->ops->place(k->wire, to, len_bytes) : NULL;
+    uint32_t len_bytes = k->ops->reserve ? emx_engine_reserve(peer, a, &to) : 0;
+    void *frame = len_bytes ? k->ops->reserve(k->wire, to, len_bytes) : NULL;
 
     if (!frame)
         return false;
     emx_engine_write_reserved(peer, a, frame);
-    k->ops->placed(k->wire);
+    k->ops->commit(k->wire);
     emx_engine_commit(peer, a, p->clock.last_ns);
     return true;
 }

@@ -76,7 +76,7 @@ struct emx_wire_attr {
     bool connected;          /* frames travel over connections: as long as one lasts they arrive once, in order and as
                                 they were sent, of whatever length */
     bool reads;              /* read() works here; towards a given peer it may still fail */
-    uint64_t lend_min_bytes; /* expose() and what belongs to it are worth while for messages from this length on; 0:
+    uint64_t lend_min_bytes; /* export() and what belongs to it are worth while for messages from this length on; 0:
                                 they do not work here */
     const struct emx_costs *lend_costs; /* for weighing that against a round trip; NULL: not known. The wire's own */
     bool guarded; /* the kernel lets nobody but processes of this user put frames in: they need no tag */
@@ -162,9 +162,9 @@ struct emx_wire_ops {
     void (*tx)(struct emx_wire *w, const struct emx_txframe *f, unsigned n);
 
     /* One frame without a copy of it: where its len_bytes may be written, each byte once; NULL: tx() must do it.
-     * placed() sends it, before any other call. NULL: this wire sends what lies elsewhere. */
-    void *(*place)(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes);
-    void (*placed)(struct emx_wire *w);
+     * commit() sends it, before any other call. NULL: this wire sends what lies elsewhere. */
+    void *(*reserve)(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes);
+    void (*commit)(struct emx_wire *w);
 
     /* Whether frames that tx() took have not left yet and would be lost by close(). NULL: nobody relies on them. */
     bool (*unsent)(const struct emx_wire *w);
@@ -174,10 +174,10 @@ struct emx_wire_ops {
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 
-    /* A look at what rx() would lend first, while nothing is lent; all else is as with rx(). passed() is done with it,
-     * before any other call; without passed() it is still there for rx(). NULL: this wire has rx() only. */
+    /* A look at what rx() would lend first, while nothing is lent; all else is as with rx(). consume() is done with it,
+     * before any other call; without consume() it is still there for rx(). NULL: this wire has rx() only. */
     struct emx_wire_peek (*peek)(struct emx_wire *w);
-    void (*passed)(struct emx_wire *w);
+    void (*consume)(struct emx_wire *w);
 
     /* Copies len_bytes at remote in the memory of the process at from, to local. NULL, unless attr.reads.
      * ETHMX_OK: done. ETHMX_INPROGRESS, only if r->lasting: others may be writing to local. The caller calls again,
@@ -190,12 +190,12 @@ struct emx_wire_ops {
     /* For wires whose devices read and write memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for
      * the connection that there is when they are made: none is of use once it has ended, however it has.
      *
-     * expose() lets the peer at `to` read, or write, from l->offset on, as much as is convenient, until conceal();
+     * export() lets the peer at `to` read, or write, from l->offset on, as much as is convenient, until unexport();
      * *held has what is exposed of this message, NULL at first. ETHMX_OK. ETHMX_INPROGRESS: not now, but perhaps later:
      * there is no connection, or free_only and it would cost something. Otherwise: it can't be, or copying is cheaper.
      */
-    int (*expose)(struct emx_wire *w, struct emx_wire_export *l, void **held);
-    void (*conceal)(struct emx_wire *w, void **held, const void *until); /* what ends there or before; NULL: all */
+    int (*export)(struct emx_wire *w, struct emx_wire_export *l, void **held);
+    void (*unexport)(struct emx_wire *w, void **held, const void *until); /* what ends there or before; NULL: all */
 
     /* Begins to read, or to write. ETHMX_OK: read_end() will tell the end, in the order in which those over the same
      * connection began; until then the device is at r->local. ETHMX_INPROGRESS: the key is of no use any more, another
@@ -207,11 +207,11 @@ struct emx_wire_ops {
     /* Ends the connection to `to`, if there is one; with key only if it is that of this key, which otherwise has ended.
      * At return its keys are of no use to the peer: it reads nothing and writes nothing here any more. Reads and writes
      * over it end within a second or so. */
-    void (*sever)(struct emx_wire *w, const struct emx_wire_addr *to, const uint64_t *key);
+    void (*disconnect)(struct emx_wire *w, const struct emx_wire_addr *to, const uint64_t *key);
 
     /* For wires that notice when a destination cannot be reached any more that they have reached before: tells of the
      * next, once; false: there is none. NULL: others do not. */
-    bool (*lost)(struct emx_wire *w, struct emx_wire_addr *to_p);
+    bool (*unreachable)(struct emx_wire *w, struct emx_wire_addr *to_p);
 
     /* Descriptors that become readable when rx() has frames. 0: of all, or, when there is a descriptor 1, of all but
      * bulk frames, for which that one is. -1: there is none; no descriptor 0: poll only. With arm(): only after it. */

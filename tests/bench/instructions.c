@@ -86,7 +86,7 @@ static void mem_tx(struct emx_wire *w, const struct emx_txframe *f, unsigned n)
 
 static struct memory_wire *placing;
 
-static void *mem_place(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes)
+static void *mem_reserve(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes)
 {
     struct slot *s;
 
@@ -97,7 +97,7 @@ static void *mem_place(struct emx_wire *w, const struct emx_wire_addr *to, uint3
     return s->frame;
 }
 
-static void mem_placed(struct emx_wire *w)
+static void mem_commit(struct emx_wire *w)
 {
     (void)w;
     placing->head++;
@@ -132,7 +132,7 @@ static struct emx_wire_peek mem_peek(struct emx_wire *w)
     return (struct emx_wire_peek){.data = s->frame, .len_bytes = s->len_bytes};
 }
 
-static void mem_passed(struct emx_wire *w)
+static void mem_consume(struct emx_wire *w)
 {
     ((struct memory_wire *)(void *)w)->tail++;
 }
@@ -152,12 +152,12 @@ static struct emx_wire_ops mem_ops = {.name = "udp",
                                       .query = mem_query,
                                       .tx_room = mem_tx_room,
                                       .tx = mem_tx,
-                                      .place = mem_place,
-                                      .placed = mem_placed,
+                                      .reserve = mem_reserve,
+                                      .commit = mem_commit,
                                       .rx = mem_rx,
                                       .rx_return = mem_rx_return,
                                       .peek = mem_peek,
-                                      .passed = mem_passed,
+                                      .consume = mem_consume,
                                       .fd = mem_fd};
 
 static int mem_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
     }
     reliable = !strcmp(argv[1], "reliable");
     if (!reliable)
-        mem_ops.place = NULL;
+        mem_ops.reserve = NULL;
     setenv("ETHMX_WIRES", mem_ops.name, 1);
     setenv("ETHMX_HEARTBEAT", "0", 1);
     begin();

@@ -303,7 +303,7 @@ static bool frame_passed(struct end *to, uint32_t number)
         return false;
     assert_int_equal(frame_check(&(struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes}, &len), number);
     if (number % 2)
-        to->ops->passed(to->w);
+        to->ops->consume(to->w);
     return number % 2;
 }
 

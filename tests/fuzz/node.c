@@ -66,7 +66,7 @@ static void wire_tx(struct emx_wire *w, const struct emx_txframe *f, unsigned co
     }
 }
 
-static void *wire_place(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes)
+static void *wire_reserve(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes)
 {
     struct fuzz_node *n = node_of(w);
 
@@ -78,7 +78,7 @@ static void *wire_place(struct emx_wire *w, const struct emx_wire_addr *to, uint
     return n->placing;
 }
 
-static void wire_placed(struct emx_wire *w)
+static void wire_commit(struct emx_wire *w)
 {
     struct fuzz_node *n = node_of(w);
 
@@ -91,7 +91,7 @@ static struct emx_wire_peek wire_peek(struct emx_wire *w)
     return (struct emx_wire_peek){.data = node_of(w)->data, .len_bytes = node_of(w)->len_bytes};
 }
 
-static void wire_passed(struct emx_wire *w)
+static void wire_consume(struct emx_wire *w)
 {
     node_of(w)->data = NULL;
     fuzz_node_check(node_of(w));
@@ -110,7 +110,7 @@ static unsigned wire_rx(struct emx_wire *w, struct emx_rxframe *f, unsigned max)
 static void wire_rx_return(struct emx_wire *w, const struct emx_rxframe *f, unsigned count)
 {
     FUZZ_CHECK(count == 1 && f->data == node_of(w)->data, "a frame comes back that was not lent");
-    wire_passed(w);
+    wire_consume(w);
 }
 
 static int wire_read(struct emx_wire *w, const struct emx_wire_read *r)
@@ -128,10 +128,10 @@ static const struct emx_wire_ops ops = {.name = "fuzz",
                                         .query = wire_query,
                                         .tx_room = wire_tx_room,
                                         .tx = wire_tx,
-                                        .place = wire_place,
-                                        .placed = wire_placed,
+                                        .reserve = wire_reserve,
+                                        .commit = wire_commit,
                                         .peek = wire_peek,
-                                        .passed = wire_passed,
+                                        .consume = wire_consume,
                                         .rx = wire_rx,
                                         .rx_return = wire_rx_return,
                                         .read = wire_read};

@@ -29,7 +29,7 @@ struct fuzz_node {
     bool unchecked;      /* the engine was called since its invariants were looked at */
     const uint8_t *data; /* a frame that has come and is not taken yet; NULL: none */
     uint32_t len_bytes;
-    uint8_t *placing; /* memory that place() gave, */
+    uint8_t *placing; /* memory that reserve() gave, */
     uint32_t placing_bytes;
     unsigned placing_to;
 };

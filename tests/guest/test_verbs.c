@@ -178,7 +178,7 @@ static void take_one(struct end *e)
         return;
     assert_ptr_equal(emx_wire_verbs.peek(e->w).data, p.data);
     check_frame(e, &(struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes});
-    emx_wire_verbs.passed(e->w);
+    emx_wire_verbs.consume(e->w);
 }
 
 /* A round of an end: takes what has come, in order, first one, then those that are lent. */
@@ -658,7 +658,7 @@ static void cut_off_peer_is_told(void **state)
     old = connection(&p->a, &p->b)->nonce;
     p->a.cfg.p_peer_timeout = 10000000000;
     cut_off(&p->a);
-    while (!emx_wire_verbs.lost(p->a.w, &lost)) {
+    while (!emx_wire_verbs.unreachable(p->a.w, &lost)) {
         assert_true(time(NULL) <= end);
         try_out(&p->a, &p->b);
         take(&p->a);
@@ -686,7 +686,7 @@ static void silent_peer_is_not_lost(void **state)
 
         take(&p->a);
         looks += w->looked_ns != looked_ns;
-        assert_false(emx_wire_verbs.lost(p->a.w, &lost));
+        assert_false(emx_wire_verbs.unreachable(p->a.w, &lost));
     }
     assert_non_null(connection(&p->a, &p->b));
     assert_int_equal(connection(&p->a, &p->b)->nonce, old);
@@ -735,7 +735,7 @@ static int start_reading(struct pair *p, struct reading *r, uint8_t *src, uint8_
 
     r->lend = (struct emx_wire_export){
         .to = &to_mover, .base = remote, .len_bytes = len_bytes, .offset = offset, .write = p->writes};
-    rc = emx_wire_verbs.expose(lender(p)->w, &r->lend, &r->held);
+    rc = emx_wire_verbs.export(lender(p)->w, &r->lend, &r->held);
     if (rc)
         return rc;
     assert_true(r->lend.end > offset && r->lend.end <= len_bytes);
@@ -788,7 +788,7 @@ static void read_some(struct pair *p, uint8_t *src, uint8_t *dst, size_t len_byt
         await_end(p);
         assert_int_equal(r.status, ETHMX_OK);
     }
-    emx_wire_verbs.conceal(lender(p)->w, &r.held, NULL);
+    emx_wire_verbs.unexport(lender(p)->w, &r.held, NULL);
     assert_null(r.held);
 }
 
@@ -830,9 +830,9 @@ static void memory_to_write_needs_a_halt(void **state)
     void *held = NULL;
 
     connect_ends(p);
-    assert_int_equal(emx_wire_verbs.expose(lender(p)->w, &l, &held), halts ? ETHMX_OK : ETHMX_ERR_PARAM);
+    assert_int_equal(emx_wire_verbs.export(lender(p)->w, &l, &held), halts ? ETHMX_OK : ETHMX_ERR_PARAM);
     assert_int_equal(held != NULL, halts);
-    emx_wire_verbs.conceal(lender(p)->w, &held, NULL);
+    emx_wire_verbs.unexport(lender(p)->w, &held, NULL);
     munmap(m, 1u << 20);
 }
 
@@ -880,7 +880,7 @@ static void broken_connection_ends_reads(void **state)
         }
         if (round)
             await_end(p);
-        emx_wire_verbs.sever(round ? p->a.w : p->b.w, round ? &to_b : &to_a, p->writes ? &r[0].read.key : NULL);
+        emx_wire_verbs.disconnect(round ? p->a.w : p->b.w, round ? &to_b : &to_a, p->writes ? &r[0].read.key : NULL);
         memcpy(then, dst, 4u << 20);
         while (!r[3].ended)
             await_end(p);
@@ -894,12 +894,12 @@ static void broken_connection_ends_reads(void **state)
         if (p->writes && !round)
             assert_memory_equal(then, dst, 4u << 20);
         old = connection(&p->b, &p->a)->nonce;
-        emx_wire_verbs.sever(p->b.w, &to_a, &r[0].read.key); /* that one is over already */
+        emx_wire_verbs.disconnect(p->b.w, &to_a, &r[0].read.key); /* that one is over already */
         assert_int_equal(connection(&p->b, &p->a)->nonce, old);
         r[0].read.from = p->writes ? &to_b : &to_a;
         assert_int_equal(emx_wire_verbs.read_start(mover(p)->w, &r[0].read), ETHMX_INPROGRESS);
         for (unsigned i = 0; i < 4; i++)
-            emx_wire_verbs.conceal(lender(p)->w, &r[i].held, NULL);
+            emx_wire_verbs.unexport(lender(p)->w, &r[i].held, NULL);
         read_all(p, src, dst, 4u << 20);
         assert_memory_equal(src, dst, 4u << 20);
     }
@@ -928,12 +928,12 @@ static void ended_connection_is_halted(void **state)
     c = connection(&p->b, &p->a);
     key = (uint64_t)c->nonce << 32;
     other = key ^ 1ull << 63;
-    emx_wire_verbs.sever(p->b.w, &to, NULL);
+    emx_wire_verbs.disconnect(p->b.w, &to, NULL);
     assert_null(connection(&p->b, &p->a));
     assert_int_equal(state_of(c), IBV_QPS_ERR);
-    emx_wire_verbs.sever(p->b.w, &to, &other);
+    emx_wire_verbs.disconnect(p->b.w, &to, &other);
     assert_int_equal(state_of(c), IBV_QPS_ERR);
-    emx_wire_verbs.sever(p->b.w, &to, &key);
+    emx_wire_verbs.disconnect(p->b.w, &to, &key);
     assert_int_equal(state_of(c), IBV_QPS_RESET);
     await_another_connection(p, (uint32_t)(key >> 32));
 }
@@ -970,10 +970,10 @@ static void busy_connection_makes_room(void **state)
 
         connect_ends(p);
         if (i % 2)
-            assert_int_equal(emx_wire_verbs.expose(p->a.w, &lend, &held), ETHMX_OK);
+            assert_int_equal(emx_wire_verbs.export(p->a.w, &lend, &held), ETHMX_OK);
         send_frame(&p->a, &third, i, 300);
         await_third(p, &third, i + 1);
-        emx_wire_verbs.conceal(p->a.w, &held, NULL);
+        emx_wire_verbs.unexport(p->a.w, &held, NULL);
     }
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
     close_end(&third);

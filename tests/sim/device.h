@@ -12,7 +12,8 @@
 #include "node.h"
 #include "queue.h"
 
-/* As expose(), conceal(), sever(), read_start() and read_end() of struct emx_wire_ops; from, party: whose memory it is.
+/* As export(), unexport(), disconnect(), read_start() and read_end() of struct emx_wire_ops; from, party: whose memory
+ * it is.
  */
 int sim_device_expose(struct sim_node *n, struct emx_wire_export *lend, void **held);
 void sim_device_conceal(struct sim_node *n, void **held, const void *until);

@@ -286,7 +286,7 @@ static struct emx_wire_peek wire_peek(struct emx_wire *w)
                          : (struct emx_wire_peek){.data = first->data, .len_bytes = first->len_bytes};
 }
 
-static void wire_passed(struct emx_wire *w)
+static void wire_consume(struct emx_wire *w)
 {
     drop_first(endpoint_of(w));
 }
@@ -298,7 +298,7 @@ static const struct emx_wire_ops wire_ops = {.name = "fabric",
                                              .rx = wire_rx,
                                              .rx_return = wire_rx_return,
                                              .peek = wire_peek,
-                                             .passed = wire_passed};
+                                             .consume = wire_consume};
 
 /* ---- Frames of others ---- */
 

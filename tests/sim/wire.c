@@ -126,7 +126,7 @@ static struct emx_wire_peek wire_peek(struct emx_wire *base)
     return (struct emx_wire_peek){.data = x->ring->data, .len_bytes = x->ring->len_bytes};
 }
 
-static void wire_passed(struct emx_wire *base)
+static void wire_consume(struct emx_wire *base)
 {
     struct sim_wire *x = wire_of(base);
 
@@ -244,7 +244,7 @@ static void wire_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned
 }
 
 /* Memory of its own for the frame, so that writing past its end shows. */
-static void *wire_place(struct emx_wire *base, const struct emx_wire_addr *to, uint32_t len_bytes)
+static void *wire_reserve(struct emx_wire *base, const struct emx_wire_addr *to, uint32_t len_bytes)
 {
     struct sim_wire *x = wire_of(base);
 
@@ -258,7 +258,7 @@ static void *wire_place(struct emx_wire *base, const struct emx_wire_addr *to, u
     return x->placing;
 }
 
-static void wire_placed(struct emx_wire *base)
+static void wire_commit(struct emx_wire *base)
 {
     struct sim_wire *x = wire_of(base);
     const struct emx_txframe f = {.to = &x->placing_to, .head = x->placing, .head_bytes = (uint16_t)x->placing_bytes};
@@ -337,22 +337,22 @@ static bool wire_read_end(struct emx_wire *base, struct emx_wire_read_end *end_p
     return sim_device_ended(wire_of(base)->node, end_p);
 }
 
-static int wire_expose(struct emx_wire *base, struct emx_wire_export *l, void **held)
+static int wire_export(struct emx_wire *base, struct emx_wire_export *l, void **held)
 {
     return sim_device_expose(wire_of(base)->node, l, held);
 }
 
-static void wire_conceal(struct emx_wire *base, void **held, const void *until)
+static void wire_unexport(struct emx_wire *base, void **held, const void *until)
 {
     sim_device_conceal(wire_of(base)->node, held, until);
 }
 
-static void wire_sever(struct emx_wire *base, const struct emx_wire_addr *to, const uint64_t *key)
+static void wire_disconnect(struct emx_wire *base, const struct emx_wire_addr *to, const uint64_t *key)
 {
     sim_device_sever(wire_of(base)->node, to, key);
 }
 
-static bool wire_lost(struct emx_wire *base, struct emx_wire_addr *to_p)
+static bool wire_unreachable(struct emx_wire *base, struct emx_wire_addr *to_p)
 {
     struct sim_wire *x = wire_of(base);
 
@@ -365,11 +365,12 @@ static bool wire_lost(struct emx_wire *base, struct emx_wire_addr *to_p)
 /* ---- The three kinds ---- */
 
 #define COMMON                                                                                                         \
-    .query = wire_query, .tx_room = wire_tx_room, .tx = wire_tx, .place = wire_place, .placed = wire_placed,           \
-    .rx = wire_rx, .rx_return = wire_rx_return, .read = wire_read, .expose = wire_expose, .conceal = wire_conceal,     \
-    .read_start = wire_read_start, .read_end = wire_read_end, .sever = wire_sever, .lost = wire_lost
+    .query = wire_query, .tx_room = wire_tx_room, .tx = wire_tx, .reserve = wire_reserve, .commit = wire_commit,       \
+    .rx = wire_rx, .rx_return = wire_rx_return, .read = wire_read, .export = wire_export, .unexport = wire_unexport,   \
+    .read_start = wire_read_start, .read_end = wire_read_end, .disconnect = wire_disconnect,                           \
+    .unreachable = wire_unreachable
 
-static const struct emx_wire_ops shows = {.name = "sim", .peek = wire_peek, .passed = wire_passed, COMMON};
+static const struct emx_wire_ops shows = {.name = "sim", .peek = wire_peek, .consume = wire_consume, COMMON};
 static const struct emx_wire_ops cheap = {.name = "sim, not to be peeked at", COMMON};
 static const struct emx_wire_ops dear = {.name = "sim, dear to poll", COMMON};
 static const struct emx_wire_ops *const kinds[] = {&shows, &shows, &cheap, &dear};

@@ -27,7 +27,7 @@ struct sim_wire {
     struct emx_stats before;         /* the counters when they were lent, or the first was shown */
     bool shown;                      /* the first, by peek(); nothing is known of it yet */
     unsigned room;                   /* that tx_room() told last */
-    struct emx_wire_addr placing_to; /* the frame that place() gave memory for */
+    struct emx_wire_addr placing_to; /* the frame that reserve() gave memory for */
     uint8_t *placing;
     uint32_t placing_bytes;
     bool reads;                              /* a read is under way and takes its time, */

@@ -126,9 +126,9 @@ static void links_are_told_apart(void **state)
     add(1, &cheap);
     add(2, &shows);
     assert_int_equal(l->count, 3);
-    assert_int_equal(l->dear, 1);
+    assert_int_equal(l->syscall_poll, 1);
     assert_int_equal(l->cheap, 6);
-    assert_int_equal(l->shows, 4);
+    assert_int_equal(l->peekable, 4);
     assert_int_equal(l->reliable | l->guarded, 0);
     emx_links_sweep(l);
     assert_int_equal(node.wire[1].sweeps, 1);

@@ -604,7 +604,7 @@ static struct emx_wire_peek packet_peek(struct emx_wire *base)
     return p.data && is_ours(w, &p) ? p : emx_wire_peek_rx();
 }
 
-static void packet_passed(struct emx_wire *base)
+static void packet_consume(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;
 
@@ -648,7 +648,7 @@ const struct emx_wire_ops emx_wire_packet = {
     .rx = packet_rx,
     .rx_return = packet_rx_return,
     .peek = packet_peek,
-    .passed = packet_passed,
+    .consume = packet_consume,
     .fd = packet_fd,
     .sweep = packet_sweep,
 };

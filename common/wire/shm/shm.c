@@ -151,7 +151,7 @@ struct shm_wire {
 
     struct shm_peer *peer; /* hashed by id */
     unsigned peer_count, peer_room;
-    struct shm_out *placing; /* between place() and placed() */
+    struct shm_out *placing; /* between reserve() and commit() */
     struct shm_peer *last;   /* the one that was sent to last; NULL when the table has moved */
 };
 
@@ -455,7 +455,7 @@ static __attribute__((noinline)) void *place_soon(struct emx_shm_tx *t, uint32_t
     return frame;
 }
 
-static void *shm_place(struct emx_wire *base, const struct emx_wire_addr *to, uint32_t len_bytes)
+static void *shm_reserve(struct emx_wire *base, const struct emx_wire_addr *to, uint32_t len_bytes)
 {
     struct shm_wire *w = (struct shm_wire *)base;
     struct shm_out *o = out_to(w, id_of(to));
@@ -468,7 +468,7 @@ static void *shm_place(struct emx_wire *base, const struct emx_wire_addr *to, ui
     return frame ? frame : place_soon(&o->tx, len_bytes);
 }
 
-static void shm_placed(struct emx_wire *base)
+static void shm_commit(struct emx_wire *base)
 {
     struct shm_out *o = ((struct shm_wire *)base)->placing;
 
@@ -905,7 +905,7 @@ static struct emx_wire_peek shm_peek(struct emx_wire *base)
 }
 
 /* The next look begins with another. */
-static void shm_passed(struct emx_wire *base)
+static void shm_consume(struct emx_wire *base)
 {
     struct shm_wire *w = (struct shm_wire *)base;
     struct shm_in *in = w->near[w->peeked];
@@ -1276,13 +1276,13 @@ const struct emx_wire_ops emx_wire_shm = {
     .reach = shm_reach,
     .tx_room = shm_tx_room,
     .tx = shm_tx,
-    .place = shm_place,
-    .placed = shm_placed,
+    .reserve = shm_reserve,
+    .commit = shm_commit,
     .unsent = shm_unsent,
     .rx = shm_rx,
     .rx_return = shm_rx_return,
     .peek = shm_peek,
-    .passed = shm_passed,
+    .consume = shm_consume,
     .read = shm_read,
     .fd = shm_fd,
     .arm = shm_arm,

@@ -417,7 +417,7 @@ static void verbs_rx_return(struct emx_wire *base, const struct emx_rxframe *f, 
     }
 }
 
-static void verbs_passed(struct emx_wire *base)
+static void verbs_consume(struct emx_wire *base)
 {
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
@@ -598,14 +598,14 @@ const struct emx_wire_ops emx_wire_verbs = {
     .rx = verbs_rx,
     .rx_return = verbs_rx_return,
     .peek = verbs_peek,
-    .passed = verbs_passed,
+    .consume = verbs_consume,
     .fd = verbs_fd,
     .arm = verbs_arm,
-    .expose = emx_verbs_export,
-    .conceal = emx_verbs_unexport,
+    .export = emx_verbs_export,
+    .unexport = emx_verbs_unexport,
     .read_start = emx_verbs_read_start,
     .read_end = emx_verbs_read_end,
-    .sever = emx_verbs_disconnect_key,
-    .lost = emx_verbs_lost,
+    .disconnect = emx_verbs_disconnect_key,
+    .unreachable = emx_verbs_lost,
     .sweep = verbs_sweep,
 };

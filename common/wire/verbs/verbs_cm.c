@@ -37,9 +37,9 @@
  * above, and TCP sends again by itself).
  *
  * Lost. When a peer that there was a connection with cannot be called several times in a row, or its device is removed,
- * this is told upwards (lost()): another wire may reach it. It is not told too late for that: all these calls together
- * take no longer than half the time after which the peer is dead. What waits goes on waiting till then, so that one
- * call follows the other also where there is little to say.
+ * this is told upwards (unreachable()): another wire may reach it. It is not told too late for that: all these calls
+ * together take no longer than half the time after which the peer is dead. What waits goes on waiting till then, so
+ * that one call follows the other also where there is little to say.
  *
  * Too many. Where the queues have no room for a further connection, that which was used least lately ends, if nothing
  * is under way on it; the call comes again a little later. Its peer calls when it has something to say. While all are

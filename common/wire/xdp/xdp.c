@@ -644,7 +644,7 @@ static struct emx_wire_peek xdp_peek(struct emx_wire *base)
     return (struct emx_wire_peek){0};
 }
 
-static void xdp_passed(struct emx_wire *base)
+static void xdp_consume(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
 
@@ -693,7 +693,7 @@ const struct emx_wire_ops emx_wire_xdp = {
     .rx = xdp_rx,
     .rx_return = xdp_rx_return,
     .peek = xdp_peek,
-    .passed = xdp_passed,
+    .consume = xdp_consume,
     .fd = xdp_fd,
     .arm = xdp_arm,
     .sweep = xdp_sweep,
