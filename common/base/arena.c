@@ -24,7 +24,7 @@ void emx_arena_fini(struct emx_arena *a)
 }
 
 /* What is left of the block before is lost. */
-static int grow(struct emx_arena *a, size_t len_bytes)
+static int arena_grow(struct emx_arena *a, size_t len_bytes)
 {
     size_t bytes = len_bytes + sizeof(void *) > a->block_bytes ? len_bytes + sizeof(void *) : a->block_bytes;
     char *block = emx_alloc_get(a->alloc, bytes);
@@ -40,13 +40,13 @@ static int grow(struct emx_arena *a, size_t len_bytes)
     return 0;
 }
 
-static size_t rounded(size_t len_bytes)
+static size_t arena_round_up(size_t len_bytes)
 {
     return (len_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
 }
 
 /* Where objects of this length are when they were given back, or NULL. */
-static void **given(struct emx_arena *a, size_t len_bytes)
+static void **arena_given(struct emx_arena *a, size_t len_bytes)
 {
     size_t i = len_bytes / ALIGN_BYTES - 1;
 
@@ -55,7 +55,7 @@ static void **given(struct emx_arena *a, size_t len_bytes)
 
 void emx_arena_put(struct emx_arena *a, void *object, size_t len_bytes)
 {
-    void **list = given(a, rounded(len_bytes));
+    void **list = arena_given(a, arena_round_up(len_bytes));
 
     if (!list)
         return;
@@ -67,13 +67,13 @@ void *emx_arena_get(struct emx_arena *a, size_t len_bytes)
 {
     void *object, **list;
 
-    len_bytes = rounded(len_bytes);
-    list = given(a, len_bytes);
+    len_bytes = arena_round_up(len_bytes);
+    list = arena_given(a, len_bytes);
     if (list && (object = *list)) {
         *list = *(void **)object;
         return object;
     }
-    if (len_bytes > a->left_bytes && grow(a, len_bytes))
+    if (len_bytes > a->left_bytes && arena_grow(a, len_bytes))
         return NULL;
     object = a->at;
     a->at += len_bytes;

@@ -185,7 +185,7 @@ static const char *parse_number(unsigned i, const char *text, uint64_t *value_p)
     return bad;
 }
 
-static const char *parse(struct emx_config *cfg, unsigned i, const char *text)
+static const char *config_parse(struct emx_config *cfg, unsigned i, const char *text)
 {
     void *field = (char *)cfg + rows[i].offset;
 
@@ -220,7 +220,7 @@ int emx_config_find(const char *name)
 
 /* How many letters must be changed, added or left out to make b of a (Levenshtein's distance). row[j] is the distance
  * of the letters of a seen so far to the first j letters of b. */
-static unsigned distance(const char *a, const char *b)
+static unsigned config_distance(const char *a, const char *b)
 {
     unsigned row[NAME_MAX_BYTES + 1];
     unsigned b_len = (unsigned)strnlen(b, NAME_MAX_BYTES);
@@ -244,12 +244,12 @@ static unsigned distance(const char *a, const char *b)
     return row[b_len];
 }
 
-static unsigned nearest(const char *name)
+static unsigned config_nearest(const char *name)
 {
     unsigned best = 0, best_distance = UINT32_MAX;
 
     for (unsigned i = 0; i < EMX_P_COUNT; i++) {
-        unsigned d = distance(name, rows[i].name);
+        unsigned d = config_distance(name, rows[i].name);
 
         if (d < best_distance) {
             best = i;
@@ -265,7 +265,7 @@ void emx_config_defaults(struct emx_config *cfg)
 {
     memset(cfg, 0, sizeof(*cfg));
     for (unsigned i = 0; i < EMX_P_COUNT; i++) {
-        parse(cfg, i, rows[i].deflt);
+        config_parse(cfg, i, rows[i].deflt);
         cfg->source[i] = "default";
     }
 }
@@ -280,7 +280,7 @@ int emx_config_parse(struct emx_config *cfg, unsigned i, const char *text, const
         snprintf(err, err_len_bytes, "there is no parameter number %u", i);
         return ETHMX_ERR_PARAM;
     }
-    bad = parse(cfg, i, text);
+    bad = config_parse(cfg, i, text);
     if (bad) {
         variable_name(i, variable, sizeof(variable));
         snprintf(err, err_len_bytes, "parameter %s (%s, set by %s): \"%.64s\" %s; it takes %s", rows[i].name, variable,
@@ -318,7 +318,7 @@ static void warn_unknown(const char *entry, void (*warn)(void *arg, const char *
     name[strcspn(name, "=")] = 0;
     for (char *p = name; *p; p++)
         *p = (char)tolower((unsigned char)*p);
-    variable_name(nearest(name), variable, sizeof(variable));
+    variable_name(config_nearest(name), variable, sizeof(variable));
     snprintf(sentence, sizeof(sentence), "%.*s is set, but there is no such parameter; the nearest is %s",
              (int)(strlen(PREFIX) + strlen(name)), entry, variable);
     warn(arg, sentence);

@@ -239,7 +239,7 @@ WIDE static uint32_t by_vectors(uint32_t crc, const uint8_t *p, size_t len_bytes
     return ~(crc_of(acc[3]) ^ moved);
 }
 
-__attribute__((constructor)) static void prepare(void)
+__attribute__((constructor)) static void crc32c_prepare(void)
 {
     make_table();
     __builtin_cpu_init();
@@ -274,7 +274,7 @@ uint32_t emx_crc32c_instruction(uint32_t crc, const void *buf, size_t len_bytes)
 
 #else
 
-__attribute__((constructor)) static void prepare(void)
+__attribute__((constructor)) static void crc32c_prepare(void)
 {
     make_table();
 }

@@ -2,7 +2,7 @@
 #include "base/crossing.h"
 
 /* By how many thousandths a is more than b; twice as much and more are alike. */
-static uint64_t regret(uint64_t a, uint64_t b)
+static uint64_t crossing_regret(uint64_t a, uint64_t b)
 {
     if (a <= b)
         return 0;
@@ -17,7 +17,7 @@ uint64_t emx_threshold(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned
         uint64_t sum = 0;
 
         for (unsigned i = 0; i < n; i++)
-            sum += i < k ? regret(copy_ns[i], reg_ns[i]) : regret(reg_ns[i], copy_ns[i]);
+            sum += i < k ? crossing_regret(copy_ns[i], reg_ns[i]) : crossing_regret(reg_ns[i], copy_ns[i]);
         if (sum >= least)
             continue;
         least = sum;

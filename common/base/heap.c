@@ -34,7 +34,7 @@ int emx_heap_reserve(struct emx_heap *h, unsigned n)
     return 0;
 }
 
-static void place(struct emx_heap *h, unsigned i, struct emx_timer *t)
+static void heap_place(struct emx_heap *h, unsigned i, struct emx_timer *t)
 {
     h->slot[i] = t;
     t->slot = i + 1;
@@ -48,10 +48,10 @@ static void sift_up(struct emx_heap *h, unsigned i, struct emx_timer *t)
 
         if (h->slot[parent]->at_ns <= t->at_ns)
             break;
-        place(h, i, h->slot[parent]);
+        heap_place(h, i, h->slot[parent]);
         i = parent;
     }
-    place(h, i, t);
+    heap_place(h, i, t);
 }
 
 /* Moves the timers below slot i that are earlier than t up, and puts t where it belongs. */
@@ -66,10 +66,10 @@ static void sift_down(struct emx_heap *h, unsigned i, struct emx_timer *t)
             child++;
         if (h->slot[child]->at_ns >= t->at_ns)
             break;
-        place(h, i, h->slot[child]);
+        heap_place(h, i, h->slot[child]);
         i = child;
     }
-    place(h, i, t);
+    heap_place(h, i, t);
 }
 
 /* Puts t, which is to stand in slot i or anywhere above or below it. */

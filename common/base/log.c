@@ -22,7 +22,7 @@ static const char *level_name(enum emx_log_level level)
 }
 
 /* snprintf() tells the length it wanted; this is what it wrote. */
-static size_t written(int wanted, size_t room)
+static size_t log_written(int wanted, size_t room)
 {
     if (wanted < 0)
         return 0;
@@ -40,9 +40,9 @@ void emx_log_write(enum emx_log_level level, const char *fmt, ...)
     if (gethostname(host, sizeof(host)))
         strcpy(host, "?");
     host[sizeof(host) - 1] = 0;
-    n = written(snprintf(line, room, "ethmx: host %s, pid %d: %s: ", host, (int)getpid(), level_name(level)), room);
+    n = log_written(snprintf(line, room, "ethmx: host %s, pid %d: %s: ", host, (int)getpid(), level_name(level)), room);
     va_start(ap, fmt);
-    n += written(vsnprintf(line + n, room - n, fmt, ap), room - n);
+    n += log_written(vsnprintf(line + n, room - n, fmt, ap), room - n);
     va_end(ap);
     line[n++] = '\n';
     if (write(STDERR_FILENO, line, n) < 0) {

@@ -22,7 +22,7 @@ struct finished {
 };
 
 /* Its callback has run. */
-static inline void forget(struct ethmx_ep *ep, struct emx_op *op)
+static inline void deliver_forget(struct ethmx_ep *ep, struct emx_op *op)
 {
     ep->large_ops -= emx_ep_is_large(ep, emx_op_data_bytes(op));
     emx_engine_op_free(ep->progress.engine, op);
@@ -47,7 +47,7 @@ static unsigned deliver_completions(struct ethmx_ep *ep)
     }
     emx_lock_take(&ep->lock);
     for (unsigned i = 0; i < n; i++)
-        forget(ep, f[i].op);
+        deliver_forget(ep, f[i].op);
     return n;
 }
 
@@ -87,18 +87,18 @@ static unsigned deliver_ams(struct ethmx_ep *ep)
     return n;
 }
 
-static bool has_news(const struct ethmx_ep *ep)
+static bool deliver_has_ready(const struct ethmx_ep *ep)
 {
     return emx_engine_has_results(ep->progress.engine) || !emx_list_empty(&ep->failures);
 }
 
-static __attribute__((noinline)) unsigned deliver(struct ethmx_ep *ep)
+static __attribute__((noinline)) unsigned deliver_all(struct ethmx_ep *ep)
 {
     const struct emx_engine_ready *hints = emx_engine_ready(ep->progress.engine);
     unsigned total = 0, n;
 
     ep->progress.delivering = true;
-    for (unsigned i = 0; i < DELIVER_ROUNDS && has_news(ep); i++) {
+    for (unsigned i = 0; i < DELIVER_ROUNDS && deliver_has_ready(ep); i++) {
         n = 0;
         if (!emx_list_empty(&ep->failures))
             n += emx_event_deliver(ep);
@@ -116,9 +116,10 @@ static __attribute__((noinline)) unsigned deliver(struct ethmx_ep *ep)
     return total;
 }
 
-/* A receive that is in no list. Apart, as deliver(): a poll that finds nothing should have little to save and restore.
+/* A receive that is in no list. Apart, as deliver_all(): a poll that finds nothing should have little to save
+ * and restore.
  */
-static __attribute__((noinline)) void tell_quick(struct ethmx_ep *ep, struct emx_op *op)
+static __attribute__((noinline)) void deliver_fast(struct ethmx_ep *ep, struct emx_op *op)
 {
     struct ethmx_result result;
     ethmx_done_fn done;
@@ -131,30 +132,30 @@ static __attribute__((noinline)) void tell_quick(struct ethmx_ep *ep, struct emx
         done(arg, &result);
     emx_lock_take(&ep->lock);
     ep->progress.delivering = false;
-    forget(ep, op);
+    deliver_forget(ep, op);
     if (emx_progress_wants_flush(&ep->progress))
         emx_progress_flush_now(&ep->progress,
                                emx_clock_now(&ep->progress.clock)); /* the time told last may be long ago */
 }
 
-static inline unsigned one_round(struct ethmx_ep *ep)
+static inline unsigned deliver_round(struct ethmx_ep *ep)
 {
     struct emx_op *quick = NULL;
     unsigned n = emx_progress_round(&ep->progress, false, &quick);
 
     if (quick)
-        tell_quick(ep, quick);
-    if (has_news(ep) && !ep->progress.delivering)
-        n += deliver(ep);
+        deliver_fast(ep, quick);
+    if (deliver_has_ready(ep) && !ep->progress.delivering)
+        n += deliver_all(ep);
     if (n)
         emx_wait_policy_reset(&ep->idle);
     return n;
 }
 
 /* A poll has found nothing, and it is time to see whether that costs others something. */
-static __attribute__((noinline)) unsigned look_and_poll(struct ethmx_ep *ep)
+static __attribute__((noinline)) unsigned deliver_poll(struct ethmx_ep *ep)
 {
-    return emx_wait_policy_look(ep) ? one_round(ep) : 0;
+    return emx_wait_policy_look(ep) ? deliver_round(ep) : 0;
 }
 
 unsigned ethmx_progress(struct ethmx_ep *ep)
@@ -165,9 +166,9 @@ unsigned ethmx_progress(struct ethmx_ep *ep)
         return 0;
     atomic_store_explicit(&ep->rounds, atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    n = one_round(ep);
+    n = deliver_round(ep);
     if (!n && emx_wait_policy_poll(&ep->idle, ep->progress.clock.last_ns))
-        n = look_and_poll(ep);
+        n = deliver_poll(ep);
     emx_ep_leave(ep);
     return n;
 }

@@ -12,7 +12,7 @@ struct failure {
     struct emx_event event;
 };
 
-static void answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time now)
+static void event_answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time now)
 {
     struct emx_address a = *emx_peer_address(ep->progress.engine, peer);
     struct emx_route r[EMX_ROUTES_MAX];
@@ -24,7 +24,7 @@ static void answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_time n
     emx_engine_routes(ep->progress.engine, peer, r, n, why, now);
 }
 
-static void log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
+static void event_log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
 {
     struct ethmx_peer_info info;
 
@@ -35,7 +35,7 @@ static void log_connected(struct ethmx_ep *ep, const struct emx_event *ev)
             info.frame_bytes);
 }
 
-static void keep_failure(struct ethmx_ep *ep, const struct emx_event *ev)
+static void event_keep_failure(struct ethmx_ep *ep, const struct emx_event *ev)
 {
     struct failure *f = malloc(sizeof(*f));
 
@@ -55,10 +55,10 @@ void emx_event_handle(void *arg, emx_time now)
     while (emx_engine_event(ep->progress.engine, &ev)) {
         switch (ev.type) {
         case EMX_EVENT_ROUTES:
-            answer_routes(ep, ev.peer, now);
+            event_answer_routes(ep, ev.peer, now);
             break;
         case EMX_EVENT_CONNECTED:
-            log_connected(ep, &ev);
+            event_log_connected(ep, &ev);
             break;
         case EMX_EVENT_ROUTE_LOST:
             emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_address(ep->progress.engine, ev.peer)->host,
@@ -71,7 +71,7 @@ void emx_event_handle(void *arg, emx_time now)
             emx_log(EMX_LOG_INFO, "%s", ev.text);
             break;
         case EMX_EVENT_FAILED:
-            keep_failure(ep, &ev);
+            event_keep_failure(ep, &ev);
             break;
         case EMX_EVENT_CLOSED:
             emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed",

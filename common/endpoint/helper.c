@@ -62,12 +62,12 @@ struct emx_helper {
     unsigned useless; /* rings in a row for a program that polled */
 };
 
-static bool program_is_back(const struct ethmx_ep *ep, uint32_t seen)
+static bool helper_program_is_back(const struct ethmx_ep *ep, uint32_t seen)
 {
     return atomic_load_explicit(&ep->rounds, memory_order_relaxed) != seen || atomic_load(&ep->sleepers);
 }
 
-static uint64_t longest_sleep(const struct ethmx_ep *ep)
+static uint64_t helper_longest_sleep(const struct ethmx_ep *ep)
 {
     return ep->cfg.p_heartbeat ? ep->cfg.p_heartbeat : STAND_IN_NS;
 }
@@ -84,7 +84,7 @@ bool emx_helper_enter(struct ethmx_ep *ep)
 
 /* Off the program's core, if we are there and may use others. A thread that wakes up is often put where it slept last,
  * be that core busy or not; messages that are moved there take the time in which the program computes. */
-static void step_aside(struct emx_helper *b)
+static void helper_leave_core(struct emx_helper *b)
 {
     int core = atomic_load_explicit(&b->core, memory_order_relaxed);
     cpu_set_t others = b->cores;
@@ -99,11 +99,11 @@ static void step_aside(struct emx_helper *b)
 
 /* Rounds until nothing comes any more and prepares the sleep. False: the program is inside or sleeps, or frames came
  * without end. */
-static bool progress_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p)
+static bool helper_progress_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *got_p)
 {
     bool idle = false;
 
-    step_aside(ep->beat);
+    helper_leave_core(ep->beat);
     if (!emx_helper_enter(ep))
         return false;
     *got_p = false;
@@ -111,13 +111,13 @@ static bool progress_until_idle(struct ethmx_ep *ep, struct emx_wait *w, bool *g
         idle = !emx_progress_round(&ep->progress, true, NULL);
         *got_p |= !idle;
     }
-    emx_wait_prepare(ep, idle ? longest_sleep(ep) : 0, w);
+    emx_wait_prepare(ep, idle ? helper_longest_sleep(ep) : 0, w);
     emx_lock_return(&ep->lock);
     return true;
 }
 
 /* Sleeps on w and on orders. False: the one to stop came. *frames_p: something of w was ready. */
-static bool sleep_until(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
+static bool helper_sleep(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
 {
     struct pollfd *order = &w->fd[w->fd_count++];
     uint64_t times;
@@ -131,12 +131,12 @@ static bool sleep_until(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
 
 /* ---- Standing in ---- */
 
-static bool is_diligent(const struct ethmx_ep *ep)
+static bool helper_is_frequent(const struct ethmx_ep *ep)
 {
     return ep->cfg.p_progress == EMX_PROGRESS_THREAD;
 }
 
-static void count_stand_in(struct ethmx_ep *ep)
+static void helper_count_run(struct ethmx_ep *ep)
 {
     if (!emx_lock_try(&ep->lock))
         return;
@@ -145,18 +145,18 @@ static void count_stand_in(struct ethmx_ep *ep)
 }
 
 /* Returns false on the order to stop. */
-static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
+static bool helper_run(struct ethmx_ep *ep, uint32_t seen)
 {
     unsigned alarms = 0;
     bool ready = false, got;
     struct emx_wait w;
 
-    count_stand_in(ep);
-    while (!program_is_back(ep, seen) && progress_until_idle(ep, &w, &got)) {
+    helper_count_run(ep);
+    while (!helper_program_is_back(ep, seen) && helper_progress_until_idle(ep, &w, &got)) {
         alarms = ready && !got ? alarms + 1 : 0;
         if (alarms == FALSE_ALARMS)
             break;
-        if (!sleep_until(ep, &w, &ready))
+        if (!helper_sleep(ep, &w, &ready))
             return false;
     }
     return true;
@@ -164,97 +164,97 @@ static bool stand_in(struct ethmx_ep *ep, uint32_t seen)
 
 /* ---- Looking in ---- */
 
-static bool is_rung(const struct ethmx_ep *ep)
+static bool helper_is_requested(const struct ethmx_ep *ep)
 {
     return atomic_load(&ep->beat->bell) == BELL_RUNG;
 }
 
 /* Until the next look, or until the bell is rung. Returns false on the order to stop. */
-static bool rest(struct ethmx_ep *ep)
+static bool helper_wait(struct ethmx_ep *ep)
 {
     uint64_t now = emx_clock_kernel_ns(), end_ns = now + ep->beat->look_ns;
     bool ready;
 
-    for (; now < end_ns && !is_rung(ep); now = emx_clock_kernel_ns()) {
+    for (; now < end_ns && !helper_is_requested(ep); now = emx_clock_kernel_ns()) {
         struct emx_wait w = {.timeout_ns = end_ns - now};
 
-        if (!sleep_until(ep, &w, &ready))
+        if (!helper_sleep(ep, &w, &ready))
             return false;
     }
     return true;
 }
 
 /* The program, which has only just started a message, gets time to come to its wait. */
-static void rest_after_bell(void)
+static void helper_wait_briefly(void)
 {
     struct timespec ts = {.tv_nsec = LOOK_MIN_NS};
 
     nanosleep(&ts, NULL);
 }
 
-static void found_polling(struct emx_helper *b, bool rung)
+static void helper_found_polling(struct emx_helper *b, bool rung)
 {
     if (rung)
         b->useless++;
     b->look_ns = emx_min(b->look_ns * 2, LOOK_MAX_NS);
 }
 
-static void found_away(struct emx_helper *b)
+static void helper_found_away(struct emx_helper *b)
 {
     b->useless = 0;
     b->look_ns = LOOK_MIN_NS;
 }
 
-static void hang_bell(struct emx_helper *b)
+static void helper_set_wakeup(struct emx_helper *b)
 {
     atomic_store(&b->bell, b->useless < USELESS ? BELL_UP : BELL_DOWN);
 }
 
-static uint32_t rounds_of(const struct ethmx_ep *ep)
+static uint32_t helper_rounds_of(const struct ethmx_ep *ep)
 {
     return atomic_load_explicit(&ep->rounds, memory_order_relaxed);
 }
 
 /* Whether the program is away, after a rest. *seen_p: its rounds at the beginning. */
-static bool is_away(struct ethmx_ep *ep, uint32_t *seen_p)
+static bool helper_is_away(struct ethmx_ep *ep, uint32_t *seen_p)
 {
     struct emx_helper *b = ep->beat;
-    bool rung = is_rung(ep), away;
+    bool rung = helper_is_requested(ep), away;
 
     if (rung) {
-        *seen_p = rounds_of(ep);
-        rest_after_bell();
+        *seen_p = helper_rounds_of(ep);
+        helper_wait_briefly();
     }
-    away = !program_is_back(ep, *seen_p);
-    if (!is_diligent(ep))
+    away = !helper_program_is_back(ep, *seen_p);
+    if (!helper_is_frequent(ep))
         return away;
     if (away)
-        found_away(b);
+        helper_found_away(b);
     else
-        found_polling(b, rung);
-    hang_bell(b);
+        helper_found_polling(b, rung);
+    helper_set_wakeup(b);
     return away;
 }
 
 /* One look. Returns false on the order to stop. */
-static bool look(struct ethmx_ep *ep)
+static bool helper_check(struct ethmx_ep *ep)
 {
-    uint32_t seen = rounds_of(ep);
+    uint32_t seen = helper_rounds_of(ep);
 
-    if (!rest(ep))
+    if (!helper_wait(ep))
         return false;
-    if (is_away(ep, &seen))
-        return stand_in(ep, seen);
+    if (helper_is_away(ep, &seen))
+        return helper_run(ep, seen);
     return true;
 }
 
-static void *beat_main(void *arg)
+static void *helper_main(void *arg)
 {
     struct ethmx_ep *ep = arg;
 
     prctl(PR_SET_TIMERSLACK, SLACK_NS);
     sched_getaffinity(0, sizeof(ep->beat->cores), &ep->beat->cores);
-    while (look(ep))
+    while (helper_check(ep))
         ;
     return NULL;
 }
@@ -262,7 +262,7 @@ static void *beat_main(void *arg)
 /* ---- Life ---- */
 
 /* The program's signals are not for this thread, except those that its own faults raise. */
-static int create_without_signals(struct ethmx_ep *ep)
+static int helper_create(struct ethmx_ep *ep)
 {
     static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
     sigset_t all, before;
@@ -272,7 +272,7 @@ static int create_without_signals(struct ethmx_ep *ep)
     for (unsigned i = 0; i < sizeof(fault) / sizeof(fault[0]); i++)
         sigdelset(&all, fault[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&ep->beat->thread, NULL, beat_main, ep);
+    rc = pthread_create(&ep->beat->thread, NULL, helper_main, ep);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
 }
@@ -287,8 +287,8 @@ int emx_helper_start(struct ethmx_ep *ep)
     b = calloc(1, sizeof(*b));
     if (!b)
         return ETHMX_ERR_NO_MEMORY;
-    b->look_ns = is_diligent(ep) ? LOOK_MIN_NS : ep->cfg.p_heartbeat;
-    atomic_init(&b->bell, is_diligent(ep) ? BELL_UP : BELL_DOWN);
+    b->look_ns = helper_is_frequent(ep) ? LOOK_MIN_NS : ep->cfg.p_heartbeat;
+    atomic_init(&b->bell, helper_is_frequent(ep) ? BELL_UP : BELL_DOWN);
     atomic_init(&b->core, -1);
     b->left = -1;
     b->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -296,7 +296,7 @@ int emx_helper_start(struct ethmx_ep *ep)
     if (b->order_fd < 0)
         goto err_free;
     ep->beat = b;
-    rc = create_without_signals(ep);
+    rc = helper_create(ep);
     if (rc)
         goto err_close;
     pthread_setname_np(b->thread, "ethmx-beat");
@@ -312,7 +312,7 @@ err_free:
     return ETHMX_ERR_NO_MEMORY;
 }
 
-static void wake(struct emx_helper *b)
+static void helper_wake(struct emx_helper *b)
 {
     uint64_t one = 1;
 
@@ -326,7 +326,7 @@ void emx_helper_wake(struct emx_helper *b)
 
     atomic_store_explicit(&b->core, sched_getcpu(), memory_order_relaxed);
     if (atomic_compare_exchange_strong(&b->bell, &up, BELL_RUNG))
-        wake(b);
+        helper_wake(b);
 }
 
 void emx_helper_stop(struct ethmx_ep *ep)
@@ -334,7 +334,7 @@ void emx_helper_stop(struct ethmx_ep *ep)
     if (!ep->beat)
         return;
     atomic_store(&ep->beat->stop, true);
-    wake(ep->beat);
+    helper_wake(ep->beat);
     pthread_join(ep->beat->thread, NULL);
     close(ep->beat->order_fd);
     free(ep->beat);

@@ -11,10 +11,10 @@
  *     ... inside ...                   ... inside ...
  *     busy = 0                         claim = 0
  *
- * This is Dekker's algorithm, which needs a full fence between each side's store and its load. membarrier(2) makes the
- * kernel execute one on every processor that runs a thread of this process. So when it returns, either the program's
- * busy = 1 came before its fence, and the helper sees it and gives up; or it comes after, and then the program's load
- * comes after too and sees the claim. The program needs only the order that the compiler keeps.
+ * This is Dekker's algorithm, which needs a full fence between each side's store and its load. membarrier(2) makes
+ * the kernel execute one on every processor that runs a thread of this process. So when it returns, either the
+ * program's busy = 1 came before its fence, and the helper sees it and gives up; or it comes after, and then the
+ * program's load comes after too and sees the claim. The program needs only the order that the compiler keeps.
  *
  * A program that meets a claim takes busy back and waits for the helper, which stays inside for one round of progress:
  * it spins for a moment, then sleeps on claim as a futex. The helper never waits: when the program is inside, there is
@@ -59,14 +59,14 @@ static void futex_wake_one(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static int membarrier(int command)
+static int lock_membarrier(int command)
 {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
 void emx_lock_init(struct emx_lock *l, bool threads, bool helper)
 {
-    l->biased = BIAS_ALLOWED && !threads && (!helper || !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
+    l->biased = BIAS_ALLOWED && !threads && (!helper || !lock_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
     atomic_init(&l->busy, 0);
     atomic_init(&l->claim, CLAIM_NONE);
     atomic_init(&l->mutex, MUTEX_FREE);
@@ -135,7 +135,7 @@ static bool claim_try(struct emx_lock *l)
     if (atomic_load_explicit(&l->busy, memory_order_relaxed))
         return false;
     atomic_store(&l->claim, CLAIM_HELPER);
-    if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && !atomic_load_explicit(&l->busy, memory_order_acquire))
+    if (!lock_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && !atomic_load_explicit(&l->busy, memory_order_acquire))
         return true;
     claim_end(l);
     return false;

@@ -25,7 +25,8 @@ static void no_dereg(void *arg, void *mr)
     (void)arg, (void)mr;
 }
 
-static int query(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_memory_info *), void *arg)
+static int memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_memory_info *),
+                        void *arg)
 {
     const struct emx_regcache_params params = {.cfg = cfg,
                                                .registrar = {.name = "none", .reg = no_reg, .dereg = no_dereg}};
@@ -52,11 +53,11 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
     int rc;
 
     if (cfg)
-        return query(cfg, fn, arg);
+        return memory_query(cfg, fn, arg);
     rc = ethmx_config_create(&own);
     if (rc)
         return rc;
-    rc = query(own, fn, arg);
+    rc = memory_query(own, fn, arg);
     ethmx_config_destroy(own);
     return rc;
 }
@@ -66,7 +67,8 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
 #define VERBS "verbs"
 
 /* An RDMA device ("verbs", or "verbs:" and its name), or a stand-in. NULL: the first that works. */
-static int open_registrar(const char *name, struct emx_registrar *r_p, bool *device_p, char *why, size_t why_len_bytes)
+static int memory_open_registrar(const char *name, struct emx_registrar *r_p, bool *device_p, char *why,
+                                 size_t why_len_bytes)
 {
     size_t n = strlen(VERBS);
 
@@ -79,8 +81,8 @@ static int open_registrar(const char *name, struct emx_registrar *r_p, bool *dev
     return emx_fake_registrar_open(name, r_p, why, why_len_bytes);
 }
 
-static int measure(const struct emx_registrar *r, const char *text, const struct ethmx_memory_case *c,
-                   struct ethmx_memory_cost *cost_p)
+static int memory_measure(const struct emx_registrar *r, const char *text, const struct ethmx_memory_case *c,
+                          struct ethmx_memory_cost *cost_p)
 {
     const struct emx_measure_case mc = {.len_bytes = c->len_bytes,
                                         .threads = c->threads,
@@ -111,13 +113,13 @@ int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_
     struct emx_registrar r;
     char why[256];
     bool device;
-    int rc = open_registrar(c->registrar, &r, &device, why, sizeof(why));
+    int rc = memory_open_registrar(c->registrar, &r, &device, why, sizeof(why));
 
     if (rc) {
         emx_error_set("%s", why);
         return rc;
     }
-    rc = measure(&r, device ? "an RDMA device" : emx_fake_registrar_text(&r), c, cost_p);
+    rc = memory_measure(&r, device ? "an RDMA device" : emx_fake_registrar_text(&r), c, cost_p);
     if (device)
         emx_verbs_registrar_close(&r);
     else

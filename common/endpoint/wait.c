@@ -38,7 +38,7 @@ bool emx_wait_sleep(struct emx_wait *w)
 }
 
 /* Under the lock: whether ethmx_progress() would have something to do at once. */
-static bool has_work(struct ethmx_ep *ep)
+static bool wait_has_work(struct ethmx_ep *ep)
 {
     return emx_progress_round(&ep->progress, true, NULL) || emx_engine_has_results(ep->progress.engine) ||
            !emx_list_empty(&ep->failures);
@@ -50,7 +50,7 @@ void ethmx_wait(struct ethmx_ep *ep, uint64_t timeout_ns)
 
     if (!emx_ep_enter(ep))
         return;
-    if (has_work(ep)) {
+    if (wait_has_work(ep)) {
         emx_ep_leave(ep);
         return;
     }

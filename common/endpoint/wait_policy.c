@@ -72,7 +72,7 @@
 
 /* ---- The host ---- */
 
-static uint64_t cpu_ns(void)
+static uint64_t wait_policy_cpu_ns(void)
 {
     struct timespec cpu;
 
@@ -81,35 +81,35 @@ static uint64_t cpu_ns(void)
     return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
 }
 
-static long switches(void)
+static long wait_policy_switches(void)
 {
     struct rusage u;
 
     return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
 }
 
-static void yield_core(void)
+static void wait_policy_yield_core(void)
 {
     sched_yield();
 }
 
 static const struct emx_wait_policy_host this_host = {.now = emx_clock_now,
-                                                      .cpu_ns = cpu_ns,
-                                                      .switches = switches,
-                                                      .yield = yield_core,
+                                                      .cpu_ns = wait_policy_cpu_ns,
+                                                      .switches = wait_policy_switches,
+                                                      .yield = wait_policy_yield_core,
                                                       .prepare = emx_wait_prepare,
                                                       .sleep = emx_wait_sleep};
 
 /* Of the host, not those of this process: launchers bind each rank to a core of its own, and that is no crowd. Fewer
  * cores than the host has, as in containers, are found by observation. */
-static unsigned cores(void)
+static unsigned wait_policy_cores(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
 
     return count > 0 ? (unsigned)count : 0;
 }
 
-static void set_limit(struct emx_wait_policy *i)
+static void wait_policy_set_limit(struct emx_wait_policy *i)
 {
     i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->crowded ? CROWDED_POLLS : CALM_POLLS;
     i->step = i->may_tire && !i->crowded ? LOOK_POLLS : i->limit;
@@ -118,19 +118,19 @@ static void set_limit(struct emx_wait_policy *i)
 
 void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps)
 {
-    unsigned count = cores();
+    unsigned count = wait_policy_cores();
 
     *i = (struct emx_wait_policy){.mode = mode, .never_sleeps = never_sleeps, .host = &this_host};
     i->settled = mode != EMX_WAIT_AUTO || (count && local_ranks > count);
     i->crowded = i->settled;
     i->may_tire = !i->settled && !never_sleeps;
-    set_limit(i);
+    wait_policy_set_limit(i);
 }
 
 /* ---- Observation ---- */
 
 /* A yield was observed. */
-static void learn(struct emx_wait_policy *i, bool others_ran, uint64_t now_ns)
+static void wait_policy_learn(struct emx_wait_policy *i, bool others_ran, uint64_t now_ns)
 {
     if (others_ran)
         i->seen_ns = now_ns;
@@ -139,18 +139,18 @@ static void learn(struct emx_wait_policy *i, bool others_ran, uint64_t now_ns)
     } else if (++i->agreements >= EVIDENCE && (others_ran || now_ns - i->seen_ns >= SHARED_NS)) {
         i->agreements = 0;
         i->crowded = others_ran;
-        set_limit(i);
+        wait_policy_set_limit(i);
     }
 }
 
-static bool is_observed(const struct ethmx_ep *ep)
+static bool wait_policy_is_observed(const struct ethmx_ep *ep)
 {
     return !ep->idle.settled && (!ep->idle.crowded || ep->stats.yields % SAMPLE == 0);
 }
 
 /* ---- Making way ---- */
 
-static struct emx_wait_policy_mark mark_now(struct ethmx_ep *ep)
+static struct emx_wait_policy_mark wait_policy_mark_now(struct ethmx_ep *ep)
 {
     const struct emx_wait_policy_host *host = ep->idle.host;
 
@@ -161,16 +161,16 @@ static struct emx_wait_policy_mark mark_now(struct ethmx_ep *ep)
 
 /* Others have run for a while. Rounds read the clock now and then only; by its old time the polls that follow would
  * seem far apart. */
-static void come_back(struct ethmx_ep *ep)
+static void wait_policy_return(struct ethmx_ep *ep)
 {
     emx_lock_take(&ep->lock);
     ep->idle.host->now(&ep->progress.clock);
 }
 
-static void yield(struct ethmx_ep *ep)
+static void wait_policy_yield(struct ethmx_ep *ep)
 {
     const struct emx_wait_policy_host *host = ep->idle.host;
-    bool observe = is_observed(ep), others_ran;
+    bool observe = wait_policy_is_observed(ep), others_ran;
     long before;
 
     if (!ep->idle.yields++)
@@ -180,21 +180,21 @@ static void yield(struct ethmx_ep *ep)
     before = observe ? host->switches() : 0;
     host->yield();
     others_ran = observe && host->switches() != before;
-    come_back(ep);
+    wait_policy_return(ep);
     if (!observe)
         return;
-    learn(&ep->idle, others_ran, ep->progress.clock.last_ns);
+    wait_policy_learn(&ep->idle, others_ran, ep->progress.clock.last_ns);
     ep->progress.crowded = ep->idle.crowded;
 }
 
-static uint64_t sleep_length(const struct emx_wait_policy *i)
+static uint64_t wait_policy_sleep_length(const struct emx_wait_policy *i)
 {
     uint64_t ns = (uint64_t)SLEEP_MIN_NS << (i->sleeps < 8 ? i->sleeps : 8);
 
     return ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
 }
 
-static bool is_waited(const struct ethmx_ep *ep)
+static bool wait_policy_may_block(const struct ethmx_ep *ep)
 {
     const struct emx_wait_policy *i = &ep->idle;
 
@@ -202,28 +202,28 @@ static bool is_waited(const struct ethmx_ep *ep)
 }
 
 /* A message that is long takes longer than a wake-up; others are mostly there sooner. */
-static bool has_waited(const struct ethmx_ep *ep)
+static bool wait_policy_has_waited(const struct ethmx_ep *ep)
 {
     return ep->progress.clock.last_ns - ep->idle.first_ns >= (ep->large_ops ? LARGE_NS : SMALL_NS);
 }
 
-static bool may_sleep(const struct ethmx_ep *ep)
+static bool wait_policy_may_sleep(const struct ethmx_ep *ep)
 {
     const struct emx_wait_policy *i = &ep->idle;
 
-    if (!is_waited(ep))
+    if (!wait_policy_may_block(ep))
         return false;
     if (i->mode == EMX_WAIT_YIELD)
         return i->yields >= NAP_LOOKS;
-    return i->mode == EMX_WAIT_SLEEP || (i->yields >= YIELDS && has_waited(ep));
+    return i->mode == EMX_WAIT_SLEEP || (i->yields >= YIELDS && wait_policy_has_waited(ep));
 }
 
-static void sleep_a_while(struct ethmx_ep *ep, bool nap)
+static void wait_policy_sleep(struct ethmx_ep *ep, bool nap)
 {
     const struct emx_wait_policy_host *host = ep->idle.host;
     struct emx_wait w;
 
-    host->prepare(ep, nap ? SLEEP_MIN_NS : sleep_length(&ep->idle), &w);
+    host->prepare(ep, nap ? SLEEP_MIN_NS : wait_policy_sleep_length(&ep->idle), &w);
     if (nap)
         ep->idle.yields = ep->idle.at_work = 0;
     else
@@ -233,9 +233,9 @@ static void sleep_a_while(struct ethmx_ep *ep, bool nap)
     emx_ep_leave(ep);
     host->sleep(&w);
     atomic_fetch_sub(&ep->sleepers, 1);
-    come_back(ep);
+    wait_policy_return(ep);
     if (ep->idle.mark.now_ns) {
-        ep->idle.mark = mark_now(ep);
+        ep->idle.mark = wait_policy_mark_now(ep);
         ep->idle.long_ns = ep->idle.mark.now_ns;
     }
 }
@@ -244,7 +244,7 @@ static void sleep_a_while(struct ethmx_ep *ep, bool nap)
 
 /* Whether others have run for a third of the time in which this one did, so that they are believed to share the core.
  */
-static bool is_shared(struct emx_wait_policy *i, const struct emx_wait_policy_mark *now)
+static bool wait_policy_is_shared(struct emx_wait_policy *i, const struct emx_wait_policy_mark *now)
 {
     if (now->cpu_ns - i->mark.cpu_ns < (now->now_ns - i->mark.now_ns) / 3 * 2)
         i->shared_ns = now->now_ns + SHARED_NS;
@@ -252,17 +252,18 @@ static bool is_shared(struct emx_wait_policy *i, const struct emx_wait_policy_ma
 }
 
 /* Whether to sleep in this wait now. If not, it is looked at again after a while. */
-static bool is_tired(struct ethmx_ep *ep)
+static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->idle;
-    struct emx_wait_policy_mark now = mark_now(ep);
+    struct emx_wait_policy_mark now = wait_policy_mark_now(ep);
     uint64_t taken_ns = now.cpu_ns - i->mark.cpu_ns;
     bool only_waited = taken_ns <= (uint64_t)(now.rounds - i->mark.rounds) * WORK_NS;
 
     i->long_ns = now.now_ns + LONG_NS;
     if (i->mark.now_ns && !i->sleeps && taken_ns < LONG_NS)
         return false; /* it has cost little */
-    if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering && (i->sleeps || is_shared(i, &now)))
+    if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering &&
+        (i->sleeps || wait_policy_is_shared(i, &now)))
         return true;
     i->mark = now;
     return false;
@@ -270,7 +271,7 @@ static bool is_tired(struct ethmx_ep *ep)
 
 /* The program does things of its own between its polls; or its MPI library yields between them, and does it alone.
  * (Both together seemed to do worse.) */
-static bool is_at_work(struct ethmx_ep *ep)
+static bool wait_policy_is_at_work(struct ethmx_ep *ep)
 {
     const struct emx_wait_policy *i = &ep->idle;
 
@@ -279,13 +280,13 @@ static bool is_at_work(struct ethmx_ep *ep)
 
 /* A look has found it so, which is no reason to make way; but in a long wait it may be the library's yields alone that
  * do, and these may let nobody run (above). */
-static bool wants_nap(struct ethmx_ep *ep)
+static bool wait_policy_wants_short_sleep(struct ethmx_ep *ep)
 {
-    return ++ep->idle.at_work >= NAP_LOOKS && is_waited(ep);
+    return ++ep->idle.at_work >= NAP_LOOKS && wait_policy_may_block(ep);
 }
 
 /* The next look is after some polls, from the beginning if it was a yield or sleep that was looked for. */
-static void look_again(struct emx_wait_policy *i, bool from_beginning)
+static void wait_policy_set_next_look(struct emx_wait_policy *i, bool from_beginning)
 {
     if (from_beginning)
         i->polls = 0;
@@ -293,7 +294,7 @@ static void look_again(struct emx_wait_policy *i, bool from_beginning)
 }
 
 /* Whether this wait has become long and is for sleep. */
-static bool wants_sleep(struct ethmx_ep *ep)
+static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->idle;
 
@@ -303,21 +304,22 @@ static bool wants_sleep(struct ethmx_ep *ep)
         i->long_ns = ep->progress.clock.last_ns + LONG_NS;
         i->mark.now_ns = 0;
     }
-    return ep->progress.clock.last_ns >= i->long_ns && is_tired(ep);
+    return ep->progress.clock.last_ns >= i->long_ns && wait_policy_ends_long_wait(ep);
 }
 
 bool emx_wait_policy_look(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->idle;
-    bool tired = wants_sleep(ep), due = i->polls >= i->limit, at_work = !tired && due && is_at_work(ep);
+    bool tired = wait_policy_wants_long_sleep(ep), due = i->polls >= i->limit,
+         at_work = !tired && due && wait_policy_is_at_work(ep);
 
-    look_again(i, tired || due);
-    if (!(tired || due) || (at_work && !wants_nap(ep)))
+    wait_policy_set_next_look(i, tired || due);
+    if (!(tired || due) || (at_work && !wait_policy_wants_short_sleep(ep)))
         return false;
-    if (at_work || tired || may_sleep(ep))
-        sleep_a_while(ep, at_work || i->mode == EMX_WAIT_YIELD);
+    if (at_work || tired || wait_policy_may_sleep(ep))
+        wait_policy_sleep(ep, at_work || i->mode == EMX_WAIT_YIELD);
     else
-        yield(ep);
+        wait_policy_yield(ep);
     i->probed = false;
     return true;
 }

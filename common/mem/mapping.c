@@ -45,7 +45,7 @@ static bool is_anonymous(bool shared, uint64_t inode, const char *name)
 }
 
 /* 1: found, 0: nothing there, -1: this kernel cannot. */
-static int ask(int fd, uintptr_t addr, struct emx_mapping *m_p)
+static int mapping_ask(int fd, uintptr_t addr, struct emx_mapping *m_p)
 {
     char name[64] = "";
     struct query q = {.size = sizeof(q), .addr = addr};
@@ -66,7 +66,7 @@ static int ask(int fd, uintptr_t addr, struct emx_mapping *m_p)
 
 /* ---- The text ---- */
 
-static bool parse(const char *line, struct emx_mapping *m_p)
+static bool mapping_parse(const char *line, struct emx_mapping *m_p)
 {
     unsigned long base, end, inode;
     char perms[8];
@@ -86,7 +86,7 @@ struct line {
 };
 
 /* Takes text up to and with a newline. true: the line is whole. */
-static bool gather(struct line *l, const char **text, const char *end)
+static bool mapping_gather(struct line *l, const char **text, const char *end)
 {
     while (*text < end) {
         char c = *(*text)++;
@@ -112,10 +112,10 @@ bool emx_mapping_find_in_text(int fd, uintptr_t addr, struct emx_mapping *m_p)
     while ((bytes = pread(fd, text, sizeof(text), offset)) > 0) {
         const char *at = text;
 
-        while (gather(&l, &at, text + bytes)) {
+        while (mapping_gather(&l, &at, text + bytes)) {
             struct emx_mapping m;
 
-            if (!parse(l.text, &m) || addr >= m.end)
+            if (!mapping_parse(l.text, &m) || addr >= m.end)
                 continue;
             *m_p = m;
             return addr >= m.base;
@@ -127,7 +127,7 @@ bool emx_mapping_find_in_text(int fd, uintptr_t addr, struct emx_mapping *m_p)
 
 bool emx_mapping_find(int fd, uintptr_t addr, struct emx_mapping *m_p)
 {
-    int found = ask(fd, addr, m_p);
+    int found = mapping_ask(fd, addr, m_p);
 
     return found < 0 ? emx_mapping_find_in_text(fd, addr, m_p) : found;
 }

@@ -51,7 +51,7 @@ static uint64_t now_ns(const struct worker *w)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void copy(const struct worker *w)
+static void measure_copy(const struct worker *w)
 {
     if (w->registrar->copy)
         w->registrar->copy(w->registrar->arg, w->mem, w->bounce, w->c->len_bytes);
@@ -79,7 +79,7 @@ bool emx_is_resident(const void *base, size_t len_bytes)
 
 /* ---- A round ---- */
 
-static void prepare(const struct worker *w)
+static void measure_prepare(const struct worker *w)
 {
     if (!w->c->resident)
         madvise(w->mem, w->c->len_bytes, MADV_DONTNEED);
@@ -93,7 +93,7 @@ static void time_registration(struct worker *w, bool fault, uint64_t *reg_ns, ui
     void *mr;
     int rc;
 
-    prepare(w);
+    measure_prepare(w);
     begin = now_ns(w);
     if (fault)
         emx_fault_in(w->mem, w->c->len_bytes);
@@ -112,14 +112,14 @@ static void time_copy(const struct worker *w, uint64_t *copy_ns)
 {
     uint64_t begin;
 
-    prepare(w);
+    measure_prepare(w);
     begin = now_ns(w);
-    copy(w);
+    measure_copy(w);
     *copy_ns = now_ns(w) - begin;
 }
 
 /* A round more than asked for: the first one warms up. */
-static void *work(void *arg)
+static void *measure_work(void *arg)
 {
     struct worker *w = arg;
 
@@ -133,13 +133,13 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void *begin_work(void *arg)
+static void *measure_begin_work(void *arg)
 {
     struct worker *w = arg;
 
     pthread_mutex_lock(&w->crew->gate);
     pthread_mutex_unlock(&w->crew->gate);
-    return w->crew->give_up ? NULL : work(arg);
+    return w->crew->give_up ? NULL : measure_work(arg);
 }
 
 /* ---- The whole ---- */
@@ -157,7 +157,7 @@ static bool have_huge_pages(void)
     return have;
 }
 
-static void unmap(struct worker *w)
+static void measure_unmap(struct worker *w)
 {
     if (w->map)
         munmap(w->map, w->map_bytes);
@@ -166,7 +166,7 @@ static void unmap(struct worker *w)
     free(w->ns);
 }
 
-static char *map(size_t len_bytes)
+static char *measure_map(size_t len_bytes)
 {
     char *p = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -177,8 +177,8 @@ static bool make_worker(struct worker *w)
 {
     w->map_bytes = w->c->len_bytes + 2 * HUGE_BYTES;
     w->ns = calloc(w->c->rounds, sizeof(w->ns[0]));
-    w->map = map(w->map_bytes);
-    w->bounce = map(w->c->len_bytes);
+    w->map = measure_map(w->map_bytes);
+    w->bounce = measure_map(w->c->len_bytes);
     if (!w->ns || !w->map || !w->bounce)
         return false;
     w->mem = w->map + (HUGE_BYTES - (uintptr_t)w->map % HUGE_BYTES);
@@ -188,7 +188,7 @@ static bool make_worker(struct worker *w)
     return true;
 }
 
-static int by_value(const void *a, const void *b)
+static int measure_by_value(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
 
@@ -196,7 +196,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median of the rounds, or the least. */
-static uint64_t typical(const struct worker *w, unsigned which)
+static uint64_t measure_median(const struct worker *w, unsigned which)
 {
     uint64_t v[EMX_MEASURE_THREADS * EMX_MEASURE_ROUNDS] = {0};
     unsigned n = 0;
@@ -204,23 +204,23 @@ static uint64_t typical(const struct worker *w, unsigned which)
     for (unsigned t = 0; t < w->c->threads; t++)
         for (unsigned i = 0; i < w->c->rounds; i++)
             v[n++] = w[t].ns[i][which];
-    qsort(v, n, sizeof(v[0]), by_value);
+    qsort(v, n, sizeof(v[0]), measure_by_value);
     return v[w->c->least ? 0 : n / 2];
 }
 
 /* Runs the workers, the first of them here. Returns ETHMX_OK or what one of them met. */
-static int run(struct worker *w, struct crew *crew)
+static int measure_run(struct worker *w, struct crew *crew)
 {
     unsigned threads = w->c->threads, started = 1;
     int rc = ETHMX_OK;
 
     pthread_mutex_lock(&crew->gate);
-    while (started < threads && !pthread_create(&w[started].thread, NULL, begin_work, &w[started]))
+    while (started < threads && !pthread_create(&w[started].thread, NULL, measure_begin_work, &w[started]))
         started++;
     crew->give_up = started < threads;
     pthread_mutex_unlock(&crew->gate);
     if (!crew->give_up)
-        work(&w[0]);
+        measure_work(&w[0]);
     for (unsigned t = 1; t < started; t++)
         pthread_join(w[t].thread, NULL);
     for (unsigned t = 0; t < threads; t++)
@@ -228,14 +228,14 @@ static int run(struct worker *w, struct crew *crew)
     return crew->give_up ? ETHMX_ERR_NO_MEMORY : rc;
 }
 
-static int make_and_run(struct worker *w, struct crew *crew)
+static int measure_make_and_run(struct worker *w, struct crew *crew)
 {
     for (unsigned t = 0; t < w->c->threads; t++) {
         w[t].crew = crew;
         if (!make_worker(&w[t]))
             return ETHMX_ERR_NO_MEMORY;
     }
-    return run(w, crew);
+    return measure_run(w, crew);
 }
 
 int emx_measure(const struct emx_registrar *r, const struct emx_measure_case *c, struct emx_measure *m_p)
@@ -253,14 +253,14 @@ int emx_measure(const struct emx_registrar *r, const struct emx_measure_case *c,
         w[t].registrar = r;
         w[t].c = c;
     }
-    rc = make_and_run(w, &crew);
+    rc = measure_make_and_run(w, &crew);
     if (!rc)
-        *m_p = (struct emx_measure){.reg_ns = typical(w, REG),
-                                    .fault_reg_ns = typical(w, FAULT_REG),
-                                    .dereg_ns = typical(w, DEREG),
-                                    .copy_ns = typical(w, COPY)};
+        *m_p = (struct emx_measure){.reg_ns = measure_median(w, REG),
+                                    .fault_reg_ns = measure_median(w, FAULT_REG),
+                                    .dereg_ns = measure_median(w, DEREG),
+                                    .copy_ns = measure_median(w, COPY)};
     for (unsigned t = 0; t < c->threads; t++)
-        unmap(&w[t]);
+        measure_unmap(&w[t]);
     pthread_barrier_destroy(&crew.together);
     return rc;
 }

@@ -87,7 +87,7 @@ void emx_memwatch_unlock(void)
 
 /* ---- News ---- */
 
-static void tell(uintptr_t base, uintptr_t end)
+static void memwatch_tell(uintptr_t base, uintptr_t end)
 {
     emx_list_each(i, &watch.watchers)
     {
@@ -98,7 +98,7 @@ static void tell(uintptr_t base, uintptr_t end)
 }
 
 /* Watches nothing any more. Mappings that have grown since are watched as a whole. */
-static void forget_all(void)
+static void memwatch_forget_all(void)
 {
     while (watch.watched.count) {
         const struct emx_span s = watch.watched.span[--watch.watched.count];
@@ -109,29 +109,29 @@ static void forget_all(void)
 }
 
 /* There is no room in the table: everybody begins anew. */
-static void start_over(void)
+static void memwatch_start_over(void)
 {
-    forget_all();
-    tell(0, UINTPTR_MAX);
+    memwatch_forget_all();
+    memwatch_tell(0, UINTPTR_MAX);
 }
 
-static void handle(const struct emx_uffd_event *e)
+static void memwatch_handle(const struct emx_uffd_event *e)
 {
-    tell(e->base, e->end);
+    memwatch_tell(e->base, e->end);
     if (!e->mapped && !emx_spans_remove(&watch.watched, e->base, e->end))
-        start_over();
+        memwatch_start_over();
     if (e->moved_to && !emx_spans_add(&watch.watched, e->moved_to, e->moved_to + (e->end - e->base)))
         emx_uffd_remove(watch.uffd, e->moved_to, e->moved_to + (e->end - e->base));
 }
 
 /* With the lock. */
-static unsigned take_news(void)
+static unsigned memwatch_take_events(void)
 {
     struct emx_uffd_event e[EMX_UFFD_BATCH];
     unsigned n = emx_uffd_read(watch.uffd, e);
 
     for (unsigned i = 0; i < n; i++)
-        handle(&e[i]);
+        memwatch_handle(&e[i]);
     return n;
 }
 
@@ -149,7 +149,7 @@ static void ask_for_short_turns(void)
     (void)syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
-static void *read_news(void *arg)
+static void *memwatch_read_events(void *arg)
 {
     struct pollfd fd[2] = {{.fd = watch.uffd, .events = POLLIN}, {.fd = watch.stop, .events = POLLIN}};
 
@@ -160,7 +160,7 @@ static void *read_news(void *arg)
         if (fd[1].revents)
             return NULL;
         emx_memwatch_lock();
-        take_news();
+        memwatch_take_events();
         emx_memwatch_unlock();
     }
 }
@@ -175,7 +175,7 @@ void emx_memwatch_host(const struct ethmx_memory_host *host)
 void emx_memwatch_gone(uintptr_t base, uintptr_t end)
 {
     emx_memwatch_lock();
-    tell(base, end);
+    memwatch_tell(base, end);
     emx_memwatch_unlock();
 }
 
@@ -192,7 +192,7 @@ bool emx_memwatch_settle(void)
         if (emx_memwatch_quiet())
             return true;
         emx_memwatch_lock();
-        if (!take_news()) { /* the event is not there yet: the kernel is still unmapping */
+        if (!memwatch_take_events()) { /* the event is not there yet: the kernel is still unmapping */
             emx_memwatch_unlock();
             sched_yield();
             continue;
@@ -218,7 +218,7 @@ static bool watch_mapping(uintptr_t addr, uintptr_t *end_p)
     *end_p = m.end;
     if (emx_spans_add(&watch.watched, m.base, m.end))
         return true;
-    start_over();
+    memwatch_start_over();
     return false;
 }
 
@@ -246,7 +246,7 @@ static bool start_reader(char *why, size_t why_len_bytes)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    rc = pthread_create(&watch.reader, NULL, read_news, NULL);
+    rc = pthread_create(&watch.reader, NULL, memwatch_read_events, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) {
         snprintf(why, why_len_bytes, "no thread to read events: %s", strerror(rc));
@@ -256,23 +256,23 @@ static bool start_reader(char *why, size_t why_len_bytes)
     return true;
 }
 
-static void close_one(int *fd)
+static void memwatch_close_one(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-static void close_fds(void)
+static void memwatch_close_fds(void)
 {
-    close_one(&watch.uffd);
-    close_one(&watch.stop);
-    close_one(&watch.maps);
+    memwatch_close_one(&watch.uffd);
+    memwatch_close_one(&watch.stop);
+    memwatch_close_one(&watch.maps);
 }
 
-static void in_child(void)
+static void memwatch_in_child(void)
 {
-    close_fds();
+    memwatch_close_fds();
     pthread_mutex_init(&watch.life, NULL);
     pthread_mutex_init(&watch.lock, NULL);
     watch.kind = EMX_WATCH_OFF;
@@ -287,7 +287,7 @@ static void stop_reader(void)
 }
 
 /* Lets a page go and sees whether that is told: the kernel may have been built without what is needed. */
-static bool works(char *why, size_t why_len_bytes)
+static bool memwatch_works(char *why, size_t why_len_bytes)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
     char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -304,7 +304,7 @@ static bool works(char *why, size_t why_len_bytes)
     munmap(page, bytes); /* returns when it is told */
     emx_memwatch_lock();
     told = watched && !emx_spans_find(&watch.watched, base);
-    forget_all(); /* the page may have become part of another mapping */
+    memwatch_forget_all(); /* the page may have become part of another mapping */
     emx_memwatch_unlock();
     if (!told)
         snprintf(why, why_len_bytes, "userfaultfd: %s",
@@ -328,7 +328,7 @@ static bool start_uffd(char *why, size_t why_len_bytes)
         watch.kind = EMX_WATCH_OFF;
         return false;
     }
-    if (works(why, why_len_bytes)) {
+    if (memwatch_works(why, why_len_bytes)) {
         snprintf(why, why_len_bytes, "the kernel tells of unmapped memory (userfaultfd)");
         return true;
     }
@@ -352,7 +352,7 @@ static bool start_host(char *why, size_t why_len_bytes)
     return true;
 }
 
-static void start(enum emx_watch mode, char *why, size_t why_len_bytes)
+static void memwatch_start(enum emx_watch mode, char *why, size_t why_len_bytes)
 {
     char no_uffd[200] = "", no_host[128] = "";
 
@@ -360,27 +360,27 @@ static void start(enum emx_watch mode, char *why, size_t why_len_bytes)
     if (watch.maps < 0)
         return;
     if (!watch.atfork)
-        watch.atfork = !pthread_atfork(NULL, NULL, in_child);
+        watch.atfork = !pthread_atfork(NULL, NULL, memwatch_in_child);
     if (mode != EMX_WATCH_HOST && start_uffd(no_uffd, sizeof(no_uffd))) {
         snprintf(why, why_len_bytes, "%s", no_uffd);
         return;
     }
-    close_one(&watch.uffd);
-    close_one(&watch.stop);
+    memwatch_close_one(&watch.uffd);
+    memwatch_close_one(&watch.stop);
     if (mode != EMX_WATCH_UFFD && start_host(no_host, sizeof(no_host))) {
         snprintf(why, why_len_bytes, "%s", no_host);
         return;
     }
-    close_fds();
+    memwatch_close_fds();
     snprintf(why, why_len_bytes, "%s%s%s", no_uffd, *no_uffd && *no_host ? "; " : "", no_host);
 }
 
 /* Events of which nobody knows any more may be on their way: mappings that have grown out of what was known. */
-static void end(void)
+static void memwatch_end(void)
 {
     if (watch.kind == EMX_WATCH_UFFD) {
         emx_memwatch_lock();
-        forget_all();
+        memwatch_forget_all();
         emx_memwatch_unlock();
         emx_memwatch_settle();
         stop_reader();
@@ -388,7 +388,7 @@ static void end(void)
     if (watch.kind == EMX_WATCH_HOST)
         watch.host->tell(false);
     watch.kind = EMX_WATCH_OFF;
-    close_fds();
+    memwatch_close_fds();
 }
 
 static void add_watcher(struct emx_watcher *w)
@@ -408,7 +408,7 @@ enum emx_watch emx_memwatch_join(struct emx_watcher *w, enum emx_watch mode, cha
     }
     pthread_mutex_lock(&watch.life);
     if (watch.kind == EMX_WATCH_OFF)
-        start(mode, why, why_len_bytes);
+        memwatch_start(mode, why, why_len_bytes);
     else
         snprintf(why, why_len_bytes, "as for the endpoints of this process that were opened before");
     kind = watch.kind;
@@ -425,6 +425,6 @@ void emx_memwatch_leave(struct emx_watcher *w)
     emx_list_del(&w->link);
     emx_memwatch_unlock();
     if (emx_list_empty(&watch.watchers))
-        end();
+        memwatch_end();
     pthread_mutex_unlock(&watch.life);
 }

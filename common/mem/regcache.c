@@ -81,20 +81,20 @@ struct emx_regcache {
     struct region **table;
 };
 
-static uintptr_t end_of(const struct region *e)
+static uintptr_t regcache_end_of(const struct region *e)
 {
     return e->r.base + e->r.len_bytes;
 }
 
-static bool overlaps(const struct region *e, uintptr_t base, uintptr_t end)
+static bool regcache_overlaps(const struct region *e, uintptr_t base, uintptr_t end)
 {
-    return e->r.base < end && base < end_of(e);
+    return e->r.base < end && base < regcache_end_of(e);
 }
 
 /* ---- The table, with the lock ---- */
 
 /* The first that begins after addr. */
-static unsigned first_after(const struct emx_regcache *c, uintptr_t addr)
+static unsigned regcache_first_after(const struct emx_regcache *c, uintptr_t addr)
 {
     unsigned low = 0, high = c->count;
 
@@ -110,21 +110,21 @@ static unsigned first_after(const struct emx_regcache *c, uintptr_t addr)
 }
 
 /* The first that ends after addr. */
-static unsigned first_beyond(const struct emx_regcache *c, uintptr_t addr)
+static unsigned regcache_first_beyond(const struct emx_regcache *c, uintptr_t addr)
 {
-    unsigned i = first_after(c, addr);
+    unsigned i = regcache_first_after(c, addr);
 
-    while (i && end_of(c->table[i - 1]) > addr)
+    while (i && regcache_end_of(c->table[i - 1]) > addr)
         i--;
     return i;
 }
 
-static struct region *find(const struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access)
+static struct region *regcache_find(const struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access)
 {
-    unsigned i = first_after(c, base);
+    unsigned i = regcache_first_after(c, base);
     struct region *e = i ? c->table[i - 1] : NULL;
 
-    return e && end_of(e) >= end && (e->r.access & access) == access ? e : NULL;
+    return e && regcache_end_of(e) >= end && (e->r.access & access) == access ? e : NULL;
 }
 
 static void count_bytes(struct emx_regcache *c)
@@ -134,7 +134,7 @@ static void count_bytes(struct emx_regcache *c)
         c->stats->reg_bytes_peak = c->bytes;
 }
 
-static void stir(struct emx_regcache *c)
+static void regcache_stir(struct emx_regcache *c)
 {
     atomic_store_explicit(&c->stirred, true, memory_order_relaxed);
 }
@@ -142,13 +142,13 @@ static void stir(struct emx_regcache *c)
 static void to_dead(struct emx_regcache *c, struct region *e)
 {
     e->state = DEAD;
-    stir(c);
+    regcache_stir(c);
     c->dead_bytes += e->r.len_bytes;
     emx_list_append(&c->dead, &e->link);
 }
 
 /* Out of the table: dead, or loose while it has users. */
-static void take_out(struct emx_regcache *c, unsigned i)
+static void regcache_take_out(struct emx_regcache *c, unsigned i)
 {
     struct region *e = c->table[i];
 
@@ -163,12 +163,12 @@ static void take_out(struct emx_regcache *c, unsigned i)
     to_dead(c, e);
 }
 
-static unsigned index_of(const struct emx_regcache *c, const struct region *e)
+static unsigned regcache_index_of(const struct emx_regcache *c, const struct region *e)
 {
-    return first_after(c, e->r.base) - 1; /* no two begin at the same place: one would contain the other */
+    return regcache_first_after(c, e->r.base) - 1; /* no two begin at the same place: one would contain the other */
 }
 
-static void hold(struct emx_regcache *c, struct region *e)
+static void regcache_hold(struct emx_regcache *c, struct region *e)
 {
     if (e->users++)
         return;
@@ -177,7 +177,7 @@ static void hold(struct emx_regcache *c, struct region *e)
 }
 
 /* A kept region has gone unused. */
-static void waste(struct emx_regcache *c, const struct region *e)
+static void regcache_waste(struct emx_regcache *c, const struct region *e)
 {
     if (c->wasted < WASTED)
         c->wasted++;
@@ -186,29 +186,29 @@ static void waste(struct emx_regcache *c, const struct region *e)
 }
 
 /* Pages have gone (memwatch). */
-static void gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
+static void regcache_gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
 {
     struct emx_regcache *c = emx_container(w, struct emx_regcache, watcher);
-    unsigned i = first_beyond(c, base);
+    unsigned i = regcache_first_beyond(c, base);
 
     while (i < c->count && c->table[i]->r.base < end) {
         if (!c->table[i]->reused)
-            waste(c, c->table[i]);
-        take_out(c, i);
+            regcache_waste(c, c->table[i]);
+        regcache_take_out(c, i);
         c->news++;
-        stir(c);
+        regcache_stir(c);
     }
     emx_list_each(m, &c->making)
     {
         struct region *e = emx_list_entry(m, struct region, link);
 
-        if (overlaps(e, base, end))
+        if (regcache_overlaps(e, base, end))
             e->watched = false;
     }
 }
 
 /* The lock for calls of the cache, which alone may write the caller's counters. */
-static void enter(struct emx_regcache *c)
+static void regcache_enter(struct emx_regcache *c)
 {
     emx_memwatch_lock();
     c->stats->reg_invalidated += c->news;
@@ -218,7 +218,7 @@ static void enter(struct emx_regcache *c)
 /* ---- Making room ---- */
 
 /* Deregisters the dead. The lock is given back in between. Returns how many. */
-static unsigned bury(struct emx_regcache *c)
+static unsigned regcache_mark_dead(struct emx_regcache *c)
 {
     struct emx_list *l;
     unsigned n = 0;
@@ -241,12 +241,12 @@ static unsigned bury(struct emx_regcache *c)
 
 static void evict_oldest(struct emx_regcache *c)
 {
-    take_out(c, index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
+    regcache_take_out(c, regcache_index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
     c->stats->reg_evicted++;
 }
 
 /* Makes room for so many bytes more and takes it. false: too much is out. */
-static bool reserve(struct emx_regcache *c, uint64_t len_bytes)
+static bool regcache_reserve(struct emx_regcache *c, uint64_t len_bytes)
 {
     for (;;) {
         if (len_bytes > c->limit_bytes || c->bytes - c->idle_bytes - c->dead_bytes > c->limit_bytes - len_bytes)
@@ -255,7 +255,7 @@ static bool reserve(struct emx_regcache *c, uint64_t len_bytes)
             evict_oldest(c);
         if (c->bytes <= c->limit_bytes - len_bytes)
             break;
-        if (!bury(c)) { /* another thread is at it */
+        if (!regcache_mark_dead(c)) { /* another thread is at it */
             emx_memwatch_unlock();
             sched_yield();
             emx_memwatch_lock();
@@ -266,7 +266,7 @@ static bool reserve(struct emx_regcache *c, uint64_t len_bytes)
     return true;
 }
 
-static void unreserve(struct emx_regcache *c, uint64_t len_bytes)
+static void regcache_unreserve(struct emx_regcache *c, uint64_t len_bytes)
 {
     c->bytes -= len_bytes;
     count_bytes(c);
@@ -286,10 +286,10 @@ static uintptr_t max_of(uintptr_t a, uintptr_t b)
 
 /* Whether e should be joined with [base, end): what they have in common is half of the latter or more, and the whole is
  * no more than twice as long. Or e covers it, but does not allow as much. */
-static bool is_joined(const struct emx_regcache *c, const struct region *e, uintptr_t base, uintptr_t end)
+static bool regcache_is_joined(const struct emx_regcache *c, const struct region *e, uintptr_t base, uintptr_t end)
 {
-    uintptr_t whole = max_of(end, end_of(e)) - min_of(base, e->r.base);
-    uintptr_t common = min_of(end, end_of(e)) - max_of(base, e->r.base);
+    uintptr_t whole = max_of(end, regcache_end_of(e)) - min_of(base, e->r.base);
+    uintptr_t common = min_of(end, regcache_end_of(e)) - max_of(base, e->r.base);
 
     if (c->registrar.max_bytes && whole > c->registrar.max_bytes)
         return false;
@@ -298,24 +298,24 @@ static bool is_joined(const struct emx_regcache *c, const struct region *e, uint
     return common >= (end - base) / 2 && whole <= 2 * (end - base) && whole <= c->limit_bytes / 4;
 }
 
-static bool is_within(const struct region *e, uintptr_t base, uintptr_t end)
+static bool regcache_is_within(const struct region *e, uintptr_t base, uintptr_t end)
 {
-    return base <= e->r.base && end_of(e) <= end;
+    return base <= e->r.base && regcache_end_of(e) <= end;
 }
 
 /* Joins r with kept regions, and lets it do what those could that it replaces. */
-static void join(const struct emx_regcache *c, struct emx_region *r)
+static void regcache_join(const struct emx_regcache *c, struct emx_region *r)
 {
     uintptr_t base = r->base, end = r->base + r->len_bytes;
 
-    for (unsigned i = first_beyond(c, base); i < c->count && c->table[i]->r.base < end; i++) {
+    for (unsigned i = regcache_first_beyond(c, base); i < c->count && c->table[i]->r.base < end; i++) {
         const struct region *e = c->table[i];
 
-        if (is_joined(c, e, base, end)) {
+        if (regcache_is_joined(c, e, base, end)) {
             base = min_of(base, e->r.base);
-            end = max_of(end, end_of(e));
+            end = max_of(end, regcache_end_of(e));
             r->access |= e->r.access;
-        } else if (is_within(e, base, end)) {
+        } else if (regcache_is_within(e, base, end)) {
             r->access |= e->r.access;
         }
     }
@@ -325,14 +325,14 @@ static void join(const struct emx_regcache *c, struct emx_region *r)
 
 /* Gives back everything that is idle, because the registrar has no more. The bound was too high: what is out of it now
  * is all there is. Returns whether anything was given back. */
-static bool retreat(struct emx_regcache *c)
+static bool regcache_retreat(struct emx_regcache *c)
 {
     unsigned buried;
 
     emx_memwatch_lock();
     while (!emx_list_empty(&c->idle))
         evict_oldest(c);
-    buried = bury(c);
+    buried = regcache_mark_dead(c);
     emx_memwatch_unlock();
     return buried;
 }
@@ -346,18 +346,18 @@ static int call_registrar(struct emx_regcache *c, struct region *e)
         e->faulted = emx_fault_in((void *)e->r.base, e->r.len_bytes);
     do
         rc = r->reg(r->arg, (void *)e->r.base, e->r.len_bytes, e->r.access, &e->r.mr);
-    while (rc == ETHMX_ERR_NO_MEMORY && retreat(c));
+    while (rc == ETHMX_ERR_NO_MEMORY && regcache_retreat(c));
     return rc;
 }
 
 /* Into the table, in the place of those that it contains. With a user. */
-static void keep(struct emx_regcache *c, struct region *e)
+static void regcache_keep(struct emx_regcache *c, struct region *e)
 {
-    unsigned i = first_beyond(c, e->r.base);
+    unsigned i = regcache_first_beyond(c, e->r.base);
 
-    while (i < c->count && c->table[i]->r.base < end_of(e)) {
-        if (c->table[i]->r.base >= e->r.base && end_of(c->table[i]) <= end_of(e))
-            take_out(c, i);
+    while (i < c->count && c->table[i]->r.base < regcache_end_of(e)) {
+        if (c->table[i]->r.base >= e->r.base && regcache_end_of(c->table[i]) <= regcache_end_of(e))
+            regcache_take_out(c, i);
         else
             i++;
     }
@@ -365,7 +365,7 @@ static void keep(struct emx_regcache *c, struct region *e)
         evict_oldest(c);
     if (c->count >= c->limit_entries)
         return;
-    i = first_after(c, e->r.base);
+    i = regcache_first_after(c, e->r.base);
     memmove(&c->table[i + 1], &c->table[i], (c->count - i) * sizeof(c->table[0]));
     c->table[i] = e;
     c->count++;
@@ -373,9 +373,9 @@ static void keep(struct emx_regcache *c, struct region *e)
 }
 
 /* Whether e is needless: another thread has made the like of it meanwhile. */
-static bool is_contained(const struct emx_regcache *c, const struct region *e)
+static bool regcache_is_contained(const struct emx_regcache *c, const struct region *e)
 {
-    const struct region *other = find(c, e->r.base, end_of(e), 0);
+    const struct region *other = regcache_find(c, e->r.base, regcache_end_of(e), 0);
 
     return other && (other->r.len_bytes > e->r.len_bytes || (other->r.access & e->r.access) == e->r.access);
 }
@@ -385,11 +385,11 @@ static bool reserve_joined(struct emx_regcache *c, struct region *e)
 {
     const struct emx_region wanted = e->r;
 
-    join(c, &e->r);
-    if (reserve(c, e->r.len_bytes))
+    regcache_join(c, &e->r);
+    if (regcache_reserve(c, e->r.len_bytes))
         return true;
     e->r = wanted;
-    return reserve(c, e->r.len_bytes);
+    return regcache_reserve(c, e->r.len_bytes);
 }
 
 /* Whether it is worth while to keep a new region. */
@@ -402,19 +402,19 @@ static bool is_worth_keeping(struct emx_regcache *c)
 }
 
 /* On ETHMX_OK e is counted and among those being made. */
-static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bool alone)
+static int regcache_begin_making(struct emx_regcache *c, struct region *e, bool quiet, bool alone)
 {
     bool room;
 
-    enter(c);
-    bury(c);
+    regcache_enter(c);
+    regcache_mark_dead(c);
     quiet = quiet && is_worth_keeping(c);
     e->is_probe = quiet && c->wasted == WASTED;
-    room = quiet && !alone ? reserve_joined(c, e) : reserve(c, e->r.len_bytes);
+    room = quiet && !alone ? reserve_joined(c, e) : regcache_reserve(c, e->r.len_bytes);
     if (room) {
         e->state = MAKING;
         emx_list_append(&c->making, &e->link);
-        e->watched = quiet && emx_memwatch_add(e->r.base, end_of(e));
+        e->watched = quiet && emx_memwatch_add(e->r.base, regcache_end_of(e));
     } else {
         c->stats->reg_refused++;
     }
@@ -422,12 +422,12 @@ static int begin_making(struct emx_regcache *c, struct region *e, bool quiet, bo
     return room ? ETHMX_OK : ETHMX_ERR_NO_MEMORY;
 }
 
-static void end_making(struct emx_regcache *c, struct region *e, int rc)
+static void regcache_end_making(struct emx_regcache *c, struct region *e, int rc)
 {
     emx_memwatch_lock();
     emx_list_del(&e->link);
     if (rc) {
-        unreserve(c, e->r.len_bytes);
+        regcache_unreserve(c, e->r.len_bytes);
         c->stats->reg_refused++;
         emx_memwatch_unlock();
         return;
@@ -436,16 +436,16 @@ static void end_making(struct emx_regcache *c, struct region *e, int rc)
     e->state = LOOSE;
     c->stats->reg_made++;
     c->stats->reg_faulted += e->faulted;
-    if (e->watched && !is_contained(c, e))
-        keep(c, e);
+    if (e->watched && !regcache_is_contained(c, e))
+        regcache_keep(c, e);
     if (e->state == LOOSE)
         c->stats->reg_once++;
     emx_memwatch_unlock();
 }
 
 /* alone: not joined with others. */
-static int make(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, bool alone,
-                struct emx_region **r_p)
+static int regcache_make(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, bool alone,
+                         struct emx_region **r_p)
 {
     struct region *e = calloc(1, sizeof(*e));
     int rc;
@@ -453,10 +453,10 @@ static int make(struct emx_regcache *c, const struct emx_region *wanted, bool qu
     if (!e)
         return ETHMX_ERR_NO_MEMORY;
     e->r = *wanted;
-    rc = begin_making(c, e, quiet, alone);
+    rc = regcache_begin_making(c, e, quiet, alone);
     if (!rc) {
         rc = call_registrar(c, e);
-        end_making(c, e, rc);
+        regcache_end_making(c, e, rc);
     }
     if (rc) {
         free(e);
@@ -484,7 +484,7 @@ static bool pages_of(const struct emx_regcache *c, const void *buf, size_t len_b
 
 /* It was of use that the region was kept. (One that is found while it is in use would be there in any case; so a
  * message that looks for its own memory twice proves nothing.) */
-static void prove(struct emx_regcache *c, struct region *e)
+static void regcache_validate(struct emx_regcache *c, struct region *e)
 {
     if (!e->reused) {
         c->wasted = 0;
@@ -493,16 +493,17 @@ static void prove(struct emx_regcache *c, struct region *e)
     e->reused = true;
 }
 
-static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access, struct emx_region **r_p)
+static bool regcache_look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsigned access,
+                             struct emx_region **r_p)
 {
     struct region *e;
 
-    enter(c);
-    e = find(c, base, end, access);
+    regcache_enter(c);
+    e = regcache_find(c, base, end, access);
     if (e) {
         if (!e->users)
-            prove(c, e);
-        hold(c, e);
+            regcache_validate(c, e);
+        regcache_hold(c, e);
         c->stats->reg_hits++;
     }
     emx_memwatch_unlock();
@@ -514,9 +515,9 @@ static bool look_up(struct emx_regcache *c, uintptr_t base, uintptr_t end, unsig
 /* What it would be joined with may be leaving, or not allow as much. */
 static int make_either(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, struct emx_region **r_p)
 {
-    int rc = make(c, wanted, quiet, false, r_p);
+    int rc = regcache_make(c, wanted, quiet, false, r_p);
 
-    return rc == ETHMX_ERR_PARAM && quiet ? make(c, wanted, quiet, true, r_p) : rc;
+    return rc == ETHMX_ERR_PARAM && quiet ? regcache_make(c, wanted, quiet, true, r_p) : rc;
 }
 
 int emx_regcache_get(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access,
@@ -529,7 +530,7 @@ int emx_regcache_get(struct emx_regcache *c, const void *buf, size_t len_bytes, 
         return ETHMX_ERR_PARAM;
     if (c->watch != EMX_WATCH_OFF) {
         quiet = emx_memwatch_quiet() || emx_memwatch_settle();
-        if (quiet && look_up(c, base, end, access, r_p))
+        if (quiet && regcache_look_up(c, base, end, access, r_p))
             return ETHMX_OK;
     }
     return make_either(c, &(struct emx_region){.base = base, .len_bytes = end - base, .access = access}, quiet, r_p);
@@ -542,14 +543,14 @@ bool emx_regcache_find(struct emx_regcache *c, const void *buf, size_t len_bytes
 
     if (c->watch == EMX_WATCH_OFF || !pages_of(c, buf, len_bytes, &base, &end))
         return false;
-    return (emx_memwatch_quiet() || emx_memwatch_settle()) && look_up(c, base, end, access, r_p);
+    return (emx_memwatch_quiet() || emx_memwatch_settle()) && regcache_look_up(c, base, end, access, r_p);
 }
 
 void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
 {
     struct region *e = (struct region *)(void *)r;
 
-    enter(c);
+    regcache_enter(c);
     if (!--e->users) {
         if (e->state == KEPT) {
             c->idle_bytes += e->r.len_bytes;
@@ -557,7 +558,7 @@ void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
         } else {
             to_dead(c, e);
             if (c->watch == EMX_WATCH_OFF)
-                bury(c);
+                regcache_mark_dead(c);
         }
     }
     emx_memwatch_unlock();
@@ -570,8 +571,8 @@ bool emx_regcache_has(struct emx_regcache *c, const void *buf, size_t len_bytes,
 
     if (!pages_of(c, buf, len_bytes, &base, &end))
         return false;
-    enter(c);
-    has = find(c, base, end, access);
+    regcache_enter(c);
+    has = regcache_find(c, base, end, access);
     emx_memwatch_unlock();
     return has;
 }
@@ -602,19 +603,19 @@ unsigned emx_regcache_sweep(struct emx_regcache *c)
 
     if (!atomic_load_explicit(&c->stirred, memory_order_relaxed))
         return 0;
-    enter(c);
+    regcache_enter(c);
     atomic_store_explicit(&c->stirred, false, memory_order_relaxed);
-    n = bury(c);
+    n = regcache_mark_dead(c);
     emx_memwatch_unlock();
     return n;
 }
 
 void emx_regcache_flush(struct emx_regcache *c)
 {
-    enter(c);
+    regcache_enter(c);
     while (!emx_list_empty(&c->idle))
-        take_out(c, index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
-    bury(c);
+        regcache_take_out(c, regcache_index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
+    regcache_mark_dead(c);
     emx_memwatch_unlock();
 }
 
@@ -626,7 +627,7 @@ void emx_regcache_query(struct emx_regcache *c, struct emx_regcache_info *info_p
     *info_p = (struct emx_regcache_info){
         .keeps = c->watch != EMX_WATCH_OFF, .watch = names[c->watch], .limit_bytes = c->limit_bytes};
     memcpy(info_p->reason, c->reason, sizeof(info_p->reason));
-    enter(c);
+    regcache_enter(c);
     info_p->bytes = c->bytes;
     info_p->entries = c->count;
     emx_memwatch_unlock();
@@ -635,7 +636,7 @@ void emx_regcache_query(struct emx_regcache *c, struct emx_regcache_info *info_p
 /* ---- Open and close ---- */
 
 /* The bound, and a word on it where the system's is the lower one. */
-static void set_limit(struct emx_regcache *c, uint64_t wanted_bytes)
+static void regcache_set_limit(struct emx_regcache *c, uint64_t wanted_bytes)
 {
     uint64_t left = emx_memlock_left();
     size_t used;
@@ -684,7 +685,7 @@ int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_param
     emx_list_init(&c->making);
     emx_list_init(&c->idle);
     emx_list_init(&c->dead);
-    c->watcher.gone = gone;
+    c->watcher.gone = regcache_gone;
     c->watch = emx_memwatch_join(&c->watcher, (enum emx_watch)cfg->p_reg_cache, c->reason, sizeof(c->reason));
     if (c->watch == EMX_WATCH_OFF && cfg->p_reg_cache != EMX_WATCH_AUTO && cfg->p_reg_cache != EMX_WATCH_OFF) {
         snprintf(why, why_len_bytes, "ETHMX_REG_CACHE: registrations cannot be kept in this way: %s", c->reason);
@@ -692,7 +693,7 @@ int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_param
         free(c);
         return ETHMX_ERR_PARAM;
     }
-    set_limit(c, cfg->p_reg_max);
+    regcache_set_limit(c, cfg->p_reg_max);
     set_piece(c, cfg->p_reg_piece);
     *c_p = c;
     return ETHMX_OK;

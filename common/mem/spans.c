@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The first span that ends after addr. */
-static unsigned first_after(const struct emx_spans *s, uintptr_t addr)
+static unsigned spans_first_after(const struct emx_spans *s, uintptr_t addr)
 {
     unsigned low = 0, high = s->count;
 
@@ -22,13 +22,13 @@ static unsigned first_after(const struct emx_spans *s, uintptr_t addr)
 
 const struct emx_span *emx_spans_find(const struct emx_spans *s, uintptr_t addr)
 {
-    unsigned i = first_after(s, addr);
+    unsigned i = spans_first_after(s, addr);
 
     return i < s->count && s->span[i].base <= addr ? &s->span[i] : NULL;
 }
 
 /* Puts n spans (up to 2) in the place of those from first to before last. */
-static bool replace(struct emx_spans *s, unsigned first, unsigned last, const struct emx_span *with, unsigned n)
+static bool spans_replace(struct emx_spans *s, unsigned first, unsigned last, const struct emx_span *with, unsigned n)
 {
     if (s->count - (last - first) + n > EMX_SPANS)
         return false;
@@ -42,7 +42,7 @@ static bool replace(struct emx_spans *s, unsigned first, unsigned last, const st
 bool emx_spans_add(struct emx_spans *s, uintptr_t base, uintptr_t end)
 {
     struct emx_span whole = {base, end};
-    unsigned first = first_after(s, base ? base - 1 : 0), last = first; /* those that touch are of it, too */
+    unsigned first = spans_first_after(s, base ? base - 1 : 0), last = first; /* those that touch are of it, too */
 
     for (; last < s->count && s->span[last].base <= end; last++) {
         if (s->span[last].base < whole.base)
@@ -50,12 +50,12 @@ bool emx_spans_add(struct emx_spans *s, uintptr_t base, uintptr_t end)
         if (s->span[last].end > whole.end)
             whole.end = s->span[last].end;
     }
-    return replace(s, first, last, &whole, 1);
+    return spans_replace(s, first, last, &whole, 1);
 }
 
 bool emx_spans_remove(struct emx_spans *s, uintptr_t base, uintptr_t end)
 {
-    unsigned first = first_after(s, base), last = first, n = 0;
+    unsigned first = spans_first_after(s, base), last = first, n = 0;
     struct emx_span rest[2];
 
     for (; last < s->count && s->span[last].base < end; last++) {
@@ -64,5 +64,5 @@ bool emx_spans_remove(struct emx_spans *s, uintptr_t base, uintptr_t end)
         if (s->span[last].end > end)
             rest[n++] = (struct emx_span){end, s->span[last].end};
     }
-    return replace(s, first, last, rest, n);
+    return spans_replace(s, first, last, rest, n);
 }

@@ -42,8 +42,8 @@
 /* ---- Measuring ---- */
 
 /* Costs of all sizes; returns how many could be measured. */
-static unsigned measure_sizes(const struct emx_registrar *r, bool resident, uint64_t *plain, uint64_t *faulted,
-                              uint64_t *copy)
+static unsigned threshold_measure_sizes(const struct emx_registrar *r, bool resident, uint64_t *plain,
+                                        uint64_t *faulted, uint64_t *copy)
 {
     unsigned n = 0;
 
@@ -79,13 +79,13 @@ int emx_reg_threshold_measure(const struct emx_registrar *r, struct emx_reg_thre
 {
     uint64_t plain[SIZES], faulted[SIZES], copy[SIZES], *fresh;
     struct emx_reg_threshold c = {.way.count = SIZES};
-    unsigned n = measure_sizes(r, true, plain, faulted, copy);
+    unsigned n = threshold_measure_sizes(r, true, plain, faulted, copy);
 
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
     c.resident_bytes = emx_threshold(plain, copy, n);
     add_end(&c.way, plain, copy, n);
-    n = measure_sizes(r, false, plain, faulted, copy);
+    n = threshold_measure_sizes(r, false, plain, faulted, copy);
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
     c.fault_in = faulted[n - 1] < plain[n - 1];
@@ -118,7 +118,7 @@ static void processor(char *text, size_t len_bytes)
 }
 
 /* What the values were measured on. */
-static uint64_t identity(const struct emx_registrar *r, const char *device)
+static uint64_t threshold_identity(const struct emx_registrar *r, const char *device)
 {
     char cpu[CPU_BYTES];
     struct utsname u;
@@ -130,7 +130,7 @@ static uint64_t identity(const struct emx_registrar *r, const char *device)
 }
 
 /* Makes the folders above path. */
-static void make_folders(char *path)
+static void threshold_make_folders(char *path)
 {
     for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = 0;
@@ -140,7 +140,7 @@ static void make_folders(char *path)
 }
 
 /* false: there is no home to keep it in. */
-static bool file_name(const struct emx_config *cfg, uint64_t id, char path[PATH_BYTES])
+static bool threshold_file_name(const struct emx_config *cfg, uint64_t id, char path[PATH_BYTES])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n;
@@ -159,7 +159,7 @@ static bool file_name(const struct emx_config *cfg, uint64_t id, char path[PATH_
 }
 
 /* The file's text, with a zero behind. */
-static void load(int fd, char text[FILE_BYTES])
+static void threshold_load(int fd, char text[FILE_BYTES])
 {
     ssize_t bytes = pread(fd, text, FILE_BYTES - 1, 0);
 
@@ -203,7 +203,7 @@ static bool read_file(int fd, uint64_t id, struct emx_reg_threshold *c_p)
     struct emx_reg_threshold c;
     uint64_t of;
 
-    load(fd, text);
+    threshold_load(fd, text);
     while ((line = strsep(&rest, "\n"))) {
         if (!parse_line(line, &of, &c) || of != id)
             continue;
@@ -221,7 +221,7 @@ static bool write_file(int fd, uint64_t id, const struct emx_reg_threshold *c)
     uint64_t of;
     size_t n = print_line(text, LINE_BYTES, id, c);
 
-    load(fd, old);
+    threshold_load(fd, old);
     while ((line = strsep(&rest, "\n"))) {
         if (!parse_line(line, &of, &other) || of == id || n + strlen(line) + 1 >= sizeof(text))
             continue;
@@ -232,16 +232,17 @@ static bool write_file(int fd, uint64_t id, const struct emx_reg_threshold *c)
 
 /* ---- All of it ---- */
 
-static void guess(struct emx_reg_threshold *c_p, const char *why, char *how, size_t how_len_bytes)
+static void threshold_guess(struct emx_reg_threshold *c_p, const char *why, char *how, size_t how_len_bytes)
 {
     *c_p = (struct emx_reg_threshold){.resident_bytes = GUESS_BYTES, .fresh_bytes = GUESS_BYTES};
     snprintf(how, how_len_bytes, "a guess: %s", why);
 }
 
-static void measure_now(const struct emx_registrar *r, struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
+static void threshold_measure_now(const struct emx_registrar *r, struct emx_reg_threshold *c_p, char *how,
+                                  size_t how_len_bytes)
 {
     if (emx_reg_threshold_measure(r, c_p))
-        guess(c_p, "nothing can be registered (RLIMIT_MEMLOCK)", how, how_len_bytes);
+        threshold_guess(c_p, "nothing can be registered (RLIMIT_MEMLOCK)", how, how_len_bytes);
     else
         snprintf(how, how_len_bytes, "measured now");
 }
@@ -287,7 +288,7 @@ static bool take_lock(int fd)
 }
 
 /* Another host may write its line, too. */
-static bool keep(int fd, uint64_t id, const struct emx_reg_threshold *c)
+static bool threshold_keep(int fd, uint64_t id, const struct emx_reg_threshold *c)
 {
     bool kept = take_lock(fd) && write_file(fd, id, c);
 
@@ -296,19 +297,19 @@ static bool keep(int fd, uint64_t id, const struct emx_reg_threshold *c)
 }
 
 /* The values are not in the file: waits for who finds them, or measures and writes them. */
-static void find(int fd, int lock, const char *path, uint64_t id, const struct emx_registrar *r,
-                 struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
+static void threshold_find(int fd, int lock, const char *path, uint64_t id, const struct emx_registrar *r,
+                           struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
 {
     if (!take_lock(lock)) {
-        guess(c_p, "another process is measuring it", how, how_len_bytes);
+        threshold_guess(c_p, "another process is measuring it", how, how_len_bytes);
         return;
     }
     if (read_file(fd, id, c_p)) {
         snprintf(how, how_len_bytes, "measured before (%s)", path);
         return;
     }
-    measure_now(r, c_p, how, how_len_bytes);
-    if (!strncmp(how, "measured", strlen("measured")) && keep(fd, id, c_p))
+    threshold_measure_now(r, c_p, how, how_len_bytes);
+    if (!strncmp(how, "measured", strlen("measured")) && threshold_keep(fd, id, c_p))
         snprintf(how, how_len_bytes, "measured now, and kept in %s", path);
 }
 
@@ -323,7 +324,7 @@ static void from_file(int fd, const char *path, uint64_t id, const struct emx_re
         return;
     }
     lock = open_lock(path);
-    find(fd, lock, path, id, r, c_p, how, how_len_bytes);
+    threshold_find(fd, lock, path, id, r, c_p, how, how_len_bytes);
     if (lock >= 0)
         close(lock);
 }
@@ -331,7 +332,7 @@ static void from_file(int fd, const char *path, uint64_t id, const struct emx_re
 void emx_reg_threshold_get(const struct emx_registrar *r, const char *device, const struct emx_config *cfg,
                            struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
 {
-    uint64_t id = identity(r, device);
+    uint64_t id = threshold_identity(r, device);
     char path[PATH_BYTES];
     int fd = -1;
 
@@ -340,12 +341,12 @@ void emx_reg_threshold_get(const struct emx_registrar *r, const char *device, co
         snprintf(how, how_len_bytes, "ETHMX_REG_MIN");
         return;
     }
-    if (file_name(cfg, id, path)) {
-        make_folders(path);
+    if (threshold_file_name(cfg, id, path)) {
+        threshold_make_folders(path);
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     }
     if (fd < 0) {
-        measure_now(r, c_p, how, how_len_bytes);
+        threshold_measure_now(r, c_p, how, how_len_bytes);
         return;
     }
     from_file(fd, path, id, r, c_p, how, how_len_bytes);

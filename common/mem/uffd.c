@@ -89,7 +89,7 @@ bool emx_uffd_quiet(int fd)
     return ioctl(fd, UFFDIO_ZEROPAGE, &wrong) && errno == EINVAL;
 }
 
-static bool translate(const struct uffd_msg *m, struct emx_uffd_event *e)
+static bool uffd_translate(const struct uffd_msg *m, struct emx_uffd_event *e)
 {
     switch (m->event) {
     case UFFD_EVENT_UNMAP:
@@ -113,6 +113,6 @@ unsigned emx_uffd_read(int fd, struct emx_uffd_event e[EMX_UFFD_BATCH])
     unsigned n = 0;
 
     for (ssize_t i = 0; i < bytes / (ssize_t)sizeof(m[0]); i++)
-        n += translate(&m[i], &e[n]);
+        n += uffd_translate(&m[i], &e[n]);
     return n;
 }

@@ -29,14 +29,14 @@
 #define LOOKS      8     /* some 5 ns each */
 
 /* Reads the clock unless this round has done so. */
-static inline emx_time round_time(struct emx_progress *p, emx_time *now_p)
+static inline emx_time progress_round_time(struct emx_progress *p, emx_time *now_p)
 {
     if (!*now_p)
         *now_p = emx_clock_now(&p->clock);
     return *now_p;
 }
 
-static void output(struct emx_progress *p, unsigned i, emx_time now)
+static void progress_output(struct emx_progress *p, unsigned i, emx_time now)
 {
     struct emx_link *k = &p->links.link[i];
     struct emx_txframe f[EMX_WIRE_BATCH];
@@ -60,8 +60,8 @@ static void output(struct emx_progress *p, unsigned i, emx_time now)
 
 /* Sends a message of several frames by writing each where the wire wants it, one after the other. false: not possible,
  * nothing has happened. *rc_p ETHMX_INPROGRESS: the rest waits; flush. */
-static bool place_all(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a, emx_time now,
-                      int *rc_p)
+static bool progress_reserve_all(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a,
+                                 emx_time now, int *rc_p)
 {
     const struct emx_wire_addr *to;
     struct emx_reservation m;
@@ -90,13 +90,13 @@ int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const 
     emx_time now = emx_clock_now(&p->clock);
     int rc;
 
-    if (!place_all(p, peer, a, now, &rc))
+    if (!progress_reserve_all(p, peer, a, now, &rc))
         rc = emx_engine_send(p->engine, peer, a, now);
     emx_progress_flush(p, now);
     return rc;
 }
 
-static int do_lending(const struct emx_link *k, struct emx_export *m)
+static int progress_do_export(const struct emx_link *k, struct emx_export *m)
 {
     struct emx_wire_export l = {.to = m->to,
                                 .base = m->base,
@@ -121,21 +121,21 @@ static int do_lending(const struct emx_link *k, struct emx_export *m)
 }
 
 /* Does what the engine wants done with memory. Registering takes time: the frames go before. */
-static void lend(struct emx_progress *p, unsigned i, emx_time now)
+static void progress_export(struct emx_progress *p, unsigned i, emx_time now)
 {
     struct emx_export m;
 
     for (unsigned n = 0; n < LENDS && emx_engine_export(p->engine, i, &m); n++) {
         if (m.what == EMX_EXPORT && emx_engine_wants_output(p->engine, i)) {
-            output(p, i, now);
+            progress_output(p, i, now);
             if (!emx_engine_export(p->engine, i, &m))
                 return;
         }
-        emx_engine_export_done(p->engine, &m, do_lending(&p->links.link[i], &m), now);
+        emx_engine_export_done(p->engine, &m, progress_do_export(&p->links.link[i], &m), now);
     }
 }
 
-static void start_read(struct emx_progress *p, const struct emx_link *k, const struct emx_read *r)
+static void progress_start_read(struct emx_progress *p, const struct emx_link *k, const struct emx_read *r)
 {
     const struct emx_wire_read wr = {.from = r->from,
                                      .remote = r->remote,
@@ -153,7 +153,7 @@ static void start_read(struct emx_progress *p, const struct emx_link *k, const s
 
 /* The read that is in the link's hands. Where others want this core, nobody is asked to help: a helper that has to wait
  * for its core in the middle of a piece holds the message up. false: it is still under way. */
-static bool read_some(struct emx_progress *p, struct emx_link *k)
+static bool progress_read_some(struct emx_progress *p, struct emx_link *k)
 {
     const struct emx_wire_read wr = {.from = k->read.from,
                                      .remote = k->read.remote,
@@ -174,16 +174,16 @@ static bool read_some(struct emx_progress *p, struct emx_link *k)
 
 /* Reads one piece of a large message. Frames go out before, for the copy takes time, and after, for it may have been
  * the last piece. */
-static void read_piece(struct emx_progress *p, unsigned i)
+static void progress_read_piece(struct emx_progress *p, unsigned i)
 {
     struct emx_link *k = &p->links.link[i];
 
     if (!k->reading && !emx_engine_read(p->engine, i, &k->read))
         return;
     if (k->read.whole)
-        start_read(p, k, &k->read);
-    else if (read_some(p, k) && emx_engine_wants_output(p->engine, i))
-        output(p, i, emx_clock_now(&p->clock));
+        progress_start_read(p, k, &k->read);
+    else if (progress_read_some(p, k) && emx_engine_wants_output(p->engine, i))
+        progress_output(p, i, emx_clock_now(&p->clock));
 }
 
 bool emx_progress_end_reads(struct emx_progress *p)
@@ -194,17 +194,17 @@ bool emx_progress_end_reads(struct emx_progress *p)
         struct emx_link *k = &p->links.link[i];
 
         if (k->reading)
-            ended &= read_some(p, k);
+            ended &= progress_read_some(p, k);
     }
     return ended;
 }
 
-static void lend_and_output(struct emx_progress *p, unsigned i, emx_time now)
+static void progress_export_and_output(struct emx_progress *p, unsigned i, emx_time now)
 {
     if (emx_engine_wants_export(p->engine, i))
-        lend(p, i, now);
+        progress_export(p, i, now);
     if (emx_engine_wants_output(p->engine, i))
-        output(p, i, now);
+        progress_output(p, i, now);
 }
 
 /* A message that leaves the backlog may have memory that is looked up before it is announced: it leaves, too. */
@@ -216,24 +216,24 @@ void emx_progress_flush_now(struct emx_progress *p, emx_time now)
         if (hints->news & EMX_RESULT_EVENT)
             p->on_event(p->on_event_arg, now);
         for (unsigned i = 0; i < p->links.count; i++) {
-            lend_and_output(p, i, now);
+            progress_export_and_output(p, i, now);
             if (emx_engine_wants_export(p->engine, i))
-                lend_and_output(p, i, now);
+                progress_export_and_output(p, i, now);
             if (emx_engine_wants_read(p->engine, i))
-                read_piece(p, i);
+                progress_read_piece(p, i);
         }
     } while (hints->news & EMX_RESULT_EVENT);
 }
 
 /* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or
  * frames could not be taken for want of memory. */
-static inline bool unfinished(const struct emx_progress *p)
+static inline bool progress_unfinished(const struct emx_progress *p)
 {
     return emx_engine_ready(p->engine)->reads || emx_engine_ready(p->engine)->memory || p->stuck;
 }
 
 /* What a wire has to say of a frame that was accepted. */
-static void tell_remarks(struct emx_progress *p, const struct emx_rxframe *f)
+static void progress_report_marks(struct emx_progress *p, const struct emx_rxframe *f)
 {
     if (f->parts)
         emx_engine_joined(p->engine, f->data, f->parts);
@@ -242,32 +242,33 @@ static void tell_remarks(struct emx_progress *p, const struct emx_rxframe *f)
 }
 
 /* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
-static bool take_lent(struct emx_progress *p, unsigned i, emx_time *now_p)
+static bool progress_take_lent(struct emx_progress *p, unsigned i, emx_time *now_p)
 {
     struct emx_link *k = &p->links.link[i];
 
     for (; k->rx_next < k->rx_count; k->rx_next++) {
         const struct emx_rxframe *f = &k->rx[k->rx_next];
-        emx_time now = emx_engine_timeless(f->data, f->len_bytes) ? p->clock.last_ns : round_time(p, now_p);
+        emx_time now = emx_engine_timeless(f->data, f->len_bytes) ? p->clock.last_ns : progress_round_time(p, now_p);
         enum emx_drop why = emx_engine_input(p->engine, i, f->data, f->len_bytes, now);
 
         if (why == EMX_DROP_MEMORY && k->attr.reliable)
             return false;
         if (why == EMX_ACCEPTED && f->remarks)
-            tell_remarks(p, f);
+            progress_report_marks(p, f);
     }
     return true;
 }
 
 /* The wire has lent frames. Returns how many there were; more: there may be further ones. Not inline: a poll that finds
  * nothing should have little to save and restore. */
-__attribute__((noinline)) static unsigned take(struct emx_progress *p, unsigned i, bool *more_p, emx_time *now_p)
+__attribute__((noinline)) static unsigned progress_take(struct emx_progress *p, unsigned i, bool *more_p,
+                                                        emx_time *now_p)
 {
     struct emx_link *k = &p->links.link[i];
     unsigned n = k->rx_count;
 
     *more_p = false;
-    if (!take_lent(p, i, now_p)) {
+    if (!progress_take_lent(p, i, now_p)) {
         p->stuck |= 1u << i;
         return 1; /* again in the next round */
     }
@@ -278,7 +279,7 @@ __attribute__((noinline)) static unsigned take(struct emx_progress *p, unsigned 
     return n;
 }
 
-static inline bool look(struct emx_link *k)
+static inline bool progress_look(struct emx_link *k)
 {
     if (!k->rx_count)
         k->rx_count = k->ops->rx(k->wire, k->rx, EMX_WIRE_BATCH);
@@ -286,8 +287,8 @@ static inline bool look(struct emx_link *k)
 }
 
 /* The next frame by the short way, if that is possible. Not while others are to be told first. */
-static inline bool input_quick(struct emx_progress *p, unsigned i, const struct emx_wire_peek *f, emx_time *now_p,
-                               struct emx_op **quick_p)
+static inline bool progress_input_fast(struct emx_progress *p, unsigned i, const struct emx_wire_peek *f,
+                                       emx_time *now_p, struct emx_op **quick_p)
 {
     struct emx_link *k = &p->links.link[i];
 
@@ -296,20 +297,20 @@ static inline bool input_quick(struct emx_progress *p, unsigned i, const struct 
     if (k->attr.reliable)
         *quick_p = emx_engine_input_short(p->engine, i, f->data, f->len_bytes, p->clock.last_ns);
     else
-        *quick_p = emx_engine_input_compact(p->engine, i, f->data, f->len_bytes, round_time(p, now_p));
+        *quick_p = emx_engine_input_compact(p->engine, i, f->data, f->len_bytes, progress_round_time(p, now_p));
     if (*quick_p)
         k->ops->consume(k->wire);
     return *quick_p;
 }
 
-/* Not inline, as take(). */
-static __attribute__((noinline)) unsigned input(struct emx_progress *p, unsigned i, emx_time *now_p)
+/* Not inline, as progress_take(). */
+static __attribute__((noinline)) unsigned progress_input(struct emx_progress *p, unsigned i, emx_time *now_p)
 {
     unsigned total = 0;
     bool more = true;
 
-    while (more && total < RX_BATCHES * EMX_WIRE_BATCH && look(&p->links.link[i]))
-        total += take(p, i, &more, now_p);
+    while (more && total < RX_BATCHES * EMX_WIRE_BATCH && progress_look(&p->links.link[i]))
+        total += progress_take(p, i, &more, now_p);
     return total;
 }
 
@@ -321,7 +322,7 @@ static inline unsigned input_peek(struct emx_progress *p, unsigned i, emx_time *
 
     if (!f.data)
         return 0;
-    return input_quick(p, i, &f, now_p, quick_p) ? 1 : input(p, i, now_p);
+    return progress_input_fast(p, i, &f, now_p, quick_p) ? 1 : progress_input(p, i, now_p);
 }
 
 static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
@@ -333,8 +334,8 @@ static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, stru
 
         if (p->links.link[i].ops->peek && !p->links.link[i].rx_count)
             total += input_peek(p, i, now_p, quick_p);
-        else if (look(&p->links.link[i]))
-            total += input(p, i, now_p);
+        else if (progress_look(&p->links.link[i]))
+            total += progress_input(p, i, now_p);
     }
     return total;
 }
@@ -346,7 +347,7 @@ static inline bool only_waits(const struct emx_progress *p)
 }
 
 /* The cheap wires had nothing, so nothing of theirs is lent. Looks once more where that is a look at memory. */
-static inline unsigned look_again(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+static inline unsigned progress_look_again(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
 {
     unsigned total = 0;
 
@@ -363,7 +364,7 @@ static inline unsigned input_patiently(struct emx_progress *p, emx_time *now_p, 
         return total;
     for (unsigned n = 1; n < LOOKS && !total; n++) {
         emx_pause_loads();
-        total = look_again(p, now_p, quick_p);
+        total = progress_look_again(p, now_p, quick_p);
     }
     return total;
 }
@@ -377,13 +378,13 @@ static unsigned input_syscall_poll(struct emx_progress *p, bool quiet, bool all,
         unsigned i = (unsigned)__builtin_ctz(m);
 
         if (all || p->links.count == 1 || (quiet && emx_engine_link_peers(p->engine, i)))
-            total += input(p, i, now_p);
+            total += progress_input(p, i, now_p);
     }
     return total;
 }
 
 /* Tells the engine what reads by devices have ended. Returns how many. */
-static unsigned end_reads(struct emx_progress *p, emx_time *now_p)
+static unsigned progress_end_reads(struct emx_progress *p, emx_time *now_p)
 {
     struct emx_wire_read_end end;
     unsigned n = 0;
@@ -392,7 +393,8 @@ static unsigned end_reads(struct emx_progress *p, emx_time *now_p)
         const struct emx_link *k = &p->links.link[i];
 
         while (k->attr.lend_min_bytes && k->ops->read_end(k->wire, &end)) {
-            emx_engine_read_ended(p->engine, end.cookie, end.remote, end.len_bytes, end.status, round_time(p, now_p));
+            emx_engine_read_ended(p->engine, end.cookie, end.remote, end.len_bytes, end.status,
+                                  progress_round_time(p, now_p));
             n++;
         }
     }
@@ -400,7 +402,7 @@ static unsigned end_reads(struct emx_progress *p, emx_time *now_p)
 }
 
 /* Tells the engine whom wires have given up reaching. */
-static void tell_lost(struct emx_progress *p, emx_time now)
+static void progress_report_unreachable(struct emx_progress *p, emx_time now)
 {
     struct emx_wire_addr to;
 
@@ -446,7 +448,7 @@ static bool timers_may_fire(struct emx_progress *p, unsigned frames)
 /* What depends on time. every_wire: even if it is not due. Returns how many frames came. */
 static unsigned look_around(struct emx_progress *p, unsigned frames, bool every_wire, emx_time *now_p)
 {
-    emx_time now = round_time(p, now_p);
+    emx_time now = progress_round_time(p, now_p);
 
     clock_was_read(p, now);
     if (now >= p->sweep_ns) {
@@ -455,7 +457,7 @@ static unsigned look_around(struct emx_progress *p, unsigned frames, bool every_
     }
     if (every_wire) {
         emx_links_sweep(&p->links);
-        tell_lost(p, now);
+        progress_report_unreachable(p, now);
     }
     frames += input_syscall_poll(p, !frames, every_wire, now_p);
     if (now >= emx_engine_deadline(p->engine) && timers_may_fire(p, frames))
@@ -478,13 +480,13 @@ unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_
     else if (p->links.syscall_poll)
         total += input_syscall_poll(p, !total, false, &now);
     if (emx_engine_ready(p->engine)->flying)
-        total += end_reads(p, &now);
+        total += progress_end_reads(p, &now);
     if (emx_progress_wants_flush(p))
-        emx_progress_flush_now(p, round_time(p, &now));
+        emx_progress_flush_now(p, progress_round_time(p, &now));
     return total;
 }
 
 emx_time emx_progress_deadline(const struct emx_progress *p)
 {
-    return unfinished(p) ? 0 : emx_engine_deadline(p->engine);
+    return progress_unfinished(p) ? 0 : emx_engine_deadline(p->engine);
 }

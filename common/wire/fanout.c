@@ -114,7 +114,7 @@ static void close_fd(int *fd)
 /* ---- The keeper: the groups ---- */
 
 /* Lets the admitted ones' sockets of this kind into the group. */
-static int widen(struct keeper *k, enum emx_fanout_kind kind)
+static int fanout_widen(struct keeper *k, enum emx_fanout_kind kind)
 {
     struct emx_fanout_socket come[EMX_FANOUT_MEMBERS];
     unsigned n = 0;
@@ -130,7 +130,7 @@ static int widen(struct keeper *k, enum emx_fanout_kind kind)
 
 /* ---- The keeper: its callers ---- */
 
-static void dismiss(struct member *m)
+static void fanout_dismiss(struct member *m)
 {
     close_fd(&m->conn);
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++)
@@ -149,19 +149,19 @@ static unsigned list_fds(const struct emx_fanout_rank *r, int fd[EMX_FANOUT_KIND
 }
 
 /* From here on nothing that happens to the rank or to us changes an index. */
-static void admit(struct keeper *k, struct member *m)
+static void fanout_admit(struct keeper *k, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS];
     unsigned n = list_fds(&m->rank, fd);
 
     if ((m->conn >= 0 && emx_fds_send(m->conn, "", 1, &k->safe[1], 1)) || emx_fds_send(k->safe[0], "", 1, fd, n))
-        dismiss(m);
+        fanout_dismiss(m);
     else
         m->state = ADMITTED;
 }
 
 /* Whether the other end has gone. */
-static bool has_gone(const struct member *m)
+static bool fanout_has_gone(const struct member *m)
 {
     struct pollfd p = {.fd = m->conn, .events = POLLRDHUP};
 
@@ -169,7 +169,7 @@ static bool has_gone(const struct member *m)
 }
 
 /* Lets nobody in any more. Who is still waiting is hung up on, looks again, and begins a group with the others. */
-static void stop(struct emx_fanout *f)
+static void fanout_stop(struct emx_fanout *f)
 {
     struct keeper *k = f->keeper;
 
@@ -177,13 +177,13 @@ static void stop(struct emx_fanout *f)
     f->state = DONE;
     for (unsigned i = 0; k && i < k->count; i++)
         if (k->member[i].state == CALLING || k->member[i].state == TOLD)
-            dismiss(&k->member[i]);
+            fanout_dismiss(&k->member[i]);
 }
 
-static void decline(struct emx_fanout *f, const char *what)
+static void fanout_decline(struct emx_fanout *f, const char *what)
 {
     emx_log(EMX_LOG_INFO, "packet wire: each rank's socket is asked for each frame, for %s: %s", what, strerror(errno));
-    stop(f);
+    fanout_stop(f);
 }
 
 static unsigned count_left(const struct keeper *k)
@@ -191,12 +191,12 @@ static unsigned count_left(const struct keeper *k)
     unsigned left = 0;
 
     for (unsigned i = 0; i < k->count; i++)
-        left += k->member[i].state == IN && has_gone(&k->member[i]);
+        left += k->member[i].state == IN && fanout_has_gone(&k->member[i]);
     return left;
 }
 
 /* All who have told what they have get in. */
-static void let_in(struct emx_fanout *f)
+static void fanout_let_in(struct emx_fanout *f)
 {
     struct keeper *k = f->keeper;
     int ret = 0;
@@ -204,15 +204,15 @@ static void let_in(struct emx_fanout *f)
     for (unsigned i = 0; i < k->count; i++) {
         struct member *m = &k->member[i];
 
-        if (m->state == TOLD && has_gone(m))
-            dismiss(m);
+        if (m->state == TOLD && fanout_has_gone(m))
+            fanout_dismiss(m);
         else if (m->state == TOLD)
-            admit(k, m);
+            fanout_admit(k, m);
     }
     for (unsigned kind = 0; kind < EMX_FANOUT_KINDS && !ret; kind++)
-        ret = widen(k, kind);
+        ret = fanout_widen(k, kind);
     if (ret)
-        decline(f, "a fanout group cannot be had");
+        fanout_decline(f, "a fanout group cannot be had");
     else
         f->stats->fanout_ranks = k->group[EMX_FANOUT_FRAMES].count;
     for (unsigned i = 0; i < k->count; i++) {
@@ -256,7 +256,7 @@ static bool is_one_of_us(const struct emx_fanout *f, const struct hello *h, cons
 }
 
 /* Looks whether a caller has told what it has; it may be between its two system calls. */
-static void hear(struct emx_fanout *f, struct member *m)
+static void fanout_accept_member(struct emx_fanout *f, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS], n, next = 0;
     struct hello h;
@@ -272,7 +272,7 @@ static void hear(struct emx_fanout *f, struct member *m)
     while (n > next)
         close(fd[next++]);
     if (n <= 0 || !is_one_of_us(f, &h, &m->rank)) {
-        dismiss(m);
+        fanout_dismiss(m);
         return;
     }
     m->state = TOLD;
@@ -280,7 +280,7 @@ static void hear(struct emx_fanout *f, struct member *m)
     f->keeper->quiet = 0;
 }
 
-static struct member *new_member(struct keeper *k, int conn)
+static struct member *fanout_new_member(struct keeper *k, int conn)
 {
     struct member *m = &k->member[k->count++];
 
@@ -289,7 +289,7 @@ static struct member *new_member(struct keeper *k, int conn)
 }
 
 /* The first caller is here. */
-static int begin(struct emx_fanout *f)
+static int fanout_begin(struct emx_fanout *f)
 {
     struct keeper *k = calloc(1, sizeof(*k));
     struct member *own;
@@ -305,7 +305,7 @@ static int begin(struct emx_fanout *f)
     f->keeper = k;
     if (emx_fds_send(k->safe[0], "", 1, k->safe, 2))
         return -1;
-    own = new_member(k, -1);
+    own = fanout_new_member(k, -1);
     own->rank = f->self;
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++)
         if (f->self.fd[i] >= 0 && (own->rank.fd[i] = fcntl(f->self.fd[i], F_DUPFD_CLOEXEC, 0)) < 0)
@@ -315,7 +315,7 @@ static int begin(struct emx_fanout *f)
 }
 
 /* The kernel looks for loops of unreachable sockets when a unix socket is closed: one must be, after the safe. */
-static void end(struct keeper *k)
+static void fanout_end(struct keeper *k)
 {
     if (!k)
         return;
@@ -324,21 +324,21 @@ static void end(struct keeper *k)
     close_fd(&k->safe[0]);
     close_fd(&k->safe[1]);
     for (unsigned i = 0; i < k->count; i++)
-        dismiss(&k->member[i]);
+        fanout_dismiss(&k->member[i]);
     free(k);
 }
 
-static void look_for_callers(struct emx_fanout *f)
+static void fanout_accept_callers(struct emx_fanout *f)
 {
     int conn = -1;
 
     while ((!f->keeper || f->keeper->count < EMX_FANOUT_MEMBERS) && (conn = emx_fds_accept(f->sock)) >= 0) {
-        if (!f->keeper && begin(f)) {
+        if (!f->keeper && fanout_begin(f)) {
             close(conn);
-            decline(f, "the ranks of this host cannot be brought together");
+            fanout_decline(f, "the ranks of this host cannot be brought together");
             return;
         }
-        new_member(f->keeper, conn);
+        fanout_new_member(f->keeper, conn);
     }
     if (!f->keeper) {
         f->looks_alone += f->looks_alone < LOOKS_ALONE;
@@ -346,20 +346,20 @@ static void look_for_callers(struct emx_fanout *f)
     }
     for (unsigned i = 0; i < f->keeper->count; i++)
         if (f->keeper->member[i].state == CALLING)
-            hear(f, &f->keeper->member[i]);
+            fanout_accept_member(f, &f->keeper->member[i]);
     if (!f->keeper->news || ++f->keeper->quiet <= LOOKS_QUIET)
         return;
     if (count_left(f->keeper) <= LEFT_MAX)
-        let_in(f);
+        fanout_let_in(f);
     else
-        stop(f);
+        fanout_stop(f);
     if (f->state == KEEPING && f->keeper->count == EMX_FANOUT_MEMBERS)
-        stop(f);
+        fanout_stop(f);
 }
 
 /* ---- Any rank ---- */
 
-static int tell(const struct emx_fanout *f, int conn)
+static int fanout_tell(const struct emx_fanout *f, int conn)
 {
     struct hello h = {.word = HELLO, .secret = f->secret};
     int fd[EMX_FANOUT_KINDS];
@@ -372,7 +372,7 @@ static int tell(const struct emx_fanout *f, int conn)
 }
 
 /* The answer stays where it is. If the keeper ends without one, somebody else must be found. */
-static void look_for_answer(struct emx_fanout *f)
+static void fanout_check_answer(struct emx_fanout *f)
 {
     char c;
     ssize_t n = recv(f->sock, &c, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -386,24 +386,24 @@ static void look_for_answer(struct emx_fanout *f)
 }
 
 /* Calls the keeper, or becomes the keeper. */
-static void seek(struct emx_fanout *f)
+static void fanout_find_leader(struct emx_fanout *f)
 {
     int conn = emx_fds_connect(f->name, 0);
 
-    if (conn >= 0 && !tell(f, conn)) {
+    if (conn >= 0 && !fanout_tell(f, conn)) {
         f->sock = conn;
         f->state = CALLED;
         return;
     }
     if (conn >= 0) {
         close_fd(&conn);
-        decline(f, "its socket cannot be handed over");
+        fanout_decline(f, "its socket cannot be handed over");
         return;
     }
     if (errno == ECONNREFUSED && (f->sock = emx_fds_listen(f->name)) >= 0)
         f->state = KEEPING;
     else if ((errno != EADDRINUSE && errno != EAGAIN) || ++f->looks > LOOKS_MAX)
-        decline(f, "the job's first rank on this host cannot be reached");
+        fanout_decline(f, "the job's first rank on this host cannot be reached");
 }
 
 void emx_fanout_sweep(struct emx_fanout *f)
@@ -411,11 +411,11 @@ void emx_fanout_sweep(struct emx_fanout *f)
     if (f->state == DONE || ++f->sweeps % SWEEPS_LOOK)
         return;
     if (f->state == SEEKING)
-        seek(f);
+        fanout_find_leader(f);
     else if (f->state == CALLED)
-        look_for_answer(f);
+        fanout_check_answer(f);
     else
-        look_for_callers(f);
+        fanout_accept_callers(f);
 }
 
 bool emx_fanout_is_alone(const struct emx_fanout *f)
@@ -442,13 +442,13 @@ struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_
     f->netns = netns_of(self->fd[EMX_FANOUT_FRAMES]);
     f->stats = params->stats;
     snprintf(f->name, sizeof(f->name), "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(), params->job_cookie, ethertype);
-    seek(f);
+    fanout_find_leader(f);
     return f;
 }
 
 /* The safe may keep the sockets open: let nothing more into them. Those whose filter is locked fill, and then no more.
  */
-static void shut(const struct emx_fanout_rank *r)
+static void fanout_close(const struct emx_fanout_rank *r)
 {
     struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog prog = {.len = 1, .filter = &drop_all};
@@ -462,8 +462,8 @@ void emx_fanout_close(struct emx_fanout *f)
 {
     if (!f)
         return;
-    shut(&f->self);
-    end(f->keeper);
+    fanout_close(&f->self);
+    fanout_end(f->keeper);
     close_fd(&f->sock);
     free(f);
 }

@@ -45,7 +45,8 @@ bool emx_fanout_group_possible(int fd, char *why, size_t why_len_bytes)
 /* ---- The program ---- */
 
 /* The part that finds a key among the n > 0 at place. Returns the end. */
-static unsigned search(struct sock_filter *code, unsigned at, const struct emx_fanout_place *place, unsigned n)
+static unsigned fanout_group_search(struct sock_filter *code, unsigned at, const struct emx_fanout_place *place,
+                                    unsigned n)
 {
     unsigned half = n / 2, end;
 
@@ -56,10 +57,10 @@ static unsigned search(struct sock_filter *code, unsigned at, const struct emx_f
         return at;
     }
     /* A conditional jump reaches no further than 255 instructions. */
-    end = search(code, at + 2, place, half);
+    end = fanout_group_search(code, at + 2, place, half);
     code[at] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, place[half].key, 0, 1);
     code[at + 1] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, end - (at + 2));
-    return search(code, end, place + half, n - half);
+    return fanout_group_search(code, end, place + half, n - half);
 }
 
 /* The program sees packets from the network header on. A packet too short for the load gets 0. */
@@ -72,7 +73,7 @@ unsigned emx_fanout_program(struct sock_filter code[EMX_FANOUT_CODE], enum emx_f
         code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ID_AT);
     else
         code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, PORT_AT);
-    return search(code, 1, place, n);
+    return fanout_group_search(code, 1, place, n);
 }
 
 static int write_program(const struct emx_fanout_group *g, enum emx_fanout_kind kind)
@@ -110,7 +111,7 @@ static void add_place(struct emx_fanout_group *g, enum emx_fanout_kind kind, uin
     g->place[i] = p;
 }
 
-static int begin(struct emx_fanout_group *g, int fd)
+static int fanout_group_begin(struct emx_fanout_group *g, int fd)
 {
     int want = (PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
     socklen_t len = sizeof(g->id);
@@ -148,7 +149,7 @@ int emx_fanout_group_join(struct emx_fanout_group *g, enum emx_fanout_kind kind,
 
     if (n <= first)
         return 0;
-    if (first && begin(g, come[0].fd))
+    if (first && fanout_group_begin(g, come[0].fd))
         return -1;
     for (unsigned i = 0; i < n; i++)
         add_place(g, kind, come[i].key);

@@ -14,20 +14,20 @@
 #define CALLERS_MAX 4096 /* not yet accepted; the system may allow less */
 
 /* An abstract name: it begins with 0 and lives with the socket. */
-static socklen_t named(struct sockaddr_un *a, const char *name)
+static socklen_t fds_set_name(struct sockaddr_un *a, const char *name)
 {
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "%s", name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
 }
 
-static int unix_socket(int flags)
+static int fds_unix_socket(int flags)
 {
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 }
 
 /* close() that keeps errno; returns -1. */
-static int give_up(int fd)
+static int fds_fail(int fd)
 {
     int err = errno;
 
@@ -39,13 +39,13 @@ static int give_up(int fd)
 int emx_fds_listen(const char *name)
 {
     struct sockaddr_un a;
-    socklen_t len = named(&a, name);
-    int fd = unix_socket(SOCK_NONBLOCK);
+    socklen_t len = fds_set_name(&a, name);
+    int fd = fds_unix_socket(SOCK_NONBLOCK);
 
     if (fd < 0)
         return -1;
     if (bind(fd, (struct sockaddr *)&a, len) || listen(fd, CALLERS_MAX))
-        return give_up(fd);
+        return fds_fail(fd);
     return fd;
 }
 
@@ -64,15 +64,15 @@ int emx_fds_connect(const char *name, unsigned timeout_ms)
 {
     struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     struct sockaddr_un a;
-    socklen_t len = named(&a, name);
-    int fd = unix_socket(timeout_ms ? 0 : SOCK_NONBLOCK);
+    socklen_t len = fds_set_name(&a, name);
+    int fd = fds_unix_socket(timeout_ms ? 0 : SOCK_NONBLOCK);
 
     if (fd < 0)
         return -1;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) || connect(fd, (struct sockaddr *)&a, len) ||
         !of_same_user(fd))
-        return give_up(fd);
+        return fds_fail(fd);
     return fd;
 }
 
@@ -81,11 +81,11 @@ int emx_fds_accept(int listen_fd)
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd >= 0 && !of_same_user(fd))
-        return give_up(fd);
+        return fds_fail(fd);
     return fd;
 }
 
-static unsigned count_of(rlim_t n)
+static unsigned fds_count_of(rlim_t n)
 {
     return n > UINT_MAX ? UINT_MAX : (unsigned)n;
 }
@@ -98,8 +98,8 @@ unsigned emx_fds_allow(unsigned need)
         return need;
     more = (struct rlimit){.rlim_cur = need < r.rlim_max ? need : r.rlim_max, .rlim_max = r.rlim_max};
     if (r.rlim_cur >= need || setrlimit(RLIMIT_NOFILE, &more))
-        return count_of(r.rlim_cur);
-    return count_of(more.rlim_cur);
+        return fds_count_of(r.rlim_cur);
+    return fds_count_of(more.rlim_cur);
 }
 
 union control {

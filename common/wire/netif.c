@@ -136,7 +136,7 @@ static void list_existing(const struct emx_netifs *n, char *text, size_t len_byt
 }
 
 /* Writes "ETHMX_IF: <what>; this host has ...". */
-static int refuse(const struct emx_netifs *n, const char *what, char *err, size_t err_len_bytes)
+static int netif_refuse(const struct emx_netifs *n, const char *what, char *err, size_t err_len_bytes)
 {
     char have[1024];
 
@@ -177,7 +177,7 @@ static bool want_matches(const struct want *w, const struct emx_netif *nif)
 }
 
 /* Why an interface that was asked for cannot be used, or NULL. */
-static const char *unfit(const struct emx_netifs *n, const struct emx_netif *nif)
+static const char *netif_unfit(const struct emx_netifs *n, const struct emx_netif *nif)
 {
     if (!nif->up)
         return "is down, or without carrier";
@@ -197,14 +197,14 @@ static int choose_word(struct emx_netifs *n, const char *word, unsigned place, c
 
     if (!want_parse(&w, word)) {
         snprintf(what, sizeof(what), "\"%s\" is neither an interface name nor a subnet such as 10.1.0.0/16", word);
-        return refuse(n, what, err, err_len_bytes);
+        return netif_refuse(n, what, err, err_len_bytes);
     }
     for (unsigned i = 0; i < n->count; i++) {
         struct emx_netif *nif = &n->nif[i];
 
         if (!want_matches(&w, nif))
             continue;
-        if (unfit(n, nif)) {
+        if (netif_unfit(n, nif)) {
             last_unfit = nif;
             continue;
         }
@@ -218,12 +218,12 @@ static int choose_word(struct emx_netifs *n, const char *word, unsigned place, c
     if (found)
         return ETHMX_OK;
     if (last_unfit)
-        snprintf(what, sizeof(what), "interface %s %s", last_unfit->name, unfit(n, last_unfit));
+        snprintf(what, sizeof(what), "interface %s %s", last_unfit->name, netif_unfit(n, last_unfit));
     else if (w.subnet)
         snprintf(what, sizeof(what), "no interface has an address in %s", word);
     else
         snprintf(what, sizeof(what), "there is no interface %s", word);
-    return refuse(n, what, err, err_len_bytes);
+    return netif_refuse(n, what, err, err_len_bytes);
 }
 
 static int choose_named(struct emx_netifs *n, const char *list, char *err, size_t err_len_bytes)

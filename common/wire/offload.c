@@ -111,7 +111,7 @@ struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a)
 /* ---- Opening ---- */
 
 /* The socket that holds the port: nothing gets into it. */
-static int open_udp(struct emx_offload *b)
+static int offload_open_udp(struct emx_offload *b)
 {
     struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
     struct sock_fprog prog = {.len = 1, .filter = drop_all};
@@ -131,7 +131,7 @@ static int open_udp(struct emx_offload *b)
 }
 
 /* Passes IPv4 packets, whole and without options, of UDP to our port with something in them. */
-static int attach_filter(const struct emx_offload *b)
+static int offload_attach_filter(const struct emx_offload *b)
 {
     enum { IP = ETH_HLEN, UDP = IP + 20 };
     struct sock_filter code[] = {
@@ -156,7 +156,7 @@ static uint64_t offload_ring_bytes(const struct emx_wire_params *params)
     return part > SHARED_BYTES ? part : emx_min(all, SHARED_BYTES);
 }
 
-static int open_rx(struct emx_offload *b, const struct emx_wire_params *params)
+static int offload_open_rx(struct emx_offload *b, const struct emx_wire_params *params)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
     int version = TPACKET_V2, on = 1, reserve = RESERVE_BYTES;
@@ -165,7 +165,7 @@ static int open_rx(struct emx_offload *b, const struct emx_wire_params *params)
     if (b->rx_fd < 0)
         return -1;
     setsockopt(b->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
-    if (attach_filter(b) || setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+    if (offload_attach_filter(b) || setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
         emx_ring_open(&b->ring, b->rx_fd, offload_ring_bytes(params), SLOT_BYTES, SLOTS_MIN))
@@ -174,7 +174,7 @@ static int open_rx(struct emx_offload *b, const struct emx_wire_params *params)
     return b->lent ? bind(b->rx_fd, (const struct sockaddr *)&all, sizeof(all)) : -1;
 }
 
-static int open_tx(struct emx_offload *b, const struct emx_wire_params *params)
+static int offload_open_tx(struct emx_offload *b, const struct emx_wire_params *params)
 {
     int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
 
@@ -186,8 +186,8 @@ static int open_tx(struct emx_offload *b, const struct emx_wire_params *params)
     return 0;
 }
 
-static int send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f,
-                    unsigned n);
+static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gso_way *way,
+                            const struct emx_txframe *f, unsigned n);
 
 /* Kernels before 6.2 know no such packets, neither sending nor receiving. So one is sent over loopback, to our port but
  * from nobody: our own filter drops it. */
@@ -201,7 +201,7 @@ static bool kernel_knows_superframes(struct emx_offload *b, const struct emx_net
     struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
                                {.head = zeros, .head_bytes = sizeof(zeros)}};
 
-    return !netifs->loopback_index || send_way(b, netifs->loopback_index, &way, f, 2) != EINVAL;
+    return !netifs->loopback_index || offload_send_way(b, netifs->loopback_index, &way, f, 2) != EINVAL;
 }
 
 struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -220,7 +220,7 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     b->rx_fd = b->tx_fd = b->udp_fd = -1;
     b->stats = params->stats;
     b->ecn = params->cfg->p_ecn;
-    if (open_udp(b) || open_rx(b, params) || open_tx(b, params)) {
+    if (offload_open_udp(b) || offload_open_rx(b, params) || offload_open_tx(b, params)) {
         snprintf(why, why_len_bytes, "superframes off: %s", strerror(errno));
     } else if (!kernel_knows_superframes(b, params->netifs)) {
         snprintf(why, why_len_bytes, "superframes off: they need Linux 6.2");
@@ -259,19 +259,19 @@ int emx_offload_fd(const struct emx_offload *b)
 
 /* ---- Sending ---- */
 
-static unsigned length_of(const struct emx_txframe *f)
+static unsigned offload_length_of(const struct emx_txframe *f)
 {
     return (unsigned)f->head_bytes + f->body_bytes;
 }
 
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
-    unsigned len = length_of(f), total = len, count = 1;
+    unsigned len = offload_length_of(f), total = len, count = 1;
 
     if (!f->bulk || len > emx_offload_to(f->to).bulk_bytes)
         return 0;
     while (count < n && count < EMX_GSO_PARTS && len % 4 == 0) { /* so that each frame lies aligned */
-        unsigned more = length_of(&f[count]);
+        unsigned more = offload_length_of(&f[count]);
 
         if (!f[count].bulk || more > len || total + more > EMX_GSO_MAX || memcmp(f[count].to, f->to, sizeof(*f->to)))
             break;
@@ -283,8 +283,8 @@ unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
     return count;
 }
 
-static int send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f,
-                    unsigned n)
+static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gso_way *way,
+                            const struct emx_txframe *f, unsigned n)
 {
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
     struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = b->iov, .msg_iovlen = 1};
@@ -295,7 +295,7 @@ static int send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gs
         b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
         if (f[i].body_bytes)
             b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
-        len_bytes += length_of(&f[i]);
+        len_bytes += offload_length_of(&f[i]);
     }
     b->front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                             .gso_type = VIRTIO_NET_HDR_GSO_NONE,
@@ -304,7 +304,7 @@ static int send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gs
                                             .csum_offset = offsetof(struct udphdr, check)};
     if (n > 1) {
         b->front.vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
-        b->front.vnet.gso_size = (uint16_t)length_of(f);
+        b->front.vnet.gso_size = (uint16_t)offload_length_of(f);
     }
     emx_gso_head(b->front.head, way, len_bytes);
     return sendmsg(b->tx_fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
@@ -318,7 +318,7 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
-    return send_way(b, to.ifindex, &way, f, n);
+    return offload_send_way(b, to.ifindex, &way, f, n);
 }
 
 /* ---- Receiving ---- */

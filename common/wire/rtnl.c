@@ -29,7 +29,7 @@ struct all {
 };
 
 /* Sends one request and hands each message of the answer to fn. 0, or -1 and errno. */
-static int ask(struct nlmsghdr *request, mnl_cb_t fn, void *arg)
+static int rtnl_ask(struct nlmsghdr *request, mnl_cb_t fn, void *arg)
 {
     struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
     char *reply = malloc(REPLY_BYTES);
@@ -158,7 +158,7 @@ static int dump_links(struct all *all)
     ifi->ifi_family = AF_UNSPEC;
     mnl_attr_put_u32(nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
     all->count = 0;
-    return ask(nlh, on_link, all);
+    return rtnl_ask(nlh, on_link, all);
 }
 
 static int dump_addresses(struct all *all)
@@ -172,7 +172,7 @@ static int dump_addresses(struct all *all)
     nlh->nlmsg_seq = 1;
     ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
     ifa->ifa_family = AF_INET;
-    return ask(nlh, on_address, all);
+    return rtnl_ask(nlh, on_address, all);
 }
 
 /* Both dumps, until nothing changed under way. */
@@ -258,7 +258,7 @@ unsigned emx_netif_route(struct in_addr ip, bool *on_link_p)
     rtm->rtm_family = AF_INET;
     rtm->rtm_dst_len = 32;
     mnl_attr_put_u32(nlh, RTA_DST, ip.s_addr);
-    if (ask(nlh, on_route, &r) || !r.usable)
+    if (rtnl_ask(nlh, on_route, &r) || !r.usable)
         return 0;
     *on_link_p = !r.gateway;
     return r.index;
@@ -278,7 +278,7 @@ static unsigned route_interface(const struct emx_netifs *n, struct in_addr ip)
 }
 
 /* reach: an address or a host name. false: cannot be resolved. */
-static bool resolve(const char *reach, struct in_addr *ip_p)
+static bool rtnl_resolve(const char *reach, struct in_addr *ip_p)
 {
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM}, *found;
 
@@ -309,7 +309,7 @@ int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const ch
     }
     keep_important(n, &all, cfg->p_if);
     free(all.nif);
-    if (resolve(reach, &ip))
+    if (rtnl_resolve(reach, &ip))
         route_index = route_interface(n, ip);
     if (!route_index && inet_pton(AF_INET, OUTSIDE, &ip) == 1)
         route_index = route_interface(n, ip);

@@ -99,7 +99,7 @@ void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t ma
 /* ---- Opening ---- */
 
 /* The longest frame of the interfaces chosen; 0 when there is none that carries Ethernet frames. */
-static unsigned longest_frame(const struct emx_wire_params *params)
+static unsigned packet_longest_frame(const struct emx_wire_params *params)
 {
     unsigned longest = 0;
 
@@ -121,7 +121,7 @@ static unsigned longest_frame(const struct emx_wire_params *params)
 
 /* Passes frames whose destination id is ours. The frame begins after the Ethernet header; ids are little-endian, the
  * filter loads big-endian. */
-static int attach_filter(struct packet_wire *w)
+static int packet_attach_filter(struct packet_wire *w)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ETH_HLEN + DST_ID_OFFSET),
@@ -136,7 +136,7 @@ static int attach_filter(struct packet_wire *w)
     return ret;
 }
 
-static void detach_filter(struct packet_wire *w)
+static void packet_detach_filter(struct packet_wire *w)
 {
     int unused = 0;
 
@@ -149,15 +149,15 @@ static void detach_filter(struct packet_wire *w)
 }
 
 /* Where there is none for being alone, others' frames are how their coming is noticed. Elsewhere they went astray. */
-static void meet_stranger(struct packet_wire *w)
+static void packet_count_foreign(struct packet_wire *w)
 {
     w->stats->drop_not_mine += !w->bared;
     w->strangers = true;
     if (!w->filtered)
-        attach_filter(w);
+        packet_attach_filter(w);
 }
 
-static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = w->ethertype};
     int version = TPACKET_V2, on = 1;
@@ -175,7 +175,7 @@ static int open_rx(struct packet_wire *w, const struct emx_wire_params *params, 
         return ETHMX_ERR_NO_WIRE;
     }
     setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels: never asked for them */
-    if (attach_filter(w) || setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version))) {
+    if (packet_attach_filter(w) || setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version))) {
         snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
@@ -218,7 +218,7 @@ static void bind_tx(struct packet_wire *w, unsigned ifindex)
         w->bound_ifindex = ifindex;
 }
 
-static int open_tx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
 
@@ -286,7 +286,7 @@ static void open_fanout(struct packet_wire *w, const struct emx_wire_params *par
 
 static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
-    unsigned frame_bytes = longest_frame(params);
+    unsigned frame_bytes = packet_longest_frame(params);
     struct packet_wire *w;
     size_t said;
     int ret;
@@ -309,9 +309,9 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     w->frame_bytes = frame_bytes;
     w->ethertype = htons((uint16_t)params->cfg->p_ethertype);
     read_ports(w, params->netifs);
-    ret = open_rx(w, params, why, why_len_bytes);
+    ret = packet_open_rx(w, params, why, why_len_bytes);
     if (!ret)
-        ret = open_tx(w, params, why, why_len_bytes);
+        ret = packet_open_tx(w, params, why, why_len_bytes);
     if (ret) {
         packet_close(&w->base);
         return ret;
@@ -385,7 +385,7 @@ static void prepare_frame(struct packet_wire *w, unsigned i, const struct emx_tx
 }
 
 /* A frame in one piece. An interface that went away took the binding with it, even if it is back. */
-static ssize_t send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
+static ssize_t packet_send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
 {
     if ((unsigned)to->sll_ifindex == w->bound_ifindex) {
         ssize_t sent = send(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
@@ -397,7 +397,7 @@ static ssize_t send_one(const struct packet_wire *w, const struct iovec *iov, co
 }
 
 /* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
-static int send_prepared(struct packet_wire *w, unsigned first, unsigned n)
+static int packet_send_prepared(struct packet_wire *w, unsigned first, unsigned n)
 {
     struct packet_tx *tx = w->tx;
     const struct iovec *iov = tx->iov[first];
@@ -406,16 +406,16 @@ static int send_prepared(struct packet_wire *w, unsigned first, unsigned n)
         return sendmmsg(w->tx_fd, &tx->msg[first], n, MSG_DONTWAIT);
     if (tx->msg[first].msg_hdr.msg_iovlen > 1)
         return sendmsg(w->tx_fd, &tx->msg[first].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
-    return send_one(w, iov, &tx->to[first]) < 0 ? -1 : 1;
+    return packet_send_one(w, iov, &tx->to[first]) < 0 ? -1 : 1;
 }
 
-static int send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
+static int packet_send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
 {
     struct packet_wire *w = arg;
     struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
 
     prepare_frame(w, 0, &f);
-    return send_prepared(w, 0, 1) < 0 ? errno : 0;
+    return packet_send_prepared(w, 0, 1) < 0 ? errno : 0;
 }
 
 static unsigned packet_tx_room(struct emx_wire *base)
@@ -423,12 +423,12 @@ static unsigned packet_tx_room(struct emx_wire *base)
     struct packet_wire *w = (struct packet_wire *)base;
 
     if (w->backlog.count)
-        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, send_kept, w);
+        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, packet_send_kept, w);
     return w->backlog.count ? 0 : EMX_WIRE_BATCH;
 }
 
 /* Sends frames that are not too long. */
-static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     unsigned at = 0;
 
@@ -441,7 +441,7 @@ static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigne
             w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, &f[at], n - at);
             return;
         }
-        taken = send_prepared(w, at, n - at);
+        taken = packet_send_prepared(w, at, n - at);
 
         if (taken > 0) {
             emx_backlog_success(&w->backlog);
@@ -459,12 +459,12 @@ static void send_run(struct packet_wire *w, const struct emx_txframe *f, unsigne
 }
 
 /* How many of the n frames at f go as a superframe. */
-static unsigned joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+static unsigned packet_joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     return w->bulk && !w->no_joining ? emx_offload_joinable(f, n) : 0;
 }
 
-static void send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     uint64_t errors = w->stats->wire_tx_errors;
     const uint8_t *from_mac = mac_of(w, emx_offload_to(f->to).ifindex);
@@ -476,7 +476,7 @@ static void send_joined(struct packet_wire *w, const struct emx_txframe *f, unsi
     } else if (emx_backlog_full_error(err)) {
         w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
     } else {
-        send_run(w, f, n);
+        packet_send_run(w, f, n);
         if (w->stats->wire_tx_errors == errors) /* it was not the frames, it was the joining */
             w->no_joining = true;
     }
@@ -489,18 +489,18 @@ static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsign
 
     while (i < n) {
         if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
-            send_run(w, &f[from], i - from);
+            packet_send_run(w, &f[from], i - from);
             w->stats->wire_tx_errors++;
             from = ++i;
-        } else if ((joined = joinable(w, &f[i], n - i))) {
-            send_run(w, &f[from], i - from);
-            send_joined(w, &f[i], joined);
+        } else if ((joined = packet_joinable(w, &f[i], n - i))) {
+            packet_send_run(w, &f[from], i - from);
+            packet_send_joined(w, &f[i], joined);
             from = i += joined;
         } else {
             i++;
         }
     }
-    send_run(w, &f[from], n - from);
+    packet_send_run(w, &f[from], n - from);
 }
 
 /* ---- Receiving ---- */
@@ -515,7 +515,7 @@ static struct emx_wire_peek frame_in(const struct tpacket2_hdr *h)
     return (struct emx_wire_peek){(const uint8_t *)h + h->tp_net, h->tp_snaplen - eth_bytes};
 }
 
-static bool is_ours(const struct packet_wire *w, const struct emx_wire_peek *p)
+static bool packet_is_ours(const struct packet_wire *w, const struct emx_wire_peek *p)
 {
     uint32_t to;
 
@@ -526,16 +526,16 @@ static bool is_ours(const struct packet_wire *w, const struct emx_wire_peek *p)
 }
 
 /* What lies in a slot and is not handed up. */
-static void pass_over(struct packet_wire *w, unsigned slot, bool whole)
+static void packet_skip_foreign(struct packet_wire *w, unsigned slot, bool whole)
 {
     if (whole)
-        meet_stranger(w);
+        packet_count_foreign(w);
     else
         w->stats->wire_lost++;
     emx_ring_give_back(&w->ring, slot);
 }
 
-static unsigned lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
+static unsigned packet_lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
 {
     struct emx_ring *r = &w->ring;
     unsigned n = 0;
@@ -551,10 +551,10 @@ static unsigned lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
             w->stats->wire_lost += emx_ring_drops(r);
         slot = emx_ring_take(r);
         p = frame_in(emx_ring_slot(r, slot));
-        if (p.data && is_ours(w, &p))
+        if (p.data && packet_is_ours(w, &p))
             f[n++] = (struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes, .cookie = slot};
         else
-            pass_over(w, slot, p.data);
+            packet_skip_foreign(w, slot, p.data);
     }
     return n;
 }
@@ -568,14 +568,14 @@ static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned
     if (w->backlog.count)
         packet_tx_room(base);
     if (!w->bulk)
-        return lend(w, f, max);
+        return packet_lend(w, f, max);
     w->bulk_last = !w->bulk_last;
     if (w->bulk_last) {
-        n = lend(w, f, max);
+        n = packet_lend(w, f, max);
         return n + emx_offload_rx(w->bulk, f + n, max - n);
     }
     n = emx_offload_rx(w->bulk, f, max);
-    return n + lend(w, f + n, max - n);
+    return n + packet_lend(w, f + n, max - n);
 }
 
 static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
@@ -601,7 +601,7 @@ static struct emx_wire_peek packet_peek(struct emx_wire *base)
     if (!status)
         return (struct emx_wire_peek){0};
     p = frame_in(emx_ring_slot(&w->ring, w->ring.next));
-    return p.data && is_ours(w, &p) ? p : emx_wire_peek_rx();
+    return p.data && packet_is_ours(w, &p) ? p : emx_wire_peek_rx();
 }
 
 static void packet_consume(struct emx_wire *base)
@@ -623,9 +623,9 @@ static void packet_sweep(struct emx_wire *base)
     if (filter == w->filtered)
         return;
     if (filter)
-        attach_filter(w);
+        packet_attach_filter(w);
     else
-        detach_filter(w);
+        packet_detach_filter(w);
 }
 
 static int packet_fd(struct emx_wire *base, unsigned i)

@@ -15,7 +15,7 @@ struct shape {
 };
 
 /* Blocks that hold a few slots waste little; larger ones are hard to get. */
-static struct shape shape_of(size_t ring_bytes, unsigned slot_bytes, unsigned slots_min)
+static struct shape packet_ring_shape_of(size_t ring_bytes, unsigned slot_bytes, unsigned slots_min)
 {
     struct shape s = {.block_bytes = BLOCK_BYTES, .slot_bytes = (slot_bytes + 63) / 64 * 64};
     unsigned per_block;
@@ -30,10 +30,11 @@ static struct shape shape_of(size_t ring_bytes, unsigned slot_bytes, unsigned sl
     return s;
 }
 
-static int request(int fd, size_t ring_bytes, unsigned slot_bytes, unsigned slots_min, struct shape *shape_p)
+static int packet_ring_request(int fd, size_t ring_bytes, unsigned slot_bytes, unsigned slots_min,
+                               struct shape *shape_p)
 {
     for (;;) {
-        struct shape s = shape_of(ring_bytes, slot_bytes, slots_min);
+        struct shape s = packet_ring_shape_of(ring_bytes, slot_bytes, slots_min);
         struct tpacket_req req = {.tp_block_size = s.block_bytes,
                                   .tp_block_nr = s.block_count,
                                   .tp_frame_size = s.slot_bytes,
@@ -55,7 +56,7 @@ int emx_ring_open(struct emx_ring *r, int fd, size_t ring_bytes, unsigned slot_b
     unsigned per_block;
     struct shape s;
 
-    if (request(fd, ring_bytes, slot_bytes, slots_min, &s))
+    if (packet_ring_request(fd, ring_bytes, slot_bytes, slots_min, &s))
         return -1;
     per_block = s.block_bytes / s.slot_bytes;
     made.slot = calloc(s.slot_count, sizeof(*made.slot));

@@ -36,7 +36,7 @@ union control {
     char space[CMSG_SPACE(sizeof(int))];
 };
 
-static socklen_t name_of(uint32_t id, struct sockaddr_un *a)
+static socklen_t shm_join_name_of(uint32_t id, struct sockaddr_un *a)
 {
     int len;
 
@@ -45,13 +45,13 @@ static socklen_t name_of(uint32_t id, struct sockaddr_un *a)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
-static int make_socket(void)
+static int shm_join_make_socket(void)
 {
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* Closes fd and returns -err. */
-static int give_up(int fd, int err)
+static int shm_join_fail(int fd, int err)
 {
     close(fd);
     return -err;
@@ -60,13 +60,13 @@ static int give_up(int fd, int err)
 int emx_shm_listen(uint32_t id)
 {
     struct sockaddr_un a;
-    socklen_t len = name_of(id, &a);
-    int fd = make_socket();
+    socklen_t len = shm_join_name_of(id, &a);
+    int fd = shm_join_make_socket();
 
     if (fd < 0)
         return -errno;
     if (bind(fd, (const struct sockaddr *)&a, len) || listen(fd, QUEUE))
-        return give_up(fd, errno);
+        return shm_join_fail(fd, errno);
     return fd;
 }
 
@@ -110,7 +110,7 @@ bool emx_shm_knows_users(char *why, size_t why_len_bytes)
 }
 
 /* Whether the other end is of our user. */
-static bool is_ours(int fd, pid_t *pid_p)
+static bool shm_join_is_ours(int fd, pid_t *pid_p)
 {
     struct ucred c;
     socklen_t len = sizeof(c);
@@ -125,7 +125,7 @@ int emx_shm_accept(int listener, pid_t *pid_p)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    while (fd >= 0 && !is_ours(fd, pid_p)) {
+    while (fd >= 0 && !shm_join_is_ours(fd, pid_p)) {
         close(fd);
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     }
@@ -135,21 +135,21 @@ int emx_shm_accept(int listener, pid_t *pid_p)
 int emx_shm_call(uint32_t id)
 {
     struct sockaddr_un a;
-    socklen_t len = name_of(id, &a);
-    int fd = make_socket();
+    socklen_t len = shm_join_name_of(id, &a);
+    int fd = shm_join_make_socket();
     pid_t pid;
 
     if (fd < 0)
         return -errno;
     if (connect(fd, (const struct sockaddr *)&a, len))
-        return give_up(fd, errno);
-    if (!is_ours(fd, &pid))
-        return give_up(fd, EPERM);
+        return shm_join_fail(fd, errno);
+    if (!shm_join_is_ours(fd, &pid))
+        return shm_join_fail(fd, EPERM);
     return fd;
 }
 
 /* A forked child does not get the mapping: it would keep the memory and has no use for it. */
-static struct emx_shm_memory *map(int fd)
+static struct emx_shm_memory *shm_join_map(int fd)
 {
     void *m = mmap(NULL, sizeof(struct emx_shm_memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -167,9 +167,9 @@ struct emx_shm_memory *emx_shm_memory_new(int *fd_p)
     if (fd < 0)
         return NULL;
     if (!ftruncate(fd, sizeof(*m)) && !fcntl(fd, F_ADD_SEALS, SEALS_NEEDED | F_SEAL_SEAL))
-        m = map(fd);
+        m = shm_join_map(fd);
     if (!m) {
-        errno = -give_up(fd, errno);
+        errno = -shm_join_fail(fd, errno);
         return NULL;
     }
     *fd_p = fd;
@@ -214,7 +214,7 @@ static int passed_fd(struct msghdr *msg)
 }
 
 /* Memory that cannot be taken away under us. */
-static bool is_sound(int fd)
+static bool shm_join_is_valid(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat st;
@@ -236,8 +236,8 @@ int emx_shm_receive(int fd, struct emx_shm_hello *hello_p, struct emx_shm_memory
         return errno;
     memory_fd = passed_fd(&msg);
     if (n == (ssize_t)sizeof(*hello_p) && hello_p->magic == MAGIC && hello_p->layout == EMX_SHM_LAYOUT &&
-        hello_p->memory_bytes == sizeof(struct emx_shm_memory) && memory_fd >= 0 && is_sound(memory_fd)) {
-        *m_p = map(memory_fd);
+        hello_p->memory_bytes == sizeof(struct emx_shm_memory) && memory_fd >= 0 && shm_join_is_valid(memory_fd)) {
+        *m_p = shm_join_map(memory_fd);
         err = *m_p ? 0 : errno;
     }
     if (memory_fd >= 0)

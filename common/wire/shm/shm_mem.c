@@ -120,7 +120,7 @@ bool emx_shm_mem_probe(char *why, size_t why_len_bytes)
 }
 
 /* One call without the token. 0, or an errno. */
-static int read_bare(pid_t pid, uint64_t remote, void *local, size_t len_bytes)
+static int shm_mem_read_bare(pid_t pid, uint64_t remote, void *local, size_t len_bytes)
 {
     struct iovec to = {.iov_base = local, .iov_len = len_bytes};
     struct iovec from = {.iov_base = (void *)(uintptr_t)remote, .iov_len = len_bytes};
@@ -132,7 +132,8 @@ static int read_bare(pid_t pid, uint64_t remote, void *local, size_t len_bytes)
 }
 
 /* One call. 0, or an errno. */
-static int read_some(pid_t pid, const struct emx_shm_token *token, uint64_t remote, void *local, size_t len_bytes)
+static int shm_mem_read_some(pid_t pid, const struct emx_shm_token *token, uint64_t remote, void *local,
+                             size_t len_bytes)
 {
     uint64_t value = ~token->value;
     struct iovec to[] = {{.iov_base = local, .iov_len = len_bytes}, {.iov_base = &value, .iov_len = sizeof(value)}};
@@ -155,7 +156,7 @@ int emx_shm_mem_read(pid_t pid, const struct emx_shm_token *token, uint64_t remo
     while (len_bytes && !err) {
         size_t some = len_bytes < CALL_BYTES ? len_bytes : CALL_BYTES;
 
-        err = token ? read_some(pid, token, remote, at, some) : read_bare(pid, remote, at, some);
+        err = token ? shm_mem_read_some(pid, token, remote, at, some) : shm_mem_read_bare(pid, remote, at, some);
         remote += some;
         at += some;
         len_bytes -= some;

@@ -21,7 +21,7 @@
  *
  * The area takes three messages of 128 KiB before anybody reads: ranks that exchange such first send, then receive. A
  * writer whose reader keeps up uses the first 64 KiB only, so pages for the rest are there only for those that need
- * them (calm_down()).
+ * them (shm_ring_use_dedicated()).
  *
  * Order. The writer stores the word last (release), the reader loads it first (acquire). The reader has done with the
  * data when it stores taken (release), the writer loads it (acquire) before it writes there again.
@@ -82,7 +82,7 @@ void emx_shm_tx_init(struct emx_shm_tx *t, struct emx_shm_memory *m, bool carefu
 }
 
 /* Looks how far the reader is. It may say anything: only sensible numbers count. */
-static void refresh(struct emx_shm_tx *t)
+static void shm_ring_refresh(struct emx_shm_tx *t)
 {
     uint32_t taken = atomic_load_explicit(&t->m->taken, memory_order_acquire);
     uint32_t end;
@@ -97,41 +97,41 @@ static void refresh(struct emx_shm_tx *t)
 
 /* Begins again at the beginning of the area when the reader has taken all that lay in it. What it keeps up with so
  * takes few pages, and stays in caches. */
-static void calm_down(struct emx_shm_tx *t)
+static void shm_ring_use_dedicated(struct emx_shm_tx *t)
 {
     if (t->area_next % EMX_SHM_AREA_BYTES < EMX_SHM_DEDICATED_BYTES)
         return;
     if (t->area_taken != t->area_next)
-        refresh(t);
+        shm_ring_refresh(t);
     if (t->area_taken == t->area_next)
         t->area_taken = t->area_next += EMX_SHM_AREA_BYTES - t->area_next % EMX_SHM_AREA_BYTES;
 }
 
 /* Whether so many bytes more than now may be given out. */
-static bool has_room(const struct emx_shm_tx *t, uint32_t bytes)
+static bool shm_ring_has_space(const struct emx_shm_tx *t, uint32_t bytes)
 {
     return t->area_next + bytes - t->area_taken <= EMX_SHM_AREA_BYTES;
 }
 
 /* A place in the area, or -1. */
-static int64_t find_place(struct emx_shm_tx *t, uint32_t len_bytes)
+static int64_t shm_ring_allocate(struct emx_shm_tx *t, uint32_t len_bytes)
 {
     uint32_t need = (len_bytes + PIECE - 1) / PIECE * PIECE;
     uint32_t at, gap;
 
-    calm_down(t);
+    shm_ring_use_dedicated(t);
     at = t->area_next % EMX_SHM_AREA_BYTES;
     gap = at + need > EMX_SHM_AREA_BYTES ? EMX_SHM_AREA_BYTES - at : 0;
-    if (!has_room(t, gap + need)) {
-        refresh(t);
-        if (!has_room(t, gap + need))
+    if (!shm_ring_has_space(t, gap + need)) {
+        shm_ring_refresh(t);
+        if (!shm_ring_has_space(t, gap + need))
             return -1;
     }
     t->area_next += gap + need;
     return gap ? 0 : at;
 }
 
-static void copy_frame(uint8_t *to, const struct emx_txframe *f)
+static void shm_ring_copy_frame(uint8_t *to, const struct emx_txframe *f)
 {
     memcpy(to, f->head, f->head_bytes);
     if (f->body_bytes)
@@ -140,7 +140,7 @@ static void copy_frame(uint8_t *to, const struct emx_txframe *f)
 
 /* Fetches what the next frame will probably be written to, while nobody waits for it. Not the line with the next word:
  * the reader polls that one. */
-static void own_next(const struct emx_shm_tx *t, uint32_t len_bytes)
+static void shm_ring_own_next(const struct emx_shm_tx *t, uint32_t len_bytes)
 {
     const uint8_t *at = t->m->area + t->area_next % EMX_SHM_AREA_BYTES;
     uint32_t from = 0;
@@ -159,14 +159,14 @@ void *emx_shm_tx_reserve(struct emx_shm_tx *t, uint32_t len_bytes)
     int64_t place;
 
     if (t->next - t->taken == EMX_SHM_SLOTS) {
-        refresh(t);
+        shm_ring_refresh(t);
         if (t->next - t->taken == EMX_SHM_SLOTS)
             return NULL;
     }
     t->word = len_bytes | emx_shm_lap(t->next);
     if (len_bytes <= EMX_SHM_INLINE_BYTES)
         return t->m->slot[t->next % EMX_SHM_SLOTS].data;
-    place = find_place(t, len_bytes);
+    place = shm_ring_allocate(t, len_bytes);
     if (place < 0)
         return NULL;
     t->word |= (uint32_t)place / PIECE << 16;
@@ -180,7 +180,7 @@ void emx_shm_tx_commit(struct emx_shm_tx *t)
     t->area_end[i] = t->area_next;
     t->next++;
     atomic_store_explicit(&t->m->slot[i].word, t->word, memory_order_release);
-    own_next(t, t->word & EMX_SHM_WORD_LEN);
+    shm_ring_own_next(t, t->word & EMX_SHM_WORD_LEN);
 }
 
 bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
@@ -189,7 +189,7 @@ bool emx_shm_tx_put(struct emx_shm_tx *t, const struct emx_txframe *f)
 
     if (!to)
         return false;
-    copy_frame(to, f);
+    shm_ring_copy_frame(to, f);
     emx_shm_tx_commit(t);
     return true;
 }
@@ -233,7 +233,7 @@ const uint8_t *emx_shm_rx_in_area(const struct emx_shm_rx *r, uint32_t word)
 }
 
 /* Frame of the slot at i with this word, or false: the writer has lost its mind. */
-static bool lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
+static bool shm_ring_lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
 {
     uint32_t len_bytes = word & EMX_SHM_WORD_LEN;
 
@@ -260,7 +260,7 @@ int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max)
 
         if ((word & WORD_LAP) != emx_shm_lap(r->next))
             break;
-        if (lend(r, i, word, &f[n]))
+        if (shm_ring_lend(r, i, word, &f[n]))
             n++;
         else if (word & EMX_SHM_WORD_LEN)
             return -1;

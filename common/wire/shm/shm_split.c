@@ -46,23 +46,23 @@ struct left {
     uint32_t first, end;
 };
 
-static struct left left_in(uint64_t claims)
+static struct left shm_split_left_in(uint64_t claims)
 {
     return (struct left){.first = claims & UINT16_MAX, .end = claims >> END_SHIFT & UINT16_MAX};
 }
 
-static uint64_t claims_of(uint64_t round, uint32_t first, uint32_t end)
+static uint64_t shm_split_claims_of(uint64_t round, uint32_t first, uint32_t end)
 {
     return round << 32 | end << END_SHIFT | first;
 }
 
-static uint32_t units_of(uint64_t len_bytes)
+static uint32_t shm_split_units_of(uint64_t len_bytes)
 {
     return (uint32_t)((len_bytes + EMX_SHM_UNIT_BYTES - 1) / EMX_SHM_UNIT_BYTES);
 }
 
 /* Units from first on; what the last one lacks is left out. */
-static struct emx_shm_part part_of(uint32_t first, uint32_t units, uint64_t len_bytes)
+static struct emx_shm_part shm_split_part_of(uint32_t first, uint32_t units, uint64_t len_bytes)
 {
     uint64_t begin = (uint64_t)first * EMX_SHM_UNIT_BYTES, end = begin + (uint64_t)units * EMX_SHM_UNIT_BYTES;
 
@@ -83,19 +83,19 @@ void emx_shm_owner_open(struct emx_shm_owner *o, uint64_t from, uint64_t to, siz
     uint32_t first;
 
     o->len_bytes = len_bytes;
-    o->units = units_of(len_bytes);
+    o->units = shm_split_units_of(len_bytes);
     o->round++;
     first = awaited ? (o->units + 1) / 2 : o->units - o->units / 4;
     atomic_store_explicit(&o->m->from, from, memory_order_relaxed);
     atomic_store_explicit(&o->m->to, to, memory_order_relaxed);
     atomic_store_explicit(&o->m->len_bytes, len_bytes, memory_order_relaxed);
-    atomic_store_explicit(&o->m->claims, claims_of(o->round, first, o->units), memory_order_release);
+    atomic_store_explicit(&o->m->claims, shm_split_claims_of(o->round, first, o->units), memory_order_release);
     o->taken = first;
-    *part_p = part_of(0, first, len_bytes);
+    *part_p = shm_split_part_of(0, first, len_bytes);
 }
 
 /* What the owner takes of so many units that are left. */
-static uint32_t owners_share(uint32_t left, bool helped)
+static uint32_t shm_split_owners_share(uint32_t left, bool helped)
 {
     uint32_t half = (left + 1) / 2;
 
@@ -105,9 +105,9 @@ static uint32_t owners_share(uint32_t left, bool helped)
 }
 
 /* A helper that has lost its mind may write anything to the word: only what can be counts. */
-static bool sane(const struct emx_shm_owner *o, uint64_t claims)
+static bool shm_split_is_valid(const struct emx_shm_owner *o, uint64_t claims)
 {
-    struct left left = left_in(claims);
+    struct left left = shm_split_left_in(claims);
 
     return claims >> 32 == o->round && left.first == o->taken && left.end >= o->taken && left.end <= o->units;
 }
@@ -116,16 +116,16 @@ bool emx_shm_owner_take(struct emx_shm_owner *o, struct emx_shm_part *part_p)
 {
     uint64_t claims = atomic_load_explicit(&o->m->claims, memory_order_relaxed);
 
-    while (sane(o, claims)) {
-        struct left left = left_in(claims);
-        uint32_t take = owners_share(left.end - left.first, left.end < o->units);
+    while (shm_split_is_valid(o, claims)) {
+        struct left left = shm_split_left_in(claims);
+        uint32_t take = shm_split_owners_share(left.end - left.first, left.end < o->units);
 
         if (!take)
             return false;
         if (atomic_compare_exchange_strong_explicit(&o->m->claims, &claims,
-                                                    claims_of(o->round, left.first + take, left.end),
+                                                    shm_split_claims_of(o->round, left.first + take, left.end),
                                                     memory_order_acq_rel, memory_order_relaxed)) {
-            *part_p = part_of(o->taken, take, o->len_bytes);
+            *part_p = shm_split_part_of(o->taken, take, o->len_bytes);
             o->taken += take;
             return true;
         }
@@ -146,19 +146,19 @@ enum emx_shm_help emx_shm_owner_look(const struct emx_shm_owner *o, struct emx_s
     uint32_t taken = o->units - o->taken; /* what the owner has not taken is the helper's */
     uint64_t finished = atomic_load_explicit(&o->m->finished, memory_order_acquire);
 
-    *part_p = part_of(o->taken, taken, o->len_bytes);
+    *part_p = shm_split_part_of(o->taken, taken, o->len_bytes);
     if (!taken)
         return EMX_SHM_HELP_DONE;
-    if (!sane(o, atomic_load_explicit(&o->m->claims, memory_order_relaxed)))
+    if (!shm_split_is_valid(o, atomic_load_explicit(&o->m->claims, memory_order_relaxed)))
         return EMX_SHM_HELP_FAILED;
-    if ((finished & ~(uint64_t)FAILED) != claims_of(o->round, o->taken, 0))
+    if ((finished & ~(uint64_t)FAILED) != shm_split_claims_of(o->round, o->taken, 0))
         return EMX_SHM_HELP_UNDER_WAY;
     return finished & FAILED ? EMX_SHM_HELP_FAILED : EMX_SHM_HELP_DONE;
 }
 
 /* ---- The helper ---- */
 
-static uint32_t helpers_share(uint32_t left)
+static uint32_t shm_split_helpers_share(uint32_t left)
 {
     uint32_t quarter = left / 4;
 
@@ -173,20 +173,21 @@ bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_piece *p)
         uint64_t from = atomic_load_explicit(&m->from, memory_order_relaxed);
         uint64_t to = atomic_load_explicit(&m->to, memory_order_relaxed);
         uint64_t len_bytes = atomic_load_explicit(&m->len_bytes, memory_order_relaxed);
-        struct left left = left_in(claims);
-        uint32_t take = left.first < left.end ? helpers_share(left.end - left.first) : 0;
+        struct left left = shm_split_left_in(claims);
+        uint32_t take = left.first < left.end ? shm_split_helpers_share(left.end - left.first) : 0;
 
         if (!take)
             return false;
         left.end -= take;
-        if (atomic_compare_exchange_strong_explicit(&m->claims, &claims, claims_of(claims >> 32, left.first, left.end),
+        if (atomic_compare_exchange_strong_explicit(&m->claims, &claims,
+                                                    shm_split_claims_of(claims >> 32, left.first, left.end),
                                                     memory_order_acq_rel, memory_order_acquire)) {
-            struct emx_shm_part part = part_of(left.end, take, len_bytes);
+            struct emx_shm_part part = shm_split_part_of(left.end, take, len_bytes);
 
             *p = (struct emx_shm_piece){.from = from + part.offset,
                                         .to = to + part.offset,
                                         .len_bytes = part.len_bytes,
-                                        .finished = claims_of(claims >> 32, left.end, 0)};
+                                        .finished = shm_split_claims_of(claims >> 32, left.end, 0)};
             return true;
         }
     }

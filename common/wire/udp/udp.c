@@ -133,7 +133,7 @@ void emx_udp_addr(struct emx_wire_addr *a, struct in_addr ip, uint16_t port)
 
 /* ---- Opening ---- */
 
-static unsigned longest_frame(const struct emx_wire_params *params)
+static unsigned udp_longest_frame(const struct emx_wire_params *params)
 {
     unsigned longest = 0;
 
@@ -207,7 +207,7 @@ static unsigned size_buffer(int fd, int force, int plain, uint64_t wanted)
     return (unsigned)got / 2; /* the kernel reports twice what was set, for its own overhead */
 }
 
-static int open_socket(struct udp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static int udp_open_socket(struct udp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     int df = IP_PMTUDISC_PROBE, on = 1, zero = 0, ret;
     unsigned rcvbuf;
@@ -237,7 +237,7 @@ static int open_socket(struct udp_wire *w, const struct emx_wire_params *params,
     return ETHMX_OK;
 }
 
-static bool make_buffers(struct udp_wire *w)
+static bool udp_make_buffers(struct udp_wire *w)
 {
     w->tx = malloc(sizeof(*w->tx));
     if (!w->tx || !emx_backlog_init(&w->backlog, w->frame_bytes))
@@ -266,7 +266,7 @@ static void udp_close(struct emx_wire *base)
 
 static int udp_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
-    unsigned frame_bytes = longest_frame(params);
+    unsigned frame_bytes = udp_longest_frame(params);
     struct udp_wire *w;
     int ret = ETHMX_ERR_NO_MEMORY;
 
@@ -284,8 +284,8 @@ static int udp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     w->fd = -1;
     w->stats = params->stats;
     w->frame_bytes = frame_bytes;
-    if (make_buffers(w))
-        ret = open_socket(w, params, why, why_len_bytes);
+    if (udp_make_buffers(w))
+        ret = udp_open_socket(w, params, why, why_len_bytes);
     if (ret) {
         udp_close(&w->base);
         return ret;
@@ -318,20 +318,20 @@ static struct sockaddr_in sockaddr_of(const struct emx_wire_addr *to)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
 }
 
-static unsigned length_of(const struct emx_txframe *f)
+static unsigned udp_length_of(const struct emx_txframe *f)
 {
     return (unsigned)f->head_bytes + f->body_bytes;
 }
 
 /* How many of the n frames at f can go as one superframe; 1: none beside the first. */
-static unsigned joinable(const struct udp_wire *w, const struct emx_txframe *f, unsigned n)
+static unsigned udp_joinable(const struct udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    unsigned len = length_of(f), total = len, count = 1;
+    unsigned len = udp_length_of(f), total = len, count = 1;
 
     if (!w->superframes || len % 4)
         return 1;
     while (count < n && count < SEGMENTS_MAX) {
-        unsigned more = length_of(&f[count]);
+        unsigned more = udp_length_of(&f[count]);
 
         if (more > len || total + more > DATAGRAM_MAX || memcmp(f[count].to, f->to, sizeof(*f->to)))
             break;
@@ -360,7 +360,7 @@ static unsigned prepare_message(struct udp_tx *tx, unsigned m, struct iovec *iov
     *h =
         (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = pieces};
     if (count > 1) {
-        uint16_t len = (uint16_t)length_of(f);
+        uint16_t len = (uint16_t)udp_length_of(f);
         struct cmsghdr *c;
 
         h->msg_control = &tx->control[m];
@@ -375,14 +375,14 @@ static unsigned prepare_message(struct udp_tx *tx, unsigned m, struct iovec *iov
 }
 
 /* The line for n frames to this destination, or -1. */
-static int line_for(struct udp_wire *w, const struct emx_wire_addr *to, unsigned n)
+static int udp_conn_for(struct udp_wire *w, const struct emx_wire_addr *to, unsigned n)
 {
     struct udp_addr a = addr_of(to);
 
     return emx_udp_conn_for(&w->lines, a.ip, a.port, n);
 }
 
-static void line_failed(struct udp_wire *w, const struct emx_wire_addr *to)
+static void udp_conn_failed(struct udp_wire *w, const struct emx_wire_addr *to)
 {
     struct udp_addr a = addr_of(to);
 
@@ -390,10 +390,10 @@ static void line_failed(struct udp_wire *w, const struct emx_wire_addr *to)
 }
 
 /* Sends one datagram. 0 or an errno. */
-static int send_datagram(struct udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
+static int udp_send_datagram(struct udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
 {
     struct sockaddr_in sa = sockaddr_of(to);
-    int line = line_for(w, to, 1);
+    int line = udp_conn_for(w, to, 1);
 
     if (line >= 0) {
         if (send(line, data, len, MSG_DONTWAIT) >= 0)
@@ -404,13 +404,13 @@ static int send_datagram(struct udp_wire *w, const struct emx_wire_addr *to, con
     if (sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
         return errno;
     if (line >= 0)
-        line_failed(w, to);
+        udp_conn_failed(w, to);
     return 0;
 }
 
 /* Hands the messages that have been made to the kernel, by the line or, if that is -1, by the wire's socket. Returns
  * how many it took; -1 and errno: none. */
-static int send_messages_by(struct udp_wire *w, int line, unsigned messages)
+static int udp_send_messages_by(struct udp_wire *w, int line, unsigned messages)
 {
     for (unsigned m = 0; m < messages; m++)
         w->tx->msg[m].msg_hdr.msg_namelen = line >= 0 ? 0 : sizeof(w->tx->to[m]);
@@ -426,42 +426,42 @@ static bool one_destination(const struct udp_tx *tx, unsigned messages)
 }
 
 /* The same; the first frame of the messages is f. */
-static int send_messages(struct udp_wire *w, const struct emx_txframe *f, unsigned messages)
+static int udp_send_messages(struct udp_wire *w, const struct emx_txframe *f, unsigned messages)
 {
-    int line = one_destination(w->tx, messages) ? line_for(w, f->to, messages) : -1;
-    int taken = send_messages_by(w, line, messages);
+    int line = one_destination(w->tx, messages) ? udp_conn_for(w, f->to, messages) : -1;
+    int taken = udp_send_messages_by(w, line, messages);
 
     if (taken > 0 || line < 0 || emx_backlog_full_error(errno))
         return taken;
-    taken = send_messages_by(w, -1, messages);
+    taken = udp_send_messages_by(w, -1, messages);
     if (taken > 0)
-        line_failed(w, f->to);
+        udp_conn_failed(w, f->to);
     return taken;
 }
 
 /* One frame, at best without gathering. 0 or an errno. */
-static int send_one(struct udp_wire *w, const struct emx_txframe *f)
+static int udp_send_one(struct udp_wire *w, const struct emx_txframe *f)
 {
     const void *data = f->head;
-    unsigned len = length_of(f);
+    unsigned len = udp_length_of(f);
 
     if (f->body_bytes && len > COPY_BYTES) {
         prepare_message(w->tx, 0, w->tx->iov, f, 1);
-        return send_messages(w, f, 1) < 0 ? errno : 0;
+        return udp_send_messages(w, f, 1) < 0 ? errno : 0;
     }
     if (f->body_bytes) {
         memcpy(w->tx->copy, f->head, f->head_bytes);
         memcpy(w->tx->copy + f->head_bytes, f->body, f->body_bytes);
         data = w->tx->copy;
     }
-    return send_datagram(w, f->to, data, len);
+    return udp_send_datagram(w, f->to, data, len);
 }
 
-static int send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
+static int udp_send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
 {
     struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
 
-    return send_one(arg, &f);
+    return udp_send_one(arg, &f);
 }
 
 static unsigned udp_tx_room(struct emx_wire *base)
@@ -469,17 +469,17 @@ static unsigned udp_tx_room(struct emx_wire *base)
     struct udp_wire *w = (struct udp_wire *)base;
 
     if (w->backlog.count)
-        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, send_kept, w);
+        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, udp_send_kept, w);
     return w->backlog.count ? 0 : EMX_WIRE_BATCH;
 }
 
 /* n frames one by one. Returns how many were taken, or kept for later. */
-static unsigned send_singly(struct udp_wire *w, const struct emx_txframe *f, unsigned n)
+static unsigned udp_send_singly(struct udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     unsigned taken = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        int err = w->backlog.count ? EAGAIN : send_one(w, &f[i]);
+        int err = w->backlog.count ? EAGAIN : udp_send_one(w, &f[i]);
 
         if (!err) {
             emx_backlog_success(&w->backlog);
@@ -507,7 +507,7 @@ static unsigned handle_refusal(struct udp_wire *w, const struct emx_txframe *f, 
         w->stats->wire_tx_errors++;
         return 1;
     }
-    if (send_singly(w, f, joined) == joined)
+    if (udp_send_singly(w, f, joined) == joined)
         w->superframes = false; /* it was not the frames, it was the joining */
     return joined;
 }
@@ -519,23 +519,23 @@ static unsigned prepare_batch(struct udp_wire *w, const struct emx_txframe *f, u
     unsigned messages = 0;
 
     for (unsigned at = 0; at < n; at += w->tx->frames[messages++])
-        iov += prepare_message(w->tx, messages, iov, &f[at], joinable(w, &f[at], n - at));
+        iov += prepare_message(w->tx, messages, iov, &f[at], udp_joinable(w, &f[at], n - at));
     return messages;
 }
 
 /* Sends frames that are not too long. */
-static void send_run(struct udp_wire *w, const struct emx_txframe *f, unsigned n)
+static void udp_send_run(struct udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     while (n) {
         unsigned messages, done = 0;
         int taken;
 
         if (n == 1 || w->backlog.count) {
-            send_singly(w, f, n);
+            udp_send_singly(w, f, n);
             return;
         }
         messages = prepare_batch(w, f, n);
-        taken = send_messages(w, f, messages);
+        taken = udp_send_messages(w, f, messages);
         if (taken > 0)
             emx_backlog_success(&w->backlog);
         for (int m = 0; m < taken; m++)
@@ -553,12 +553,12 @@ static void udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
     unsigned from = 0;
 
     for (unsigned i = 0; i < n; i++)
-        if (length_of(&f[i]) > w->frame_bytes) {
-            send_run(w, &f[from], i - from);
+        if (udp_length_of(&f[i]) > w->frame_bytes) {
+            udp_send_run(w, &f[from], i - from);
             w->stats->wire_tx_errors++;
             from = i + 1;
         }
-    send_run(w, &f[from], n - from);
+    udp_send_run(w, &f[from], n - from);
 }
 
 /* ---- Receiving ---- */

@@ -40,7 +40,7 @@
 #define WANTED_MAX (1u << 20) /* frames to a peer whose lines fail, until the next is tried */
 #define FD_END     65536
 
-static uint64_t key_of(struct in_addr ip, in_port_t port)
+static uint64_t udp_conn_key_of(struct in_addr ip, in_port_t port)
 {
     return (uint64_t)port << 32 | ip.s_addr;
 }
@@ -61,7 +61,7 @@ void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, in_port_t port)
             l->line[s][i].fd = -1;
 }
 
-static void hang_up(struct emx_udp_conns *l, struct emx_udp_conn *line)
+static void udp_conn_disconnect(struct emx_udp_conns *l, struct emx_udp_conn *line)
 {
     if (line->fd < 0)
         return;
@@ -70,16 +70,16 @@ static void hang_up(struct emx_udp_conns *l, struct emx_udp_conn *line)
     l->count--;
 }
 
-static void hang_up_all(struct emx_udp_conns *l)
+static void udp_conn_disconnect_all(struct emx_udp_conns *l)
 {
     for (unsigned s = 0; s < EMX_UDP_CONN_SETS && l->count; s++)
         for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
-            hang_up(l, &l->line[s][i]);
+            udp_conn_disconnect(l, &l->line[s][i]);
 }
 
 void emx_udp_conns_fini(struct emx_udp_conns *l)
 {
-    hang_up_all(l);
+    udp_conn_disconnect_all(l);
 }
 
 /* Gives fd the options of the wire's socket that concern sending. */
@@ -120,7 +120,7 @@ static bool same_network(const struct emx_udp_conns *l, int fd)
 }
 
 /* Binds fd to the wire's port, where nothing can arrive. */
-static bool share_port(const struct emx_udp_conns *l, int fd)
+static bool udp_conn_share_port(const struct emx_udp_conns *l, int fd)
 {
     struct sockaddr_in nowhere = {
         .sin_family = AF_INET, .sin_port = l->port, .sin_addr.s_addr = htonl(INADDR_UNSPEC_GROUP)};
@@ -136,14 +136,14 @@ static bool share_port(const struct emx_udp_conns *l, int fd)
 }
 
 /* A new line's socket, or -1. */
-static int dial(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
+static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = port, .sin_addr = ip};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return -1;
-    if (fd < l->fd_end && same_network(l, fd) && copy_options(l, fd) && share_port(l, fd) &&
+    if (fd < l->fd_end && same_network(l, fd) && copy_options(l, fd) && udp_conn_share_port(l, fd) &&
         !connect(fd, (const struct sockaddr *)&to, sizeof(to)))
         return fd;
     close(fd);
@@ -151,22 +151,22 @@ static int dial(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port
 }
 
 /* The next try takes twice as many frames. */
-static void put_off(struct emx_udp_conn *line)
+static void udp_conn_put_off(struct emx_udp_conn *line)
 {
     line->frames = 0;
     if (line->wanted < WANTED_MAX)
         line->wanted *= 2;
 }
 
-static struct emx_udp_conn *set_of(struct emx_udp_conns *l, uint64_t peer)
+static struct emx_udp_conn *udp_conn_set_of(struct emx_udp_conns *l, uint64_t peer)
 {
     return l->line[emx_mix64(peer) % EMX_UDP_CONN_SETS];
 }
 
 /* NULL: it is not remembered. */
-static struct emx_udp_conn *find(struct emx_udp_conns *l, uint64_t peer)
+static struct emx_udp_conn *udp_conn_find(struct emx_udp_conns *l, uint64_t peer)
 {
-    struct emx_udp_conn *set = set_of(l, peer);
+    struct emx_udp_conn *set = udp_conn_set_of(l, peer);
 
     for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
         if (set[i].peer == peer)
@@ -175,56 +175,57 @@ static struct emx_udp_conn *find(struct emx_udp_conns *l, uint64_t peer)
 }
 
 /* Remembers a new peer in the place of the one that was used least lately. */
-static struct emx_udp_conn *add(struct emx_udp_conns *l, uint64_t peer)
+static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, uint64_t peer)
 {
-    struct emx_udp_conn *set = set_of(l, peer), *oldest = set;
+    struct emx_udp_conn *set = udp_conn_set_of(l, peer), *oldest = set;
 
     for (unsigned i = 1; i < EMX_UDP_CONN_WAYS; i++)
         if (l->now - set[i].used > l->now - oldest->used)
             oldest = &set[i];
-    hang_up(l, oldest);
+    udp_conn_disconnect(l, oldest);
     *oldest = (struct emx_udp_conn){.peer = peer, .fd = -1, .wanted = EMX_UDP_CONN_AFTER};
     return oldest;
 }
 
 /* n datagrams more to a peer that has no line. */
-static void count(struct emx_udp_conns *l, struct emx_udp_conn *line, struct in_addr ip, in_port_t port, unsigned n)
+static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *line, struct in_addr ip, in_port_t port,
+                           unsigned n)
 {
     line->frames += n;
     if (line->frames < line->wanted)
         return;
-    line->fd = dial(l, ip, port);
+    line->fd = udp_conn_connect(l, ip, port);
     if (line->fd < 0)
-        put_off(line);
+        udp_conn_put_off(line);
     else
         l->count++;
 }
 
 int emx_udp_conn_for(struct emx_udp_conns *l, struct in_addr ip, in_port_t port, unsigned n)
 {
-    uint64_t peer = key_of(ip, port);
+    uint64_t peer = udp_conn_key_of(ip, port);
     struct emx_udp_conn *line = l->last;
 
     if (line->peer != peer) {
-        line = find(l, peer);
+        line = udp_conn_find(l, peer);
         if (!line)
-            line = add(l, peer);
+            line = udp_conn_add(l, peer);
         l->last = line;
     }
     line->used = ++l->now;
     if (line->fd < 0)
-        count(l, line, ip, port, n);
+        udp_conn_count(l, line, ip, port, n);
     return line->fd;
 }
 
 void emx_udp_conn_failed(struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
 {
-    struct emx_udp_conn *line = find(l, key_of(ip, port));
+    struct emx_udp_conn *line = udp_conn_find(l, udp_conn_key_of(ip, port));
 
     if (!line || line->fd < 0)
         return;
-    hang_up(l, line);
-    put_off(line);
+    udp_conn_disconnect(l, line);
+    udp_conn_put_off(line);
 }
 
 void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s)
@@ -232,5 +233,5 @@ void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s)
     if (now_s - l->made_s < LIFE_S)
         return;
     l->made_s = now_s;
-    hang_up_all(l); /* who still gets frames gets a new one at once */
+    udp_conn_disconnect_all(l); /* who still gets frames gets a new one at once */
 }

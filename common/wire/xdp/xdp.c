@@ -84,7 +84,7 @@ void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6
 /* ---- Opening ---- */
 
 /* op: EPOLL_CTL_ADD or EPOLL_CTL_DEL */
-static int watch(const struct xdp_wire *w, int op, int fd)
+static int xdp_watch(const struct xdp_wire *w, int op, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN};
 
@@ -99,7 +99,7 @@ static bool watch_sockets(struct xdp_wire *w, int op)
 
     for (unsigned i = 0; i < w->port_count; i++)
         for (unsigned q = 0; q < w->port[i].group->queue_count; q++)
-            all = !watch(w, op, w->port[i].group->queue[q].sock_fd) && all;
+            all = !xdp_watch(w, op, w->port[i].group->queue[q].sock_fd) && all;
     w->armed = op == EPOLL_CTL_ADD;
     return all;
 }
@@ -130,7 +130,7 @@ static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, un
     if (p->frame_bytes > w->frame_bytes)
         w->frame_bytes = p->frame_bytes;
     w->port_count++;
-    return watch(w, EPOLL_CTL_ADD, emx_xdp_group_serve_fd(p->group)) ? ETHMX_ERR_NO_MEMORY : ETHMX_OK;
+    return xdp_watch(w, EPOLL_CTL_ADD, emx_xdp_group_serve_fd(p->group)) ? ETHMX_ERR_NO_MEMORY : ETHMX_OK;
 }
 
 /* Every interface that is to be had and can. why: what was found, of each. */
@@ -166,7 +166,7 @@ static void xdp_close(struct emx_wire *base)
     free(w);
 }
 
-static void open_bulk(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static void xdp_open_offload(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     size_t said = strlen(why);
 
@@ -201,7 +201,7 @@ static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
         xdp_close(&w->base);
         return status;
     }
-    open_bulk(w, params, why, why_len_bytes);
+    xdp_open_offload(w, params, why, why_len_bytes);
     *w_p = &w->base;
     return ETHMX_OK;
 }
@@ -250,7 +250,7 @@ static unsigned free_chunks(struct xdp_port *p, unsigned n)
 
 /* Takes the descriptors back that the kernel has not looked at: frames lost. Only where it copies, because then it
  * looks during our own call only. */
-static unsigned withdraw(struct xdp_port *p)
+static unsigned xdp_withdraw(struct xdp_port *p)
 {
     struct emx_xdp_group *g = p->group;
     struct xsk_ring_prod *tx = &g->queue[0].tx;
@@ -276,26 +276,26 @@ static bool is_sent(const struct xsk_ring_prod *tx)
     return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
 }
 
-static int wake(int fd)
+static int xdp_wake(int fd)
 {
     return sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -1 : 0;
 }
 
 /* Makes the kernel send what is in the ring. What it has no room for now stays there. Returns how many frames were
  * lost. */
-static unsigned kick(struct xdp_port *p)
+static unsigned xdp_kick(struct xdp_port *p)
 {
     struct emx_xdp_queue *queue = &p->group->queue[0];
     const struct emx_xdp_kick k = {.producer = queue->tx.producer,
                                    .consumer = queue->tx.consumer,
                                    .flags = queue->tx.flags,
-                                   .wake = wake,
+                                   .wake = xdp_wake,
                                    .fd = queue->sock_fd,
                                    .tries = &p->tries};
     bool stuck;
     unsigned lost = emx_xdp_kick(&k, &stuck);
 
-    return stuck ? lost + withdraw(p) : lost;
+    return stuck ? lost + xdp_withdraw(p) : lost;
 }
 
 static unsigned xdp_tx_room(struct emx_wire *base)
@@ -307,7 +307,7 @@ static unsigned xdp_tx_room(struct emx_wire *base)
         struct xdp_port *p = &w->port[i];
 
         if (!is_sent(&p->group->queue[0].tx) && p->group->copies) {
-            w->stats->wire_tx_errors += kick(p);
+            w->stats->wire_tx_errors += xdp_kick(p);
             if (!is_sent(&p->group->queue[0].tx))
                 return 0;
         }
@@ -362,7 +362,7 @@ static void next_chunk(struct writer *out)
     out->left = g->chunk_bytes;
 }
 
-static void write_bytes(struct writer *out, const void *from, unsigned n)
+static void xdp_write_bytes(struct writer *out, const void *from, unsigned n)
 {
     while (n) {
         unsigned part;
@@ -388,13 +388,13 @@ static void write_frame(struct xdp_wire *w, struct xdp_port *p, const struct emx
     memcpy(eth, to->mac, ETH_ALEN);
     memcpy(eth + ETH_ALEN, p->mac, ETH_ALEN);
     memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
-    write_bytes(&out, eth, ETH_HLEN);
-    write_bytes(&out, f->head, f->head_bytes);
-    write_bytes(&out, f->body, f->body_bytes);
+    xdp_write_bytes(&out, eth, ETH_HLEN);
+    xdp_write_bytes(&out, f->head, f->head_bytes);
+    xdp_write_bytes(&out, f->body, f->body_bytes);
 }
 
 /* Lets the kernel see what has been written, on every interface. */
-static void send_written(struct xdp_wire *w)
+static void xdp_send_written(struct xdp_wire *w)
 {
     for (unsigned i = 0; i < w->port_count; i++) {
         struct xsk_ring_prod *tx = &w->port[i].group->queue[0].tx;
@@ -404,7 +404,7 @@ static void send_written(struct xdp_wire *w)
         for (uint32_t at = *tx->producer; at != tx->cached_prod; at++)
             *busy_flag(w->port[i].group, xsk_ring_prod__tx_desc(tx, at)) = EMX_XDP_SENT;
         __atomic_store_n(tx->producer, tx->cached_prod, __ATOMIC_RELEASE);
-        w->stats->wire_tx_errors += kick(&w->port[i]);
+        w->stats->wire_tx_errors += xdp_kick(&w->port[i]);
     }
 }
 
@@ -422,13 +422,13 @@ static void write_frames(struct xdp_wire *w, const struct emx_txframe *f, unsign
 }
 
 /* How many of the n frames at f go as a superframe. */
-static unsigned joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+static unsigned xdp_joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     return w->bulk && !w->no_joining ? emx_offload_joinable(f, n) : 0;
 }
 
 /* What the kernel does not take so goes frame by frame. */
-static void send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     const struct xdp_port *p = port_to(w, emx_offload_to(f->to).ifindex);
     int err = p ? emx_offload_send(w->bulk, p->mac, f, n) : ENODEV;
@@ -446,22 +446,23 @@ static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
     struct xdp_wire *w = (struct xdp_wire *)base;
 
     for (unsigned i = 0, joined; i < n; i += joined) {
-        joined = joinable(w, &f[i], n - i);
+        joined = xdp_joinable(w, &f[i], n - i);
         if (joined) {
-            send_joined(w, &f[i], joined);
+            xdp_send_joined(w, &f[i], joined);
         } else {
             joined = 1;
             write_frames(w, &f[i], joined);
         }
     }
-    send_written(w);
+    xdp_send_written(w);
 }
 
 /* ---- Receiving ---- */
 
 /* Puts a frame of several chunks together; its descriptors begin at the next of the ring. Returns how many there are,
  * 0 when the frame is longer than we said that we take. */
-static unsigned join(struct xdp_wire *w, const struct emx_xdp_group *g, struct xsk_ring_cons *rx, struct emx_rxframe *f)
+static unsigned xdp_join(struct xdp_wire *w, const struct emx_xdp_group *g, struct xsk_ring_cons *rx,
+                         struct emx_rxframe *f)
 {
     uint8_t *to = w->joined + (size_t)w->joined_count * w->frame_bytes;
     const struct xdp_desc *d;
@@ -501,7 +502,7 @@ static void count_lost(struct xdp_wire *w, struct xdp_port *p)
     p->lost = lost;
 }
 
-static unsigned lend(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, struct emx_rxframe *f, unsigned max)
+static unsigned xdp_lend(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, struct emx_rxframe *f, unsigned max)
 {
     struct xsk_ring_cons *rx = &g->queue[q].rx;
     unsigned n = 0;
@@ -510,7 +511,7 @@ static unsigned lend(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, st
         const struct xdp_desc *d = xsk_ring_cons__rx_desc(rx, rx->cached_cons);
 
         if (d->options & XDP_PKT_CONTD) {
-            n += join(w, g, rx, &f[n]);
+            n += xdp_join(w, g, rx, &f[n]);
             continue;
         }
         f[n++] = (struct emx_rxframe){.data = g->umem + d->addr + ETH_HLEN, .len_bytes = d->len - ETH_HLEN};
@@ -519,25 +520,25 @@ static unsigned lend(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, st
     return n;
 }
 
-static unsigned held(const struct xsk_ring_cons *rx)
+static unsigned xdp_held(const struct xsk_ring_cons *rx)
 {
     return rx->cached_cons - *rx->consumer;
 }
 
 /* What is done when no frames come. */
-static void rest(struct xdp_wire *w)
+static void xdp_rest(struct xdp_wire *w)
 {
     for (unsigned i = 0; i < w->port_count; i++) {
         struct xdp_port *p = &w->port[i];
 
         for (unsigned q = 0; q < p->group->queue_count; q++) {
-            if (held(&p->group->queue[q].rx))
+            if (xdp_held(&p->group->queue[q].rx))
                 emx_xdp_group_refill(p->group, q);
             if (w->busy_poll)
                 recvfrom(p->group->queue[q].sock_fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
         }
         if (!is_sent(&p->group->queue[0].tx))
-            w->stats->wire_tx_errors += kick(p);
+            w->stats->wire_tx_errors += xdp_kick(p);
         if (p->flooded)
             count_lost(w, p);
     }
@@ -562,7 +563,7 @@ static void xdp_sweep(struct emx_wire *base)
 }
 
 /* What came past the network stack. */
-static unsigned take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max)
+static unsigned xdp_take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max)
 {
     unsigned n = 0;
 
@@ -573,13 +574,13 @@ static unsigned take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max)
         struct emx_xdp_group *g = w->port[i].group;
 
         for (unsigned q = 0; q < g->queue_count && n < max; q++) {
-            n += lend(w, g, q, f + n, max - n);
+            n += xdp_lend(w, g, q, f + n, max - n);
             if (g->queue[q].rx.cached_prod - *g->queue[q].rx.consumer > EMX_WIRE_BATCH)
                 w->port[i].flooded = true;
         }
     }
     if (!n && max)
-        rest(w);
+        xdp_rest(w);
     w->lent += n;
     return n;
 }
@@ -591,14 +592,14 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
     unsigned n;
 
     if (!w->bulk)
-        return take(w, f, max);
+        return xdp_take(w, f, max);
     w->bulk_last = !w->bulk_last;
     if (w->bulk_last) {
-        n = take(w, f, max);
+        n = xdp_take(w, f, max);
         return n + emx_offload_rx(w->bulk, f + n, max - n);
     }
     n = emx_offload_rx(w->bulk, f, max);
-    return n + take(w, f + n, max - n);
+    return n + xdp_take(w, f + n, max - n);
 }
 
 /* Superframes go back at once; the others together, when they are many, or else by an rx() with nothing there. */
@@ -613,7 +614,7 @@ static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
             w->lent--;
     for (unsigned i = 0; i < w->port_count && !w->lent; i++)
         for (unsigned q = 0; q < w->port[i].group->queue_count; q++)
-            if (held(&w->port[i].group->queue[q].rx) >= REFILL)
+            if (xdp_held(&w->port[i].group->queue[q].rx) >= REFILL)
                 emx_xdp_group_refill(w->port[i].group, q);
 }
 
@@ -640,7 +641,7 @@ static struct emx_wire_peek xdp_peek(struct emx_wire *base)
             return (struct emx_wire_peek){g->umem + d->addr + ETH_HLEN, d->len - ETH_HLEN};
         }
     }
-    rest(w);
+    xdp_rest(w);
     return (struct emx_wire_peek){0};
 }
 
@@ -664,7 +665,7 @@ static bool xdp_arm(struct emx_wire *base)
         if (!is_sent(&g->queue[0].tx))
             return false;
         for (unsigned q = 0; q < g->queue_count; q++)
-            if (held(&g->queue[q].rx) || xsk_cons_nb_avail(&g->queue[q].rx, 1))
+            if (xdp_held(&g->queue[q].rx) || xsk_cons_nb_avail(&g->queue[q].rx, 1))
                 return false;
     }
     return true;

@@ -94,7 +94,7 @@ static void clear_busy(struct emx_xdp_group *g)
 
 /* The lock's last holder was killed. What it refilled is found in the journal when its slot is taken back. The flag at
  * reap_next may have been cleared, and its chunk be in use again: it stays as it is. */
-static void mend(struct emx_xdp_group *g)
+static void xdp_group_repair(struct emx_xdp_group *g)
 {
     struct journal *j = &g->shared->journal;
 
@@ -107,13 +107,13 @@ static void mend(struct emx_xdp_group *g)
     pthread_mutex_consistent(&g->shared->lock);
 }
 
-static void lock(struct emx_xdp_group *g)
+static void xdp_group_lock(struct emx_xdp_group *g)
 {
     if (pthread_mutex_lock(&g->shared->lock) == EOWNERDEAD)
-        mend(g);
+        xdp_group_repair(g);
 }
 
-static void unlock(struct emx_xdp_group *g)
+static void xdp_group_unlock(struct emx_xdp_group *g)
 {
     pthread_mutex_unlock(&g->shared->lock);
 }
@@ -132,9 +132,9 @@ static void reap_locked(struct emx_xdp_group *g)
 
 void emx_xdp_group_reap(struct emx_xdp_group *g)
 {
-    lock(g);
+    xdp_group_lock(g);
     reap_locked(g);
-    unlock(g);
+    xdp_group_unlock(g);
 }
 
 static void wake_receiver(const struct emx_xdp_queue *queue)
@@ -161,7 +161,7 @@ static void refill_locked(struct emx_xdp_group *g, unsigned q)
 static void take_back_dead(struct emx_xdp_group *g);
 
 /* Whether the kernel has few chunks left to receive into. */
-static bool is_low(const struct emx_xdp_group *g, unsigned q)
+static bool xdp_group_is_low(const struct emx_xdp_group *g, unsigned q)
 {
     const struct xsk_ring_prod *fill = &g->queue[q].fill;
     uint32_t left = *fill->producer - __atomic_load_n(fill->consumer, __ATOMIC_RELAXED);
@@ -171,41 +171,41 @@ static bool is_low(const struct emx_xdp_group *g, unsigned q)
 
 void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q)
 {
-    lock(g);
+    xdp_group_lock(g);
     refill_locked(g, q);
     reap_locked(g);
-    if (is_low(g, q))
+    if (xdp_group_is_low(g, q))
         take_back_dead(g);
-    unlock(g);
+    xdp_group_unlock(g);
     wake_receiver(&g->queue[q]);
 }
 
 /* ---- Slots ---- */
 
 /* Which file lock stands for slot i's life; set when its process holds the lock. */
-static struct flock life(unsigned i)
+static struct flock xdp_group_life(unsigned i)
 {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
 }
 
 static bool is_alive(const struct emx_xdp_group *g, unsigned i)
 {
-    struct flock l = life(i);
+    struct flock l = xdp_group_life(i);
 
     return i == g->slot || fcntl(g->fd[FD_LIFE], F_OFD_GETLK, &l) || l.l_type != F_UNLCK;
 }
 
-static uint32_t index_of(const struct emx_xdp_group *g, unsigned slot, unsigned q)
+static uint32_t xdp_group_index_of(const struct emx_xdp_group *g, unsigned slot, unsigned q)
 {
     return slot * g->queue_count + q;
 }
 
 /* No frames come to the slot any more. When this returns, none is on its way there. */
-static void unhook(struct emx_xdp_group *g, unsigned i)
+static void xdp_group_unhook(struct emx_xdp_group *g, unsigned i)
 {
     bpf_map_delete_elem(g->fd[FD_IDS], &g->shared->slot[i].id);
     for (unsigned q = 0; q < g->queue_count; q++) {
-        uint32_t index = index_of(g, i, q);
+        uint32_t index = xdp_group_index_of(g, i, q);
 
         bpf_map_delete_elem(g->fd[FD_SOCKS], &index);
     }
@@ -238,7 +238,7 @@ static void empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
 }
 
 /* -1 and errno. */
-static int put_in_safe(struct emx_xdp_group *g, uint32_t slot, const int *fd)
+static int xdp_group_store_fds(struct emx_xdp_group *g, uint32_t slot, const int *fd)
 {
     return emx_fds_send(g->fd[FD_SAFE_IN], &slot, sizeof(slot), fd, g->queue_count);
 }
@@ -252,7 +252,7 @@ static void close_all(const int *fd, unsigned n)
 /* Takes the sockets of the slots gone out of the safe, empties their rings and closes them. The others are put back:
  * there was room for them a moment ago. Should there be none now, their process goes on; what its rings hold is lost to
  * the others if it is killed. */
-static void clear_safe(struct emx_xdp_group *g, uint64_t gone)
+static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
 {
     int kept_fd[SLOTS_MAX][EMX_XDP_QUEUES], fd[EMX_XDP_QUEUES], n = (int)g->queue_count;
     uint32_t kept[SLOTS_MAX], slot;
@@ -270,18 +270,18 @@ static void clear_safe(struct emx_xdp_group *g, uint64_t gone)
         close_all(fd, g->queue_count);
     }
     for (unsigned i = 0; i < kept_count; i++) {
-        put_in_safe(g, kept[i], kept_fd[i]);
+        xdp_group_store_fds(g, kept[i], kept_fd[i]);
         close_all(kept_fd[i], g->queue_count);
     }
 }
 
 /* Takes back what the slots have, and the slots. */
-static void take_back(struct emx_xdp_group *g, uint64_t gone)
+static void xdp_group_take_back(struct emx_xdp_group *g, uint64_t gone)
 {
     for (unsigned i = 0; i < g->shared->slots; i++)
         if (gone & UINT64_C(1) << i)
-            unhook(g, i);
-    clear_safe(g, gone);
+            xdp_group_unhook(g, i);
+    xdp_group_clear_fds(g, gone);
     for (unsigned i = 0; i < g->shared->slots; i++)
         if (gone & UINT64_C(1) << i)
             g->shared->slot[i].used = 0;
@@ -295,7 +295,7 @@ static void take_back_dead(struct emx_xdp_group *g)
         if (g->shared->slot[i].used && !is_alive(g, i))
             dead |= UINT64_C(1) << i;
     if (dead)
-        take_back(g, dead);
+        xdp_group_take_back(g, dead);
 }
 
 /* Gives the slot's part of the chunks to the kernel, the first time that somebody has the slot. */
@@ -334,7 +334,7 @@ static int open_queue(struct emx_xdp_group *g, unsigned q, const struct emx_conf
 {
     struct sockaddr_xdp a = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_SHARED_UMEM, .sxdp_ifindex = g->ifindex};
     struct emx_xdp_queue *queue = &g->queue[q];
-    uint32_t index = index_of(g, g->slot, q);
+    uint32_t index = xdp_group_index_of(g, g->slot, q);
 
     a.sxdp_queue_id = q;
     a.sxdp_shared_umem_fd = (uint32_t)g->fd[FD_ROOT + q];
@@ -353,7 +353,7 @@ static int open_queue(struct emx_xdp_group *g, unsigned q, const struct emx_conf
 static bool take_free_slot(struct emx_xdp_group *g, uint32_t id)
 {
     for (unsigned i = 0; i < g->shared->slots; i++) {
-        struct flock l = life(i);
+        struct flock l = xdp_group_life(i);
 
         if (g->shared->slot[i].used || fcntl(g->fd[FD_LIFE], F_OFD_SETLK, &l))
             continue;
@@ -393,17 +393,17 @@ static int enter_slot(struct emx_xdp_group *g, const struct emx_xdp_want *want)
             return -1;
         fd[q] = g->queue[q].sock_fd;
     }
-    if (put_in_safe(g, g->slot, fd)) {
+    if (xdp_group_store_fds(g, g->slot, fd)) {
         errno = errno == EAGAIN ? ETOOMANYREFS : errno;
         return -1;
     }
-    index = index_of(g, g->slot, 0);
+    index = xdp_group_index_of(g, g->slot, 0);
     return bpf_map_update_elem(g->fd[FD_IDS], &want->id, &index, BPF_ANY);
 }
 
 /* ---- Coming in ---- */
 
-static void name_of(const struct emx_xdp_want *want, char *name, size_t name_len_bytes)
+static void xdp_group_name_of(const struct emx_xdp_want *want, char *name, size_t name_len_bytes)
 {
     snprintf(name, name_len_bytes, "ethmx-xdp-%u-%u-%04x", (unsigned)geteuid(), want->ifindex,
              (unsigned)want->cfg->p_xdp_ethertype);
@@ -425,7 +425,7 @@ int emx_xdp_group_serve_fd(const struct emx_xdp_group *g)
     return g->fd[FD_LISTEN];
 }
 
-static void pause_ms(unsigned ms)
+static void xdp_group_pause_ms(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
@@ -470,7 +470,7 @@ static int make_or_ask(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     char name[64];
 
-    name_of(want, name, sizeof(name));
+    xdp_group_name_of(want, name, sizeof(name));
     for (unsigned tries = 0; tries < ANSWER_MS / 5; tries++) {
         g->fd[FD_LISTEN] = emx_fds_listen(name);
         if (g->fd[FD_LISTEN] >= 0)
@@ -481,13 +481,14 @@ static int make_or_ask(struct emx_xdp_group *g, const struct emx_xdp_want *want)
             return emx_xdp_map_memory(g);
         if (errno != ECONNREFUSED && errno != ECONNRESET && errno != EPIPE)
             return -1;
-        pause_ms(5);
+        xdp_group_pause_ms(5);
     }
     errno = ETIMEDOUT;
     return -1;
 }
 
-static void describe(const struct emx_xdp_group *g, const struct emx_xdp_want *want, char *why, size_t why_len_bytes)
+static void xdp_group_describe(const struct emx_xdp_group *g, const struct emx_xdp_want *want, char *why,
+                               size_t why_len_bytes)
 {
     const struct emx_xdp_shared *s = g->shared;
 
@@ -498,7 +499,7 @@ static void describe(const struct emx_xdp_group *g, const struct emx_xdp_want *w
 }
 
 /* What the error means to a person. */
-static const char *remedy(int err)
+static const char *xdp_group_remedy(int err)
 {
     switch (err) {
     case EPERM:
@@ -533,7 +534,7 @@ static const char *remedy(int err)
     }
 }
 
-static void destroy(struct emx_xdp_group *g)
+static void xdp_group_destroy(struct emx_xdp_group *g)
 {
     for (unsigned q = 0; q < EMX_XDP_QUEUES; q++) {
         for (unsigned i = 0; i < 4; i++)
@@ -553,7 +554,7 @@ static void destroy(struct emx_xdp_group *g)
     free(g);
 }
 
-static struct emx_xdp_group *create(const struct emx_xdp_want *want)
+static struct emx_xdp_group *xdp_group_create(const struct emx_xdp_want *want)
 {
     struct emx_xdp_group *g = calloc(1, sizeof(*g));
 
@@ -571,7 +572,7 @@ static struct emx_xdp_group *create(const struct emx_xdp_want *want)
 }
 
 /* With descriptors and memory there: our place among the others. */
-static int enter(struct emx_xdp_group *g, const struct emx_xdp_want *want)
+static int xdp_group_enter(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     int status = 0, err;
 
@@ -580,19 +581,19 @@ static int enter(struct emx_xdp_group *g, const struct emx_xdp_want *want)
         status = emx_xdp_map_shared_rings(g, q);
     if (status)
         return -1;
-    lock(g);
+    xdp_group_lock(g);
     status = enter_slot(g, want);
     err = errno;
     if (status && g->slot != UINT32_MAX)
-        take_back(g, UINT64_C(1) << g->slot);
-    unlock(g);
+        xdp_group_take_back(g, UINT64_C(1) << g->slot);
+    xdp_group_unlock(g);
     errno = err;
     return status;
 }
 
 int emx_xdp_group_join(struct emx_xdp_group **g_p, const struct emx_xdp_want *want, char *why, size_t why_len_bytes)
 {
-    struct emx_xdp_group *g = create(want);
+    struct emx_xdp_group *g = xdp_group_create(want);
     int status;
 
     if (!g) {
@@ -600,12 +601,12 @@ int emx_xdp_group_join(struct emx_xdp_group **g_p, const struct emx_xdp_want *wa
         return ETHMX_ERR_NO_MEMORY;
     }
     status = ask_ourselves(g, want) ? emx_xdp_map_memory(g) : make_or_ask(g, want);
-    if (status || enter(g, want)) {
-        snprintf(why, why_len_bytes, "%s: %s: %s", want->ifname, strerror(errno), remedy(errno));
-        destroy(g);
+    if (status || xdp_group_enter(g, want)) {
+        snprintf(why, why_len_bytes, "%s: %s: %s", want->ifname, strerror(errno), xdp_group_remedy(errno));
+        xdp_group_destroy(g);
         return ETHMX_ERR_NO_WIRE;
     }
-    describe(g, want, why, why_len_bytes);
+    xdp_group_describe(g, want, why, why_len_bytes);
     pthread_mutex_lock(&own_lock);
     g->next = own_groups;
     own_groups = g;
@@ -623,8 +624,8 @@ void emx_xdp_group_leave(struct emx_xdp_group *g)
         at = &(*at)->next;
     *at = g->next;
     pthread_mutex_unlock(&own_lock);
-    lock(g);
-    take_back(g, UINT64_C(1) << g->slot);
-    unlock(g);
-    destroy(g);
+    xdp_group_lock(g);
+    xdp_group_take_back(g, UINT64_C(1) << g->slot);
+    xdp_group_unlock(g);
+    xdp_group_destroy(g);
 }

@@ -52,7 +52,7 @@ static size_t umem_bytes_of(const struct emx_xdp_shared *s)
 }
 
 /* What all members will find in the shared state. */
-static void plan(struct emx_xdp_shared *s, const struct emx_xdp_want *want)
+static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *want)
 {
     unsigned chunks;
 
@@ -130,7 +130,7 @@ static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     s = map_memory(g->fd[FD_MEMORY], 0, bytes);
     if (!s)
         return -1;
-    plan(s, want);
+    xdp_make_plan(s, want);
     errno = init_lock(&s->lock);
     bytes += umem_bytes_of(s);
     munmap(s, round_to_pages(sizeof(*s)));
@@ -162,7 +162,7 @@ static int make_root(struct emx_xdp_group *g, unsigned q, unsigned flags)
                : 0;
 }
 
-static void pause_ms(unsigned ms)
+static void xdp_make_pause_ms(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
@@ -228,7 +228,7 @@ static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx
         }
         if (err != EBUSY && err != EEXIST)
             break;
-        pause_ms(10);
+        xdp_make_pause_ms(10);
     }
     errno = (int)err;
     return -1;
@@ -244,7 +244,7 @@ static void note_mode(struct emx_xdp_group *g, const struct emx_xdp_attach *a)
         !getsockopt(g->fd[FD_ROOT], SOL_XDP, XDP_OPTIONS, &o, &len) && o.flags & XDP_OPTIONS_ZEROCOPY;
 }
 
-static int make_safe(struct emx_xdp_group *g)
+static int xdp_make_make_fd_store(struct emx_xdp_group *g)
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &g->fd[FD_SAFE_IN]);
 }
@@ -258,7 +258,7 @@ int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 
     a.endpoints = (unsigned)want->cfg->p_xdp_ranks;
     a.queues = queues_of(want->ifname);
-    if (make_safe(g) || make_memory(g, want) || emx_xdp_prog_make(&p, &a))
+    if (xdp_make_make_fd_store(g) || make_memory(g, want) || emx_xdp_prog_make(&p, &a))
         return -1;
     g->fd[FD_IDS] = p.ids_fd;
     g->fd[FD_SOCKS] = p.socks_fd;

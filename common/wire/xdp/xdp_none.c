@@ -15,7 +15,7 @@ void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6
     memset(a, 0, sizeof(*a));
 }
 
-static int none_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static int xdp_none_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     (void)w_p;
     (void)params;
@@ -29,5 +29,5 @@ const struct emx_wire_ops emx_wire_xdp = {
     .name = "xdp",
     .help = "AF_XDP sockets; not in this build",
     .opt_in = "not in this build: libxdp was missing",
-    .open = none_open,
+    .open = xdp_none_open,
 };

@@ -52,7 +52,7 @@
 #define PASS            34
 #define TO(here, there) ((there) - (here)-1)
 
-static int load(const struct emx_xdp_prog *p, const struct emx_xdp_attach *a)
+static int xdp_prog_load(const struct emx_xdp_prog *p, const struct emx_xdp_attach *a)
 {
     enum { R0, R1, R2, R3, R4, R5, R6, R10 = 10 };
     /* clang-format off */
@@ -118,7 +118,7 @@ int emx_xdp_prog_attach(struct emx_xdp_prog *p, const struct emx_xdp_attach *a)
 {
     const struct bpf_link_create_opts opts = {.sz = sizeof(opts),
                                               .flags = a->native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE};
-    int fd = load(p, a), err;
+    int fd = xdp_prog_load(p, a), err;
 
     if (fd < 0)
         return -1;
