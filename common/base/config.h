@@ -98,7 +98,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \
       "How often a helper thread answers peers while the program computes without calling MPI.") \
     X(CHOICE, wait, "auto", 0, 0, "spin|yield|sleep|auto", \
-      "What a rank does while it waits: spin polls; yield lets others on its core run, and naps for 50 us now and then in a long wait; sleep sleeps until a frame comes; auto finds out whether others want its core, and spins, or yields and then sleeps.") \
+      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame comes; auto finds out whether others want its core, and spins, or yields and then sleeps.") \
     X(CHOICE, progress, "caller", 0, 0, "caller|thread", \
       "Who moves messages while the program computes: caller nobody, but for the help that heartbeat brings; thread a thread that wakes when a frame comes. It pays where a core is free for it.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \

@@ -76,7 +76,7 @@
     X(wire_tx_errors, "frames", 0, "Frames the kernel refused to send.") \
     X(yields, "times", 0, "A waiting program gave way to others on its core.") \
     X(sleeps, "times", 0, "A waiting program slept until a frame came, or for a while.") \
-    X(stand_ins, "times", 0, "The helper thread took over because the program computed without calling MPI.") \
+    X(helper_runs, "times", 0, "The helper thread took over because the program computed without calling MPI.") \
     X(drop_short, "frames", 0, "Dropped: shorter than its headers say.") \
     X(drop_version, "frames", 0, "Dropped: not ethmx, or another protocol version.") \
     X(drop_not_mine, "frames", 0, "Dropped: for another endpoint, or a former one at this address.") \

@@ -148,14 +148,14 @@ static inline unsigned deliver_round(struct ethmx_ep *ep)
     if (deliver_has_ready(ep) && !ep->progress.delivering)
         n += deliver_all(ep);
     if (n)
-        emx_wait_policy_reset(&ep->idle);
+        emx_wait_policy_reset(&ep->wait_policy);
     return n;
 }
 
 /* A poll has found nothing, and it is time to see whether that costs others something. */
 static __attribute__((noinline)) unsigned deliver_poll(struct ethmx_ep *ep)
 {
-    return emx_wait_policy_look(ep) ? deliver_round(ep) : 0;
+    return emx_wait_policy_check(ep) ? deliver_round(ep) : 0;
 }
 
 unsigned ethmx_progress(struct ethmx_ep *ep)
@@ -167,7 +167,7 @@ unsigned ethmx_progress(struct ethmx_ep *ep)
     atomic_store_explicit(&ep->rounds, atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     n = deliver_round(ep);
-    if (!n && emx_wait_policy_poll(&ep->idle, ep->progress.clock.last_ns))
+    if (!n && emx_wait_policy_poll(&ep->wait_policy, ep->progress.clock.last_ns))
         n = deliver_poll(ep);
     emx_ep_leave(ep);
     return n;

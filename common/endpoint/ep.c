@@ -316,8 +316,8 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     if (rc)
         goto err_free;
     emx_log_limit = (enum emx_log_level)ep->cfg.p_log;
-    emx_wait_policy_init(&ep->idle, (enum emx_wait_mode)ep->cfg.p_wait, opt->local_ranks, opt->polls_others);
-    ep->progress.crowded = ep->idle.crowded;
+    emx_wait_policy_init(&ep->wait_policy, (enum emx_wait_mode)ep->cfg.p_wait, opt->local_ranks, opt->polls_others);
+    ep->progress.oversubscribed = ep->wait_policy.oversubscribed;
     /* membarrier(2) takes 10 us where another thread spins: nothing for a helper that comes often. */
     emx_lock_init(&ep->lock, ep->threads || ep->cfg.p_progress == EMX_PROGRESS_THREAD, emx_helper_wanted(&ep->cfg));
     rc = read_netifs(ep, opt->reach);

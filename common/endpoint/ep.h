@@ -40,7 +40,7 @@ struct ethmx_ep {
 
     struct emx_lock lock;
     struct emx_progress progress; /* the engine, the links and the clock */
-    struct emx_wait_policy idle;
+    struct emx_wait_policy wait_policy;
     uint64_t large_ops; /* of progress.open_ops, the large ones: emx_ep_is_large() */
     struct emx_list failures;
     struct emx_unexpected *am_message; /* handed to the handler that runs, not received yet */
@@ -50,7 +50,7 @@ struct ethmx_ep {
 
     _Atomic uint32_t rounds;   /* calls of ethmx_progress(), read by the helper without the lock */
     _Atomic uint32_t sleepers; /* threads in ethmx_wait() */
-    struct emx_helper *beat;
+    struct emx_helper *helper;
 
     pid_t pid;
     struct emx_config cfg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Heartbeat: the helper thread that answers peers while the program computes. See helper.c.
+ * Helper: the thread that answers peers while the program computes. See helper.c.
  */
 #ifndef EMX_ENDPOINT_HELPER_H
 #define EMX_ENDPOINT_HELPER_H
@@ -17,17 +17,16 @@ static inline bool emx_helper_wanted(const struct emx_config *cfg)
  * set. */
 int emx_helper_start(struct ethmx_ep *ep);
 
-/* The program has started what takes several frames from the peer, and may now compute. Cheap when the thread knows
- * that the program polls. */
+/* The program has started an operation that takes several frames from the peer, and may now compute. Cheap while
+ * wakeups are disabled. */
 void emx_helper_wake(struct emx_helper *b);
 
-/* Ends the thread and waits for its end. Harmless when there is none. */
+/* Stops the thread and joins it. Nothing if there is none. */
 void emx_helper_stop(struct ethmx_ep *ep);
 
-/* The thread's way in: takes the lock for a round of progress, to be given back with emx_lock_return(). False: the
- * program is inside, or sleeps on the wires. A sleeper is told apart under the lock only: it lays itself down under it,
- * and a frame that were taken after that would not wake it any more.
- */
+/* Takes the lock for a round of progress of the helper; emx_lock_return() gives it back. False: the program holds the
+ * lock, or sleeps on the wires. The test for sleepers is made under the lock, because a program prepares its sleep
+ * under it, and would not be woken by a frame that was taken after that. */
 bool emx_helper_enter(struct ethmx_ep *ep);
 
 #endif

@@ -18,7 +18,7 @@ static inline void note_started(struct ethmx_ep *ep, const struct emx_op_args *a
     ep->progress.open_ops++;
     ep->large_ops += emx_ep_is_large(ep, a->data.len_bytes);
     if (ep->cfg.p_progress == EMX_PROGRESS_THREAD && a->data.len_bytes >= LONG_BYTES)
-        emx_helper_wake(ep->beat);
+        emx_helper_wake(ep->helper);
 }
 
 static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_op_args *a)
@@ -107,7 +107,7 @@ int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, u
         return ETHMX_ERR_CLOSED;
     rc = emx_engine_probe(ep->progress.engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p);
     if (rc == ETHMX_ERR_NO_MATCH)
-        emx_wait_policy_probe(&ep->idle);
+        emx_wait_policy_probe(&ep->wait_policy);
     emx_ep_leave(ep);
     if (!rc && msg_p)
         *msg_p = (struct ethmx_message *)msg;

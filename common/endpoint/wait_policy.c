@@ -1,46 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A program that waits in MPI polls, because nothing is as quick as a look at memory. That is right while it has a core
- * for itself. Where ranks outnumber cores, the poller keeps the core from the very rank that it waits for, until the
- * kernel takes it away milliseconds later. So a poller must know whether others want its core, and then make way:
+ * A program that waits in MPI polls, because nothing is faster than a look at memory. That is right while it has a core
+ * for itself. Where ranks outnumber cores, a polling rank keeps the core from the very rank that it waits for, until
+ * the kernel takes it away milliseconds later. So the policy must know whether others want the core, and then yield:
  *
- *     calm      polls; gives way for a moment (sched_yield) after CALM_POLLS polls without a frame, to find out
- *     crowded   gives way after every CROWDED_POLLS polls; when it has done so for a while it sleeps on the wires'
- *               descriptors, first for SLEEP_MIN_NS, each time longer, SLEEP_MAX_NS at most. For LARGE_NS where a large
- *               message is under way, which takes longer than a wake-up; else for SMALL_NS
+ *     dedicated       polls; yields once (sched_yield) after DEDICATED_POLLS polls without a frame, to observe
+ *     oversubscribed  yields after every OVERSUBSCRIBED_POLLS polls; after a while it sleeps on the wires' descriptors,
+ *                     first for SLEEP_MIN_NS, each time longer, up to SLEEP_MAX_NS. The while is LARGE_NS where a large
+ *                     message is under way, which takes longer than a wake-up, and SMALL_NS otherwise
  *
- * ETHMX_WAIT=spin stays calm and does not even look; yield is crowded, and only naps (below); sleep is crowded, and
- * sleeps instead of the first yield. auto finds out: when the job has more processes on this host than it has cores, it
- * is crowded for good. But the job's own count is not all: other jobs, other containers and other virtual nodes share
- * cores, too. So auto also observes: a sched_yield() that let somebody else run has made the kernel count an
- * involuntary context switch of this thread (ru_nivcsw). One such yield proves little, as there are always some
- * daemons; EVIDENCE ones in a row decide. That nobody runs proves still less: the others wait, too, and sleep, and want
- * the core back with the next message. So what was crowded stays so until nobody has run for SHARED_NS. Without that a
- * rank changes its mind all the time, and polls for 40 us each time that its neighbour has work. Wall time would tell
- * less: how late a yield returns depends on the machine.
+ * ETHMX_WAIT=spin is always dedicated and does not observe. yield is always oversubscribed, and takes only short sleeps
+ * (below). sleep is always oversubscribed, and sleeps instead of the first yield. auto decides. When the job has more
+ * processes on this host than the host has cores, it is oversubscribed for good. But other jobs, containers and virtual
+ * nodes share cores, too. So auto observes: when a sched_yield() lets another thread run, the kernel counts an
+ * involuntary context switch of this thread (ru_nivcsw). One such yield proves little, because daemons run now and
+ * then; EVIDENCE ones in a row decide. A yield that lets nobody run proves even less: the others may be asleep and want
+ * the core with the next message. So a rank stays oversubscribed until nobody has run for SHARED_NS. Without that rule
+ * it would switch all the time. Wall time would tell less: how late a yield returns depends on the machine.
  *
- * Sleep is bounded because MPI libraries poll other things in the same loop, to which our descriptors are deaf, and it
- * is tried only while the program waits for us: an operation is under way, or it has probed in vain since the last
- * look. Otherwise it waits for something else. An adapter whose loop really drives other transports says so when it
- * opens the endpoint, and is never put to sleep. A program that calls MPI_Test now and then between pieces of its own
- * work must not be put to sleep either: when polls are further apart than GAP_NS, it is not waiting. But one look
- * that finds them so proves little where others take the core in between, so yields and sleeps are counted on until
- * something happens.
+ * Sleep is bounded, because MPI libraries poll other transports in the same loop, for which our descriptors do not
+ * become readable. It is used only while the program waits for ethmx: an operation is under way, or the program has
+ * probed in vain since the last check. An adapter whose loop drives other transports says so when it opens the
+ * endpoint, and is never put to sleep. A program that calls MPI_Test between pieces of its own work must not be put to
+ * sleep either: when polls are further apart than GAP_NS, it is at work. One check that finds this proves little where
+ * others take the core in between, so yields and sleeps are counted until a poll succeeds.
  *
- * All this does not help where yielding does not help. An MPI library may yield between its polls, and then our own
- * looks find polls far apart; and with autogroups (below) a rank that only yields keeps half of its core from a rank of
- * another session that has work: of 640,000 yields beside such a one 1,600 let it run. So where a large message is
- * under way, a wait that has become *long* is looked at by the processor time it took, every LONG_NS. If it has taken
- * as much as that, little of it on each poll, the program only waits, whoever yields; and if others had a third of the
- * time, the core is shared with them. Then the program sleeps; and for SHARED_NS it believes so without seeing it
- * again. Waits for small messages stay as they are: a wake-up is long beside them, and sleepers among ranks that yield
- * may be kept waiting (below).
+ * Yielding does not always help. An MPI library may yield between its polls, and then the policy finds polls far apart.
+ * With autogroups (below) a rank that only yields keeps half of its core from a rank of another session that has work.
+ * So where a large message is under way, a wait that has become *long* is judged by the processor time that it took,
+ * every LONG_NS. If it has taken that much, and little of it for each poll, the program only waits. If others had a
+ * third of the time as well, the core is shared. Then the program sleeps, and assumes the same for SHARED_NS without
+ * another check. Waits for small messages are left alone: a wake-up is long compared with them, and sleepers among
+ * ranks that yield may wait long for a core (below).
  *
- * That a probing program sleeps is not for its own good only. Linux 6.18 schedules sessions as groups (autogroup), and
- * where the ranks of one session did nothing but yield while those of another slept and woke, the sleepers, and all
- * else on the machine, got no core for as long as that lasted: their peers took them for dead. Without autogroups, or
- * when all yield, or all sleep, it does not happen. For the same reason who only yields in a long wait, here or in its
- * MPI library, takes a *nap* of SLEEP_MIN_NS now and then.
+ * That a probing program sleeps serves others, too. Linux 6.18 schedules sessions as groups (autogroup). Where the
+ * ranks of one session only yielded while those of another slept and woke, the sleepers and all else on the machine got
+ * no core as long as that lasted, and their peers declared them dead. It does not happen without autogroups, or when
+ * all yield, or all sleep. Therefore a program that only yields in a long wait, here or in its MPI library, takes a
+ * *short sleep* of SLEEP_MIN_NS now and then.
  */
 #define _GNU_SOURCE
 #include "endpoint/wait_policy.h"
@@ -54,21 +51,21 @@
 #include "endpoint/ep.h"
 #include "endpoint/wait.h"
 
-#define CALM_POLLS    512 /* some 40 us */
-#define CROWDED_POLLS 4
-#define LOOK_POLLS    16
-#define YIELDS        8         /* in a row, at least, before sleep, */
-#define LARGE_NS      50000     /* and so long with a large message under way, */
-#define SMALL_NS      10000000  /* or without */
-#define NAP_LOOKS     512       /* in a row that yielded, or found the program at work, before a nap */
-#define SLEEP_MIN_NS  50000     /* first sleep */
-#define SLEEP_MAX_NS  1000000   /* longest sleep */
-#define GAP_NS        3000      /* mean distance of polls of a program that only waits */
-#define EVIDENCE      3         /* observations in a row that make calm crowded or the other way round */
-#define SAMPLE        16        /* crowded: of so many yields one is observed */
-#define LONG_NS       100000    /* a wait is looked at so often whether it is one for sleep */
-#define SHARED_NS     100000000 /* so long others are believed to share the core, once they have been seen */
-#define WORK_NS       5000      /* processor time between polls of a program that does not only wait */
+#define DEDICATED_POLLS      512
+#define OVERSUBSCRIBED_POLLS 4
+#define CHECK_POLLS          16
+#define YIELDS               8        /* in a row, at least, before sleep, */
+#define LARGE_NS             50000    /* and after so long with a large message under way, */
+#define SMALL_NS             10000000 /* or without */
+#define SHORT_SLEEP_CHECKS   512      /* in a row that yielded, or found the program at work, before a short sleep */
+#define SLEEP_MIN_NS         50000    /* first sleep */
+#define SLEEP_MAX_NS         1000000  /* longest sleep */
+#define GAP_NS               3000     /* mean distance of polls of a program that only waits */
+#define EVIDENCE             3        /* observations in a row that change the decision */
+#define SAMPLE               16       /* oversubscribed: one of so many yields is observed */
+#define LONG_NS              100000   /* time between two checks of a long wait */
+#define SHARED_NS            100000000 /* for this long after the last observation others are assumed to share the core */
+#define WORK_NS              5000      /* processor time between polls of a program that does not only wait */
 
 /* ---- The host ---- */
 
@@ -100,8 +97,8 @@ static const struct emx_wait_policy_host this_host = {.now = emx_clock_now,
                                                       .prepare = emx_wait_prepare,
                                                       .sleep = emx_wait_sleep};
 
-/* Of the host, not those of this process: launchers bind each rank to a core of its own, and that is no crowd. Fewer
- * cores than the host has, as in containers, are found by observation. */
+/* Cores of the host, not those of this process: launchers may bind each rank to a core of its own, which is not
+ * oversubscription. Fewer cores than the host has, as in containers, are found by observation. */
 static unsigned wait_policy_cores(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
@@ -111,9 +108,9 @@ static unsigned wait_policy_cores(void)
 
 static void wait_policy_set_limit(struct emx_wait_policy *i)
 {
-    i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->crowded ? CROWDED_POLLS : CALM_POLLS;
-    i->step = i->may_tire && !i->crowded ? LOOK_POLLS : i->limit;
-    i->look = i->step;
+    i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->oversubscribed ? OVERSUBSCRIBED_POLLS : DEDICATED_POLLS;
+    i->step = i->checks_long_waits && !i->oversubscribed ? CHECK_POLLS : i->limit;
+    i->next_check = i->step;
 }
 
 void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps)
@@ -122,8 +119,8 @@ void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, un
 
     *i = (struct emx_wait_policy){.mode = mode, .never_sleeps = never_sleeps, .host = &this_host};
     i->settled = mode != EMX_WAIT_AUTO || (count && local_ranks > count);
-    i->crowded = i->settled;
-    i->may_tire = !i->settled && !never_sleeps;
+    i->oversubscribed = i->settled;
+    i->checks_long_waits = !i->settled && !never_sleeps;
     wait_policy_set_limit(i);
 }
 
@@ -134,57 +131,57 @@ static void wait_policy_learn(struct emx_wait_policy *i, bool others_ran, uint64
 {
     if (others_ran)
         i->seen_ns = now_ns;
-    if (others_ran == i->crowded) {
+    if (others_ran == i->oversubscribed) {
         i->agreements = 0;
     } else if (++i->agreements >= EVIDENCE && (others_ran || now_ns - i->seen_ns >= SHARED_NS)) {
         i->agreements = 0;
-        i->crowded = others_ran;
+        i->oversubscribed = others_ran;
         wait_policy_set_limit(i);
     }
 }
 
 static bool wait_policy_is_observed(const struct ethmx_ep *ep)
 {
-    return !ep->idle.settled && (!ep->idle.crowded || ep->stats.yields % SAMPLE == 0);
+    return !ep->wait_policy.settled && (!ep->wait_policy.oversubscribed || ep->stats.yields % SAMPLE == 0);
 }
 
-/* ---- Making way ---- */
+/* ---- Yielding and sleeping ---- */
 
 static struct emx_wait_policy_mark wait_policy_mark_now(struct ethmx_ep *ep)
 {
-    const struct emx_wait_policy_host *host = ep->idle.host;
+    const struct emx_wait_policy_host *host = ep->wait_policy.host;
 
     return (struct emx_wait_policy_mark){.now_ns = host->now(&ep->progress.clock),
                                          .cpu_ns = host->cpu_ns(),
                                          .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed)};
 }
 
-/* Others have run for a while. Rounds read the clock now and then only; by its old time the polls that follow would
- * seem far apart. */
-static void wait_policy_return(struct ethmx_ep *ep)
+/* Takes the lock again and reads the clock: rounds read it rarely, and with an old time the next polls would seem far
+ * apart. */
+static void wait_policy_retake_lock(struct ethmx_ep *ep)
 {
     emx_lock_take(&ep->lock);
-    ep->idle.host->now(&ep->progress.clock);
+    ep->wait_policy.host->now(&ep->progress.clock);
 }
 
 static void wait_policy_yield(struct ethmx_ep *ep)
 {
-    const struct emx_wait_policy_host *host = ep->idle.host;
+    const struct emx_wait_policy_host *host = ep->wait_policy.host;
     bool observe = wait_policy_is_observed(ep), others_ran;
     long before;
 
-    if (!ep->idle.yields++)
-        ep->idle.first_ns = ep->progress.clock.last_ns;
+    if (!ep->wait_policy.yields++)
+        ep->wait_policy.first_ns = ep->progress.clock.last_ns;
     ep->stats.yields++;
     emx_ep_leave(ep);
     before = observe ? host->switches() : 0;
     host->yield();
     others_ran = observe && host->switches() != before;
-    wait_policy_return(ep);
+    wait_policy_retake_lock(ep);
     if (!observe)
         return;
-    wait_policy_learn(&ep->idle, others_ran, ep->progress.clock.last_ns);
-    ep->progress.crowded = ep->idle.crowded;
+    wait_policy_learn(&ep->wait_policy, others_ran, ep->progress.clock.last_ns);
+    ep->progress.oversubscribed = ep->wait_policy.oversubscribed;
 }
 
 static uint64_t wait_policy_sleep_length(const struct emx_wait_policy *i)
@@ -196,54 +193,53 @@ static uint64_t wait_policy_sleep_length(const struct emx_wait_policy *i)
 
 static bool wait_policy_may_block(const struct ethmx_ep *ep)
 {
-    const struct emx_wait_policy *i = &ep->idle;
+    const struct emx_wait_policy *i = &ep->wait_policy;
 
-    return i->crowded && !i->never_sleeps && !ep->progress.delivering && (ep->progress.open_ops || i->probed);
+    return i->oversubscribed && !i->never_sleeps && !ep->progress.delivering && (ep->progress.open_ops || i->probed);
 }
 
-/* A message that is long takes longer than a wake-up; others are mostly there sooner. */
+/* A large message takes longer than a wake-up; small ones mostly arrive sooner. */
 static bool wait_policy_has_waited(const struct ethmx_ep *ep)
 {
-    return ep->progress.clock.last_ns - ep->idle.first_ns >= (ep->large_ops ? LARGE_NS : SMALL_NS);
+    return ep->progress.clock.last_ns - ep->wait_policy.first_ns >= (ep->large_ops ? LARGE_NS : SMALL_NS);
 }
 
 static bool wait_policy_may_sleep(const struct ethmx_ep *ep)
 {
-    const struct emx_wait_policy *i = &ep->idle;
+    const struct emx_wait_policy *i = &ep->wait_policy;
 
     if (!wait_policy_may_block(ep))
         return false;
     if (i->mode == EMX_WAIT_YIELD)
-        return i->yields >= NAP_LOOKS;
+        return i->yields >= SHORT_SLEEP_CHECKS;
     return i->mode == EMX_WAIT_SLEEP || (i->yields >= YIELDS && wait_policy_has_waited(ep));
 }
 
-static void wait_policy_sleep(struct ethmx_ep *ep, bool nap)
+static void wait_policy_sleep(struct ethmx_ep *ep, bool short_sleep)
 {
-    const struct emx_wait_policy_host *host = ep->idle.host;
+    const struct emx_wait_policy_host *host = ep->wait_policy.host;
     struct emx_wait w;
 
-    host->prepare(ep, nap ? SLEEP_MIN_NS : wait_policy_sleep_length(&ep->idle), &w);
-    if (nap)
-        ep->idle.yields = ep->idle.at_work = 0;
+    host->prepare(ep, short_sleep ? SLEEP_MIN_NS : wait_policy_sleep_length(&ep->wait_policy), &w);
+    if (short_sleep)
+        ep->wait_policy.yields = ep->wait_policy.at_work = 0;
     else
-        ep->idle.sleeps++;
+        ep->wait_policy.sleeps++;
     ep->stats.sleeps++;
     atomic_fetch_add(&ep->sleepers, 1);
     emx_ep_leave(ep);
     host->sleep(&w);
     atomic_fetch_sub(&ep->sleepers, 1);
-    wait_policy_return(ep);
-    if (ep->idle.mark.now_ns) {
-        ep->idle.mark = wait_policy_mark_now(ep);
-        ep->idle.long_ns = ep->idle.mark.now_ns;
+    wait_policy_retake_lock(ep);
+    if (ep->wait_policy.mark.now_ns) {
+        ep->wait_policy.mark = wait_policy_mark_now(ep);
+        ep->wait_policy.long_ns = ep->wait_policy.mark.now_ns;
     }
 }
 
 /* ---- Long waits ---- */
 
-/* Whether others have run for a third of the time in which this one did, so that they are believed to share the core.
- */
+/* Whether others have had a third of the time since the mark, or had it at most SHARED_NS ago. */
 static bool wait_policy_is_shared(struct emx_wait_policy *i, const struct emx_wait_policy_mark *now)
 {
     if (now->cpu_ns - i->mark.cpu_ns < (now->now_ns - i->mark.now_ns) / 3 * 2)
@@ -251,17 +247,17 @@ static bool wait_policy_is_shared(struct emx_wait_policy *i, const struct emx_wa
     return now->now_ns < i->shared_ns;
 }
 
-/* Whether to sleep in this wait now. If not, it is looked at again after a while. */
+/* Whether to sleep in this long wait now. If not, it is checked again after LONG_NS. */
 static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
 {
-    struct emx_wait_policy *i = &ep->idle;
+    struct emx_wait_policy *i = &ep->wait_policy;
     struct emx_wait_policy_mark now = wait_policy_mark_now(ep);
     uint64_t taken_ns = now.cpu_ns - i->mark.cpu_ns;
     bool only_waited = taken_ns <= (uint64_t)(now.rounds - i->mark.rounds) * WORK_NS;
 
     i->long_ns = now.now_ns + LONG_NS;
     if (i->mark.now_ns && !i->sleeps && taken_ns < LONG_NS)
-        return false; /* it has cost little */
+        return false; /* it has taken little processor time */
     if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering &&
         (i->sleeps || wait_policy_is_shared(i, &now)))
         return true;
@@ -269,36 +265,35 @@ static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
     return false;
 }
 
-/* The program does things of its own between its polls; or its MPI library yields between them, and does it alone.
- * (Both together seemed to do worse.) */
+/* The program works between its polls, or its MPI library yields between them. The policy does not yield then. */
 static bool wait_policy_is_at_work(struct ethmx_ep *ep)
 {
-    const struct emx_wait_policy *i = &ep->idle;
+    const struct emx_wait_policy *i = &ep->wait_policy;
 
     return i->host->now(&ep->progress.clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
-/* A look has found it so, which is no reason to make way; but in a long wait it may be the library's yields alone that
- * do, and these may let nobody run (above). */
+/* A check has found the program at work, which is no reason to yield. But in a long wait the cause may be the library's
+ * yields alone, and these may let nobody run (above). */
 static bool wait_policy_wants_short_sleep(struct ethmx_ep *ep)
 {
-    return ++ep->idle.at_work >= NAP_LOOKS && wait_policy_may_block(ep);
+    return ++ep->wait_policy.at_work >= SHORT_SLEEP_CHECKS && wait_policy_may_block(ep);
 }
 
-/* The next look is after some polls, from the beginning if it was a yield or sleep that was looked for. */
-static void wait_policy_set_next_look(struct emx_wait_policy *i, bool from_beginning)
+/* Sets the polls up to the next check. from_beginning: after a yield or sleep was due. */
+static void wait_policy_set_next_check(struct emx_wait_policy *i, bool from_beginning)
 {
     if (from_beginning)
         i->polls = 0;
-    i->look = emx_min_u(i->polls + i->step, i->limit);
+    i->next_check = emx_min_u(i->polls + i->step, i->limit);
 }
 
-/* Whether this wait has become long and is for sleep. */
+/* Whether this wait has become long, and the program should sleep. */
 static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
 {
-    struct emx_wait_policy *i = &ep->idle;
+    struct emx_wait_policy *i = &ep->wait_policy;
 
-    if (!i->may_tire)
+    if (!i->checks_long_waits)
         return false;
     if (!i->long_ns) {
         i->long_ns = ep->progress.clock.last_ns + LONG_NS;
@@ -307,16 +302,16 @@ static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
     return ep->progress.clock.last_ns >= i->long_ns && wait_policy_ends_long_wait(ep);
 }
 
-bool emx_wait_policy_look(struct ethmx_ep *ep)
+bool emx_wait_policy_check(struct ethmx_ep *ep)
 {
-    struct emx_wait_policy *i = &ep->idle;
-    bool tired = wait_policy_wants_long_sleep(ep), due = i->polls >= i->limit,
-         at_work = !tired && due && wait_policy_is_at_work(ep);
+    struct emx_wait_policy *i = &ep->wait_policy;
+    bool long_sleep = wait_policy_wants_long_sleep(ep), due = i->polls >= i->limit,
+         at_work = !long_sleep && due && wait_policy_is_at_work(ep);
 
-    wait_policy_set_next_look(i, tired || due);
-    if (!(tired || due) || (at_work && !wait_policy_wants_short_sleep(ep)))
+    wait_policy_set_next_check(i, long_sleep || due);
+    if (!(long_sleep || due) || (at_work && !wait_policy_wants_short_sleep(ep)))
         return false;
-    if (at_work || tired || wait_policy_may_sleep(ep))
+    if (at_work || long_sleep || wait_policy_may_sleep(ep))
         wait_policy_sleep(ep, at_work || i->mode == EMX_WAIT_YIELD);
     else
         wait_policy_yield(ep);

@@ -159,7 +159,7 @@ static bool progress_read_some(struct emx_progress *p, struct emx_link *k)
                                      .remote = k->read.remote,
                                      .local = k->read.local,
                                      .len_bytes = k->read.len_bytes,
-                                     .lasting = k->read.lasting && !p->crowded};
+                                     .lasting = k->read.lasting && !p->oversubscribed};
     int status = k->ops->read(k->wire, &wr);
 
     if (status == ETHMX_ERR_PARAM) { /* nothing was read, but another message may be */
@@ -343,7 +343,7 @@ static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, stru
 /* Whether the program waits for something of ours and for nothing else, and nobody else wants the core. */
 static inline bool only_waits(const struct emx_progress *p)
 {
-    return p->open_ops && p->rounds_dark_max > 1 && !p->crowded;
+    return p->open_ops && p->rounds_dark_max > 1 && !p->oversubscribed;
 }
 
 /* The cheap wires had nothing, so nothing of theirs is lent. Looks once more where that is a look at memory. */

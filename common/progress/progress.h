@@ -29,9 +29,9 @@ struct emx_progress {
     void *on_event_arg;
 
     /* the owner's, changed as it likes */
-    uint64_t open_ops; /* operations under way whose end the program has not been told */
-    bool delivering;   /* the program is being told of ends: nothing is received the short way meanwhile */
-    bool crowded;      /* others want this core */
+    uint64_t open_ops;   /* operations under way whose end the program has not been told */
+    bool delivering;     /* the program is being told of ends: nothing is received the short way meanwhile */
+    bool oversubscribed; /* others want this core */
 
     /* to be read by others */
     unsigned stuck; /* mask of links whose frames could not be taken for want of memory */

@@ -100,7 +100,7 @@ static void start_progress(struct sim_node *n)
                                         .on_event = on_event,
                                         .on_event_arg = n,
                                         .open_ops = chance & 1,
-                                        .crowded = chance & 2};
+                                        .oversubscribed = chance & 2};
     emx_clock_drive(&n->progress.clock, read_clock, w, chance & 4);
     for (unsigned i = 0; i < w->wire_count; i++) {
         sim_wire_init(&n->wire[i], n, i, chance >> (8 + 2 * i));

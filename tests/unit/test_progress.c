@@ -215,7 +215,7 @@ static void waiters_look_longer(void **state)
     rounds(8, 100);
     for (unsigned i = 0; i < 4; i++) {
         node.progress.open_ops = i & 1;
-        node.progress.crowded = i & 2;
+        node.progress.oversubscribed = i & 2;
         node.wire[0].peeks = 0;
         emx_progress_round(&node.progress, false, &quick);
         assert_int_equal(node.wire[0].peeks, i == 1 ? 8 : 1);

@@ -112,8 +112,8 @@ static void begin(const struct idler *o, enum waits_for what)
     world.now_ns = 1000000000;
     world_now(&world.ep.progress.clock);
     emx_lock_init(&world.ep.lock, true, false);
-    emx_wait_policy_init(&world.ep.idle, o->mode, o->local_ranks, o->polls_others);
-    world.ep.idle.host = &world_host;
+    emx_wait_policy_init(&world.ep.wait_policy, o->mode, o->local_ranks, o->polls_others);
+    world.ep.wait_policy.host = &world_host;
     world.ep.progress.open_ops = what == SMALL || what == LARGE;
     world.ep.large_ops = what == LARGE;
 }
@@ -127,8 +127,8 @@ static void poll_after(uint64_t own_ns, uint64_t others_ns)
     emx_lock_take(&ep->lock);
     if (++ep->rounds % 8 == 0)
         world_now(&ep->progress.clock);
-    if (emx_wait_policy_poll(&ep->idle, ep->progress.clock.last_ns))
-        emx_wait_policy_look(ep);
+    if (emx_wait_policy_poll(&ep->wait_policy, ep->progress.clock.last_ns))
+        emx_wait_policy_check(ep);
     emx_lock_give(&ep->lock);
 }
 
@@ -187,7 +187,7 @@ static void crowded_yields_eight_times_and_sleeps_longer_each_time(void **state)
         expect_counts(8, i + 1);
         assert_int_equal(world.timeout_ns, length_ns[i]);
     }
-    emx_wait_policy_reset(&world.ep.idle);
+    emx_wait_policy_reset(&world.ep.wait_policy);
     poll_on(8 * 4, 100, 0);
     expect_counts(16, ARRAY_LEN(length_ns));
     poll_on(4, 100, 0);
@@ -227,18 +227,18 @@ static void auto_learns_from_yields(void **state)
     for (unsigned i = 0; i < 160; i++) {
         world.others_ns = i / 16 % 2 ? 3000000 : 0; /* one of 16 is looked at, before and after */
         assert_int_equal(polls_to_rest(100, 0), 4);
-        emx_wait_policy_reset(&world.ep.idle);
+        emx_wait_policy_reset(&world.ep.wait_policy);
     }
     assert_int_equal(world.looks, 2 * 10);
     world.others_ns = 0;
     for (unsigned i = 0; i < 3 * 16; i++) {
         assert_int_equal(polls_to_rest(100, 0), 4); /* nobody runs: perhaps the others sleep */
-        emx_wait_policy_reset(&world.ep.idle);
+        emx_wait_policy_reset(&world.ep.wait_policy);
     }
     pass(100000000, 0);
     for (unsigned i = 0; i < 3 * 16; i++) {
         polls_to_rest(100, 0);
-        emx_wait_policy_reset(&world.ep.idle);
+        emx_wait_policy_reset(&world.ep.wait_policy);
     }
     assert_int_equal(polls_to_rest(100, 0), 512);
 }
@@ -274,7 +274,7 @@ static void expect_naps(const struct idler *who, enum waits_for what, uint64_t o
         assert_int_equal(world.timeout_ns, 50000);
     }
     poll_on(511 * 4, 20000, others_ns);
-    emx_wait_policy_reset(&world.ep.idle);
+    emx_wait_policy_reset(&world.ep.wait_policy);
     assert_int_equal(polls_to_rest(20000, others_ns), 512 * 4);
 }
 
@@ -338,18 +338,18 @@ static void shared_cores_are_remembered_for_a_while(void **state)
     (void)state;
     begin(&automatic, LARGE);
     assert_int_equal(polls_to_rest(3500, 0), 0);
-    emx_wait_policy_reset(&world.ep.idle);
+    emx_wait_policy_reset(&world.ep.wait_policy);
     assert_true(polls_to_rest(2000, 2000) > 0);
     expect_counts(0, 1);
     seen_ns = world.now_ns;
-    emx_wait_policy_reset(&world.ep.idle);
+    emx_wait_policy_reset(&world.ep.wait_policy);
     assert_true(polls_to_rest(3500, 0) > 0);
     expect_counts(0, 2);
-    emx_wait_policy_reset(&world.ep.idle);
+    emx_wait_policy_reset(&world.ep.wait_policy);
     assert_true(world.now_ns - seen_ns < 50000000);
     pass(0, 100000000);
     poll_after(100, 0);
-    emx_wait_policy_reset(&world.ep.idle);
+    emx_wait_policy_reset(&world.ep.wait_policy);
     assert_int_equal(polls_to_rest(3500, 0), 0);
 }
 
@@ -361,7 +361,7 @@ static struct emx_wait_policy_host with_close_polls;
 /* Between two polls of one endpoint no time passes. */
 static uint64_t time_of_first_poll(struct emx_clock *c)
 {
-    return ((struct ethmx_ep *)((char *)c - offsetof(struct ethmx_ep, progress.clock)))->idle.since_ns;
+    return ((struct ethmx_ep *)((char *)c - offsetof(struct ethmx_ep, progress.clock)))->wait_policy.since_ns;
 }
 
 static struct ethmx_ep *open_as_it_is(const struct idler *o)
@@ -380,10 +380,10 @@ static struct ethmx_ep *open_idler(const struct idler *o)
 {
     struct ethmx_ep *ep = open_as_it_is(o);
 
-    this_host = ep->idle.host;
+    this_host = ep->wait_policy.host;
     with_close_polls = *this_host;
     with_close_polls.now = time_of_first_poll;
-    ep->idle.host = &with_close_polls;
+    ep->wait_policy.host = &with_close_polls;
     return ep;
 }
 
@@ -683,7 +683,7 @@ static void thread_stands_in(void **state)
 
     (void)state;
     assert_int_equal(ethmx_irecv(ep, NULL, 1, FULL_MASK, &data, done, &p, NULL, &p.result), ETHMX_INPROGRESS);
-    while (!counter(ep, "stand_ins"))
+    while (!counter(ep, "helper_runs"))
         sched_yield();
     ethmx_progress(ep);
     assert_false(p.done);
@@ -706,7 +706,7 @@ static pid_t helper_thread(void)
         f = fopen(path, "r");
         if (!f)
             continue;
-        if (fgets(name, sizeof(name), f) && !strcmp(name, "ethmx-beat\n"))
+        if (fgets(name, sizeof(name), f) && !strcmp(name, "ethmx-helper\n"))
             found = atoi(task->d_name);
         fclose(f);
     }
@@ -727,7 +727,7 @@ static void thread_leaves_the_programs_core(void **state)
 
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-    while (!(helper = helper_thread()) || !counter(ep, "stand_ins"))
+    while (!(helper = helper_thread()) || !counter(ep, "helper_runs"))
         sched_yield();
     CPU_ZERO(&one);
     CPU_SET((unsigned)core, &one);
