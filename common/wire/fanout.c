@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One frame is looked at by one rank. Each rank has a packet socket with an exact filter, and that is enough to be
- * right. But the kernel asks every socket of the frame's EtherType, at some 80 ns each, whatever its filter: with 64
- * ranks on a node a frame would cost 5 us. A fanout group costs the same for any number of sockets: the kernel runs one
- * program, which returns a number, and the frame goes to the member with this index.
+ * Why. Each rank has a packet socket with an exact filter, which is enough to be correct. But the kernel runs the
+ * filter of every socket of the frame's EtherType, so the cost of a frame grows with the number of ranks on the node. A
+ * fanout group costs the same for any number of sockets: the kernel runs one program, which returns an index, and the
+ * frame goes to the member with this index.
  *
- * An index is nothing to rely on: when a member leaves, the kernel puts the last one into its place. A rank that is
- * killed would so move another, whose frames go astray until somebody has noticed and changed the program. Therefore
- * nobody leaves. A socket is in the group as long as anybody has it open; so a copy of each member's socket lies in the
- * queue of a unix socket, the *safe*, and of the safe each rank has a copy. Ranks may end or be killed in any order, at
- * any moment: no index ever changes. With the last rank all of it vanishes. What an ended rank leaves behind is a
- * socket that nobody reads, and its ring. So the group is the job's, not the user's: its ranks end together. And it
- * takes no more ranks when LEFT_MAX have left, so that a job that starts and ends processes does not fill the memory.
+ * Indexes. When a member leaves, the kernel moves the last one to its index. So a rank that is killed would move
+ * another, whose frames would be lost until the program is changed. Therefore nobody leaves. A socket is in the group
+ * as long as any process has it open; so a copy of each member's sockets is kept in the queue of a unix socket, the
+ * *descriptor store*, and each rank has a copy of the store. Ranks may end or be killed in any order, at any moment: no
+ * index ever changes. When the last rank ends, the kernel frees everything. What remains of an ended rank is a socket
+ * that nobody reads, and its ring. So a group belongs to one job, whose ranks end together. And it accepts no more
+ * ranks when LEFT_MAX have left, so that a job that starts and ends processes does not fill the memory.
  *
- * How a rank gets in. The first rank of the job that opens is the *keeper*: it has the job's abstract name in this
- * network namespace. The others call it and hand over copies of their sockets; with that their part is done. The
- * keeper, when it looks (emx_fanout_sweep()), answers each with a copy of the safe, which may lie unread in the
- * caller's connection: there it is held, too. When no more callers have come for a while, the keeper does for all what
- * is to be done: it puts the sockets into the safe, writes the program, and moves the sockets into the group one after
- * the other. Until then, and whenever any of this fails, a rank's socket is asked for each frame as if there were no
- * groups.
+ * Joining. The first rank of the job that opens is the *leader*: it listens under the job's abstract name in this
+ * network namespace. The others connect and hand over copies of their sockets; that is all they do. The leader
+ * (emx_fanout_sweep()) answers each with a copy of the store, which may stay unread in the connection, and is held
+ * there, too. When no ranks have connected for a while, the leader adds those that have: it puts their sockets into the
+ * store, writes the program, and moves the sockets into the group one after the other. Until then, and whenever any of
+ * this fails, the kernel runs the rank's own filter for each frame, as without groups.
  *
- *     rank --- call: its sockets ---> keeper             safe: [safe itself][rank's sockets][rank's sockets]...
- *          <-- answer: the safe -----                    group: index 0, 1, ... in the order of joining
+ *     rank --- connect: its sockets ---> leader          store: [store itself][rank's sockets][rank's sockets]...
+ *          <-- answer: the store -------                 group: index 0, 1, ... in the order of joining
  *
- * If the keeper is killed: what is in the group stays so, for the ranks hold the safe; ranks that come later find
- * nobody under the name and begin a group of their own. At each step between two system calls a frame finds its way:
- * the safe has a socket before it is in the group; fanout_group.c tells the rest.
+ * If the leader is killed, the group stays as it is, because the ranks hold the store; ranks that come later find
+ * nobody under the name and form a group of their own. After each system call every frame still has a receiver: the
+ * store has a socket before it is in the group; see fanout_group.c for the rest.
  *
- * Who calls must show that it may have what it asks for, for the safe has everybody's sockets, and a packet socket
- * sends and captures what its owner likes. The name can be read in /proc, and a process of the same user may have fewer
- * rights (the ranks' own may come from their file). So a caller tells the job's secret, and hands over a packet socket
- * of this network namespace, which only who has CAP_NET_RAW in it can have made. And once a socket is in the group its
- * filter, or that it has none, is locked: it gets what the program gives it, and nothing else, whoever has it. (But for
- * the first one's, through which the program is written.)
+ * Trust. A rank that connects must prove its rights, because the store has the sockets of all ranks, and a packet
+ * socket can send and capture anything. The name can be read in /proc, and a process of the same user may have fewer
+ * rights (the ranks' own may come from their file). So a rank sends the job's secret and a packet socket of this
+ * network namespace, which only a process with CAP_NET_RAW in it can have created. And once a socket is in the group,
+ * its filter is locked: it receives what the program gives it, and nothing else, whoever holds it. (Except that of the
+ * first member, through which the program is written.)
  *
- * The safe lies in its own queue. So nothing but the kernel's collector of such loops closes what is in it. Otherwise
- * the last rank would, at its end, and wait 15 to 50 ms for each socket.
+ * Ends. The store is in its own queue, so only the kernel's collector of such loops closes what is in it. Otherwise the
+ * last rank would do that at its end, and wait for each socket.
  */
 #define _GNU_SOURCE
 #include "wire/fanout.h"
@@ -78,29 +77,29 @@ struct hello {
 
 enum member_state { GONE, CALLING, TOLD, ADMITTED, IN };
 
-/* A rank, as the keeper knows it. */
+/* A rank, as the leader knows it. */
 struct member {
     enum member_state state;
-    int conn; /* -1: the keeper itself */
+    int conn; /* -1: the leader itself */
     struct emx_fanout_rank rank;
 };
 
-struct keeper {
+struct leader {
     struct member member[EMX_FANOUT_MEMBERS];
     unsigned count, quiet;
-    bool news; /* somebody is TOLD */
-    int safe[2];
+    bool pending; /* a member is TOLD */
+    int store[2];
     struct emx_fanout_group group[EMX_FANOUT_KINDS];
 };
 
 struct emx_fanout {
-    enum { SEEKING, CALLED, KEEPING, DONE } state;
-    int sock; /* CALLED, and DONE after it: the call, which holds the safe. KEEPING: where callers come in */
+    enum { SEEKING, CALLED, LEADING, DONE } state;
+    int sock; /* CALLED, and DONE after it: the connection, which holds the store. LEADING: the listening socket */
     unsigned sweeps, looks, looks_alone, hangups;
     struct emx_fanout_rank self;
     uint64_t secret, netns; /* the job's; where our sockets are, 0: the kernel does not tell */
     struct emx_stats *stats;
-    struct keeper *keeper; /* once there was a caller, until the end */
+    struct leader *leader; /* once a rank has connected, until the end */
     char name[64];
 };
 
@@ -111,10 +110,10 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* ---- The keeper: the groups ---- */
+/* ---- The leader: the groups ---- */
 
-/* Lets the admitted ones' sockets of this kind into the group. */
-static int fanout_widen(struct keeper *k, enum emx_fanout_kind kind)
+/* Adds the sockets of this kind of the admitted members to the group. */
+static int fanout_widen(struct leader *k, enum emx_fanout_kind kind)
 {
     struct emx_fanout_socket come[EMX_FANOUT_MEMBERS];
     unsigned n = 0;
@@ -128,7 +127,7 @@ static int fanout_widen(struct keeper *k, enum emx_fanout_kind kind)
     return emx_fanout_group_join(&k->group[kind], kind, come, n);
 }
 
-/* ---- The keeper: its callers ---- */
+/* ---- The leader: ranks that connect ---- */
 
 static void fanout_dismiss(struct member *m)
 {
@@ -148,19 +147,19 @@ static unsigned list_fds(const struct emx_fanout_rank *r, int fd[EMX_FANOUT_KIND
     return n;
 }
 
-/* From here on nothing that happens to the rank or to us changes an index. */
-static void fanout_admit(struct keeper *k, struct member *m)
+/* Puts the member's sockets into the store: from now on the end of any rank changes no index. */
+static void fanout_admit(struct leader *k, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS];
     unsigned n = list_fds(&m->rank, fd);
 
-    if ((m->conn >= 0 && emx_fds_send(m->conn, "", 1, &k->safe[1], 1)) || emx_fds_send(k->safe[0], "", 1, fd, n))
+    if ((m->conn >= 0 && emx_fds_send(m->conn, "", 1, &k->store[1], 1)) || emx_fds_send(k->store[0], "", 1, fd, n))
         fanout_dismiss(m);
     else
         m->state = ADMITTED;
 }
 
-/* Whether the other end has gone. */
+/* Whether the rank has ended. */
 static bool fanout_has_gone(const struct member *m)
 {
     struct pollfd p = {.fd = m->conn, .events = POLLRDHUP};
@@ -168,10 +167,11 @@ static bool fanout_has_gone(const struct member *m)
     return m->conn >= 0 && poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* Lets nobody in any more. Who is still waiting is hung up on, looks again, and begins a group with the others. */
+/* Stops accepting. Ranks that still wait are disconnected, look for a leader again, and form a group with each other.
+ */
 static void fanout_stop(struct emx_fanout *f)
 {
-    struct keeper *k = f->keeper;
+    struct leader *k = f->leader;
 
     close_fd(&f->sock);
     f->state = DONE;
@@ -182,11 +182,12 @@ static void fanout_stop(struct emx_fanout *f)
 
 static void fanout_decline(struct emx_fanout *f, const char *what)
 {
-    emx_log(EMX_LOG_INFO, "packet wire: each rank's socket is asked for each frame, for %s: %s", what, strerror(errno));
+    emx_log(EMX_LOG_INFO, "packet wire: the kernel runs each rank's filter for each frame: %s: %s", what,
+            strerror(errno));
     fanout_stop(f);
 }
 
-static unsigned count_left(const struct keeper *k)
+static unsigned count_left(const struct leader *k)
 {
     unsigned left = 0;
 
@@ -195,10 +196,10 @@ static unsigned count_left(const struct keeper *k)
     return left;
 }
 
-/* All who have told what they have get in. */
+/* Adds all members whose sockets have come. */
 static void fanout_let_in(struct emx_fanout *f)
 {
-    struct keeper *k = f->keeper;
+    struct leader *k = f->leader;
     int ret = 0;
 
     for (unsigned i = 0; i < k->count; i++) {
@@ -212,7 +213,7 @@ static void fanout_let_in(struct emx_fanout *f)
     for (unsigned kind = 0; kind < EMX_FANOUT_KINDS && !ret; kind++)
         ret = fanout_widen(k, kind);
     if (ret)
-        fanout_decline(f, "a fanout group cannot be had");
+        fanout_decline(f, "cannot form a fanout group");
     else
         f->stats->fanout_ranks = k->group[EMX_FANOUT_FRAMES].count;
     for (unsigned i = 0; i < k->count; i++) {
@@ -223,8 +224,8 @@ static void fanout_let_in(struct emx_fanout *f)
         if (m->state == ADMITTED)
             m->state = IN;
     }
-    k->news = false;
-    emx_log(EMX_LOG_DEBUG, "packet wire: %u ranks of this host have their frames found by a program",
+    k->pending = false;
+    emx_log(EMX_LOG_DEBUG, "packet wire: %u ranks of this host receive by a fanout program",
             k->group[EMX_FANOUT_FRAMES].count);
 }
 
@@ -245,7 +246,7 @@ static bool is_packet_socket(const struct emx_fanout *f, int fd)
     return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_PACKET && netns_of(fd) == f->netns;
 }
 
-/* Whether the caller may have what the job's ranks have. */
+/* Whether the process that connected is a rank of the job with the rights that it needs. */
 static bool is_one_of_us(const struct emx_fanout *f, const struct hello *h, const struct emx_fanout_rank *r)
 {
     bool ok = h->word == HELLO && h->secret == f->secret && r->fd[EMX_FANOUT_FRAMES] >= 0;
@@ -255,7 +256,7 @@ static bool is_one_of_us(const struct emx_fanout *f, const struct hello *h, cons
     return ok;
 }
 
-/* Looks whether a caller has told what it has; it may be between its two system calls. */
+/* Receives the sockets of a rank that has connected, if they have come. */
 static void fanout_accept_member(struct emx_fanout *f, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS], n, next = 0;
@@ -276,11 +277,11 @@ static void fanout_accept_member(struct emx_fanout *f, struct member *m)
         return;
     }
     m->state = TOLD;
-    f->keeper->news = true;
-    f->keeper->quiet = 0;
+    f->leader->pending = true;
+    f->leader->quiet = 0;
 }
 
-static struct member *fanout_new_member(struct keeper *k, int conn)
+static struct member *fanout_new_member(struct leader *k, int conn)
 {
     struct member *m = &k->member[k->count++];
 
@@ -288,22 +289,22 @@ static struct member *fanout_new_member(struct keeper *k, int conn)
     return m;
 }
 
-/* The first caller is here. */
-static int fanout_begin(struct emx_fanout *f)
+/* The first rank has connected. */
+static int fanout_start_leading(struct emx_fanout *f)
 {
-    struct keeper *k = calloc(1, sizeof(*k));
+    struct leader *k = calloc(1, sizeof(*k));
     struct member *own;
 
     if (!k)
         return -1;
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++)
         emx_fanout_group_init(&k->group[i]);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, k->safe)) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, k->store)) {
         free(k);
         return -1;
     }
-    f->keeper = k;
-    if (emx_fds_send(k->safe[0], "", 1, k->safe, 2))
+    f->leader = k;
+    if (emx_fds_send(k->store[0], "", 1, k->store, 2))
         return -1;
     own = fanout_new_member(k, -1);
     own->rank = f->self;
@@ -314,15 +315,15 @@ static int fanout_begin(struct emx_fanout *f)
     return 0;
 }
 
-/* The kernel looks for loops of unreachable sockets when a unix socket is closed: one must be, after the safe. */
-static void fanout_end(struct keeper *k)
+/* The kernel looks for loops of unreachable sockets when a unix socket is closed: one must be, after the store. */
+static void fanout_free_leader(struct leader *k)
 {
     if (!k)
         return;
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++)
         emx_fanout_group_close(&k->group[i]);
-    close_fd(&k->safe[0]);
-    close_fd(&k->safe[1]);
+    close_fd(&k->store[0]);
+    close_fd(&k->store[1]);
     for (unsigned i = 0; i < k->count; i++)
         fanout_dismiss(&k->member[i]);
     free(k);
@@ -332,28 +333,28 @@ static void fanout_accept_callers(struct emx_fanout *f)
 {
     int conn = -1;
 
-    while ((!f->keeper || f->keeper->count < EMX_FANOUT_MEMBERS) && (conn = emx_fds_accept(f->sock)) >= 0) {
-        if (!f->keeper && fanout_begin(f)) {
+    while ((!f->leader || f->leader->count < EMX_FANOUT_MEMBERS) && (conn = emx_fds_accept(f->sock)) >= 0) {
+        if (!f->leader && fanout_start_leading(f)) {
             close(conn);
-            fanout_decline(f, "the ranks of this host cannot be brought together");
+            fanout_decline(f, "cannot share descriptors with the ranks of this host");
             return;
         }
-        fanout_new_member(f->keeper, conn);
+        fanout_new_member(f->leader, conn);
     }
-    if (!f->keeper) {
+    if (!f->leader) {
         f->looks_alone += f->looks_alone < LOOKS_ALONE;
         return;
     }
-    for (unsigned i = 0; i < f->keeper->count; i++)
-        if (f->keeper->member[i].state == CALLING)
-            fanout_accept_member(f, &f->keeper->member[i]);
-    if (!f->keeper->news || ++f->keeper->quiet <= LOOKS_QUIET)
+    for (unsigned i = 0; i < f->leader->count; i++)
+        if (f->leader->member[i].state == CALLING)
+            fanout_accept_member(f, &f->leader->member[i]);
+    if (!f->leader->pending || ++f->leader->quiet <= LOOKS_QUIET)
         return;
-    if (count_left(f->keeper) <= LEFT_MAX)
+    if (count_left(f->leader) <= LEFT_MAX)
         fanout_let_in(f);
     else
         fanout_stop(f);
-    if (f->state == KEEPING && f->keeper->count == EMX_FANOUT_MEMBERS)
+    if (f->state == LEADING && f->leader->count == EMX_FANOUT_MEMBERS)
         fanout_stop(f);
 }
 
@@ -371,7 +372,7 @@ static int fanout_tell(const struct emx_fanout *f, int conn)
     return emx_fds_send(conn, &h, sizeof(h), fd, list_fds(&f->self, fd));
 }
 
-/* The answer stays where it is. If the keeper ends without one, somebody else must be found. */
+/* The answer stays where it is. If the leader ends without one, somebody else must be found. */
 static void fanout_check_answer(struct emx_fanout *f)
 {
     char c;
@@ -385,7 +386,7 @@ static void fanout_check_answer(struct emx_fanout *f)
     }
 }
 
-/* Calls the keeper, or becomes the keeper. */
+/* Connects to the leader, or becomes the leader. */
 static void fanout_find_leader(struct emx_fanout *f)
 {
     int conn = emx_fds_connect(f->name, 0);
@@ -397,13 +398,13 @@ static void fanout_find_leader(struct emx_fanout *f)
     }
     if (conn >= 0) {
         close_fd(&conn);
-        fanout_decline(f, "its socket cannot be handed over");
+        fanout_decline(f, "cannot hand over the socket");
         return;
     }
     if (errno == ECONNREFUSED && (f->sock = emx_fds_listen(f->name)) >= 0)
-        f->state = KEEPING;
+        f->state = LEADING;
     else if ((errno != EADDRINUSE && errno != EAGAIN) || ++f->looks > LOOKS_MAX)
-        fanout_decline(f, "the job's first rank on this host cannot be reached");
+        fanout_decline(f, "cannot reach the job's first rank on this host");
 }
 
 void emx_fanout_sweep(struct emx_fanout *f)
@@ -420,7 +421,7 @@ void emx_fanout_sweep(struct emx_fanout *f)
 
 bool emx_fanout_is_alone(const struct emx_fanout *f)
 {
-    return f->state == KEEPING && !f->keeper && f->looks_alone == LOOKS_ALONE;
+    return f->state == LEADING && !f->leader && f->looks_alone == LOOKS_ALONE;
 }
 
 struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_t ethertype,
@@ -446,9 +447,9 @@ struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_
     return f;
 }
 
-/* The safe may keep the sockets open: let nothing more into them. Those whose filter is locked fill, and then no more.
- */
-static void fanout_close(const struct emx_fanout_rank *r)
+/* The store may keep the sockets open, so they must take no more frames. Those whose filter is locked take them until
+ * their ring is full. */
+static void fanout_stop_receiving(const struct emx_fanout_rank *r)
 {
     struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog prog = {.len = 1, .filter = &drop_all};
@@ -462,8 +463,8 @@ void emx_fanout_close(struct emx_fanout *f)
 {
     if (!f)
         return;
-    fanout_close(&f->self);
-    fanout_end(f->keeper);
+    fanout_stop_receiving(&f->self);
+    fanout_free_leader(f->leader);
     close_fd(&f->sock);
     free(f);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fanout: the ranks of a job on one node have the kernel ask one packet socket, the right one, for each frame. See
- * fanout.c for the mechanism.
+ * Fanout: the kernel gives each frame to the right one of the packet sockets of a job's ranks on one node, at a cost
+ * that does not grow with their number. See fanout.c for the mechanism.
  */
 #ifndef EMX_WIRE_FANOUT_H
 #define EMX_WIRE_FANOUT_H
@@ -24,18 +24,18 @@ struct emx_fanout;
 
 /* Looks for the other ranks of the job on this host. The sockets remain the caller's and stay open until
  * emx_fanout_close(), but for their filters: once they are in a group, those cannot be changed. Of params it takes the
- * job and the counters. Does not wait for anybody. NULL: cannot be had; why has the reason. */
+ * job and the counters. Does not wait. NULL: not possible; why has the reason. */
 struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_t ethertype,
                                    const struct emx_fanout_rank *self, char *why, size_t why_len_bytes);
 
-/* To be called now and then, such as every 50 us. Makes a system call each 16th time, and at a rank that is in a group
- * and does not keep it, none. */
+/* To be called regularly. Makes a system call each 16th time; none at a rank that is in a group and does not lead it.
+ */
 void emx_fanout_sweep(struct emx_fanout *f);
 
-/* Whether for some time no other rank of the job has called on this host. It may call later. */
+/* Whether for some time no other rank of the job has connected on this host. One may connect later. */
 bool emx_fanout_is_alone(const struct emx_fanout *f);
 
-/* The rank's sockets take no frames any more. NULL is allowed. */
+/* Afterwards the rank's sockets take no more frames. NULL is allowed. */
 void emx_fanout_close(struct emx_fanout *f);
 
 #endif

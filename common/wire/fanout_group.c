@@ -4,7 +4,7 @@
  * until then its answer is wrong, but a socket outside the group is asked by its own filter, and finds its frame. Once
  * inside it needs no filter any more; without one, frames that come to it astray are noticed (drop_not_mine). Only the
  * member with index 0 keeps its filter, for it is asked for frames that are nobody's; and so do all sockets for
- * superframes, which see foreign packets.
+ * GSO packets, which see foreign packets.
  *
  * Putting a program in the place of another takes some 15 ms, for the kernel waits until nobody runs the old one. The
  * first costs nothing. So sockets should come in crowds.

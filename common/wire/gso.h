@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Superframe: several frames back to back in one IPv4/UDP packet, of equal length except that the last may be shorter.
+ * GSO packet: several frames back to back in one IPv4/UDP packet, of equal length except that the last may be shorter.
  * The kernel or the network card cuts the packet at the frames' boundaries, and the receiver's may join the parts
  * again. So a receiver gets the packet as it was sent, or in any number of pieces; each part is a whole frame with its
  * own header. Pure: the bytes only.
@@ -19,7 +19,7 @@
 #define EMX_GSO_MAX        EMX_WIRE_JOIN_BYTES /* bytes of all frames: with the kernel's own data it fills 64 KB */
 #define EMX_GSO_PARTS      64                  /* frames: the limit of older kernels */
 
-/* Where a superframe comes from and goes to. */
+/* Where a GSO packet comes from and goes to. */
 struct emx_gso_way {
     uint8_t from_mac[6], to_mac[6];
     uint32_t from_ip, to_ip;     /* network order */

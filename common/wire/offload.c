@@ -2,10 +2,10 @@
  *
  * A system call per frame, and a walk through the kernel per frame at both ends, is what limits large messages. The
  * kernel takes up to 64 KB at once if they look like a UDP packet that is to be cut (GSO); frames of an own EtherType
- * it does not cut. So data frames leave as superframes: Ethernet, IPv4 and UDP headers, then frames back to back. The
+ * it does not cut. So data frames leave as GSO packets: Ethernet, IPv4 and UDP headers, then frames back to back. The
  * network card, or the kernel just above it, cuts them where the frames end.
  *
- * Receiving. A second packet socket for IPv4 with a ring of slots that hold a whole superframe. Its filter passes UDP
+ * Receiving. A second packet socket for IPv4 with a ring of slots that hold a whole GSO packet. Its filter passes UDP
  * packets to our port, which nobody else on the host has. It does not look at the frames in them: one that is damaged
  * or somebody else's must not take its neighbours with it, so who gets the frames judges each. The kernel tells the
  * length of the parts (PACKET_VNET_HDR); the parts are lent as frames, and the slot goes back when the last of them is
@@ -60,7 +60,7 @@
 #define RESERVE_BYTES  10      /* so that the first frame begins at byte 128 */
 #define PORT_OF_NOBODY 0       /* who sends from there is not listened to */
 
-static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with superframes");
+static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
 
 struct emx_offload {
     int rx_fd, tx_fd, udp_fd;
@@ -191,7 +191,7 @@ static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struc
 
 /* Kernels before 6.2 know no such packets, neither sending nor receiving. So one is sent over loopback, to our port but
  * from nobody: our own filter drops it. */
-static bool kernel_knows_superframes(struct emx_offload *b, const struct emx_netifs *netifs)
+static bool kernel_has_gso(struct emx_offload *b, const struct emx_netifs *netifs)
 {
     struct emx_gso_way way = {.from_ip = htonl(INADDR_LOOPBACK),
                               .to_ip = htonl(INADDR_LOOPBACK),
@@ -209,23 +209,23 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     struct emx_offload *b;
 
     if (!params->cfg->p_bulk_ring) {
-        snprintf(why, why_len_bytes, "superframes off (ETHMX_BULK_RING)");
+        snprintf(why, why_len_bytes, "GSO packets off (ETHMX_BULK_RING)");
         return NULL;
     }
     b = calloc(1, sizeof(*b));
     if (!b) {
-        snprintf(why, why_len_bytes, "superframes off: out of memory");
+        snprintf(why, why_len_bytes, "GSO packets off: out of memory");
         return NULL;
     }
     b->rx_fd = b->tx_fd = b->udp_fd = -1;
     b->stats = params->stats;
     b->ecn = params->cfg->p_ecn;
     if (offload_open_udp(b) || offload_open_rx(b, params) || offload_open_tx(b, params)) {
-        snprintf(why, why_len_bytes, "superframes off: %s", strerror(errno));
-    } else if (!kernel_knows_superframes(b, params->netifs)) {
-        snprintf(why, why_len_bytes, "superframes off: they need Linux 6.2");
+        snprintf(why, why_len_bytes, "GSO packets off: %s", strerror(errno));
+    } else if (!kernel_has_gso(b, params->netifs)) {
+        snprintf(why, why_len_bytes, "GSO packets off: they need Linux 6.2");
     } else {
-        snprintf(why, why_len_bytes, "%u superframes (port %u)", b->ring.slot_count, b->port);
+        snprintf(why, why_len_bytes, "%u GSO packets (port %u)", b->ring.slot_count, b->port);
         return b;
     }
     emx_offload_close(b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Bulk: how the packet and xdp wires send and receive superframes. See offload.c for the mechanism.
+ * Offload: how the packet and xdp wires send and receive GSO packets. See offload.c for the mechanism.
  */
 #ifndef EMX_WIRE_OFFLOAD_H
 #define EMX_WIRE_OFFLOAD_H
@@ -10,39 +10,39 @@
 #include "wire/gso.h"
 #include "wire/wire.h"
 
-#define EMX_OFFLOAD_COOKIE 0x80000000u /* bit in the cookies of frames that bulk lends */
+#define EMX_OFFLOAD_COOKIE 0x80000000u /* bit in the cookies of frames that the offload lends */
 
 struct emx_offload;
 
-/* What superframes to a destination need. */
+/* What GSO packets to a destination need. */
 struct emx_offload_way {
     struct in_addr from, to;
     uint16_t port;        /* the receiver's bulk_port, host order */
-    uint16_t frame_bytes; /* longest frame that fits with IPv4 and UDP headers, 0: no superframes */
+    uint16_t frame_bytes; /* longest frame that fits with IPv4 and UDP headers, 0: no GSO packets */
 };
 
 /* The form that a destination has in both wires. */
 struct emx_offload_to {
     uint32_t ifindex;
     uint8_t mac[6];
-    uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
+    uint16_t bulk_bytes; /* longest frame in a GSO packet, 0: none */
     uint32_t from_ip, to_ip;
     uint16_t to_port;
 };
 
-/* Makes one; way NULL: no superframes. */
+/* Makes one; way NULL: no GSO packets. */
 void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
                       const struct emx_offload_way *way);
 struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a);
 
-/* NULL: superframes cannot be had, or are switched off; why says so, and otherwise what was found. */
+/* NULL: GSO packets cannot be had, or are switched off; why says so, and otherwise what was found. */
 struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes);
 void emx_offload_close(struct emx_offload *b);
 
-/* The UDP port that superframes to us carry, host order. */
+/* The UDP port that GSO packets to us carry, host order. */
 uint16_t emx_offload_port(const struct emx_offload *b);
 
-/* How many of the n frames at f go in one superframe. 0: the first does not. */
+/* How many of the n frames at f go in one GSO packet. 0: the first does not. */
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n);
 
 /* Sends n joinable frames; from_mac: of the interface that they leave through. 0 or an errno. */

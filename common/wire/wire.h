@@ -70,7 +70,7 @@ struct emx_wire_params {
 struct emx_wire_attr {
     unsigned frame_bytes;    /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
     uint16_t udp_port;       /* udp: where peers reach it, host order */
-    uint16_t bulk_port;      /* packet, xdp: of superframes to it, host order; 0: it takes none */
+    uint16_t bulk_port;      /* packet, xdp: of GSO packets to it, host order; 0: it takes none */
     bool cheap_poll;         /* rx with nothing there costs no system call */
     bool reliable;           /* frames of one sender arrive once, whole and in order, while both ends live */
     bool connected;          /* frames travel over connections: as long as one lasts they arrive once, in order and as

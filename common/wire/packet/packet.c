@@ -19,7 +19,7 @@
  * Short frames are put together here and go out by send() or sendto(), which is 0.1 us cheaper than gathering three
  * pieces by sendmsg(); many frames by sendmmsg(). What finds no room in the kernel waits in the backlog.
  *
- * Data frames of large messages (bulk) take another way at both ends: see offload.c. They go as single frames of the
+ * Data frames of large messages take another way at both ends: see offload.c. They go as single frames of the
  * own EtherType where that way is not open.
  */
 #define _GNU_SOURCE
@@ -77,9 +77,9 @@ struct packet_wire {
     unsigned frame_bytes;
     uint16_t ethertype; /* network order */
     struct emx_ring ring;
-    struct emx_offload *bulk; /* NULL: no superframes */
-    bool no_joining;          /* the kernel or an interface refused superframes */
-    bool bulk_last;           /* of the two rings, which one rx() looks at last */
+    struct emx_offload *offload; /* NULL: no GSO packets */
+    bool no_joining;             /* the kernel or an interface refused GSO packets */
+    bool offload_last;           /* of the two rings, which one rx() looks at last */
 
     struct emx_fanout *fanout; /* NULL: this rank's sockets are asked for each frame */
 
@@ -91,9 +91,9 @@ struct packet_wire {
 };
 
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                     const struct emx_offload_way *bulk)
+                     const struct emx_offload_way *offload)
 {
-    emx_offload_addr(a, ifindex, mac, bulk);
+    emx_offload_addr(a, ifindex, mac, offload);
 }
 
 /* ---- Opening ---- */
@@ -256,7 +256,7 @@ static void packet_close(struct emx_wire *base)
     struct packet_wire *w = (struct packet_wire *)base;
 
     emx_fanout_close(w->fanout);
-    emx_offload_close(w->bulk);
+    emx_offload_close(w->offload);
     emx_ring_close(&w->ring);
     if (w->rx_fd >= 0)
         close(w->rx_fd);
@@ -270,8 +270,8 @@ static void packet_close(struct emx_wire *base)
 /* Has frames for this rank not shown to the job's others on this host, nor theirs to it. */
 static void open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
-    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->bulk ? emx_offload_fd(w->bulk) : -1},
-                                   .key = {params->endpoint_id, w->bulk ? emx_offload_port(w->bulk) : 0}};
+    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->offload ? emx_offload_fd(w->offload) : -1},
+                                   .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0}};
     char reason[256] = "";
 
     if (!params->cfg->p_fanout)
@@ -319,7 +319,7 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     said = strlen(why);
     snprintf(why + said, why_len_bytes - said, ", ");
     said = strlen(why);
-    w->bulk = emx_offload_open(params, why + said, why_len_bytes - said);
+    w->offload = emx_offload_open(params, why + said, why_len_bytes - said);
     said = strlen(why);
     open_fanout(w, params, why + said, why_len_bytes - said);
     *w_p = &w->base;
@@ -331,7 +331,7 @@ static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr
     const struct packet_wire *w = (const struct packet_wire *)base;
 
     *attr_p = (struct emx_wire_attr){
-        .frame_bytes = w->frame_bytes, .bulk_port = w->bulk ? emx_offload_port(w->bulk) : 0, .cheap_poll = true};
+        .frame_bytes = w->frame_bytes, .bulk_port = w->offload ? emx_offload_port(w->offload) : 0, .cheap_poll = true};
 }
 
 /* ---- Sending ---- */
@@ -458,17 +458,17 @@ static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, 
     }
 }
 
-/* How many of the n frames at f go as a superframe. */
+/* How many of the n frames at f go as a GSO packet. */
 static unsigned packet_joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    return w->bulk && !w->no_joining ? emx_offload_joinable(f, n) : 0;
+    return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
 }
 
 static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     uint64_t errors = w->stats->wire_tx_errors;
     const uint8_t *from_mac = mac_of(w, emx_offload_to(f->to).ifindex);
-    int err = w->backlog.count ? EAGAIN : emx_offload_send(w->bulk, from_mac, f, n);
+    int err = w->backlog.count ? EAGAIN : emx_offload_send(w->offload, from_mac, f, n);
 
     if (!err) {
         emx_backlog_success(&w->backlog);
@@ -567,14 +567,14 @@ static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned
 
     if (w->backlog.count)
         packet_tx_room(base);
-    if (!w->bulk)
+    if (!w->offload)
         return packet_lend(w, f, max);
-    w->bulk_last = !w->bulk_last;
-    if (w->bulk_last) {
+    w->offload_last = !w->offload_last;
+    if (w->offload_last) {
         n = packet_lend(w, f, max);
-        return n + emx_offload_rx(w->bulk, f + n, max - n);
+        return n + emx_offload_rx(w->offload, f + n, max - n);
     }
-    n = emx_offload_rx(w->bulk, f, max);
+    n = emx_offload_rx(w->offload, f, max);
     return n + packet_lend(w, f + n, max - n);
 }
 
@@ -584,7 +584,7 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
 
     for (unsigned i = 0; i < n; i++)
         if (f[i].cookie & EMX_OFFLOAD_COOKIE)
-            emx_offload_return(w->bulk, f[i].cookie);
+            emx_offload_return(w->offload, f[i].cookie);
         else
             emx_ring_give_back(&w->ring, f[i].cookie);
 }
@@ -596,7 +596,7 @@ static struct emx_wire_peek packet_peek(struct emx_wire *base)
     uint32_t status = emx_ring_peek(&w->ring);
     struct emx_wire_peek p;
 
-    if (w->backlog.count || status & TP_STATUS_LOSING || (w->bulk && emx_offload_waits(w->bulk)))
+    if (w->backlog.count || status & TP_STATUS_LOSING || (w->offload && emx_offload_waits(w->offload)))
         return emx_wire_peek_rx();
     if (!status)
         return (struct emx_wire_peek){0};
@@ -634,7 +634,7 @@ static int packet_fd(struct emx_wire *base, unsigned i)
 
     if (i == 0)
         return w->rx_fd;
-    return i == 1 && w->bulk ? emx_offload_fd(w->bulk) : -1;
+    return i == 1 && w->offload ? emx_offload_fd(w->offload) : -1;
 }
 
 const struct emx_wire_ops emx_wire_packet = {

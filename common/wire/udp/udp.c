@@ -5,9 +5,9 @@
  * A system call per frame is what limits it, so frames travel in bundles where the kernel can:
  *
  * Sending. Frames of one length to one destination that follow each other in a batch (the last may be shorter) go to
- * the kernel as one *superframe* with UDP_SEGMENT; the network card, or the kernel just above it, cuts it into
+ * the kernel as one *GSO packet* with UDP_SEGMENT; the network card, or the kernel just above it, cuts it into
  * datagrams. Only lengths that are multiples of 4 are joined, so that the receiver finds each frame aligned.
- * When the kernel or the interface refuses superframes, the frames go one by one, from then on always.
+ * When the kernel or the interface refuses GSO packets, the frames go one by one, from then on always.
  * What goes to peers that get many frames leaves by connected sockets, which is cheaper: see udp_conn.c.
  *
  * Receiving. With UDP_GRO the kernel may hand over several datagrams of one length as one buffer and tell the length;
@@ -16,7 +16,7 @@
  *
  * recv() is cheaper than recvmsg(), but does not tell what was joined. So while short datagrams come one at a time
  * (*calm*), nothing is to be joined: UDP_GRO is switched off, and recv() called. The first long datagram, or several in
- * a row, end that. Should a superframe come just then, the kernel takes it apart before it gets here.
+ * a row, end that. Should a GSO packet come just then, the kernel takes it apart before it gets here.
  *
  * Datagrams may be marked by queues on the way (ECN, RFC 3168; ETHMX_ECN). The kernel tells the mark beside those that
  * recvmsg() brings, and never joins one that is marked with one that is not. What recv() brings counts as unmarked:
@@ -52,8 +52,8 @@
 #endif
 
 #define HEADERS_BYTES 28                                  /* IPv4 and UDP */
-#define DATAGRAM_MAX  (UINT16_MAX - HEADERS_BYTES)        /* also of a superframe */
-#define SEGMENTS_MAX  64                                  /* frames in a superframe: the limit of older kernels */
+#define DATAGRAM_MAX  (UINT16_MAX - HEADERS_BYTES)        /* also of a GSO packet */
+#define SEGMENTS_MAX  64                                  /* frames in a GSO packet: the limit of older kernels */
 #define BUFFERS       8                                   /* received at once */
 #define BUFFER_BYTES  (UINT16_MAX + 1 + 3 * SEGMENTS_MAX) /* parts may have to be moved apart to be aligned */
 #define CALM_BYTES    1024                                /* longest datagram of calm traffic */
@@ -82,7 +82,7 @@ struct udp_buffer {
     bool marked; /* by a queue on the way */
 };
 
-/* Room for what the kernel is handed. A superframe takes one message and two pieces for each of its frames. */
+/* Room for what the kernel is handed. A GSO packet takes one message and two pieces for each of its frames. */
 struct udp_tx {
     struct sockaddr_in to[EMX_WIRE_BATCH];
     struct iovec iov[2 * EMX_WIRE_BATCH];
@@ -101,7 +101,7 @@ struct udp_wire {
     struct emx_stats *stats;
     unsigned frame_bytes;
     uint16_t port; /* host order */
-    bool superframes;
+    bool gso;
 
     struct udp_buffer buffer[BUFFERS];
     unsigned filled, current; /* buffers in use, and the one that is being lent from */
@@ -116,7 +116,7 @@ struct udp_wire {
     union udp_control control[BUFFERS];
 
     struct udp_tx *tx;
-    struct emx_udp_conns lines;
+    struct emx_udp_conns conns;
     struct emx_backlog backlog;
 };
 
@@ -191,7 +191,7 @@ static int bind_port(struct udp_wire *w, const char *ports, char *why, size_t wh
         return ETHMX_ERR_NO_WIRE;
     }
     w->port = ntohs(any.sin_port);
-    emx_udp_conns_init(&w->lines, w->fd, any.sin_port);
+    emx_udp_conns_init(&w->conns, w->fd, any.sin_port);
     return ETHMX_OK;
 }
 
@@ -224,15 +224,15 @@ static int udp_open_socket(struct udp_wire *w, const struct emx_wire_params *par
         setsockopt(w->fd, IPPROTO_IP, IP_TOS, &able, sizeof(able)); /* without it, or them: no marks */
         setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
     }
-    w->superframes = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
+    w->gso = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
     w->gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
     rcvbuf = size_buffer(w->fd, SO_RCVBUFFORCE, SO_RCVBUF, params->cfg->p_ring);
     size_buffer(w->fd, SO_SNDBUFFORCE, SO_SNDBUF, params->cfg->p_ring);
     ret = bind_port(w, params->cfg->p_udp_ports, why, why_len_bytes);
     if (ret)
         return ret;
-    snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, superframes %s, receive buffer %u KiB%s", w->port,
-             w->frame_bytes, w->superframes ? w->gro ? "both ways" : "sent" : "not supported", rcvbuf / 1024,
+    snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, GSO packets %s, receive buffer %u KiB%s", w->port,
+             w->frame_bytes, w->gso ? w->gro ? "both ways" : "sent" : "not supported", rcvbuf / 1024,
              rcvbuf < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "");
     return ETHMX_OK;
 }
@@ -254,7 +254,7 @@ static void udp_close(struct emx_wire *base)
 {
     struct udp_wire *w = (struct udp_wire *)base;
 
-    emx_udp_conns_fini(&w->lines);
+    emx_udp_conns_fini(&w->conns);
     if (w->fd >= 0)
         close(w->fd);
     for (unsigned i = 0; i < BUFFERS; i++)
@@ -323,12 +323,12 @@ static unsigned udp_length_of(const struct emx_txframe *f)
     return (unsigned)f->head_bytes + f->body_bytes;
 }
 
-/* How many of the n frames at f can go as one superframe; 1: none beside the first. */
+/* How many of the n frames at f can go as one GSO packet; 1: none beside the first. */
 static unsigned udp_joinable(const struct udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     unsigned len = udp_length_of(f), total = len, count = 1;
 
-    if (!w->superframes || len % 4)
+    if (!w->gso || len % 4)
         return 1;
     while (count < n && count < SEGMENTS_MAX) {
         unsigned more = udp_length_of(&f[count]);
@@ -374,47 +374,47 @@ static unsigned prepare_message(struct udp_tx *tx, unsigned m, struct iovec *iov
     return pieces;
 }
 
-/* The line for n frames to this destination, or -1. */
-static int udp_conn_for(struct udp_wire *w, const struct emx_wire_addr *to, unsigned n)
+/* The connected socket for n frames to this destination, or -1. */
+static int udp_find_conn(struct udp_wire *w, const struct emx_wire_addr *to, unsigned n)
 {
     struct udp_addr a = addr_of(to);
 
-    return emx_udp_conn_for(&w->lines, a.ip, a.port, n);
+    return emx_udp_conn_for(&w->conns, a.ip, a.port, n);
 }
 
-static void udp_conn_failed(struct udp_wire *w, const struct emx_wire_addr *to)
+static void udp_close_conn(struct udp_wire *w, const struct emx_wire_addr *to)
 {
     struct udp_addr a = addr_of(to);
 
-    emx_udp_conn_failed(&w->lines, a.ip, a.port);
+    emx_udp_conn_failed(&w->conns, a.ip, a.port);
 }
 
 /* Sends one datagram. 0 or an errno. */
 static int udp_send_datagram(struct udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
 {
     struct sockaddr_in sa = sockaddr_of(to);
-    int line = udp_conn_for(w, to, 1);
+    int conn = udp_find_conn(w, to, 1);
 
-    if (line >= 0) {
-        if (send(line, data, len, MSG_DONTWAIT) >= 0)
+    if (conn >= 0) {
+        if (send(conn, data, len, MSG_DONTWAIT) >= 0)
             return 0;
         if (emx_backlog_full_error(errno))
             return errno;
     }
     if (sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
         return errno;
-    if (line >= 0)
-        udp_conn_failed(w, to);
+    if (conn >= 0)
+        udp_close_conn(w, to);
     return 0;
 }
 
-/* Hands the messages that have been made to the kernel, by the line or, if that is -1, by the wire's socket. Returns
- * how many it took; -1 and errno: none. */
-static int udp_send_messages_by(struct udp_wire *w, int line, unsigned messages)
+/* Hands the messages that have been made to the kernel, by the connected socket or, if that is -1, by the wire's
+ * socket. Returns how many it took; -1 and errno: none. */
+static int udp_send_messages_by(struct udp_wire *w, int conn, unsigned messages)
 {
     for (unsigned m = 0; m < messages; m++)
-        w->tx->msg[m].msg_hdr.msg_namelen = line >= 0 ? 0 : sizeof(w->tx->to[m]);
-    return sendmmsg(line >= 0 ? line : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
+        w->tx->msg[m].msg_hdr.msg_namelen = conn >= 0 ? 0 : sizeof(w->tx->to[m]);
+    return sendmmsg(conn >= 0 ? conn : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
 }
 
 static bool one_destination(const struct udp_tx *tx, unsigned messages)
@@ -428,14 +428,14 @@ static bool one_destination(const struct udp_tx *tx, unsigned messages)
 /* The same; the first frame of the messages is f. */
 static int udp_send_messages(struct udp_wire *w, const struct emx_txframe *f, unsigned messages)
 {
-    int line = one_destination(w->tx, messages) ? udp_conn_for(w, f->to, messages) : -1;
-    int taken = udp_send_messages_by(w, line, messages);
+    int conn = one_destination(w->tx, messages) ? udp_find_conn(w, f->to, messages) : -1;
+    int taken = udp_send_messages_by(w, conn, messages);
 
-    if (taken > 0 || line < 0 || emx_backlog_full_error(errno))
+    if (taken > 0 || conn < 0 || emx_backlog_full_error(errno))
         return taken;
     taken = udp_send_messages_by(w, -1, messages);
     if (taken > 0)
-        udp_conn_failed(w, f->to);
+        udp_close_conn(w, f->to);
     return taken;
 }
 
@@ -508,7 +508,7 @@ static unsigned handle_refusal(struct udp_wire *w, const struct emx_txframe *f, 
         return 1;
     }
     if (udp_send_singly(w, f, joined) == joined)
-        w->superframes = false; /* it was not the frames, it was the joining */
+        w->gso = false; /* it was not the frames, it was the joining */
     return joined;
 }
 
@@ -761,7 +761,7 @@ static void udp_sweep(struct emx_wire *base)
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    emx_udp_conns_sweep(&((struct udp_wire *)base)->lines, now.tv_sec);
+    emx_udp_conns_sweep(&((struct udp_wire *)base)->conns, now.tv_sec);
 }
 
 static int udp_fd(struct emx_wire *base, unsigned i)

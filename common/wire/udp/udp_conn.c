@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Over a socket that is not connected the kernel looks up a route for each datagram; one that is connected remembers
- * it. That is a third of a microsecond, a fourteenth of the way of a short message. So a peer that gets many frames
- * gets a socket of its own, a *line*, for sending only.
+ * Over an unconnected socket the kernel looks up a route for each datagram; a connected socket caches it. So a peer
+ * that gets many frames gets a connected socket of its own, for sending only.
  *
- * The lines send from the wire's own port: firewalls, and the tables that they keep of what has passed, see one flow as
- * before. But a connected socket on the wire's port would be given all that its peer sends, and each further socket
- * that receives must be looked at by a system call. So a line is bound to the multicast address 224.0.0.0, which no
- * group ever has (RFC 1112): nothing that arrives has it as its destination, and when such a socket is connected the
- * kernel gives it the source address of its route. Nothing ever arrives on a line, ICMP errors included.
+ * It sends from the wire's own port, so that firewalls and connection tracking see the same flow as before. But a
+ * connected socket on the wire's port would receive all that its peer sends, and each further receiving socket costs a
+ * system call for each poll. So it is bound to the multicast address 224.0.0.0, which no group ever has (RFC 1112):
+ * no datagram has this destination, and when such a socket is connected the kernel gives it the source address of its
+ * route. Nothing ever arrives on it, ICMP errors included.
  *
- * Two sockets may share the port when both say so and belong to one user (SO_REUSEPORT). The wire's says so only while
- * a line is bound, so that nothing else of this user comes upon its port by accident.
+ * Two sockets may share the port when both have SO_REUSEPORT and belong to one user. The wire's has it only while a
+ * connected socket is bound, so that no other process of this user shares its port by accident.
  *
- * The source address stays what it was when the line was made, while routes may change, and a network may drop what
- * comes from the wrong address. So lines are short-lived: they are made anew every few seconds. The route itself the
- * kernel looks up anew whenever any route of the host has changed.
+ * The source address stays what it was when the socket was connected, while routes may change, and a network may drop
+ * datagrams from the wrong address. So connected sockets are closed and made again every LIFE_S seconds. The kernel
+ * looks up the route itself again whenever any route of the host has changed.
  *
- * A line costs a descriptor. There are few, the least recently used goes first, and the program keeps most of the
- * descriptors it may have. Whatever goes wrong, the wire's own socket does it, too.
+ * A connected socket costs a descriptor. There are few, the least recently used goes first, and the program keeps most
+ * of the descriptors that it may have. Whatever fails, the wire's own socket sends instead.
  */
 #define _GNU_SOURCE
 #include "wire/udp/udp_conn.h"
@@ -37,7 +36,7 @@
 #endif
 
 #define LIFE_S     2
-#define WANTED_MAX (1u << 20) /* frames to a peer whose lines fail, until the next is tried */
+#define WANTED_MAX (1u << 20) /* frames to a peer to which connecting fails, until the next attempt */
 #define FD_END     65536
 
 static uint64_t udp_conn_key_of(struct in_addr ip, in_port_t port)
@@ -55,18 +54,18 @@ void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, in_port_t port)
     l->fd_end = FD_END;
     if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / 2 < FD_END)
         l->fd_end = (int)(limit.rlim_cur / 2);
-    l->last = &l->line[0][0];
+    l->last = &l->conn[0][0];
     for (unsigned s = 0; s < EMX_UDP_CONN_SETS; s++)
         for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
-            l->line[s][i].fd = -1;
+            l->conn[s][i].fd = -1;
 }
 
-static void udp_conn_disconnect(struct emx_udp_conns *l, struct emx_udp_conn *line)
+static void udp_conn_disconnect(struct emx_udp_conns *l, struct emx_udp_conn *conn)
 {
-    if (line->fd < 0)
+    if (conn->fd < 0)
         return;
-    close(line->fd);
-    line->fd = -1;
+    close(conn->fd);
+    conn->fd = -1;
     l->count--;
 }
 
@@ -74,7 +73,7 @@ static void udp_conn_disconnect_all(struct emx_udp_conns *l)
 {
     for (unsigned s = 0; s < EMX_UDP_CONN_SETS && l->count; s++)
         for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
-            udp_conn_disconnect(l, &l->line[s][i]);
+            udp_conn_disconnect(l, &l->conn[s][i]);
 }
 
 void emx_udp_conns_fini(struct emx_udp_conns *l)
@@ -135,7 +134,7 @@ static bool udp_conn_share_port(const struct emx_udp_conns *l, int fd)
     return bound;
 }
 
-/* A new line's socket, or -1. */
+/* A new connected socket, or -1. */
 static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = port, .sin_addr = ip};
@@ -150,17 +149,17 @@ static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in
     return -1;
 }
 
-/* The next try takes twice as many frames. */
-static void udp_conn_put_off(struct emx_udp_conn *line)
+/* The next attempt comes after twice as many frames. */
+static void udp_conn_put_off(struct emx_udp_conn *conn)
 {
-    line->frames = 0;
-    if (line->wanted < WANTED_MAX)
-        line->wanted *= 2;
+    conn->frames = 0;
+    if (conn->wanted < WANTED_MAX)
+        conn->wanted *= 2;
 }
 
 static struct emx_udp_conn *udp_conn_set_of(struct emx_udp_conns *l, uint64_t peer)
 {
-    return l->line[emx_mix64(peer) % EMX_UDP_CONN_SETS];
+    return l->conn[emx_mix64(peer) % EMX_UDP_CONN_SETS];
 }
 
 /* NULL: it is not remembered. */
@@ -174,7 +173,7 @@ static struct emx_udp_conn *udp_conn_find(struct emx_udp_conns *l, uint64_t peer
     return NULL;
 }
 
-/* Remembers a new peer in the place of the one that was used least lately. */
+/* Adds a new peer in place of the least recently used one. */
 static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, uint64_t peer)
 {
     struct emx_udp_conn *set = udp_conn_set_of(l, peer), *oldest = set;
@@ -187,16 +186,16 @@ static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, uint64_t peer)
     return oldest;
 }
 
-/* n datagrams more to a peer that has no line. */
-static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *line, struct in_addr ip, in_port_t port,
+/* n more datagrams to a peer that has no connected socket. */
+static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *conn, struct in_addr ip, in_port_t port,
                            unsigned n)
 {
-    line->frames += n;
-    if (line->frames < line->wanted)
+    conn->frames += n;
+    if (conn->frames < conn->wanted)
         return;
-    line->fd = udp_conn_connect(l, ip, port);
-    if (line->fd < 0)
-        udp_conn_put_off(line);
+    conn->fd = udp_conn_connect(l, ip, port);
+    if (conn->fd < 0)
+        udp_conn_put_off(conn);
     else
         l->count++;
 }
@@ -204,28 +203,28 @@ static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *line, s
 int emx_udp_conn_for(struct emx_udp_conns *l, struct in_addr ip, in_port_t port, unsigned n)
 {
     uint64_t peer = udp_conn_key_of(ip, port);
-    struct emx_udp_conn *line = l->last;
+    struct emx_udp_conn *conn = l->last;
 
-    if (line->peer != peer) {
-        line = udp_conn_find(l, peer);
-        if (!line)
-            line = udp_conn_add(l, peer);
-        l->last = line;
+    if (conn->peer != peer) {
+        conn = udp_conn_find(l, peer);
+        if (!conn)
+            conn = udp_conn_add(l, peer);
+        l->last = conn;
     }
-    line->used = ++l->now;
-    if (line->fd < 0)
-        udp_conn_count(l, line, ip, port, n);
-    return line->fd;
+    conn->used = ++l->now;
+    if (conn->fd < 0)
+        udp_conn_count(l, conn, ip, port, n);
+    return conn->fd;
 }
 
 void emx_udp_conn_failed(struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
 {
-    struct emx_udp_conn *line = udp_conn_find(l, udp_conn_key_of(ip, port));
+    struct emx_udp_conn *conn = udp_conn_find(l, udp_conn_key_of(ip, port));
 
-    if (!line || line->fd < 0)
+    if (!conn || conn->fd < 0)
         return;
-    udp_conn_disconnect(l, line);
-    udp_conn_put_off(line);
+    udp_conn_disconnect(l, conn);
+    udp_conn_put_off(conn);
 }
 
 void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s)
@@ -233,5 +232,5 @@ void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s)
     if (now_s - l->made_s < LIFE_S)
         return;
     l->made_s = now_s;
-    udp_conn_disconnect_all(l); /* who still gets frames gets a new one at once */
+    udp_conn_disconnect_all(l); /* peers that still get frames get a new one at once */
 }

@@ -10,10 +10,10 @@
  * Sending. The frame is written into a chunk and its descriptor into the ring; one system call for a batch makes the
  * kernel look. A kernel that copies sends inside that call; a driver with zero copy sends when it likes.
  *
- * Data frames of large messages (bulk) leave as superframes through the network stack, and come from there: see
+ * Data frames of large messages leave as GSO packets through the network stack, and come from there: see
  * offload.c. Here the kernel makes each frame a packet of its own, at both ends, and looks at it by itself; one packet
  * of 64 KB costs far less, even though it takes the longer way. Where a card reads and writes the chunks itself (zero
- * copy) there are no such packets, and no superframes.
+ * copy) there are no such packets, and no GSO packets.
  *
  * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They cannot reach each other this
  * way; another wire carries what stays on the host.
@@ -71,14 +71,15 @@ struct xdp_wire {
     uint8_t *joined; /* frames of several chunks, put together: one place for each that rx() lends */
     unsigned joined_count;
     struct xsk_ring_cons *peeked; /* where xdp_peek() saw a frame */
-    struct emx_offload *bulk;     /* NULL: no superframes */
-    bool no_joining;              /* the kernel or an interface refused superframes */
-    bool bulk_last;               /* of frames and superframes, which one rx() looks at last */
+    struct emx_offload *offload;  /* NULL: no GSO packets */
+    bool no_joining;              /* the kernel or an interface refused GSO packets */
+    bool offload_last;            /* of frames and GSO packets, which one rx() looks at last */
 };
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
+                  const struct emx_offload_way *offload)
 {
-    emx_offload_addr(a, ifindex, mac, bulk);
+    emx_offload_addr(a, ifindex, mac, offload);
 }
 
 /* ---- Opening ---- */
@@ -157,7 +158,7 @@ static void xdp_close(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
 
-    emx_offload_close(w->bulk);
+    emx_offload_close(w->offload);
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_group_leave(w->port[i].group);
     if (w->epoll_fd >= 0)
@@ -175,7 +176,7 @@ static void xdp_open_offload(struct xdp_wire *w, const struct emx_wire_params *p
             return;
     if (said + 2 < why_len_bytes)
         said += (size_t)snprintf(why + said, why_len_bytes - said, ", ");
-    w->bulk = emx_offload_open(params, why + said, why_len_bytes - said);
+    w->offload = emx_offload_open(params, why + said, why_len_bytes - said);
 }
 
 static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -211,7 +212,7 @@ static void xdp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
     const struct xdp_wire *w = (const struct xdp_wire *)base;
 
     *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes,
-                                     .bulk_port = w->bulk ? emx_offload_port(w->bulk) : 0,
+                                     .bulk_port = w->offload ? emx_offload_port(w->offload) : 0,
                                      .cheap_poll = !w->busy_poll,
                                      .xdp_ethertype = ntohs(w->ethertype)};
     for (unsigned i = 0; i < w->port_count; i++)
@@ -421,17 +422,17 @@ static void write_frames(struct xdp_wire *w, const struct emx_txframe *f, unsign
     }
 }
 
-/* How many of the n frames at f go as a superframe. */
+/* How many of the n frames at f go as a GSO packet. */
 static unsigned xdp_joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    return w->bulk && !w->no_joining ? emx_offload_joinable(f, n) : 0;
+    return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
 }
 
 /* What the kernel does not take so goes frame by frame. */
 static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     const struct xdp_port *p = port_to(w, emx_offload_to(f->to).ifindex);
-    int err = p ? emx_offload_send(w->bulk, p->mac, f, n) : ENODEV;
+    int err = p ? emx_offload_send(w->offload, p->mac, f, n) : ENODEV;
 
     if (!err) {
         w->stats->superframes_sent += n > 1;
@@ -591,14 +592,14 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
     struct xdp_wire *w = (struct xdp_wire *)base;
     unsigned n;
 
-    if (!w->bulk)
+    if (!w->offload)
         return xdp_take(w, f, max);
-    w->bulk_last = !w->bulk_last;
-    if (w->bulk_last) {
+    w->offload_last = !w->offload_last;
+    if (w->offload_last) {
         n = xdp_take(w, f, max);
-        return n + emx_offload_rx(w->bulk, f + n, max - n);
+        return n + emx_offload_rx(w->offload, f + n, max - n);
     }
-    n = emx_offload_rx(w->bulk, f, max);
+    n = emx_offload_rx(w->offload, f, max);
     return n + xdp_take(w, f + n, max - n);
 }
 
@@ -609,7 +610,7 @@ static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
 
     for (unsigned i = 0; i < n; i++)
         if (f[i].cookie & EMX_OFFLOAD_COOKIE)
-            emx_offload_return(w->bulk, f[i].cookie);
+            emx_offload_return(w->offload, f[i].cookie);
         else
             w->lent--;
     for (unsigned i = 0; i < w->port_count && !w->lent; i++)
@@ -623,7 +624,7 @@ static struct emx_wire_peek xdp_peek(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
 
-    if (w->armed || (w->bulk && emx_offload_waits(w->bulk)))
+    if (w->armed || (w->offload && emx_offload_waits(w->offload)))
         return emx_wire_peek_rx();
     for (unsigned i = 0; i < w->port_count; i++) {
         struct emx_xdp_group *g = w->port[i].group;
@@ -677,7 +678,7 @@ static int xdp_fd(struct emx_wire *base, unsigned i)
 
     if (i == 0)
         return w->epoll_fd;
-    return i == 1 && w->bulk ? emx_offload_fd(w->bulk) : -1;
+    return i == 1 && w->offload ? emx_offload_fd(w->offload) : -1;
 }
 
 const struct emx_wire_ops emx_wire_xdp = {

@@ -10,8 +10,9 @@
 
 extern const struct emx_wire_ops emx_wire_xdp;
 
-/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. bulk NULL:
- * no superframes. */
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk);
+/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. offload
+ * NULL: no GSO packets. */
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
+                  const struct emx_offload_way *offload);
 
 #endif

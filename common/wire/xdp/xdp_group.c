@@ -8,7 +8,7 @@
  *     roots     for each receive queue a socket that does nothing but hold the pool, its fill and completion rings
  *     program   attachment and maps, see xdp_prog.c
  *     listener  the unix socket by which others come in: whoever looks first answers
- *     safe      a unix socket pair. In its queue lie the sockets of all members, see below
+ *     store     a unix socket pair. In its queue lie the sockets of all members, see below
  *
  * No member is special: each holds all of it, so it stays when any of them is killed, and when the last one is gone
  * the kernel takes program, memory and names away. Nothing is pinned or has a name in a file system.
@@ -19,7 +19,7 @@
  * Whose is a chunk? To receive into: the fill ring's, then the kernel's, then the receiving socket's, from the RX
  * ring's consumer to its producer. A member moves its consumer only after it has put the chunks into the fill ring
  * again: so the ring is the list of what it has, also for others. When a member is killed, the copies of its sockets in
- * the safe keep them; whoever next finds the fill ring low, or joins, takes them out of there, puts what their rings
+ * the store keep them; whoever next finds the fill ring low, or joins, takes them out of there, puts what their rings
  * hold into the fill ring and closes them. To send from: the slot's own; flag busy while the kernel has it.
  *
  * One lock, robust: fill and completion rings have one producer or consumer each, as the kernel sees it. A member that
@@ -240,7 +240,7 @@ static void empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
 /* -1 and errno. */
 static int xdp_group_store_fds(struct emx_xdp_group *g, uint32_t slot, const int *fd)
 {
-    return emx_fds_send(g->fd[FD_SAFE_IN], &slot, sizeof(slot), fd, g->queue_count);
+    return emx_fds_send(g->fd[FD_STORE_IN], &slot, sizeof(slot), fd, g->queue_count);
 }
 
 static void close_all(const int *fd, unsigned n)
@@ -249,7 +249,7 @@ static void close_all(const int *fd, unsigned n)
         close(fd[i]);
 }
 
-/* Takes the sockets of the slots gone out of the safe, empties their rings and closes them. The others are put back:
+/* Takes the sockets of the slots gone out of the store, empties their rings and closes them. The others are put back:
  * there was room for them a moment ago. Should there be none now, their process goes on; what its rings hold is lost to
  * the others if it is killed. */
 static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
@@ -259,7 +259,7 @@ static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
     unsigned kept_count = 0;
 
     while (kept_count < SLOTS_MAX &&
-           emx_fds_recv(g->fd[FD_SAFE_OUT], &slot, sizeof(slot), fd, EMX_XDP_QUEUES, MSG_DONTWAIT) == n) {
+           emx_fds_recv(g->fd[FD_STORE_OUT], &slot, sizeof(slot), fd, EMX_XDP_QUEUES, MSG_DONTWAIT) == n) {
         if (!(gone & UINT64_C(1) << slot)) {
             memcpy(kept_fd[kept_count], fd, sizeof(fd));
             kept[kept_count++] = slot;

@@ -246,7 +246,7 @@ static void note_mode(struct emx_xdp_group *g, const struct emx_xdp_attach *a)
 
 static int xdp_make_make_fd_store(struct emx_xdp_group *g)
 {
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &g->fd[FD_SAFE_IN]);
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &g->fd[FD_STORE_IN]);
 }
 
 /* The listener is there already. */

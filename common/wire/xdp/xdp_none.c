@@ -7,11 +7,12 @@
 
 #include "wire/xdp/xdp.h"
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
+                  const struct emx_offload_way *offload)
 {
     (void)ifindex;
     (void)mac;
-    (void)bulk;
+    (void)offload;
     memset(a, 0, sizeof(*a));
 }
 

@@ -28,8 +28,8 @@
 enum {
     FD_MEMORY,
     FD_LISTEN,
-    FD_SAFE_IN,
-    FD_SAFE_OUT,
+    FD_STORE_IN,
+    FD_STORE_OUT,
     FD_LINK,
     FD_IDS,
     FD_SOCKS,
