@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * With UDP_GRO the kernel may hand over several datagrams of one length as one buffer and tell the length; rx() lends
+ * its parts as frames. One call of rx() makes one system call: recvmsg() while little arrives, for latency, and
+ * recvmmsg() after a call that found something, for throughput.
+ *
+ * recv() is cheaper than recvmsg(), but does not tell what was joined. So while short datagrams come one at a time, the
+ * kernel is told not to join (UDP_GRO off), and recv() is called. The first long datagram, or several in a row, end
+ * that. Should a GSO packet come just then, the kernel takes it apart before it gets here.
+ *
+ * Queues on the way may mark datagrams (ECN, RFC 3168; ETHMX_ECN). The kernel tells the mark beside those that
+ * recvmsg() brings, and never joins one that is marked with one that is not. What recv() brings counts as unmarked:
+ * short datagrams that come one at a time fill no queue.
+ */
+#define _GNU_SOURCE
+#include "wire/udp/udp_wire.h"
+
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#define SINGLE_BYTES 1024 /* longest datagram for recv() */
+#define SINGLE_AFTER 256  /* such datagrams, each with nothing behind it, before recv() is called */
+#define BURST_POLLS  3    /* polls in a row that find something end that */
+
+/* Reads what the kernel tells beside a message: the length of the parts, whether they are marked, and how many
+ * datagrams it dropped. */
+static unsigned udp_rx_read_control(struct emx_udp_wire *w, struct msghdr *h, bool *marked_p)
+{
+    unsigned part_bytes = 0;
+
+    *marked_p = false;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+        if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+            int bytes;
+
+            memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+            part_bytes = bytes > 0 ? (unsigned)bytes : 0;
+        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
+            uint32_t drops;
+
+            memcpy(&drops, CMSG_DATA(c), sizeof(drops));
+            w->stats->wire_lost += drops - w->drops;
+            w->drops = drops;
+        } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+            *marked_p = IPTOS_ECN(*CMSG_DATA(c)) == IPTOS_ECN_CE;
+        }
+    }
+    return part_bytes;
+}
+
+/* Moves the parts of a buffer apart so that each begins aligned. false: there is no room for that. */
+static bool udp_rx_align_parts(struct emx_udp_buffer *b)
+{
+    unsigned count = (b->len_bytes + b->part_bytes - 1) / b->part_bytes;
+
+    b->part_step = (b->part_bytes + 3) / 4 * 4;
+    if (b->part_step == b->part_bytes)
+        return true;
+    if ((size_t)count * b->part_step > EMX_UDP_BUFFER_BYTES)
+        return false;
+    for (unsigned i = count - 1; i > 0; i--) {
+        unsigned from = i * b->part_bytes, rest = b->len_bytes - from;
+
+        memmove(b->data + (size_t)i * b->part_step, b->data + from, rest < b->part_bytes ? rest : b->part_bytes);
+    }
+    return true;
+}
+
+/* Takes over message i, just received into buffer i. */
+static void udp_rx_take_buffer(struct emx_udp_wire *w, unsigned i, unsigned len_bytes)
+{
+    struct emx_udp_buffer *b = &w->buffer[i];
+
+    b->len_bytes = len_bytes;
+    b->lent_bytes = b->lent_parts = 0;
+    b->part_bytes = udp_rx_read_control(w, &w->msg[i].msg_hdr, &b->marked);
+    if (!b->part_bytes || b->part_bytes > len_bytes)
+        b->part_bytes = len_bytes;
+    if ((w->msg[i].msg_hdr.msg_flags & MSG_TRUNC) || (len_bytes && !udp_rx_align_parts(b))) {
+        w->stats->wire_lost++;
+        b->len_bytes = 0;
+    }
+}
+
+static void udp_rx_prepare(struct emx_udp_wire *w, unsigned i)
+{
+    w->iov[i] = (struct iovec){.iov_base = w->buffer[i].data, .iov_len = UINT16_MAX + 1};
+    w->msg[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &w->iov[i],
+                                             .msg_iovlen = 1,
+                                             .msg_control = &w->control[i],
+                                             .msg_controllen = sizeof(w->control[i].space)}};
+}
+
+/* Several messages at once. */
+static void udp_rx_fill_many(struct emx_udp_wire *w)
+{
+    int got;
+
+    for (unsigned i = 0; i < EMX_UDP_BUFFERS; i++)
+        udp_rx_prepare(w, i);
+    got = recvmmsg(w->fd, w->msg, EMX_UDP_BUFFERS, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < got; i++)
+        udp_rx_take_buffer(w, w->filled++, w->msg[i].msg_len);
+}
+
+static void udp_rx_fill_one(struct emx_udp_wire *w)
+{
+    ssize_t got;
+
+    udp_rx_prepare(w, 0);
+    got = recvmsg(w->fd, &w->msg[0].msg_hdr, MSG_DONTWAIT);
+    if (got >= 0)
+        udp_rx_take_buffer(w, w->filled++, (unsigned)got);
+}
+
+/* Receives one datagram that the kernel has not joined with others. */
+static void udp_rx_fill_unjoined(struct emx_udp_wire *w)
+{
+    struct emx_udp_buffer *b = &w->buffer[0];
+    ssize_t got = recv(w->fd, b->data, UINT16_MAX + 1, MSG_DONTWAIT);
+
+    if (got < 0)
+        return;
+    *b = (struct emx_udp_buffer){.data = b->data, .len_bytes = (unsigned)got, .part_bytes = (unsigned)got};
+    w->filled = 1;
+}
+
+static void udp_rx_set_unjoined(struct emx_udp_wire *w, bool unjoined)
+{
+    int joining = !unjoined;
+
+    w->singles = 0;
+    if (!setsockopt(w->fd, SOL_UDP, UDP_GRO, &joining, sizeof(joining)))
+        w->unjoined = unjoined;
+}
+
+/* Decides from what came whether datagrams are to be joined. A buffer that the kernel joined before it was told not to,
+ * and that comes after a poll that found nothing, would be handed up as one frame: a loss that the engine repairs. */
+static void udp_rx_judge_traffic(struct emx_udp_wire *w)
+{
+    const struct emx_udp_buffer *b = &w->buffer[0];
+    bool alone = w->filled == 1 && b->len_bytes <= SINGLE_BYTES && b->part_bytes == b->len_bytes;
+
+    if (!w->filled) {
+        w->run = 0;
+        if (!w->unjoined && w->gro && w->singles >= SINGLE_AFTER)
+            udp_rx_set_unjoined(w, true);
+        return;
+    }
+    w->run++;
+    if (alone && w->run < BURST_POLLS) {
+        w->singles++;
+        return;
+    }
+    w->singles = 0;
+    if (w->unjoined)
+        udp_rx_set_unjoined(w, false);
+}
+
+/* Receives into the buffers; none of them is lent. */
+static void udp_rx_fill(struct emx_udp_wire *w)
+{
+    w->filled = w->current = 0;
+    if (w->unjoined)
+        udp_rx_fill_unjoined(w);
+    else if (w->busy)
+        udp_rx_fill_many(w);
+    else
+        udp_rx_fill_one(w);
+    udp_rx_judge_traffic(w);
+    w->busy = w->filled > 0; /* errors (an interface went down, a peer's port is closed) concern no frame of ours */
+}
+
+/* Lends the next part of the current buffer. */
+static struct emx_rxframe udp_rx_lend_part(struct emx_udp_buffer *b)
+{
+    unsigned rest = b->len_bytes - b->lent_bytes;
+    struct emx_rxframe f = {.data = b->data + (size_t)b->lent_parts * b->part_step,
+                            .len_bytes = rest < b->part_bytes ? rest : b->part_bytes,
+                            .marked = b->marked};
+
+    b->lent_parts++;
+    b->lent_bytes += f.len_bytes;
+    return f;
+}
+
+/* The buffer that has parts to lend, or NULL. */
+static struct emx_udp_buffer *udp_rx_current(struct emx_udp_wire *w)
+{
+    while (w->current < w->filled && w->buffer[w->current].lent_bytes == w->buffer[w->current].len_bytes)
+        w->current++;
+    return w->current < w->filled ? &w->buffer[w->current] : NULL;
+}
+
+unsigned emx_udp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
+{
+    struct emx_udp_wire *w = (struct emx_udp_wire *)base;
+    struct emx_udp_buffer *b;
+    unsigned n = 0;
+
+    if (w->backlog.count)
+        emx_udp_tx_budget(base);
+    if (!udp_rx_current(w))
+        udp_rx_fill(w);
+    while (n < max && (b = udp_rx_current(w)))
+        f[n++] = udp_rx_lend_part(b);
+    return n;
+}
+
+/* Buffers are used again by the rx() that finds all of their parts lent, and by then returned. */
+void emx_udp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
+{
+    (void)base;
+    (void)f;
+    (void)n;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A system call per frame limits the wire, so frames are joined where the kernel can. Frames of one length to one
+ * destination that follow each other in a batch (the last may be shorter) go to the kernel as one *GSO packet* with
+ * UDP_SEGMENT; the network card, or the kernel just above it, cuts it into datagrams. Only lengths that are multiples
+ * of 4 are joined, so that the receiver finds each frame aligned. When the kernel or the interface refuses GSO packets,
+ * the frames go one by one from then on. Frames to peers that get many leave by connected sockets (udp_conn.c).
+ */
+#define _GNU_SOURCE
+#include "wire/udp/udp_wire.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#define DATAGRAM_MAX (UINT16_MAX - EMX_UDP_HEADERS_BYTES) /* also of a GSO packet */
+
+static struct emx_udp_addr udp_tx_addr_of(const struct emx_wire_addr *to)
+{
+    struct emx_udp_addr a;
+
+    memcpy(&a, to, sizeof(a));
+    return a;
+}
+
+static struct sockaddr_in udp_tx_sockaddr_of(const struct emx_wire_addr *to)
+{
+    struct emx_udp_addr a = udp_tx_addr_of(to);
+
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
+}
+
+static unsigned udp_tx_length_of(const struct emx_txframe *f)
+{
+    return (unsigned)f->head_bytes + f->body_bytes;
+}
+
+/* How many of the n frames at f can go as one GSO packet; 1: none beside the first. */
+static unsigned udp_tx_joinable(const struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    unsigned len = udp_tx_length_of(f), total = len, count = 1;
+
+    if (!w->gso || len % 4)
+        return 1;
+    while (count < n && count < EMX_UDP_SEGMENTS) {
+        unsigned more = udp_tx_length_of(&f[count]);
+
+        if (more > len || total + more > DATAGRAM_MAX || memcmp(f[count].to, f->to, sizeof(*f->to)))
+            break;
+        total += more;
+        count++;
+        if (more < len)
+            break;
+    }
+    return count;
+}
+
+/* Makes message m out of count frames, with pieces at iov. Returns how many pieces. */
+static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct iovec *iov,
+                                       const struct emx_txframe *f, unsigned count)
+{
+    struct msghdr *h = &tx->msg[m].msg_hdr;
+    unsigned pieces = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        iov[pieces++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
+        if (f[i].body_bytes)
+            iov[pieces++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
+    }
+    tx->frames[m] = count;
+    tx->to[m] = udp_tx_sockaddr_of(f->to);
+    *h =
+        (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = pieces};
+    if (count > 1) {
+        uint16_t len = (uint16_t)udp_tx_length_of(f);
+        struct cmsghdr *c;
+
+        h->msg_control = &tx->control[m];
+        h->msg_controllen = sizeof(tx->control[m].space);
+        c = CMSG_FIRSTHDR(h);
+        c->cmsg_level = SOL_UDP;
+        c->cmsg_type = UDP_SEGMENT;
+        c->cmsg_len = CMSG_LEN(sizeof(len));
+        memcpy(CMSG_DATA(c), &len, sizeof(len));
+    }
+    return pieces;
+}
+
+/* The connected socket for n frames to this destination, or -1. */
+static int udp_tx_find_conn(struct emx_udp_wire *w, const struct emx_wire_addr *to, unsigned n)
+{
+    struct emx_udp_addr a = udp_tx_addr_of(to);
+
+    return emx_udp_conn_for(&w->conns, a.ip, a.port, n);
+}
+
+static void udp_tx_close_conn(struct emx_udp_wire *w, const struct emx_wire_addr *to)
+{
+    struct emx_udp_addr a = udp_tx_addr_of(to);
+
+    emx_udp_conn_failed(&w->conns, a.ip, a.port);
+}
+
+/* Sends one datagram. 0 or an errno. */
+static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
+{
+    struct sockaddr_in sa = udp_tx_sockaddr_of(to);
+    int conn = udp_tx_find_conn(w, to, 1);
+
+    if (conn >= 0) {
+        if (send(conn, data, len, MSG_DONTWAIT) >= 0)
+            return 0;
+        if (emx_backlog_full_error(errno))
+            return errno;
+    }
+    if (sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return errno;
+    if (conn >= 0)
+        udp_tx_close_conn(w, to);
+    return 0;
+}
+
+/* Hands the messages that have been made to the kernel, by the connected socket or, if that is -1, by the wire's
+ * socket. Returns how many it took; -1 and errno: none. */
+static int udp_tx_send_messages_by(struct emx_udp_wire *w, int conn, unsigned messages)
+{
+    for (unsigned m = 0; m < messages; m++)
+        w->tx->msg[m].msg_hdr.msg_namelen = conn >= 0 ? 0 : sizeof(w->tx->to[m]);
+    return sendmmsg(conn >= 0 ? conn : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
+}
+
+static bool udp_tx_one_destination(const struct emx_udp_tx *tx, unsigned messages)
+{
+    for (unsigned m = 1; m < messages; m++)
+        if (memcmp(&tx->to[m], &tx->to[0], sizeof(tx->to[0])))
+            return false;
+    return true;
+}
+
+/* The same; the first frame of the messages is f. */
+static int udp_tx_send_messages(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned messages)
+{
+    int conn = udp_tx_one_destination(w->tx, messages) ? udp_tx_find_conn(w, f->to, messages) : -1;
+    int taken = udp_tx_send_messages_by(w, conn, messages);
+
+    if (taken > 0 || conn < 0 || emx_backlog_full_error(errno))
+        return taken;
+    taken = udp_tx_send_messages_by(w, -1, messages);
+    if (taken > 0)
+        udp_tx_close_conn(w, f->to);
+    return taken;
+}
+
+/* One frame, at best without gathering. 0 or an errno. */
+static int udp_tx_send_one(struct emx_udp_wire *w, const struct emx_txframe *f)
+{
+    const void *data = f->head;
+    unsigned len = udp_tx_length_of(f);
+
+    if (f->body_bytes && len > EMX_UDP_COPY_BYTES) {
+        udp_tx_prepare_message(w->tx, 0, w->tx->iov, f, 1);
+        return udp_tx_send_messages(w, f, 1) < 0 ? errno : 0;
+    }
+    if (f->body_bytes) {
+        memcpy(w->tx->copy, f->head, f->head_bytes);
+        memcpy(w->tx->copy + f->head_bytes, f->body, f->body_bytes);
+        data = w->tx->copy;
+    }
+    return udp_tx_send_datagram(w, f->to, data, len);
+}
+
+static int udp_tx_send_queued(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
+{
+    struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
+
+    return udp_tx_send_one(arg, &f);
+}
+
+unsigned emx_udp_tx_budget(struct emx_wire *base)
+{
+    struct emx_udp_wire *w = (struct emx_udp_wire *)base;
+
+    if (w->backlog.count)
+        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, udp_tx_send_queued, w);
+    return w->backlog.count ? 0 : EMX_WIRE_BATCH;
+}
+
+/* n frames one by one. Returns how many were taken, or kept for later. */
+static unsigned udp_tx_send_singly(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    unsigned taken = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        int err = w->backlog.count ? EAGAIN : udp_tx_send_one(w, &f[i]);
+
+        if (!err) {
+            emx_backlog_success(&w->backlog);
+            taken++;
+        } else if (emx_backlog_full_error(err)) {
+            unsigned lost = emx_backlog_keep(&w->backlog, &f[i], n - i);
+
+            w->stats->wire_tx_errors += lost;
+            return taken + n - i - lost;
+        } else {
+            w->stats->wire_tx_errors++; /* interface down, no route, longer than the MTU, ...: lost */
+        }
+    }
+    return taken;
+}
+
+/* The first message was refused with errno err. Returns how many frames are dealt with. */
+static unsigned udp_tx_handle_refusal(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n, unsigned joined,
+                                      int err)
+{
+    if (emx_backlog_full_error(err)) {
+        w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
+        return n;
+    }
+    if (joined == 1) {
+        w->stats->wire_tx_errors++;
+        return 1;
+    }
+    if (udp_tx_send_singly(w, f, joined) == joined)
+        w->gso = false; /* it was not the frames, it was the joining */
+    return joined;
+}
+
+/* Makes messages of n frames, joined where possible. Returns how many messages. */
+static unsigned udp_tx_prepare_batch(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    struct iovec *iov = w->tx->iov;
+    unsigned messages = 0;
+
+    for (unsigned at = 0; at < n; at += w->tx->frames[messages++])
+        iov += udp_tx_prepare_message(w->tx, messages, iov, &f[at], udp_tx_joinable(w, &f[at], n - at));
+    return messages;
+}
+
+/* Sends frames that are not too long. */
+static void udp_tx_send_run(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    while (n) {
+        unsigned messages, done = 0;
+        int taken;
+
+        if (n == 1 || w->backlog.count) {
+            udp_tx_send_singly(w, f, n);
+            return;
+        }
+        messages = udp_tx_prepare_batch(w, f, n);
+        taken = udp_tx_send_messages(w, f, messages);
+        if (taken > 0)
+            emx_backlog_success(&w->backlog);
+        for (int m = 0; m < taken; m++)
+            done += w->tx->frames[m];
+        if (taken <= 0)
+            done = udp_tx_handle_refusal(w, f, n, w->tx->frames[0], errno);
+        f += done;
+        n -= done;
+    }
+}
+
+void emx_udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
+{
+    struct emx_udp_wire *w = (struct emx_udp_wire *)base;
+    unsigned from = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if (udp_tx_length_of(&f[i]) > w->frame_bytes) {
+            udp_tx_send_run(w, &f[from], i - from);
+            w->stats->wire_tx_errors++;
+            from = i + 1;
+        }
+    udp_tx_send_run(w, &f[from], n - from);
+}

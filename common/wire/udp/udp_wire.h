@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * State of an open udp wire, shared by its files: udp.c (open, close), udp_tx.c, udp_rx.c. The caller of the wire holds
+ * the endpoint's lock in all of them.
+ */
+#ifndef EMX_WIRE_UDP_WIRE_H
+#define EMX_WIRE_UDP_WIRE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "wire/backlog.h"
+#include "wire/udp/udp_conn.h"
+#include "wire/wire.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define EMX_UDP_HEADERS_BYTES 28 /* IPv4 and UDP */
+#define EMX_UDP_SEGMENTS      64 /* frames in a GSO packet: the limit of older kernels */
+#define EMX_UDP_BUFFERS       8  /* received at once */
+#define EMX_UDP_BUFFER_BYTES                                                                                           \
+    (UINT16_MAX + 1 + 3 * EMX_UDP_SEGMENTS) /* parts may have to be moved apart to be aligned */
+#define EMX_UDP_COPY_BYTES 2048             /* frames up to this length are copied together before sending */
+
+struct emx_udp_addr {
+    struct in_addr ip;
+    in_port_t port; /* network order */
+};
+
+/* Ancillary data of a received datagram. */
+union emx_udp_control {
+    struct cmsghdr align;
+    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint8_t))];
+};
+
+/* A received buffer: parts of part_bytes each, part_step apart, the last may be shorter. */
+struct emx_udp_buffer {
+    uint8_t *data;
+    unsigned len_bytes, part_bytes, part_step;
+    unsigned lent_bytes; /* of len_bytes, how much has been handed up */
+    unsigned lent_parts;
+    bool marked; /* by a queue on the way */
+};
+
+/* Messages for the kernel. A GSO packet takes one message, and two pieces for each of its frames. */
+struct emx_udp_tx {
+    struct sockaddr_in to[EMX_WIRE_BATCH];
+    struct iovec iov[2 * EMX_WIRE_BATCH];
+    struct mmsghdr msg[EMX_WIRE_BATCH];
+    unsigned frames[EMX_WIRE_BATCH]; /* in each message */
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(uint16_t))];
+    } control[EMX_WIRE_BATCH];
+    uint8_t copy[EMX_UDP_COPY_BYTES];
+};
+
+struct emx_udp_wire {
+    struct emx_wire base;
+    int fd;
+    struct emx_stats *stats;
+    unsigned frame_bytes;
+    uint16_t port; /* host order */
+    bool gso;
+
+    struct emx_udp_buffer buffer[EMX_UDP_BUFFERS];
+    unsigned filled, current; /* buffers in use, and the one that is being lent from */
+    bool busy;                /* the last rx() found something */
+    bool gro;                 /* the kernel can join datagrams */
+    bool unjoined;            /* it is told not to, and recv() is called */
+    unsigned singles;         /* short datagrams in a row that came alone */
+    unsigned run;             /* polls in a row that found something */
+    uint32_t drops;           /* the kernel's count, as last seen */
+    struct mmsghdr msg[EMX_UDP_BUFFERS];
+    struct iovec iov[EMX_UDP_BUFFERS];
+    union emx_udp_control control[EMX_UDP_BUFFERS];
+
+    struct emx_udp_tx *tx;
+    struct emx_udp_conns conns;
+    struct emx_backlog backlog;
+};
+
+/* Operations of struct emx_wire_ops. */
+unsigned emx_udp_tx_budget(struct emx_wire *base);
+void emx_udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n);
+unsigned emx_udp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max);
+void emx_udp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n);
+
+#endif
