@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Least: the lesser of two numbers.
+ * Minimum and maximum of two unsigned numbers.
  */
 #ifndef EMX_BASE_MIN_H
 #define EMX_BASE_MIN_H
@@ -10,6 +10,11 @@
 static inline uint64_t emx_min(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+static inline uint64_t emx_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 static inline unsigned emx_min_u(unsigned a, unsigned b)

@@ -16,10 +16,10 @@
  *               The last put() deregisters it
  *     dead      loose without users: waits to be deregistered by the next call that has time for it
  *
- * Keeping has a price: that pages of a new mapping are watched, and that the program waits in munmap() until their
- * going is known. A program that sends each message from memory of its own pays it for nothing. So when WASTED regions
- * in a row have gone that were never found idle a second time, new ones are not kept any more, but each PROBE-th, and
- * more seldom with each of these that goes unused, too (PROBE_MAX); the first that is used again ends that.
+ * Caching a registration has a cost: pages of a new mapping are watched, and the program's munmap() waits until the
+ * cache has handled the event. A program that sends each message from a new mapping gains nothing for it. So when
+ * WASTED regions in a row were unmapped before they were used again, only each PROBE-th new region is kept, and fewer
+ * with each of these that is not used again (PROBE_MAX). The first that is used again ends that.
  *
  * Registering and deregistering happen without the lock (see memwatch.h), so bytes are counted before the one and after
  * the other: the sum never exceeds the bound.
@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
+#include "base/min.h"
 #include "ethmx.h"
 #include "mem/measure.h"
 #include "mem/memlock.h"
@@ -61,7 +62,7 @@ struct emx_regcache {
     struct emx_registrar registrar;
     bool fault_in;
     struct emx_stats own_stats, *stats;
-    atomic_bool stirred; /* there may be something for a sweep, which needs the lock only then */
+    atomic_bool needs_sweep; /* sweep() takes the lock only then */
     uintptr_t page_bytes, piece_bytes;
     uint64_t limit_bytes;
     unsigned limit_entries;
@@ -69,13 +70,13 @@ struct emx_regcache {
     char reason[256];
 
     /* with the lock */
-    uint64_t bytes;      /* registered, or about to be */
-    uint64_t idle_bytes; /* of these: idle */
-    uint64_t dead_bytes; /* of these: dead */
-    uint64_t news;       /* invalidated, by whatever thread, and not yet in stats */
-    unsigned wasted;     /* kept regions that have gone unused since one was found again; no more than WASTED */
-    unsigned probe;      /* how many regions come on one that is kept all the same */
-    unsigned skipped;    /* regions that were not kept for that, since the last one that was */
+    uint64_t bytes;       /* registered, or about to be */
+    uint64_t idle_bytes;  /* of these: idle */
+    uint64_t dead_bytes;  /* of these: dead */
+    uint64_t invalidated; /* by any thread, and not yet in stats */
+    unsigned wasted;      /* kept regions that have gone unused since one was found again; no more than WASTED */
+    unsigned probe;       /* how many regions come on one that is kept all the same */
+    unsigned skipped;     /* regions that were not kept for that, since the last one that was */
     struct emx_list making, idle, dead;
     unsigned count;
     struct region **table;
@@ -134,15 +135,15 @@ static void count_bytes(struct emx_regcache *c)
         c->stats->reg_bytes_peak = c->bytes;
 }
 
-static void regcache_stir(struct emx_regcache *c)
+static void regcache_request_sweep(struct emx_regcache *c)
 {
-    atomic_store_explicit(&c->stirred, true, memory_order_relaxed);
+    atomic_store_explicit(&c->needs_sweep, true, memory_order_relaxed);
 }
 
 static void to_dead(struct emx_regcache *c, struct region *e)
 {
     e->state = DEAD;
-    regcache_stir(c);
+    regcache_request_sweep(c);
     c->dead_bytes += e->r.len_bytes;
     emx_list_append(&c->dead, &e->link);
 }
@@ -177,7 +178,7 @@ static void regcache_hold(struct emx_regcache *c, struct region *e)
 }
 
 /* A kept region has gone unused. */
-static void regcache_waste(struct emx_regcache *c, const struct region *e)
+static void regcache_count_unused(struct emx_regcache *c, const struct region *e)
 {
     if (c->wasted < WASTED)
         c->wasted++;
@@ -185,7 +186,7 @@ static void regcache_waste(struct emx_regcache *c, const struct region *e)
         c->probe *= 2;
 }
 
-/* Pages have gone (memwatch). */
+/* Called by memwatch: the pages are unmapped. */
 static void regcache_gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
 {
     struct emx_regcache *c = emx_container(w, struct emx_regcache, watcher);
@@ -193,10 +194,10 @@ static void regcache_gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
 
     while (i < c->count && c->table[i]->r.base < end) {
         if (!c->table[i]->reused)
-            regcache_waste(c, c->table[i]);
+            regcache_count_unused(c, c->table[i]);
         regcache_take_out(c, i);
-        c->news++;
-        regcache_stir(c);
+        c->invalidated++;
+        regcache_request_sweep(c);
     }
     emx_list_each(m, &c->making)
     {
@@ -211,14 +212,14 @@ static void regcache_gone(struct emx_watcher *w, uintptr_t base, uintptr_t end)
 static void regcache_enter(struct emx_regcache *c)
 {
     emx_memwatch_lock();
-    c->stats->reg_invalidated += c->news;
-    c->news = 0;
+    c->stats->reg_invalidated += c->invalidated;
+    c->invalidated = 0;
 }
 
-/* ---- Making room ---- */
+/* ---- Evicting ---- */
 
 /* Deregisters the dead. The lock is given back in between. Returns how many. */
-static unsigned regcache_mark_dead(struct emx_regcache *c)
+static unsigned regcache_dereg_dead(struct emx_regcache *c)
 {
     struct emx_list *l;
     unsigned n = 0;
@@ -245,7 +246,7 @@ static void evict_oldest(struct emx_regcache *c)
     c->stats->reg_evicted++;
 }
 
-/* Makes room for so many bytes more and takes it. false: too much is out. */
+/* Reserves so many bytes of the limit, evicting idle regions. false: too much is in use. */
 static bool regcache_reserve(struct emx_regcache *c, uint64_t len_bytes)
 {
     for (;;) {
@@ -255,7 +256,7 @@ static bool regcache_reserve(struct emx_regcache *c, uint64_t len_bytes)
             evict_oldest(c);
         if (c->bytes <= c->limit_bytes - len_bytes)
             break;
-        if (!regcache_mark_dead(c)) { /* another thread is at it */
+        if (!regcache_dereg_dead(c)) { /* another thread deregisters them */
             emx_memwatch_unlock();
             sched_yield();
             emx_memwatch_lock();
@@ -274,22 +275,12 @@ static void regcache_unreserve(struct emx_regcache *c, uint64_t len_bytes)
 
 /* ---- Registering ---- */
 
-static uintptr_t min_of(uintptr_t a, uintptr_t b)
-{
-    return a < b ? a : b;
-}
-
-static uintptr_t max_of(uintptr_t a, uintptr_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Whether e should be joined with [base, end): what they have in common is half of the latter or more, and the whole is
  * no more than twice as long. Or e covers it, but does not allow as much. */
 static bool regcache_is_joined(const struct emx_regcache *c, const struct region *e, uintptr_t base, uintptr_t end)
 {
-    uintptr_t whole = max_of(end, regcache_end_of(e)) - min_of(base, e->r.base);
-    uintptr_t common = min_of(end, regcache_end_of(e)) - max_of(base, e->r.base);
+    uintptr_t whole = emx_max(end, regcache_end_of(e)) - emx_min(base, e->r.base);
+    uintptr_t common = emx_min(end, regcache_end_of(e)) - emx_max(base, e->r.base);
 
     if (c->registrar.max_bytes && whole > c->registrar.max_bytes)
         return false;
@@ -312,8 +303,8 @@ static void regcache_join(const struct emx_regcache *c, struct emx_region *r)
         const struct region *e = c->table[i];
 
         if (regcache_is_joined(c, e, base, end)) {
-            base = min_of(base, e->r.base);
-            end = max_of(end, regcache_end_of(e));
+            base = emx_min(base, e->r.base);
+            end = emx_max(end, regcache_end_of(e));
             r->access |= e->r.access;
         } else if (regcache_is_within(e, base, end)) {
             r->access |= e->r.access;
@@ -323,18 +314,17 @@ static void regcache_join(const struct emx_regcache *c, struct emx_region *r)
     r->len_bytes = end - base;
 }
 
-/* Gives back everything that is idle, because the registrar has no more. The bound was too high: what is out of it now
- * is all there is. Returns whether anything was given back. */
-static bool regcache_retreat(struct emx_regcache *c)
+/* Deregisters all idle regions, because the registrar is out of resources. Returns whether there were any. */
+static bool regcache_free_idle(struct emx_regcache *c)
 {
-    unsigned buried;
+    unsigned freed;
 
     emx_memwatch_lock();
     while (!emx_list_empty(&c->idle))
         evict_oldest(c);
-    buried = regcache_mark_dead(c);
+    freed = regcache_dereg_dead(c);
     emx_memwatch_unlock();
-    return buried;
+    return freed;
 }
 
 static int call_registrar(struct emx_regcache *c, struct region *e)
@@ -346,11 +336,11 @@ static int call_registrar(struct emx_regcache *c, struct region *e)
         e->faulted = emx_fault_in((void *)e->r.base, e->r.len_bytes);
     do
         rc = r->reg(r->arg, (void *)e->r.base, e->r.len_bytes, e->r.access, &e->r.mr);
-    while (rc == ETHMX_ERR_NO_MEMORY && regcache_retreat(c));
+    while (rc == ETHMX_ERR_NO_MEMORY && regcache_free_idle(c));
     return rc;
 }
 
-/* Into the table, in the place of those that it contains. With a user. */
+/* Puts e into the table, in place of those that it contains. e has a user. */
 static void regcache_keep(struct emx_regcache *c, struct region *e)
 {
     unsigned i = regcache_first_beyond(c, e->r.base);
@@ -372,7 +362,7 @@ static void regcache_keep(struct emx_regcache *c, struct region *e)
     e->state = KEPT;
 }
 
-/* Whether e is needless: another thread has made the like of it meanwhile. */
+/* Whether another thread has meanwhile registered a region that serves as well. */
 static bool regcache_is_contained(const struct emx_regcache *c, const struct region *e)
 {
     const struct region *other = regcache_find(c, e->r.base, regcache_end_of(e), 0);
@@ -380,7 +370,7 @@ static bool regcache_is_contained(const struct emx_regcache *c, const struct reg
     return other && (other->r.len_bytes > e->r.len_bytes || (other->r.access & e->r.access) == e->r.access);
 }
 
-/* Makes room for e, joined with others or, where that is too much, as it is. */
+/* Reserves bytes for e, joined with others or, where that is too much, as it is. */
 static bool reserve_joined(struct emx_regcache *c, struct region *e)
 {
     const struct emx_region wanted = e->r;
@@ -407,7 +397,7 @@ static int regcache_begin_making(struct emx_regcache *c, struct region *e, bool 
     bool room;
 
     regcache_enter(c);
-    regcache_mark_dead(c);
+    regcache_dereg_dead(c);
     quiet = quiet && is_worth_keeping(c);
     e->is_probe = quiet && c->wasted == WASTED;
     room = quiet && !alone ? reserve_joined(c, e) : regcache_reserve(c, e->r.len_bytes);
@@ -482,9 +472,8 @@ static bool pages_of(const struct emx_regcache *c, const void *buf, size_t len_b
     return true;
 }
 
-/* It was of use that the region was kept. (One that is found while it is in use would be there in any case; so a
- * message that looks for its own memory twice proves nothing.) */
-static void regcache_validate(struct emx_regcache *c, struct region *e)
+/* Keeping the region has paid off. (Only a region found idle counts: one in use would be there in any case.) */
+static void regcache_mark_reused(struct emx_regcache *c, struct region *e)
 {
     if (!e->reused) {
         c->wasted = 0;
@@ -502,7 +491,7 @@ static bool regcache_look_up(struct emx_regcache *c, uintptr_t base, uintptr_t e
     e = regcache_find(c, base, end, access);
     if (e) {
         if (!e->users)
-            regcache_validate(c, e);
+            regcache_mark_reused(c, e);
         regcache_hold(c, e);
         c->stats->reg_hits++;
     }
@@ -512,7 +501,7 @@ static bool regcache_look_up(struct emx_regcache *c, uintptr_t base, uintptr_t e
     return e;
 }
 
-/* What it would be joined with may be leaving, or not allow as much. */
+/* Joined with others the registration may fail: their memory may be unmapped just now, or not allow as much. */
 static int make_either(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, struct emx_region **r_p)
 {
     int rc = regcache_make(c, wanted, quiet, false, r_p);
@@ -558,7 +547,7 @@ void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
         } else {
             to_dead(c, e);
             if (c->watch == EMX_WATCH_OFF)
-                regcache_mark_dead(c);
+                regcache_dereg_dead(c);
         }
     }
     emx_memwatch_unlock();
@@ -593,19 +582,19 @@ void emx_regcache_part(const struct emx_regcache *c, const void *buf, size_t len
     *n_p = len_bytes;
     if (len_bytes <= c->piece_bytes)
         return;
-    *at_p = (const void *)max_of(base, from);
-    *n_p = min_of(base + len_bytes, from + c->piece_bytes) - max_of(base, from);
+    *at_p = (const void *)emx_max(base, from);
+    *n_p = emx_min(base + len_bytes, from + c->piece_bytes) - emx_max(base, from);
 }
 
 unsigned emx_regcache_sweep(struct emx_regcache *c)
 {
     unsigned n;
 
-    if (!atomic_load_explicit(&c->stirred, memory_order_relaxed))
+    if (!atomic_load_explicit(&c->needs_sweep, memory_order_relaxed))
         return 0;
     regcache_enter(c);
-    atomic_store_explicit(&c->stirred, false, memory_order_relaxed);
-    n = regcache_mark_dead(c);
+    atomic_store_explicit(&c->needs_sweep, false, memory_order_relaxed);
+    n = regcache_dereg_dead(c);
     emx_memwatch_unlock();
     return n;
 }
@@ -615,7 +604,7 @@ void emx_regcache_flush(struct emx_regcache *c)
     regcache_enter(c);
     while (!emx_list_empty(&c->idle))
         regcache_take_out(c, regcache_index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
-    regcache_mark_dead(c);
+    regcache_dereg_dead(c);
     emx_memwatch_unlock();
 }
 
@@ -635,7 +624,7 @@ void emx_regcache_query(struct emx_regcache *c, struct emx_regcache_info *info_p
 
 /* ---- Open and close ---- */
 
-/* The bound, and a word on it where the system's is the lower one. */
+/* Sets the limit; adds a sentence to the reason where the system's limit is lower. */
 static void regcache_set_limit(struct emx_regcache *c, uint64_t wanted_bytes)
 {
     uint64_t left = emx_memlock_left();
@@ -688,7 +677,7 @@ int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_param
     c->watcher.gone = regcache_gone;
     c->watch = emx_memwatch_join(&c->watcher, (enum emx_watch)cfg->p_reg_cache, c->reason, sizeof(c->reason));
     if (c->watch == EMX_WATCH_OFF && cfg->p_reg_cache != EMX_WATCH_AUTO && cfg->p_reg_cache != EMX_WATCH_OFF) {
-        snprintf(why, why_len_bytes, "ETHMX_REG_CACHE: registrations cannot be kept in this way: %s", c->reason);
+        snprintf(why, why_len_bytes, "ETHMX_REG_CACHE: cannot cache registrations in this way: %s", c->reason);
         free(c->table);
         free(c);
         return ETHMX_ERR_PARAM;
