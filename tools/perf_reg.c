@@ -60,7 +60,7 @@ static const char usage_text[] =
     "  -s, --sizes LIST      sizes: 64k, 4k:64m (doubling; the default), several with commas between; whole pages\n"
     "  -T, --threads N       how many threads \"several\" are (default 2)\n"
     "  -n, --rounds N        of which the median is taken (default 15, fewer for larger sizes)\n"
-    "  -r, --registrar NAME  verbs or verbs:DEVICE, an RDMA device; pin or mlock, stand-ins for one;\n"
+    "  -r, --registrar NAME  verbs or verbs:DEVICE, an RDMA device; pin or mlock, fake registrars;\n"
     "                        default: the first that works\n"
     "  -j, --json            print JSON\n"
     "  -h, --help            this text\n"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pause: what a loop does that looks at memory until another thread has written there.
+ * Pause: for loops that poll memory until another thread has written to it.
  *
- * emx_pause() gives the core to its other thread for a moment: 10 to 50 ns on x86-64, depending on the processor.
- * emx_pause_loads() takes a few nanoseconds: it waits until what was loaded before is there. A loop without it has
- * dozens of looks under way at once, which are all thrown away when the first sees the change, and which take the
- * memory's line away from the writer, and units of the core from its other thread.
+ * emx_pause() gives the core to its other hardware thread for a moment. emx_pause_loads() is shorter: it waits until
+ * earlier loads have completed. A loop without it has dozens of loads in flight, which are all discarded when the first
+ * sees the change, take the cache line from the writer, and use units of the core that the other thread needs.
  */
 #ifndef EMX_BASE_PAUSE_H
 #define EMX_BASE_PAUSE_H

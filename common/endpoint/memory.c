@@ -66,7 +66,7 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
 
 #define VERBS "verbs"
 
-/* An RDMA device ("verbs", or "verbs:" and its name), or a stand-in. NULL: the first that works. */
+/* An RDMA device ("verbs", or "verbs:" and its name), or a fake registrar. NULL: the first that works. */
 static int memory_open_registrar(const char *name, struct emx_registrar *r_p, bool *device_p, char *why,
                                  size_t why_len_bytes)
 {

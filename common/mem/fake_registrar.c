@@ -182,9 +182,9 @@ int emx_fake_registrar_open(const char *name, struct emx_registrar *r_p, char *w
 const char *emx_fake_registrar_text(const struct emx_registrar *r)
 {
     return r->reg == pin_reg
-               ? "no RDMA device: a stand-in, io_uring, pins the pages as a device's driver would; what the "
+               ? "no RDMA device: a fake registrar, io_uring, pins the pages as a device's driver would; what the "
                  "device itself takes is not in it"
-               : "no RDMA device: a stand-in, mlock(), locks the pages; what pinning and the device itself "
+               : "no RDMA device: a fake registrar, mlock(), locks the pages; what pinning and the device itself "
                  "take is not in it";
 }
 

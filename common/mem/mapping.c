@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Linux 6.11 and later answer for one address (about a microsecond). Before, the whole text must be read up to there:
- * some tens of microseconds in a program of a hundred mappings.
+ * Linux 6.11 and later answer for one address (PROCMAP_QUERY). Before, the text must be read up to the address, which
+ * takes long in a program of many mappings.
  */
 #include "mem/mapping.h"
 

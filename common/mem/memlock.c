@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The kernel counts pages pinned for devices (VmPin) against RLIMIT_MEMLOCK, apart from pages locked by mlock()
- * (VmLck), and limits nobody who has CAP_IPC_LOCK. Where the stand-in for a device is mlock(), VmLck counts; so both
+ * (VmLck), and limits nobody who has CAP_IPC_LOCK. Where the fake registrar is mlock(), VmLck counts; so both
  * are taken.
  */
 #define _GNU_SOURCE

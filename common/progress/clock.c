@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reading the clock happens on every send and on every poll, so it should cost a few nanoseconds. The kernel's
- * CLOCK_MONOTONIC costs some twenty, or a system call of hundreds where the machine has no fast path for it. The
- * processor's time stamp counter is cheaper, but counts in a unit of its own.
+ * The clock is read on sends and on polls, so it must be cheap. The kernel's CLOCK_MONOTONIC costs several times as
+ * much as the processor's time stamp counter, or a system call where the machine has no fast path for it. The counter
+ * counts in a unit of its own.
  *
  * So: from time to time both are read together, which gives an *anchor*; between anchors the time is the anchor's plus
- * the counter's advance times a rate. The rate comes from the two latest anchors, and an anchor serves for 50 ms only,
- * so that whatever the counter does (a virtual machine that moves to another host, a resume from sleep) is forgiven
- * within 50 ms. Nothing is calibrated when the endpoint opens: until two anchors lie 10 ms apart, the kernel is asked
- * each time.
+ * the counter's advance times a rate. The rate comes from the two latest anchors. An anchor is used for SPAN_NS only,
+ * so that a jump of the counter (a virtual machine that moves to another host, a resume from sleep) has no effect for
+ * longer. Nothing is calibrated when the endpoint opens: until two anchors are BASELINE_NS apart, the kernel's clock is
+ * read each time.
  *
  * The counter is used only if the processor says that it is invariant (it counts at one rate in all power states, and
  * Linux has set it equal on all cores), or if the kernel keeps its own time by it: virtual machines often do not say

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A program that waits for a message does rounds in a loop, millions of times without a frame; and each of these
- * polls stands between the frame's arrival and the program. So an idle round does as little as it can:
+ * A program that waits for a message runs rounds in a loop, millions of times without a frame, and each of these polls
+ * may delay a frame that has just arrived. So an idle round does as little as possible:
  *
  * - A wire that is polled by looking at memory is looked at each time. One that needs a system call is asked when
  *   peers are connected over it and the others were silent, or when it is the only one. Otherwise it waits for the
- *   next *sweep*, which comes every 50 us and finds the first words of new peers.
- * - The clock is read once in a round at most, and not at all in most: even the processor's counter takes 10 ns, the
- *   time of some thirty instructions. While rounds follow each other closely only every eighth needs it; and frames
- *   that start no timer (emx_engine_timeless()) come and go by the time that was told last. Where rounds lie further
+ *   next *sweep*, every SWEEP_NS, which finds the first frames of new peers.
+ * - The clock is read once in a round at most, and not at all in most: even the processor's counter
+ *   costs as much as dozens of instructions. While rounds follow each other closely only every eighth needs it; and
+ *   frames that start no timer (emx_engine_timeless()) are handled with the time read last. Where rounds are further
  *   apart each reads the clock, or timers would be late, unless reading it is expensive.
  * - Where the program does nothing but wait, a round that finds nothing looks LOOKS times, slowly, before it returns:
- *   the loop of the MPI library around it has other places to look at, and a message is seen sooner here.
+ *   the loop of the MPI library around it polls other things, too, and a message is found sooner here.
  * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
  *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
- * - The engine tells by one word whether it has something to send.
+ * - One word of the engine says whether it has something to send.
  */
 #include "progress/progress.h"
 
@@ -26,7 +26,7 @@
 #define CLOCK_GAP  8     /* rounds for one reading of the clock, */
 #define LENDS      8     /* pieces of memory lent in one round */
 #define CLOSE_NS   8000  /* if they took no longer than this */
-#define LOOKS      8     /* some 5 ns each */
+#define LOOKS      8     /* polls in a round of a program that only waits */
 
 /* Reads the clock unless this round has done so. */
 static inline emx_time progress_round_time(struct emx_progress *p, emx_time *now_p)

@@ -15,7 +15,7 @@
 
 #include "wire/wire.h"
 
-#define EMX_BACKLOG_TRIES 10000 /* at about 1 us each: longer than a network card keeps a full queue to itself */
+#define EMX_BACKLOG_TRIES 10000 /* longer than a network card needs to free a full queue */
 
 struct emx_backlog {
     uint8_t *mem; /* EMX_WIRE_BATCH frames; touched only when needed */

@@ -2,12 +2,12 @@
  *
  * A socket's index in its group is the order of joining. So the program can know an index before the socket is there:
  * until then its answer is wrong, but a socket outside the group is asked by its own filter, and finds its frame. Once
- * inside it needs no filter any more; without one, frames that come to it astray are noticed (drop_not_mine). Only the
- * member with index 0 keeps its filter, for it is asked for frames that are nobody's; and so do all sockets for
- * GSO packets, which see foreign packets.
+ * inside it needs no filter any more; without one, foreign frames that reach it are counted (drop_not_mine). Only the
+ * member with index 0 keeps its filter, because it gets the frames that belong to no member; and so do all sockets
+ * for GSO packets, which get foreign packets.
  *
- * Putting a program in the place of another takes some 15 ms, for the kernel waits until nobody runs the old one. The
- * first costs nothing. So sockets should come in crowds.
+ * Replacing a program takes long, because the kernel waits until no processor runs the old one. Attaching the first one
+ * does not. So many sockets should be added at once.
  */
 #define _GNU_SOURCE
 #include "wire/fanout_group.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Wire: what every data mover implements. A wire moves frames between endpoints; it knows no tags, no
- * acknowledgements and no peers. It may lose, double or reorder frames, but hands up only whole ones.
+ * acknowledgements and no peers. It may lose, duplicate or reorder frames, but delivers only whole ones.
  *
  * A wire has no lock of its own: its caller holds the endpoint's. It does not block.
  */
@@ -161,8 +161,8 @@ struct emx_wire_ops {
      * Ethernet, and counted (wire_tx_errors). Nothing of f is referenced after return. */
     void (*tx)(struct emx_wire *w, const struct emx_txframe *f, unsigned n);
 
-    /* One frame without a copy of it: where its len_bytes may be written, each byte once; NULL: tx() must do it.
-     * commit() sends it, before any other call. NULL: this wire sends what lies elsewhere. */
+    /* Sends one frame without a copy: reserve() returns memory for its len_bytes, to be written once, byte by byte;
+     * commit() sends it, before any other call. reserve() returns NULL: tx() must send it. Both NULL: not supported. */
     void *(*reserve)(struct emx_wire *w, const struct emx_wire_addr *to, uint32_t len_bytes);
     void (*commit)(struct emx_wire *w);
 
@@ -174,8 +174,8 @@ struct emx_wire_ops {
     unsigned (*rx)(struct emx_wire *w, struct emx_rxframe *f, unsigned max);
     void (*rx_return)(struct emx_wire *w, const struct emx_rxframe *f, unsigned n);
 
-    /* A look at what rx() would lend first, while nothing is lent; all else is as with rx(). consume() is done with it,
-     * before any other call; without consume() it is still there for rx(). NULL: this wire has rx() only. */
+    /* Returns the frame that rx() would lend first, while nothing is lent; all else is as with rx(). consume() takes
+     * it, before any other call; without consume() rx() lends it again. Both NULL: not supported. */
     struct emx_wire_peek (*peek)(struct emx_wire *w);
     void (*consume)(struct emx_wire *w);
 
@@ -222,8 +222,8 @@ struct emx_wire_ops {
      * this. false: do not sleep, something is there. NULL: the descriptors become readable by themselves. */
     bool (*arm)(struct emx_wire *w);
 
-    /* Looks after what needs system calls and can wait a little, such as new connections. Progress calls it every
-     * 50 us, and before it sleeps. NULL: there is nothing of the kind. */
+    /* Does work that needs system calls and is not urgent, such as accepting connections. Progress calls it
+     * regularly, and before it sleeps. NULL: nothing to do. */
     void (*sweep)(struct emx_wire *w);
 };
 

@@ -9,15 +9,15 @@
  *
  * For whom. A socket filter passes only frames for this endpoint's id; it is attached before the socket is bound. Where
  * several ranks of a job are on the host, a program that they share finds the right one: see fanout.c. A rank that is
- * alone on its host takes its filter off, which costs each frame 0.05 to 0.1 us. It puts it on again for good as soon
- * as another rank of the job calls, or a frame for somebody else lies in the ring, which goes no further than that.
+ * alone on its host removes its filter, which takes time for each frame. It attaches the filter again for good as soon
+ * as another rank of the job connects, or a frame for another endpoint is in the ring, which is dropped there.
  *
  * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
  * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
- * Where frames leave through one interface only it is bound there: a frame that need not name it goes 0.05 us faster.
- * Short frames are put together here and go out by send() or sendto(), which is 0.1 us cheaper than gathering three
- * pieces by sendmsg(); many frames by sendmmsg(). What finds no room in the kernel waits in the backlog.
+ * Where frames leave through one interface only it is bound there, because a frame that does not name it costs less.
+ * Short frames are copied together and sent by send() or sendto(), which is cheaper than gathering three pieces by
+ * sendmsg(); many frames by sendmmsg(). Frames that the kernel has no space for wait in the backlog.
  *
  * Data frames of large messages take another way at both ends: see offload.c. They go as single frames of the
  * own EtherType where that way is not open.

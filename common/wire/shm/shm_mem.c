@@ -12,18 +12,17 @@
  *
  * A process number may have been given to another process meanwhile. So each read also reads a token, a random number
  * at an address that its owner told when it joined: one call works on one address space, and if the token is right, so
- * is the rest. The token costs 0.3 to 0.5 us, a twentieth of 32 KiB, so within the same tick of the kernel's coarse
- * clock (4 ms or so) a process is read without it: numbers are given in turn, and all others come before this one does
- * again.
+ * is the rest. Reading the token takes a noticeable part of a short read. So it is left out within the same tick of the
+ * kernel's coarse clock: the kernel gives numbers in turn, and cannot come back to this one so soon.
  *
- * Who writes must know before that it is the right process, and no check helps: the process may end between it and the
- * call. So each write begins with eight bytes for the *guard*, a page at a random place that its owner has mapped for
- * this only, far from where programs have anything. One call works on one address space, and on the pieces in their
+ * A write must reach the right process or none, and a check before it does not help: the process may end between check
+ * and call. So each write begins with eight bytes for the *guard*, a page at a random place that its owner has mapped
+ * for this only, far from where programs have anything. One call works on one address space, and on the pieces in their
  * order: where there is no guard nothing is written. Children do not inherit it. (/proc/PID/mem, once opened, stays
- * with its address space, and would need no guard; but a write through it takes half as long again to twice as long.)
+ * with its address space, and would need no guard; but writes through it are slower.)
  *
- * An address space goes when the last of its threads has left it, and a thread in a system call has not. So who has
- * opened /proc/PID/mem can see that a process does not write any more, even if its children live.
+ * An address space is freed when the last of its threads has left it, and a thread in a system call has not. So
+ * /proc/PID/mem, once opened, shows that a process writes no more, even if its children live.
  */
 #define _GNU_SOURCE
 #include "wire/shm/shm_mem.h"

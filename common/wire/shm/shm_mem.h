@@ -31,8 +31,7 @@ int emx_shm_mem_open(pid_t pid, const struct emx_shm_token *token);
 /* Whether no thread of its process is left that could write to others: it has ended, or runs another program. */
 bool emx_shm_mem_gone(int fd, const struct emx_shm_token *token);
 
-/* Makes memory by whose place others know this process when they write to it. Returns where it is; 0: cannot be made.
- */
+/* Maps a page whose address identifies this process to those that write to its memory. Returns the address, or 0. */
 uint64_t emx_shm_guard_new(void);
 void emx_shm_guard_free(uint64_t guard);
 

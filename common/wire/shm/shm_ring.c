@@ -5,7 +5,7 @@
  * cache line from the writer's core to the reader's, which had been polling that very line, and those that follow it
  * can be fetched together with it. Longer frames lie in the *area*, a ring of bytes, in pieces of 64 without a break,
  * so that they can be lent where they are; but the reader learns their place from the word only, one journey between
- * cores later. (With slots of 128 bytes messages of 72 to 512 bytes took a quarter longer.)
+ * cores later. So slots are long enough for most small messages.
  *
  * Fetching. Lines that the reader had last must come back to the writer before it can write them. It asks for those of
  * the next frame, supposed to be as long as this one, right after this one, while it has nothing to wait for; not for
@@ -38,25 +38,20 @@
  *           reader, looking afterwards, sees W. A load after it sees ASLEEP. (A writer that could not register is
  *           `careful`: it goes the DOZY way always.)
  *   ASLEEP  The writer that turns ASLEEP to DOZY wakes the reader: once for each sleep.
- * A read-modify-write costs a writer of many small frames 2 ns each (an EPYC; 2.5 against 0.4 ns for the load, in a
- * loop of stores, the line in its cache), membarrier costs the reader some 10 us. So a reader becomes AWAKE when it has
- * not slept for a while, and stays DOZY while it sleeps again and again (shm.c).
+ * A read-modify-write costs the writer several times as much as a load; membarrier(2) costs the reader far more, but
+ * once for each sleep only. So a reader becomes AWAKE when it has not slept for a while, and stays DOZY while it sleeps
+ * often (shm_in.c).
  *
  * A writer that waits for room and sleeps does the same the other way round with `waits` and `taken`, DOZY always:
  * taken is told seldom.
  *
- * Whoever ends in the middle of a frame has not stored its word: the frame is not there.
+ * A writer that ends in the middle of a frame has not stored its word: the frame is not there.
  *
- * Why one ring for each pair. Measured with a throw-away program on 2 cores, messages of 60 bytes, half round trip /
- * one idle poll / one way stream, the other ranks silent:
- *                                                    2 ranks           8 ranks           16 ranks          stream
- *     ring per pair, each looked at                  75 ns /  7 ns     94 ns / 24 ns    121 ns / 45 ns    120 M/s
- *     ring per pair, a bit of each in one word      114 ns / 2.5 ns   117 ns / 2.5 ns   116 ns / 2.5 ns    25 M/s
- *     one queue for all senders (fetch_add)          88 ns / 2.5 ns    85 ns / 2.5 ns    83 ns / 2.5 ns    24 M/s
- * Rings are five times as fast as soon as messages follow each other, and win the round trip if few are looked at.
- * So a poll looks at the few that spoke last, and at two of the others in turn (shm.c). In a queue of many writers one
- * that is put to sleep by the scheduler, or killed, between taking its place and filling it stops all others; a ring
- * concerns its pair only.
+ * Why one ring for each pair. One queue for all senders, or one word with a bit for each ring, makes an idle poll
+ * cheaper where there are many ranks, but a stream of messages several times slower, because the writers share a cache
+ * line. Rings also win the round trip if few of them are polled. So a poll looks at the few that had frames last, and
+ * at some of the others in turn (shm_in.c). In a queue of many writers, one that is descheduled or killed between
+ * taking its slot and filling it stops all others; a ring concerns its pair only.
  */
 #include "wire/shm/shm_ring.h"
 

@@ -10,13 +10,12 @@
  * Sending. The frame is written into a chunk and its descriptor into the ring; one system call for a batch makes the
  * kernel look. A kernel that copies sends inside that call; a driver with zero copy sends when it likes.
  *
- * Data frames of large messages leave as GSO packets through the network stack, and come from there: see
- * offload.c. Here the kernel makes each frame a packet of its own, at both ends, and looks at it by itself; one packet
- * of 64 KB costs far less, even though it takes the longer way. Where a card reads and writes the chunks itself (zero
- * copy) there are no such packets, and no GSO packets.
+ * Data frames of large messages leave as GSO packets through the network stack, and come from there: see offload.c. By
+ * AF_XDP the kernel handles each frame as a packet of its own; one packet of 64 KB costs far less. Where a card reads
+ * and writes the chunks itself (zero copy) there are no GSO packets.
  *
- * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They cannot reach each other this
- * way; another wire carries what stays on the host.
+ * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They reach each other by another
+ * wire.
  */
 #define _GNU_SOURCE
 #include "wire/xdp/xdp.h"
