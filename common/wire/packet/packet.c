@@ -90,10 +90,9 @@ struct packet_wire {
     struct emx_backlog backlog;
 };
 
-void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                     const struct emx_offload_way *offload)
+void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
-    emx_offload_addr(a, ifindex, mac, offload);
+    emx_offload_addr(a, ifindex, mac, way);
 }
 
 /* ---- Opening ---- */

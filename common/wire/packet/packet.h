@@ -11,8 +11,8 @@
 extern const struct emx_wire_ops emx_wire_packet;
 
 /* Prepares a destination: frames leave through interface ifindex for mac. For a peer on this host: ifindex of lo and
- * any mac. offload NULL: no GSO packets. */
+ * any mac. way NULL: no GSO packets. */
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                     const struct emx_offload_way *offload);
+                     const struct emx_offload_way *way);
 
 #endif

@@ -75,10 +75,9 @@ struct xdp_wire {
     bool offload_last;            /* of frames and GSO packets, which one rx() looks at last */
 };
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                  const struct emx_offload_way *offload)
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
-    emx_offload_addr(a, ifindex, mac, offload);
+    emx_offload_addr(a, ifindex, mac, way);
 }
 
 /* ---- Opening ---- */
@@ -91,8 +90,7 @@ static int xdp_watch(const struct xdp_wire *w, int op, int fd)
     return epoll_ctl(w->epoll_fd, op, fd, &e);
 }
 
-/* The sockets are watched only for a sleep: the kernel would tell the watcher of every frame, at a third of the cost of
- * bringing it. */
+/* The sockets are in the epoll set during a sleep only: the kernel would signal each frame, which is expensive. */
 static bool watch_sockets(struct xdp_wire *w, int op)
 {
     bool all = true;

@@ -12,7 +12,6 @@ extern const struct emx_wire_ops emx_wire_xdp;
 
 /* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. offload
  * NULL: no GSO packets. */
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                  const struct emx_offload_way *offload);
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way);
 
 #endif

@@ -7,12 +7,11 @@
 
 #include "wire/xdp/xdp.h"
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                  const struct emx_offload_way *offload)
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
     (void)ifindex;
     (void)mac;
-    (void)offload;
+    (void)way;
     memset(a, 0, sizeof(*a));
 }
 
