@@ -346,6 +346,17 @@ static unsigned lend(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned m
     return n;
 }
 
+/* Devices: what a descriptor of their events stands for is the context, and what one of completions does is the device.
+ */
+static bool is_context(const struct emx_verbs_wire *w, const void *p)
+{
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        if (w->dev[i]->context == p)
+            return true;
+    }
+    return false;
+}
+
 /* Takes the events out of the descriptors. */
 static void look_at_fds(struct emx_verbs_wire *w)
 {
@@ -355,10 +366,12 @@ static void look_at_fds(struct emx_verbs_wire *w)
 
     w->events_ns = w->now_ns;
     for (int i = 0; i < n; i++) {
-        if (ev[i].data.ptr)
-            emx_verbs_dev_quiesce(ev[i].data.ptr);
-        else
+        if (!ev[i].data.ptr)
             news = true;
+        else if (is_context(w, ev[i].data.ptr))
+            emx_verbs_events_read(ev[i].data.ptr);
+        else
+            emx_verbs_dev_quiesce(ev[i].data.ptr);
     }
     emx_verbs_calls(w, news);
 }
@@ -532,6 +545,8 @@ static int open_devices(struct emx_verbs_wire *w, const struct emx_netifs *netif
 
     for (unsigned i = 0; !ret && i < w->dev_count; i++) {
         err = watch(w, w->dev[i]->channel->fd, w->dev[i]);
+        if (!err)
+            err = watch(w, w->dev[i]->context->async_fd, w->dev[i]->context);
         if (!err)
             continue;
         snprintf(why, why_len_bytes, "epoll: %s", strerror(err));

@@ -28,6 +28,9 @@
  * removed it goes first, and the removal then waits until we have let go of all. (rdma_cm tells of it, too, but only if
  * its turn comes before that of the kernel's part that waits.)
  *
+ * Devices also tell by themselves (verbs_event.c): that a queue pair has failed, which ends its connection; that a port
+ * is down, which ends those over it; that the device has failed, which is as if it were removed.
+ *
  * With iWARP the end of a write says nothing: TCP has taken it. There a read of nothing is the trial, which the other
  * device must answer. If it does not, for a quarter of ETHMX_PEER_TIMEOUT, the peer is lost (below).
  *
@@ -57,6 +60,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,6 +154,7 @@ static struct emx_verbs_conn *new_conn(struct emx_verbs_wire *w, struct emx_verb
     c->now_ns = &w->now_ns;
     c->used_ns = c->since_ns;
     c->serial = ++w->serial % EMX_VERBS_SERIALS;
+    atomic_init(&c->events.fatal, EMX_VERBS_NO_EVENT);
     emx_list_init(&c->reads);
     emx_list_init(&c->link);
     emx_list_append(&w->conns, &c->link);
@@ -735,24 +740,86 @@ static void to_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const st
     }
 }
 
-/* ---- A device is removed ---- */
+/* ---- A device is removed, or tells that something has failed ---- */
 
-static void device_lost(struct emx_verbs_wire *w, const struct ibv_context *context)
+/* why: after its name. */
+static void device_lost(struct emx_verbs_wire *w, const struct ibv_context *context, const char *why)
 {
     struct emx_verbs_dev *d = find_dev(w, context);
 
     if (!d || d->gone)
         return;
     d->gone = true;
-    emx_log(EMX_LOG_WARN, "verbs: the device %s is being removed", ibv_get_device_name(d->context->device));
+    emx_log(EMX_LOG_WARN, "verbs: the device %s %s", ibv_get_device_name(d->context->device), why);
     emx_list_each_safe(l, next, &w->conns)
     {
         struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
 
         if (!c->id || c->id->verbs != context)
             continue;
-        emx_verbs_broke(w, c, "its device is being removed");
+        emx_verbs_broke(w, c, "its device is of no use any more");
         lose_peer(w, c->peer);
+    }
+}
+
+/* Its connections would break by themselves, but later: TCP has much patience. Peers that cannot be called again
+ * meanwhile are lost by the usual count of calls. */
+static void ports_down(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, uint64_t ports)
+{
+    unsigned ended = 0;
+
+    emx_list_each_safe(l, next, &w->conns)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (c->dev != d || !(ports & emx_verbs_port_bit(c->id->port_num)))
+            continue;
+        emx_verbs_broke(w, c, "the device's port is down");
+        ended++;
+    }
+    for (unsigned i = 0; i < w->port_count; i++) {
+        const struct emx_verbs_port *p = &w->port[i];
+
+        if (p->dev == d && ports & emx_verbs_port_bit(p->listener->port_num))
+            emx_log(EMX_LOG_WARN, "verbs: port %u of the device %s is down (connections that have ended: %u)",
+                    p->listener->port_num, ibv_get_device_name(d->context->device), ended);
+    }
+}
+
+static void conn_failed(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    int fatal = atomic_load(&c->events.fatal);
+    char why[100];
+
+    if (fatal == EMX_VERBS_NO_EVENT)
+        return;
+    snprintf(why, sizeof(why), "its device tells: %s", ibv_event_type_str((enum ibv_event_type)fatal));
+    emx_verbs_broke(w, c, why);
+}
+
+/* What was noted of a device and its connections (verbs_event.c). */
+static void heed_events(struct emx_verbs_wire *w, struct emx_verbs_dev *d)
+{
+    uint64_t ports;
+    int fatal;
+    char why[100];
+
+    if (!atomic_exchange(&d->events.any, false))
+        return;
+    fatal = atomic_exchange(&d->events.fatal, EMX_VERBS_NO_EVENT);
+    ports = atomic_exchange(&d->events.ports_bad, 0);
+    if (fatal != EMX_VERBS_NO_EVENT) {
+        snprintf(why, sizeof(why), "has failed: %s", ibv_event_type_str((enum ibv_event_type)fatal));
+        device_lost(w, d->context, why);
+    }
+    if (ports)
+        ports_down(w, d, ports);
+    emx_list_each_safe(l, next, &w->conns)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (c->dev == d)
+            conn_failed(w, c);
     }
 }
 
@@ -761,6 +828,7 @@ static void forget_device(struct emx_verbs_wire *w, unsigned i)
     struct emx_verbs_dev *d = w->dev[i];
 
     w->dev[i] = w->dev[--w->dev_count];
+    epoll_ctl(w->epoll, EPOLL_CTL_DEL, d->context->async_fd, NULL); /* another endpoint may keep it open */
     emx_verbs_exported_forget(w, d);
     emx_verbs_dev_close(d);
     for (unsigned j = 0; j < w->port_count; j++) {
@@ -814,7 +882,7 @@ static void look_after(struct emx_verbs_wire *w)
         const char *path = w->dev[i]->context->device->dev_path;
 
         if (path[0] && access(path, F_OK) && errno == ENOENT)
-            device_lost(w, w->dev[i]->context);
+            device_lost(w, w->dev[i]->context, "is being removed");
     }
 }
 
@@ -829,7 +897,7 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
         if (n.type == RDMA_CM_EVENT_CONNECT_REQUEST)
             called(w, &n);
         else if (n.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-            device_lost(w, n.id->verbs);
+            device_lost(w, n.id->verbs, "is being removed");
         else if (n.id->context)
             to_conn(w, n.id->context, &n);
     }
@@ -838,6 +906,8 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
         w->looked_ns = now;
         look_after(w);
     }
+    for (unsigned i = 0; i < w->dev_count; i++)
+        heed_events(w, w->dev[i]);
     give_up_calls(w, now);
     finish_endings(w, now);
     forget_devices(w);

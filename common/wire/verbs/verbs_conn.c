@@ -34,18 +34,22 @@ static void remember(struct emx_verbs_conn *c)
 {
     struct emx_verbs_conn **at = bucket(c->dev, c->qp_num);
 
+    emx_verbs_events_lock();
     c->next_qp = *at;
     *at = c;
+    emx_verbs_events_unlock();
 }
 
 static void forget(struct emx_verbs_conn *c)
 {
     struct emx_verbs_conn **at = bucket(c->dev, c->qp_num);
 
+    emx_verbs_events_lock();
     while (*at && *at != c)
         at = &(*at)->next_qp;
     if (*at)
         *at = c->next_qp;
+    emx_verbs_events_unlock();
 }
 
 /* ---- Receives ---- */
@@ -442,10 +446,11 @@ void emx_verbs_conn_fini(struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
 
+    if (d)
+        forget(c);
     if (c->id && c->id->qp)
         rdma_destroy_qp(c->id);
     if (d) {
-        forget(c);
         reap_sends(c, c->sent);
         for (uint32_t i = 0; i < EMX_VERBS_READS; i++)
             reap_part(c, i, false);

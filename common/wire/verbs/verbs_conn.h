@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "wire/verbs/verbs_dev.h"
+#include "wire/verbs/verbs_event.h"
 #include "wire/wire.h"
 
 #define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
@@ -71,6 +72,7 @@ struct emx_verbs_conn {
     uint64_t asked_ns; /* when the other side was asked; 0: it was not yet */
     bool may_send;     /* the other side has said something, or is to be told something first */
     int broken;        /* an errno: it is to be ended */
+    struct emx_verbs_conn_events events;
     uint64_t since_ns; /* when this state began */
 
     unsigned credits;      /* frames that the peer has buffers for */

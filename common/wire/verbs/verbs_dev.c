@@ -185,6 +185,7 @@ int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, 
         return ETHMX_ERR_NO_MEMORY;
     }
     d->context = context;
+    emx_list_init(&d->events_link);
     if (!emx_verbs_port_fabric(context, port, &d->fabric, why, why_len_bytes)) {
         free(d);
         return ETHMX_ERR_NO_WIRE;
@@ -199,6 +200,7 @@ int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, 
         return ETHMX_ERR_NO_WIRE;
     }
     if (!err) {
+        emx_verbs_events_open(d);
         *d_p = d;
         return ETHMX_OK;
     }
@@ -219,6 +221,7 @@ void emx_verbs_dev_close(struct emx_verbs_dev *d)
 {
     struct emx_verbs_slab *s;
 
+    emx_verbs_events_close(d);
     if (d->cache)
         emx_regcache_close(d->cache);
     if (d->srq)

@@ -11,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "mem/threshold.h"
 #include "mem/regcache.h"
 #include "wire/verbs/verbs.h"
+#include "wire/verbs/verbs_event.h"
 #include "wire/wire.h"
 
 struct emx_verbs_conn; /* verbs_conn.h */
@@ -53,7 +55,9 @@ struct emx_verbs_dev {
     unsigned conn_count;
     unsigned sge_limit;
     unsigned inline_bytes; /* what connections ask for */
-    bool gone;             /* it is being removed */
+    bool gone;             /* it is being removed, or has failed */
+    struct emx_list events_link;
+    struct emx_verbs_dev_events events;
 
     struct emx_regcache *cache;        /* of the program's memory; NULL: devices read nothing */
     struct emx_reg_threshold critical; /* from where on it is worth while */
