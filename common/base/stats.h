@@ -69,6 +69,7 @@
     X(reg_bytes, "bytes", 1, "Memory registered for messages.") \
     X(reg_bytes_peak, "bytes", 1, "Most memory ever registered for messages at once.") \
     X(verbs_idle_ended, "connections", 0, "Connections that were closed to make room for others (verbs wire, ETHMX_VERBS_PEERS).") \
+    X(verbs_ends_unsure, "connections", 0, "Connections that ended without the device's word that all receives are back which they shared with others: some may be missing (verbs wire).") \
     X(fanout_ranks, "ranks", 1, "Ranks of this node that this endpoint has brought into one fanout group (packet wire): it is the first of them, or 0.") \
     X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
     X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \

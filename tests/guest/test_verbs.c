@@ -9,12 +9,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "driver.h"
 #include "wire/verbs/verbs_peer.h"
 
 #define ID_LOW   0x12345678u
@@ -39,6 +41,8 @@ struct pair {
     struct end a, b;
     bool shared; /* with a shared receive queue */
     bool writes; /* a's device writes, instead of b's reading */
+    bool cleans; /* the devices are as those of mlx5, */
+    bool tells;  /* also in what they tell */
 };
 
 static const char *interface_a, *interface_b;
@@ -55,6 +59,19 @@ static const struct emx_netif *netif_of(const struct end *e)
     return NULL;
 }
 
+static struct emx_verbs_dev *device(const struct end *e)
+{
+    return ((struct emx_verbs_wire *)e->w)->dev[0];
+}
+
+/* The driver's own events are as the device's. */
+static void watch_driver(const struct end *e)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = device(e)->context};
+
+    assert_int_equal(epoll_ctl(((struct emx_verbs_wire *)e->w)->epoll, EPOLL_CTL_ADD, driver.event_fd, &ev), 0);
+}
+
 static void open_end(struct end *e)
 {
     const struct emx_wire_params params = {
@@ -66,6 +83,7 @@ static void open_end(struct end *e)
     if (emx_wire_verbs.open(&e->w, &params, why, sizeof(why)))
         fail_msg("%s", why);
     emx_wire_verbs.query(e->w, &e->attr);
+    watch_driver(e);
 }
 
 static void close_end(struct end *e)
@@ -93,6 +111,9 @@ static int setup(void **state)
 {
     struct pair *p = *state;
 
+    driver_reset();
+    driver.cleans = p->cleans;
+    driver.tells = p->tells;
     init_end(&p->a, interface_a, ID_LOW, p);
     init_end(&p->b, interface_b, ID_HIGH, p);
     return 0;
@@ -106,7 +127,7 @@ static int teardown(void **state)
         close_end(&p->a);
     if (p->b.w)
         close_end(&p->b);
-    return 0;
+    return driver.events == driver.acks ? 0 : -1;
 }
 
 /* ---- Frames: number and length, then bytes that follow from the number ---- */
@@ -563,7 +584,7 @@ static void lose_packets(const char *which)
 
 static bool is_roce(const struct end *e)
 {
-    return ((struct emx_verbs_wire *)e->w)->dev[0]->fabric == EMX_VERBS_ROCE;
+    return device(e)->fabric == EMX_VERBS_ROCE;
 }
 
 /* Nothing passes between the ends' devices from now on. iWARP's have TCP connections. */
@@ -593,6 +614,20 @@ static int teardown_losses(void **state)
 
     (void)rc; /* most often it is gone */
     return teardown(state);
+}
+
+/* An interface that leads nowhere, with a device. It stays: librdmacm keeps the device open, for which its removal
+ * would wait. */
+static void make_device(const char *type, const char *ip)
+{
+    char command[500];
+
+    snprintf(command, sizeof(command),
+             "n=test-%s; ip link show $n >/dev/null 2>&1 || ip link add $n type dummy && ip link set $n up && "
+             "ip addr replace %s/24 dev $n && "
+             "{ rdma link show $n/1 >/dev/null 2>&1 || rdma link add $n type %s netdev $n; }",
+             type, ip, type);
+    assert_int_equal(system(command), 0);
 }
 
 static void for_roce(const struct end *e)
@@ -715,6 +750,8 @@ static uint8_t *fresh_memory(size_t len_bytes, uint32_t number)
     return m;
 }
 
+static bool spoil_key; /* of what is read or written: of no use, but over the right connection */
+
 /* Whose memory is exposed, and whose device is at work. */
 static struct end *lender(struct pair *p)
 {
@@ -741,7 +778,7 @@ static int start_reading(struct pair *p, struct reading *r, uint8_t *src, uint8_
     assert_true(r->lend.end > offset && r->lend.end <= len_bytes);
     r->read = (struct emx_wire_read){.from = &to_lender,
                                      .remote = (uintptr_t)remote + offset,
-                                     .key = r->lend.key,
+                                     .key = spoil_key ? r->lend.key ^ 0xabcd00 : r->lend.key,
                                      .local = local + offset,
                                      .len_bytes = r->lend.end - offset,
                                      .whole = local,
@@ -980,6 +1017,258 @@ static void busy_connection_makes_room(void **state)
     munmap(src, 1u << 20);
 }
 
+/* ---- Receives of the shared queue, when connections end ---- */
+
+#define ROUNDS 10 /* more receives than the queue has would be lost */
+#define UNREAD 12 /* frames, fewer than there are credits */
+
+/* Nothing is under way any more at either end, and nothing ends. */
+static void await_quiet(struct pair *p)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    while (emx_wire_verbs.unsent(p->a.w) || emx_wire_verbs.unsent(p->b.w) ||
+           !emx_list_empty(&((struct emx_verbs_wire *)p->a.w)->ending) ||
+           !emx_list_empty(&((struct emx_verbs_wire *)p->b.w)->ending)) {
+        assert_true(time(NULL) <= end);
+        take(&p->a);
+        take(&p->b);
+    }
+    take(&p->b);
+    take(&p->b);
+}
+
+/* Receives that the shared queue takes until it is full. It is of no use then. */
+static unsigned room_of(const struct emx_verbs_dev *d)
+{
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)d->slabs->memory, .length = EMX_VERBS_BUF_BYTES, .lkey = d->slabs->mr->lkey};
+    struct ibv_recv_wr *bad, wr = {.wr_id = (uintptr_t)d->slabs->memory, .sg_list = &sge, .num_sge = 1};
+    unsigned n = 0;
+
+    while (!ibv_post_srq_recv(d->srq, &wr, &bad))
+        n++;
+    return n;
+}
+
+/* Receives that are in the shared queue, so far as the wire knows. */
+static unsigned known(const struct emx_verbs_dev *d)
+{
+    return d->posted - d->back_count;
+}
+
+/* How many the shared queue can have. */
+static unsigned measure_queue(struct pair *p)
+{
+    unsigned n;
+
+    connect_ends(p);
+    await_quiet(p);
+    n = room_of(device(&p->b)) + known(device(&p->b));
+    close_end(&p->a);
+    close_end(&p->b);
+    open_end(&p->a);
+    open_end(&p->b);
+    return n;
+}
+
+/* b has got frames which it has not looked at. */
+static void send_unread(struct pair *p)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    for (unsigned i = 0; i < UNREAD; i++)
+        send_frame(&p->a, &p->b, PERHAPS, 2000);
+    assert_int_equal(waiting(&p->a, &p->b), 0);
+    while (driver_fetch(device(&p->b)->cq) < UNREAD) {
+        assert_true(time(NULL) <= end);
+        emx_wire_verbs.sweep(p->a.w);
+    }
+}
+
+/* The connection ends while completions of receives wait: of those none is lost, also where the library drops them when
+ * the queue pair is destroyed or reset. With a key it is halted. */
+static void shared_receives_come_back(void **state)
+{
+    struct pair *p = *state;
+    struct emx_wire_addr to_a = address_of(&p->b, &p->a);
+    unsigned capacity = measure_queue(p);
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint64_t key;
+        uint32_t old;
+
+        connect_ends(p);
+        await_quiet(p);
+        old = connection(&p->b, &p->a)->nonce;
+        key = (uint64_t)old << 32;
+        send_unread(p);
+        emx_wire_verbs.sever(p->b.w, &to_a, p->writes ? &key : NULL);
+        await_another_connection(p, old);
+    }
+    await_quiet(p);
+    assert_int_equal(driver.dropped, 0);
+    assert_int_equal(room_of(device(&p->b)) + known(device(&p->b)), capacity);
+    assert_int_equal(p->b.stats.verbs_ends_unsure, 0);
+    assert_int_equal(device(&p->b)->tells, p->tells ? EMX_VERBS_TELLS : EMX_VERBS_TELLS_NOT);
+    assert_true(!p->tells || driver.events >= ROUNDS);
+}
+
+/* A device that used to tell and does not any more is not waited for for ever, and that is counted. */
+static void device_that_does_not_tell_is_left(void **state)
+{
+    struct pair *p = *state;
+    struct emx_wire_addr to_a = address_of(&p->b, &p->a);
+    uint32_t old;
+
+    for (unsigned round = 0; round < 2; round++) {
+        connect_ends(p);
+        old = connection(&p->b, &p->a)->nonce;
+        driver.tells = !round;
+        emx_wire_verbs.sever(p->b.w, &to_a, NULL);
+        await_another_connection(p, old);
+        await_quiet(p);
+        assert_int_equal(p->b.stats.verbs_ends_unsure, round);
+    }
+}
+
+/* ---- What devices tell by themselves ---- */
+
+static void await_no_connection(struct pair *p)
+{
+    time_t end = time(NULL) + WAIT_S;
+
+    while (connection(&p->b, &p->a)) {
+        assert_true(time(NULL) <= end);
+        take(&p->a);
+        take(&p->b);
+    }
+}
+
+/* A queue pair has failed, or the port is down: the connection ends, and another one is made. All is acknowledged. */
+static void failures_that_are_told_end_connections(void **state)
+{
+    static const enum ibv_event_type of_qp[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR};
+    struct pair *p = *state;
+    uint32_t old;
+
+    for (unsigned i = 0; i < 4; i++) {
+        connect_ends(p);
+        old = connection(&p->b, &p->a)->nonce;
+        if (i < 3)
+            driver_qp_event(of_qp[i], connection(&p->b, &p->a)->id->qp);
+        else
+            driver_event(IBV_EVENT_PORT_ERR, device(&p->b)->context, 1);
+        await_no_connection(p);
+        await_another_connection(p, old);
+    }
+    assert_true(driver.acks >= 4);
+}
+
+/* What says nothing of a connection ends none: another port, another queue pair, other news. */
+static void other_events_end_nothing(void **state)
+{
+    struct pair *p = *state;
+    struct ibv_context *context;
+    uint32_t old;
+
+    connect_ends(p);
+    context = device(&p->b)->context;
+    old = connection(&p->b, &p->a)->nonce;
+    driver_event(IBV_EVENT_PORT_ERR, context, 2);
+    driver_event(IBV_EVENT_PORT_ACTIVE, context, 1);
+    driver_event(IBV_EVENT_GID_CHANGE, context, 1);
+    driver_qp_event(IBV_EVENT_COMM_EST, connection(&p->b, &p->a)->id->qp);
+    while (driver.acks < 4) {
+        take(&p->a);
+        take(&p->b);
+    }
+    connect_ends(p);
+    assert_int_equal(connection(&p->b, &p->a)->nonce, old);
+}
+
+/* Two endpoints of a process share a device's events: each gets its own. */
+static void events_find_their_endpoint(void **state)
+{
+    struct pair *p = *state;
+    struct end third = {0};
+    time_t end = time(NULL) + WAIT_S;
+    uint32_t old;
+
+    init_end(&third, interface_b, ID_THIRD, p);
+    assert_ptr_equal(device(&third)->context, device(&p->b)->context);
+    connect_ends(p);
+    old = connection(&p->b, &p->a)->nonce;
+    driver_qp_event(IBV_EVENT_QP_FATAL, connection(&p->b, &p->a)->id->qp);
+    while (!driver.acks) {
+        assert_true(time(NULL) <= end);
+        take(&third);
+    }
+    await_no_connection(p);
+    await_another_connection(p, old);
+    close_end(&third);
+}
+
+/* A device that has failed is let go of, and its peers are lost. */
+static void failed_device_is_left(void **state)
+{
+    struct pair *p = *state;
+    const struct emx_verbs_wire *w = (struct emx_verbs_wire *)p->b.w;
+    struct emx_wire_addr lost, to_a = address_of(&p->b, &p->a);
+    time_t end = time(NULL) + WAIT_S;
+
+    connect_ends(p);
+    driver_event(IBV_EVENT_DEVICE_FATAL, device(&p->b)->context, 0);
+    while (w->dev_count) {
+        assert_true(time(NULL) <= end);
+        take(&p->b);
+    }
+    assert_true(emx_wire_verbs.lost(p->b.w, &lost));
+    assert_memory_equal(&lost, &to_a, sizeof(lost));
+}
+
+/* The kernel's own: the port of a device that is made for this goes down. */
+static void port_that_is_down_is_noticed(void **state)
+{
+    struct pair *p = *state;
+    bool roce = is_roce(&p->a);
+    struct end third = {0};
+    time_t end = time(NULL) + WAIT_S;
+
+    make_device(roce ? "rxe" : "siw", roce ? "10.9.7.1" : "10.9.8.1");
+    init_end(&third, roce ? "test-rxe" : "test-siw", ID_THIRD, p);
+    assert_int_equal(system(roce ? "ip link set test-rxe down" : "ip link set test-siw down"), 0);
+    while (!(driver.types & 1u << IBV_EVENT_PORT_ERR)) {
+        assert_true(time(NULL) <= end);
+        take(&third);
+    }
+    close_end(&third);
+}
+
+/* siw tells whom it is for that a read had a wrong key. */
+static void wrong_key_is_told(void **state)
+{
+    struct pair *p = *state;
+    uint8_t *src = fresh_memory(1u << 20, 1), *dst = fresh_memory(1u << 20, 0);
+    struct reading r = {0};
+    uint32_t old;
+
+    if (is_roce(&p->a))
+        skip();
+    connect_ends(p);
+    old = connection(&p->a, &p->b)->nonce;
+    spoil_key = true;
+    assert_int_equal(start_reading(p, &r, src, dst, 1u << 20, 0), ETHMX_OK);
+    spoil_key = false;
+    await_end(p);
+    assert_int_not_equal(r.status, ETHMX_OK);
+    await_another_connection(p, old);
+    assert_true(driver.types & 1u << IBV_EVENT_QP_REQ_ERR);
+    emx_wire_verbs.conceal(lender(p)->w, &r.held, NULL);
+    munmap(src, 1u << 20);
+    munmap(dst, 1u << 20);
+}
+
 #define TEST(f, p)           cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, p)
 #define TEST_OF_LOSSES(f, p) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown_losses, p)
 
@@ -987,6 +1276,9 @@ int main(int argc, char **argv)
 {
     struct pair shared = {.shared = true}, own = {.shared = false}, writes = {.shared = true, .writes = true};
     struct pair own_writes = {.shared = false, .writes = true};
+    struct pair cleans = {.shared = true, .cleans = true};
+    struct pair tells = {.shared = true, .cleans = true, .tells = true};
+    struct pair halts = {.shared = true, .cleans = true, .tells = true, .writes = true};
     const struct CMUnitTest with_srq[] = {
         TEST(all_lengths_arrive, &shared),
         TEST(short_frames_go_inline, &shared),
@@ -1008,6 +1300,18 @@ int main(int argc, char **argv)
         TEST(memory_is_read, &shared),
         TEST(registered_once, &shared),
         TEST(broken_connection_ends_reads, &shared),
+        TEST(failures_that_are_told_end_connections, &shared),
+        TEST(other_events_end_nothing, &shared),
+        TEST(events_find_their_endpoint, &shared),
+        TEST(failed_device_is_left, &shared),
+        TEST(wrong_key_is_told, &shared),
+        TEST(port_that_is_down_is_noticed, &shared),
+    };
+    const struct CMUnitTest that_clean[] = {
+        TEST(shared_receives_come_back, &cleans),      TEST(shared_receives_come_back, &tells),
+        TEST(shared_receives_come_back, &halts),       TEST(device_that_does_not_tell_is_left, &tells),
+        TEST(idle_connection_makes_room, &tells),      TEST(busy_connection_makes_room, &tells),
+        TEST(broken_connection_is_made_again, &tells),
     };
     const struct CMUnitTest without_srq[] = {
         TEST(all_lengths_arrive, &own),
@@ -1038,6 +1342,7 @@ int main(int argc, char **argv)
     interface_a = argv[1];
     interface_b = argv[2];
     failed = cmocka_run_group_tests_name("shared receive queue", with_srq, NULL, NULL);
+    failed |= cmocka_run_group_tests_name("devices that drop completions", that_clean, NULL, NULL);
     failed |= cmocka_run_group_tests_name("devices that write", with_writes, NULL, NULL);
     return cmocka_run_group_tests_name("receive queues of their own", without_srq, NULL, NULL) || failed;
 }

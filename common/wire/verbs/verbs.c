@@ -302,20 +302,32 @@ static inline void take_completion(struct emx_verbs_wire *w, struct emx_verbs_de
         take_send(w, c, wc);
 }
 
+static inline unsigned poll_device(struct emx_verbs_wire *w, struct emx_verbs_dev *d)
+{
+    struct ibv_wc wc[POLLED];
+    int n = ibv_poll_cq(d->cq, POLLED, wc);
+
+    for (int i = 0; i < n; i++)
+        take_completion(w, d, &wc[i]);
+    return n > 0 ? (unsigned)n : 0;
+}
+
 /* Takes what the devices have finished. Returns how much that was. */
 static inline unsigned poll_devices(struct emx_verbs_wire *w)
 {
-    struct ibv_wc wc[POLLED];
     unsigned total = 0;
 
-    for (unsigned i = 0; i < w->dev_count; i++) {
-        int n = ibv_poll_cq(w->dev[i]->cq, POLLED, wc);
-
-        for (int j = 0; j < n; j++)
-            take_completion(w, w->dev[i], &wc[j]);
-        total += n > 0 ? (unsigned)n : 0;
-    }
+    for (unsigned i = 0; i < w->dev_count; i++)
+        total += poll_device(w, w->dev[i]);
     return total;
+}
+
+void emx_verbs_drain(struct emx_verbs_wire *w)
+{
+    for (unsigned i = 0; i < w->dev_count; i++) {
+        while (poll_device(w, w->dev[i]) == POLLED)
+            ;
+    }
 }
 
 static void flush_backlogs(struct emx_verbs_wire *w)

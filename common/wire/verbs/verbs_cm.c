@@ -50,8 +50,9 @@
  * After PATIENCE_NS a connection in use ends for it, after PATIENCE_MORE_NS also one over which memory is read: frames
  * on the way are sent again by the engine, and what was not read comes in frames.
  *
- * A connection that breaks is put in error, which brings back all that was under way; then it is freed. Frames that
- * were under way are lost; the engine sends them again, and the first of them calls.
+ * A connection that breaks is put in error, which brings back all that was under way, also receives that it has taken
+ * from the shared queue; then it is freed. Frames that were under way are lost; the engine sends them again, and the
+ * first of them calls.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -75,6 +76,8 @@
 #define AGAIN_BROKEN_NS  10000000ull   /* after a connection that broke */
 #define CROSSING_NS      1000000000ull /* the other one's call is to come in this time */
 #define ENDING_NS        1000000000ull /* a device that does not give back what is under way is not waited for longer */
+#define QUIET_NS         2000000ull /* for one that takes shared receives and does not tell when it is done with it */
+#define HALT_NS          1000000ull /* the same before a queue pair is reset, if it tells */
 #define LOOK_NS          1000000000ull /* between two looks after connections and devices */
 #define SILENT_LEAST     2             /* looks */
 #define USED_NS          2000000ull    /* a connection that was used so lately makes no room */
@@ -173,6 +176,15 @@ static void stop(struct rdma_cm_id *id)
     rdma_disconnect(id);
 }
 
+/* Whether its queue pair may have taken receives of the shared queue that have not come back. One that has called gets
+ * nothing before it is up: it speaks first. */
+static bool takes_shared(const struct emx_verbs_conn *c)
+{
+    if (!c->dev || !c->dev->srq || !c->id->qp)
+        return false;
+    return c->state == EMX_VERBS_UP || (c->state == EMX_VERBS_ASKED && c->id->qp->state >= IBV_QPS_RTR);
+}
+
 /* Its end begins. The peer has none then. */
 static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
@@ -180,6 +192,7 @@ static void end_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
         return;
     if (c->peer->conn == c)
         c->peer->conn = NULL;
+    c->taking = takes_shared(c);
     if (c->id && c->dev)
         stop(c->id);
     c->state = EMX_VERBS_ENDING;
@@ -294,6 +307,19 @@ static bool may_end(const struct emx_verbs_conn *c, uint64_t now, uint64_t waite
     return !c->peer->first && age_ns >= USED_NS && now - c->used_ns >= USED_NS;
 }
 
+/* Whether the connection that ended for this peer has not given back all yet; what is lent may take its time. */
+static bool is_making_room(const struct emx_verbs_wire *w, const struct emx_verbs_peer *for_peer)
+{
+    emx_list_each(l, &w->ending)
+    {
+        const struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (for_peer->room_serial && c->serial == for_peer->room_serial)
+            return !c->lent;
+    }
+    return false;
+}
+
 /* The peer is to wait for room on the device: ends the connection that was used least lately, of those that may end.
  * false: none of ours is there, so waiting is of no use. */
 static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, struct emx_verbs_peer *for_peer)
@@ -305,6 +331,8 @@ static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, s
 
     if (!for_peer->crowded_ns)
         for_peer->crowded_ns = now;
+    if (is_making_room(w, for_peer))
+        return true;
     emx_list_each(l, &w->conns)
     {
         struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
@@ -318,6 +346,7 @@ static bool make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, s
         return any;
     emx_log(EMX_LOG_DEBUG, "verbs: the connection to %s makes room for another", ip_text(oldest->peer->way.to, to));
     w->stats->verbs_idle_ended++;
+    for_peer->room_serial = oldest->serial;
     end_conn(w, oldest);
     return true;
 }
@@ -354,6 +383,65 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     emx_verbs_peer_flush(w, c->peer);
 }
 
+/* ---- What an ending connection has taken from the shared queue ---- */
+
+/* The device puts such receives into the completion queue, flushed, if nothing has come into them. When it tells that
+ * there will be no more, all are there. They have to be taken out before the queue pair is destroyed: the library of
+ * some devices (mlx5) drops what it finds there of it, and nobody would know that these receives are not in the shared
+ * queue any more. Devices that never tell (rxe and siw of many kernels) are found out by the first connection, which is
+ * given ENDING_NS; later ones are given QUIET_NS. */
+
+static bool has_told(const struct emx_verbs_conn *c)
+{
+    return atomic_load(&c->events.last_wqe);
+}
+
+/* Whether all that it has taken is in the completion queue, as far as can be known. */
+static bool is_done_taking(const struct emx_verbs_conn *c, uint64_t now)
+{
+    uint64_t wait_ns = c->taking && c->dev->tells == EMX_VERBS_TELLS_NOT ? QUIET_NS : ENDING_NS;
+
+    return !c->taking || has_told(c) || c->dev->gone || now - c->since_ns > wait_ns;
+}
+
+/* Learns from it, once. */
+static void count_taken(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
+{
+    struct emx_verbs_dev *d = c->dev;
+
+    if (!c->taking)
+        return;
+    c->taking = false;
+    if (d->gone)
+        return;
+    if (has_told(c))
+        d->tells = EMX_VERBS_TELLS;
+    else if (d->tells == EMX_VERBS_TELLS)
+        w->stats->verbs_ends_unsure++;
+    else
+        d->tells = EMX_VERBS_TELLS_NOT;
+}
+
+/* Takes back what the shared queue has lent to connections that end. */
+static void drain_endings(struct emx_verbs_wire *w, uint64_t now)
+{
+    bool any = false;
+
+    emx_list_each(l, &w->ending)
+    {
+        struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
+
+        if (c->drained || !is_done_taking(c, now))
+            continue;
+        count_taken(w, c);
+        c->drained = any = true;
+    }
+    if (any)
+        emx_verbs_drain(w);
+}
+
+/* ---- Halting ---- */
+
 /* A queue pair in error takes no new packet, but a software device may be at one on another processor. It is not any
  * more when the queue pair is reset. What was under way does not come back then: the connection is freed after
  * ENDING_NS; receives of its own would be lost for good. siw is done with all when the queue pair is in error. */
@@ -362,12 +450,24 @@ bool emx_verbs_halts(const struct emx_verbs_dev *d)
     return d->srq || d->fabric == EMX_VERBS_IWARP;
 }
 
-static void halt(struct emx_verbs_conn *c)
+/* A reset, too, drops completions that were not taken. So those that are on their way are waited for, not long: what is
+ * written all the same is worse than a receive that is lost. */
+static void halt(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+    uint64_t since_ns = emx_verbs_now();
 
-    if (c->dev && c->dev->fabric != EMX_VERBS_IWARP && emx_verbs_halts(c->dev) && c->id->qp)
-        ibv_modify_qp(c->id->qp, &reset, IBV_QP_STATE);
+    if (!c->dev || c->dev->fabric == EMX_VERBS_IWARP || !emx_verbs_halts(c->dev) || !c->id->qp)
+        return;
+    while (c->taking && !has_told(c) && c->dev->tells != EMX_VERBS_TELLS_NOT && emx_verbs_now() - since_ns < HALT_NS) {
+        emx_verbs_drain(w);
+        emx_verbs_events_read(c->dev->context);
+    }
+    emx_verbs_drain(w);
+    if (has_told(c) || c->dev->tells != EMX_VERBS_TELLS_PERHAPS)
+        count_taken(w, c);
+    c->taking = false;
+    ibv_modify_qp(c->id->qp, &reset, IBV_QP_STATE);
 }
 
 /* One that broke by itself is there until all that was under way is back. */
@@ -378,7 +478,7 @@ static void halt_ending(struct emx_verbs_wire *w, const struct emx_verbs_peer *p
         struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
 
         if (c->peer == p && c->nonce == nonce)
-            halt(c);
+            halt(w, c);
     }
 }
 
@@ -399,13 +499,16 @@ void emx_verbs_disconnect_key(struct emx_wire *base, const struct emx_wire_addr 
         halt_ending(w, p, nonce);
 }
 
-static void finish_endings(struct emx_verbs_wire *w, uint64_t now)
+static void finish_endings(struct emx_verbs_wire *w)
 {
+    uint64_t now = emx_verbs_now(); /* not earlier than any end that has begun */
+
+    drain_endings(w, now);
     emx_list_each_safe(l, next, &w->ending)
     {
         struct emx_verbs_conn *c = emx_list_entry(l, struct emx_verbs_conn, link);
 
-        if (emx_verbs_conn_idle(c) || (!c->lent && now - c->since_ns > ENDING_NS))
+        if (c->drained && (emx_verbs_conn_idle(c) || (!c->lent && now - c->since_ns > ENDING_NS)))
             free_conn(c);
     }
 }
@@ -909,7 +1012,7 @@ void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
     for (unsigned i = 0; i < w->dev_count; i++)
         heed_events(w, w->dev[i]);
     give_up_calls(w, now);
-    finish_endings(w, now);
+    finish_endings(w);
     forget_devices(w);
     emx_list_each_safe(l, next, &w->busy) emx_verbs_call(w, emx_list_entry(l, struct emx_verbs_peer, busy));
 }

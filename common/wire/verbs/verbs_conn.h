@@ -73,6 +73,8 @@ struct emx_verbs_conn {
     bool may_send;     /* the other side has said something, or is to be told something first */
     int broken;        /* an errno: it is to be ended */
     struct emx_verbs_conn_events events;
+    bool taking;       /* while it ends: receives of the shared queue may be on their way back */
+    bool drained;      /* they are back */
     uint64_t since_ns; /* when this state began */
 
     unsigned credits;      /* frames that the peer has buffers for */

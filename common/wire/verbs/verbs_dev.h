@@ -33,6 +33,9 @@ struct emx_verbs_buf {
     uint8_t data[EMX_VERBS_BUF_BYTES] __attribute__((aligned(64)));
 };
 
+/* Whether a device tells that a queue pair in error takes nothing more from the shared queue. */
+enum emx_verbs_tells { EMX_VERBS_TELLS_PERHAPS, EMX_VERBS_TELLS, EMX_VERBS_TELLS_NOT };
+
 /* As the words of ETHMX_REG_FAULT_IN. */
 enum emx_reg_fault { EMX_REG_FAULT_AUTO, EMX_REG_FAULT_YES, EMX_REG_FAULT_NO };
 
@@ -58,6 +61,7 @@ struct emx_verbs_dev {
     bool gone;             /* it is being removed, or has failed */
     struct emx_list events_link;
     struct emx_verbs_dev_events events;
+    enum emx_verbs_tells tells; /* learnt from connections that ended */
 
     struct emx_regcache *cache;        /* of the program's memory; NULL: devices read nothing */
     struct emx_reg_threshold critical; /* from where on it is worth while */

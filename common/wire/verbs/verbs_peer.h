@@ -28,6 +28,7 @@ struct emx_verbs_peer {
     uint32_t epoch;              /* connections that have come up */
     uint64_t not_before_ns;      /* when it may be called again */
     uint64_t crowded_ns;         /* since when there has been no room for a connection with it; 0: there is */
+    uint32_t room_serial;        /* of the connection that ended last to make room for it; 0: none */
     unsigned failures;           /* calls since a connection was up that have failed */
     bool lost;                   /* it is to be told */
     uint32_t write_bytes;        /* at a time, see verbs_read.c; 0: as much as is read at a time */
@@ -76,6 +77,7 @@ struct emx_verbs_wire {
 struct emx_verbs_peer *emx_verbs_peer_get(struct emx_verbs_wire *w, uint32_t id); /* NULL: out of memory */
 void emx_verbs_peer_lose(struct emx_verbs_wire *w, struct emx_verbs_peer *p);     /* what waits is lost, and counted */
 void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p);    /* sends what waits and can go */
+void emx_verbs_drain(struct emx_verbs_wire *w); /* takes all that devices have finished; frames wait for rx() */
 
 /* verbs_cm.c */
 uint64_t emx_verbs_now(void);
