@@ -1132,6 +1132,23 @@ static void device_that_does_not_tell_is_left(void **state)
     }
 }
 
+/* ---- What is asked of devices ---- */
+
+/* Each process has another completion vector; if there is none of that number, the first. */
+static void vector_is_of_the_process(void **state)
+{
+    struct pair *p = *state;
+    int vector = getpid() % device(&p->a)->context->num_comp_vectors;
+
+    assert_int_equal(driver.vector, vector);
+    if (!vector)
+        return;
+    driver.refuses_vector = vector;
+    close_end(&p->a);
+    open_end(&p->a);
+    assert_int_equal(driver.vector, 0);
+}
+
 /* ---- What devices tell by themselves ---- */
 
 static void await_no_connection(struct pair *p)
@@ -1300,6 +1317,7 @@ int main(int argc, char **argv)
         TEST(memory_is_read, &shared),
         TEST(registered_once, &shared),
         TEST(broken_connection_ends_reads, &shared),
+        TEST(vector_is_of_the_process, &shared),
         TEST(failures_that_are_told_end_connections, &shared),
         TEST(other_events_end_nothing, &shared),
         TEST(events_find_their_endpoint, &shared),

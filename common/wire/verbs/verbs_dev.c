@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "wire/verbs/verbs_conn.h"
@@ -143,12 +144,26 @@ static int make_nonblocking(int fd)
     return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? errno : 0;
 }
 
+/* Each completion vector has an interrupt, and most drivers give each to a processor of its own. The processes of a
+ * node have numbers that follow each other, mostly: so each process gets another vector. A driver that has fewer than
+ * it says has the first. */
+static int make_cq(struct emx_verbs_dev *d, int cqe)
+{
+    int vectors = d->context->num_comp_vectors, vector = vectors > 1 ? (int)(getpid() % vectors) : 0;
+
+    d->cq = ibv_create_cq(d->context, cqe, NULL, d->channel, vector);
+    if (!d->cq && vector)
+        d->cq = ibv_create_cq(d->context, cqe, NULL, d->channel, 0);
+    return d->cq ? 0 : errno;
+}
+
 /* 0, or an errno; *what: what could not be made. */
 static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, bool share, const char **what)
 {
     struct ibv_srq_init_attr srq = {
         .attr = {.max_wr = d->conn_limit * EMX_VERBS_RECEIVES(d->credits) + SPARE, .max_sge = 1}};
     unsigned per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_WORK(d->credits);
+    int err;
 
     *what = "protection domain";
     d->pd = ibv_alloc_pd(d->context);
@@ -159,9 +174,9 @@ static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *at
     if (!d->channel || make_nonblocking(d->channel->fd))
         return errno;
     *what = "completion queue";
-    d->cq = ibv_create_cq(d->context, (int)(d->conn_limit * per_conn), NULL, d->channel, 0);
-    if (!d->cq)
-        return errno;
+    err = make_cq(d, (int)(d->conn_limit * per_conn));
+    if (err)
+        return err;
     if (!share || attr->max_srq <= 0)
         return 0;
     *what = "shared receive queue";
