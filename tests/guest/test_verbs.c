@@ -1149,6 +1149,31 @@ static void vector_is_of_the_process(void **state)
     assert_int_equal(driver.vector, 0);
 }
 
+/* Frames and reads are right with memory that devices may write in any order; and it is registered otherwise, if not
+ * so.
+ */
+static void order_of_writes_is_free(void **state)
+{
+    struct pair *p = *state;
+    uint8_t *src = fresh_memory(1u << 20, 1), *dst = fresh_memory(1u << 20, 0);
+
+    for (unsigned refuses = 0; refuses < 2; refuses++) {
+        driver.relaxed = 0;
+        driver.refuses_relaxed = refuses;
+        memset(dst, 0, 1u << 20);
+        connect_ends(p);
+        read_all(p, src, dst, 1u << 20);
+        assert_memory_equal(src, dst, 1u << 20);
+        assert_int_equal(driver.relaxed >= 4, !refuses); /* of each end: frames, and the message */
+        close_end(&p->a);
+        close_end(&p->b);
+        open_end(&p->a);
+        open_end(&p->b);
+    }
+    munmap(src, 1u << 20);
+    munmap(dst, 1u << 20);
+}
+
 /* ---- What devices tell by themselves ---- */
 
 static void await_no_connection(struct pair *p)
@@ -1318,6 +1343,7 @@ int main(int argc, char **argv)
         TEST(registered_once, &shared),
         TEST(broken_connection_ends_reads, &shared),
         TEST(vector_is_of_the_process, &shared),
+        TEST(order_of_writes_is_free, &shared),
         TEST(failures_that_are_told_end_connections, &shared),
         TEST(other_events_end_nothing, &shared),
         TEST(events_find_their_endpoint, &shared),

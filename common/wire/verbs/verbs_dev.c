@@ -270,7 +270,7 @@ static struct emx_verbs_slab *new_slab(struct emx_verbs_dev *d, unsigned bufs, i
         return NULL;
     }
     madvise(s->memory, s->len_bytes, MADV_DONTFORK);
-    s->mr = ibv_reg_mr(d->pd, s->memory, s->len_bytes, IBV_ACCESS_LOCAL_WRITE);
+    s->mr = emx_verbs_reg_mr(d->pd, s->memory, s->len_bytes, IBV_ACCESS_LOCAL_WRITE);
     if (s->mr)
         return s;
     *err_p = errno;

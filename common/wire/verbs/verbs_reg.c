@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Registering memory with an RDMA device, and a registrar that does nothing else, for measuring.
+ *
+ * Order. A device may write into this memory in any order (PCIe's relaxed ordering), where that is known and the kernel
+ * and the device do it: with some processors a fast card is much slower otherwise. It does no harm, because nobody
+ * looks at memory to find out whether something has come. A frame is looked at after its completion; what was read
+ * after that of the read; what the other side has written after a frame that tells of it, and that frame after its
+ * completion. A completion tells that all that came before is visible (ibv_reg_mr(3)).
  */
 #include "wire/verbs/verbs_reg.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +21,32 @@
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE) /* the dearest */
 
+static bool is_want_of_memory(int err)
+{
+    return err == ENOMEM || err == EAGAIN || err == ENOSPC;
+}
+
+/* A kernel that does not know optional flags is not given them (ibv_reg_mr() sees to that); a driver may refuse them.
+ */
+struct ibv_mr *emx_verbs_reg_mr(struct ibv_pd *pd, void *base, size_t len_bytes, int flags)
+{
+    struct ibv_mr *mr;
+
+#ifdef IBV_ACCESS_OPTIONAL_RANGE
+    mr = ibv_reg_mr(pd, base, len_bytes, flags | IBV_ACCESS_RELAXED_ORDERING);
+    if (mr || is_want_of_memory(errno))
+        return mr;
+#endif
+    mr = ibv_reg_mr(pd, base, len_bytes, flags);
+    return mr;
+}
+
 int emx_verbs_reg(struct ibv_pd *pd, void *base, size_t len_bytes, int flags, void **mr_p)
 {
-    *mr_p = ibv_reg_mr(pd, base, len_bytes, flags);
+    *mr_p = emx_verbs_reg_mr(pd, base, len_bytes, flags);
     if (*mr_p)
         return ETHMX_OK;
-    return errno == ENOMEM || errno == EAGAIN || errno == ENOSPC ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
+    return is_want_of_memory(errno) ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
 }
 
 static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
