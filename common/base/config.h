@@ -53,7 +53,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
     X(CHOICE, verbs_move, "read", 0, 0, "read|write", \
       "How the verbs wire's devices move large messages to this process: its own reads the sender's memory, or the sender's writes its memory (iWARP, or devices with a shared receive queue in use; with others the messages then come in frames).") \
-    X(UINT, verbs_peers, "64", 1, 65536, "1 to 65536", \
+    X(UINT, verbs_peers, "256", 1, 65536, "1 to 65536", \
       "Peers that may be connected through the verbs wire at once; for a further one the connection that was used least lately is closed.") \
     X(BOOL, verbs_read, "yes", 0, 0, "yes or no", \
       "Whether the verbs wire's devices move large messages by themselves. no: they are copied into frames, as without a device.") \

@@ -1017,6 +1017,28 @@ static void busy_connection_makes_room(void **state)
     munmap(src, 1u << 20);
 }
 
+/* Where no more memory can be registered it is as where the queues are full. */
+static void locked_memory_makes_room(void **state)
+{
+    struct pair *p = *state;
+    struct end third = {0};
+    time_t end = time(NULL) + WAIT_S;
+
+    init_end(&third, interface_b, ID_THIRD, p);
+    connect_ends(p);
+    driver.full = device(&p->a)->pd;
+    send_frame(&p->a, &third, 0, 300);
+    while (!third.next) {
+        assert_true(time(NULL) <= end);
+        take(&p->a);
+        take(&p->b);
+        take(&third);
+    }
+    assert_int_equal(p->a.stats.verbs_idle_ended, 1);
+    assert_int_equal(p->a.stats.wire_tx_errors, 0);
+    close_end(&third);
+}
+
 /* ---- Receives of the shared queue, when connections end ---- */
 
 #define ROUNDS 10 /* more receives than the queue has would be lost */
@@ -1331,6 +1353,7 @@ int main(int argc, char **argv)
         TEST(silent_end_notices, &shared),
         TEST(idle_connection_makes_room, &shared),
         TEST(busy_connection_makes_room, &shared),
+        TEST(locked_memory_makes_room, &shared),
         TEST(peer_that_went_is_called_again, &shared),
         TEST(nobody_there_is_counted, &shared),
         TEST(descriptor_tells, &shared),

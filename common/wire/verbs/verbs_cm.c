@@ -44,11 +44,11 @@
  * together take no longer than half the time after which the peer is dead. What waits goes on waiting till then, so
  * that one call follows the other also where there is little to say.
  *
- * Too many. Where the queues have no room for a further connection, that which was used least lately ends, if nothing
- * is under way on it; the call comes again a little later. Its peer calls when it has something to say. While all are
- * in use the call waits, but not for ever: programs that talk to all peers all the time would never let it through.
- * After PATIENCE_NS a connection in use ends for it, after PATIENCE_MORE_NS also one over which memory is read: frames
- * on the way are sent again by the engine, and what was not read comes in frames.
+ * Too many. Where the queues have no room for a further connection, or no more memory can be registered, that which was
+ * used least lately ends, if nothing is under way on it; the call comes again a little later. Its peer calls when it
+ * has something to say. While all are in use the call waits, but not for ever: programs that talk to all peers all the
+ * time would never let it through. After PATIENCE_NS a connection in use ends for it, after PATIENCE_MORE_NS also one
+ * over which memory is read: frames on the way are sent again by the engine, and what was not read comes in frames.
  *
  * A connection that breaks is put in error, which brings back all that was under way, also receives that it has taken
  * from the shared queue; then it is freed. Frames that were under way are lost; the engine sends them again, and the
@@ -594,7 +594,7 @@ void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
 static const char *no_queues(int err)
 {
     if (err == ENOSPC)
-        return "as many peers are connected as ETHMX_VERBS_PEERS or the device allows";
+        return "as many peers are connected as ETHMX_VERBS_PEERS, the device or the limit of locked memory allows";
     if (err == ENOMEM)
         return "no memory can be registered for it: is the limit of locked memory too small (ulimit -l)?";
     return strerror(err);

@@ -417,8 +417,8 @@ int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
 {
     int err = emx_verbs_dev_promise(d, promise(d));
 
-    if (err)
-        return err;
+    if (err) /* what other connections have would do */
+        return err == ENOMEM && d->conn_count ? ENOSPC : err;
     c->dev = d;
     c->depth = EMX_VERBS_SENDS(d->credits);
     c->inline_wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND, .sg_list = c->inline_sge};

@@ -104,7 +104,8 @@ struct emx_verbs_conn {
     unsigned silent;        /* looks in a row that found nothing heard, although it was asked */
 };
 
-/* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. */
+/* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. ENOSPC:
+ * there is room when another connection has ended. */
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d);
 
 /* Sends a frame, which the wire has had since then. false: there is no credit or no room now, or the connection is
