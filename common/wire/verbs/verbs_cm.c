@@ -78,6 +78,7 @@
 #define ENDING_NS        1000000000ull /* a device that does not give back what is under way is not waited for longer */
 #define QUIET_NS         2000000ull /* for one that takes shared receives and does not tell when it is done with it */
 #define HALT_NS          1000000ull /* the same before a queue pair is reset, if it tells */
+#define HALT_LOOKS       64         /* at least, if this process was stopped meanwhile */
 #define LOOK_NS          1000000000ull /* between two looks after connections and devices */
 #define SILENT_LEAST     2             /* looks */
 #define USED_NS          2000000ull    /* a connection that was used so lately makes no room */
@@ -456,10 +457,12 @@ static void halt(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
     uint64_t since_ns = emx_verbs_now();
+    unsigned looks = 0;
 
     if (!c->dev || c->dev->fabric == EMX_VERBS_IWARP || !emx_verbs_halts(c->dev) || !c->id->qp)
         return;
-    while (c->taking && !has_told(c) && c->dev->tells != EMX_VERBS_TELLS_NOT && emx_verbs_now() - since_ns < HALT_NS) {
+    while (c->taking && !has_told(c) && c->dev->tells != EMX_VERBS_TELLS_NOT &&
+           (looks++ < HALT_LOOKS || emx_verbs_now() - since_ns < HALT_NS)) {
         emx_verbs_drain(w);
         emx_verbs_events_read(c->dev->context);
     }
