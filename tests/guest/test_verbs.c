@@ -104,6 +104,7 @@ static void init_end(struct end *e, const char *interface, uint32_t id, const st
     e->cfg.p_reg_min = 1;
     e->cfg.p_connect_timeout = WAIT_S * 900000000ull;      /* on a slow machine a call may take its second try, */
     e->cfg.p_peer_timeout = 10 * e->cfg.p_connect_timeout; /* also to a peer that there was a connection with */
+    e->cfg.p_verbs_ack_timeout = 500000000; /* and a device long for its answer; they do not lose anything */
     open_end(e);
 }
 
