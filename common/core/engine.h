@@ -26,10 +26,10 @@
 #include "base/config.h"
 #include "base/list.h"
 #include "base/stats.h"
+#include "base/txframe.h"
 #include "ethmx.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
-#include "wire/wire.h"
 
 typedef uint64_t emx_time; /* ns; any origin */
 #define EMX_NEVER UINT64_MAX

@@ -34,6 +34,7 @@
  * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
  * any more, and can't take for the message what lies there by now.
  */
+#include "base/crossing.h"
 #include "base/min.h"
 #include "core/impl.h"
 
