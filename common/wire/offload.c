@@ -42,7 +42,7 @@
 
 #include "base/min.h"
 #include "wire/netif.h"
-#include "wire/packet/ring.h"
+#include "wire/ring.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23

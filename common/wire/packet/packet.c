@@ -40,7 +40,7 @@
 #include "wire/fanout.h"
 #include "wire/netif.h"
 #include "wire/packet/packet.h"
-#include "wire/packet/ring.h"
+#include "wire/ring.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include "wire/packet/ring.h"
+#include "wire/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
