@@ -34,7 +34,7 @@
 typedef uint64_t emx_time; /* ns; any origin */
 #define EMX_NEVER UINT64_MAX
 
-#define EMX_ENGINE_LINKS 5
+#define EMX_ENGINE_LINKS 8 /* wires that an endpoint may have open */
 #define EMX_ROUTES_MAX   8
 
 struct emx_engine;

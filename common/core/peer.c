@@ -118,9 +118,7 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
  * room. */
 static bool is_same(const struct emx_address *a, const struct emx_address *b)
 {
-    return a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id && a->ethertype == b->ethertype &&
-           a->udp_port == b->udp_port && a->packet_port == b->packet_port && a->xdp_port == b->xdp_port &&
-           a->verbs_port == b->verbs_port;
+    return a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id && emx_address_parts_agree(a, b);
 }
 
 bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a)

@@ -86,67 +86,30 @@ static uint32_t job_cookie(const uint8_t key[16])
     return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
 }
 
-/* The host's interfaces that the xdp wire is on: bits as in emx_wire_attr. */
-static uint64_t xdp_netifs(const struct emx_links *l)
-{
-    uint64_t on = 0;
-
-    for (unsigned i = 0; i < l->count; i++)
-        on |= l->link[i].attr.xdp_netifs;
-    return on;
-}
-
-/* What the RDMA device of interface i speaks, as an address tells it. */
-static uint8_t verbs_of(const struct emx_links *l, unsigned i)
-{
-    for (unsigned k = 0; k < l->count; k++) {
-        for (unsigned fabric = 0; fabric < EMX_VERBS_FABRICS; fabric++) {
-            if (l->link[k].attr.verbs_netifs[fabric] >> i & 1)
-                return (uint8_t)(fabric + 1);
-        }
-    }
-    return 0;
-}
-
 /* Told in order of preference: the chosen interfaces by rank. */
-static void tell_interfaces(const struct emx_netifs *n, unsigned mtu_limit_bytes, const struct emx_links *l,
-                            struct emx_address *a)
+static void choose_told(const struct emx_netifs *n, struct emx_way_site *site)
 {
-    uint64_t xdp = xdp_netifs(l);
-
-    for (unsigned rank = 0; rank < n->count && a->if_count < EMX_ADDRESS_IFS; rank++) {
-        for (unsigned i = 0; i < n->count && a->if_count < EMX_ADDRESS_IFS; i++) {
+    for (unsigned rank = 0; rank < n->count; rank++) {
+        for (unsigned i = 0; i < n->count && site->told_count < EMX_WIRE_IFS; i++) {
             const struct emx_netif *nif = &n->nif[i];
-            struct emx_address_if *told = &a->ifs[a->if_count];
 
-            if (!nif->chosen || nif->rank != rank || nif->loopback)
-                continue;
-            told->ip = nif->ip.s_addr;
-            told->prefix_bits = (uint8_t)nif->prefix_bits;
-            told->frame_bytes = (uint16_t)emx_route_mtu(nif, mtu_limit_bytes);
-            memcpy(told->mac, nif->mac, sizeof(told->mac));
-            if (xdp & UINT64_C(1) << i)
-                a->xdp_ifs |= (uint8_t)(1u << a->if_count);
-            told->verbs = verbs_of(l, i);
-            a->if_count++;
+            if (nif->chosen && nif->rank == rank && !nif->loopback)
+                site->told[site->told_count++] = nif;
         }
     }
 }
 
-static void make_address(struct ethmx_ep *ep, uint32_t id)
+static void tell_interfaces(const struct emx_way_site *site, struct emx_address *a)
 {
-    struct emx_address *a = &ep->self;
+    for (unsigned i = 0; i < site->told_count; i++) {
+        const struct emx_netif *nif = site->told[i];
+        struct emx_wire_if *told = &a->ifs[a->if_count++];
 
-    a->id = id;
-    a->host_id = emx_host_id();
-    a->auth = a->has_secret = ep->cfg.p_auth;
-    for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
-        memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
-    a->ethertype = (uint16_t)ep->cfg.p_ethertype;
-    emx_links_tell(&ep->progress.links, a);
-    tell_interfaces(&ep->netifs, (unsigned)ep->cfg.p_mtu, &ep->progress.links, a);
-    if (gethostname(a->host, sizeof(a->host) - 1))
-        strcpy(a->host, "?");
+        told->ip = nif->ip.s_addr;
+        told->prefix_bits = (uint8_t)nif->prefix_bits;
+        told->frame_bytes = (uint16_t)emx_way_mtu(site, nif);
+        memcpy(told->mac, nif->mac, sizeof(told->mac));
+    }
 }
 
 static unsigned ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
@@ -155,40 +118,27 @@ static unsigned ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
     return emx_netif_route(ip, on_link_p);
 }
 
-static bool ask_wire(void *arg, unsigned link, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
+static void make_site(struct ethmx_ep *ep)
 {
-    const struct emx_links *l = arg;
-    const struct emx_link *k = &l->link[link];
-
-    return !k->ops->reach || k->ops->reach(k->wire, to, why, why_len_bytes);
+    ep->site = (struct emx_way_site){.netifs = &ep->netifs, .mtu_bytes = (unsigned)ep->cfg.p_mtu, .lookup = ask_kernel};
+    choose_told(&ep->netifs, &ep->site);
+    ep->view = (struct emx_route_view){.site = &ep->site, .self = &ep->self, .links = &ep->progress.links};
 }
 
-static void make_view(struct ethmx_ep *ep)
+/* After make_site(). */
+static int make_address(struct ethmx_ep *ep, uint32_t id)
 {
-    struct emx_route_view *v = &ep->view;
+    struct emx_address *a = &ep->self;
 
-    *v = (struct emx_route_view){
-        .netifs = &ep->netifs,
-        .self = &ep->self,
-        .link_count = ep->progress.links.count,
-        .mtu_bytes = (unsigned)ep->cfg.p_mtu,
-        .lookup = ask_kernel,
-        .reach = ask_wire,
-        .reach_arg = &ep->progress.links,
-    };
-    for (unsigned i = 0; i < ep->progress.links.count; i++) {
-        const struct emx_link *k = &ep->progress.links.link[i];
-
-        v->link[i] = (struct emx_route_link){.kind = k->kind,
-                                             .frame_bytes = k->attr.frame_bytes,
-                                             .xdp_netifs = k->attr.xdp_netifs,
-                                             .reliable = k->attr.reliable,
-                                             .connected = k->attr.connected,
-                                             .reads = k->attr.reads,
-                                             .lend_min_bytes = k->attr.lend_min_bytes,
-                                             .lend_costs = k->attr.lend_costs};
-        memcpy(v->link[i].verbs_netifs, k->attr.verbs_netifs, sizeof(v->link[i].verbs_netifs));
-    }
+    a->id = id;
+    a->host_id = emx_host_id();
+    a->auth = a->has_secret = ep->cfg.p_auth;
+    for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
+        memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
+    tell_interfaces(&ep->site, a);
+    if (gethostname(a->host, sizeof(a->host) - 1))
+        strcpy(a->host, "?");
+    return emx_links_tell(&ep->progress.links, &ep->site, a);
 }
 
 /* ---- Open ---- */
@@ -327,9 +277,10 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     rc = open_links(ep, id, opt);
     if (rc)
         goto err_free;
-    make_address(ep, id);
-    make_view(ep);
-    rc = make_engine(ep, opt->local_ranks);
+    make_site(ep);
+    rc = make_address(ep, id);
+    if (!rc)
+        rc = make_engine(ep, opt->local_ranks);
     if (rc)
         goto err_close_links;
     rc = emx_helper_start(ep);

@@ -56,8 +56,9 @@ struct ethmx_ep {
     struct emx_config cfg;
     struct emx_stats stats; /* read by ethmx_counter_read() without the lock */
     struct emx_address self;
-    struct emx_route_view view;
     struct emx_netifs netifs;
+    struct emx_way_site site;
+    struct emx_route_view view;
 };
 
 /* The public types are the engine's. */

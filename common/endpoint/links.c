@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "endpoint/route.h"
 #include "endpoint/text.h"
 
 #define WHY_BYTES 384
@@ -58,8 +57,13 @@ int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops
         one = emx_wire_find(name);
         if (!one)
             return unknown_wire(name);
-        if (!is_in(ops, count, one) && count < EMX_ENGINE_LINKS)
-            ops[count++] = one;
+        if (is_in(ops, count, one))
+            continue;
+        if (count == EMX_ENGINE_LINKS) {
+            emx_error_set("ETHMX_WIRES names more than %d wires", EMX_ENGINE_LINKS);
+            return ETHMX_ERR_PARAM;
+        }
+        ops[count++] = one;
     }
     if (!count)
         return unknown_wire(NULL);
@@ -77,7 +81,7 @@ static bool open_one(struct emx_links *l, const struct emx_wire_ops *ops, const 
     *rc_p = ops->open(&wire, params, why, WHY_BYTES);
     if (*rc_p)
         return false;
-    emx_links_add(l, ops, wire, emx_route_kind(ops->name));
+    emx_links_add(l, ops, wire);
     emx_log(EMX_LOG_DEBUG, "wire %s is open%s%s", ops->name, why[0] ? ": " : "", why);
     return true;
 }
@@ -121,27 +125,19 @@ void emx_links_close(struct emx_links *l)
     }
 }
 
-void emx_links_tell(const struct emx_links *l, struct emx_address *a)
+int emx_links_tell(const struct emx_links *l, const struct emx_way_site *site, struct emx_address *a)
 {
     for (unsigned i = 0; i < l->count; i++) {
         const struct emx_link *k = &l->link[i];
-        unsigned frame_bytes = k->attr.frame_bytes < EMX_FRAME_MAX ? k->attr.frame_bytes : EMX_FRAME_MAX;
+        uint8_t value[EMX_WIRE_VALUE_BYTES];
+        unsigned len_bytes = k->ops->describe ? k->ops->describe(k->wire, site, value) : 0;
 
-        a->wires |= k->kind;
-        if (k->kind == EMX_AW_PACKET) {
-            a->packet_bytes = (uint16_t)frame_bytes;
-            a->packet_port = k->attr.bulk_port;
+        if (!emx_address_add_part(a, k->ops->part, value, len_bytes)) {
+            emx_error_set("the address has no room for the wire %s: name fewer in ETHMX_WIRES", k->ops->name);
+            return ETHMX_ERR_PARAM;
         }
-        if (k->kind == EMX_AW_UDP)
-            a->udp_port = k->attr.udp_port;
-        if (k->kind == EMX_AW_XDP) {
-            a->xdp_bytes = (uint16_t)frame_bytes;
-            a->xdp_ethertype = k->attr.xdp_ethertype;
-            a->xdp_port = k->attr.bulk_port;
-        }
-        if (k->kind == EMX_AW_VERBS)
-            a->verbs_port = k->attr.verbs_port;
     }
+    return ETHMX_OK;
 }
 
 bool emx_links_unsent(const struct emx_links *l)

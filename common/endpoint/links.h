@@ -12,11 +12,12 @@
 #include "base/config.h"
 #include "progress/link.h"
 #include "core/format/address.h"
+#include "wire/way.h"
 #include "wire/wire.h"
 
 #define EMX_LINKS_FDS (EMX_ENGINE_LINKS * EMX_WIRE_FDS)
 
-/* The wires of ETHMX_WIRES in its order, each once. ETHMX_ERR_PARAM: an unknown name, or none at all; the thread's
+/* The wires of ETHMX_WIRES in its order, each once. ETHMX_ERR_PARAM: an unknown name, none, or too many; the thread's
  * error sentence is set. */
 int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops[EMX_ENGINE_LINKS], unsigned *count_p);
 
@@ -25,8 +26,9 @@ int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops
 int emx_links_open(struct emx_links *l, const struct emx_wire_params *params);
 void emx_links_close(struct emx_links *l);
 
-/* Fills in what peers must know of the wires: wires, their ports, packet_bytes. */
-void emx_links_tell(const struct emx_links *l, struct emx_address *a);
+/* Adds to a what peers must know of each wire. ETHMX_ERR_PARAM: it is too much for an address; the thread's error
+ * sentence is set. */
+int emx_links_tell(const struct emx_links *l, const struct emx_way_site *site, struct emx_address *a);
 
 /* Whether a wire holds frames that close() would lose (emx_wire_ops.unsent). */
 bool emx_links_unsent(const struct emx_links *l);

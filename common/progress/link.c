@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "progress/link.h"
 
-void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct emx_wire *wire,
-                   enum emx_address_wire kind)
+void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct emx_wire *wire)
 {
     struct emx_link *k = &l->link[l->count];
 
-    *k = (struct emx_link){.ops = ops, .wire = wire, .kind = kind};
+    *k = (struct emx_link){.ops = ops, .wire = wire};
     ops->query(wire, &k->attr);
     *(k->attr.cheap_poll ? &l->cheap : &l->syscall_poll) |= 1u << l->count;
     l->peekable |= (unsigned)(k->attr.cheap_poll && ops->peek) << l->count;

@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 
-#include "core/format/address.h"
 #include "core/engine.h"
 #include "wire/wire.h"
 
@@ -20,7 +19,6 @@ struct emx_link {
     unsigned rx_next, rx_count;
     struct emx_read read; /* in the wire's hands, while reading */
     bool reading;
-    enum emx_address_wire kind;
 };
 
 struct emx_links {
@@ -32,8 +30,7 @@ struct emx_links {
 };
 
 /* Adds an open wire as the next link; there are fewer than EMX_ENGINE_LINKS. The wire stays the caller's to close. */
-void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct emx_wire *wire,
-                   enum emx_address_wire kind);
+void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct emx_wire *wire);
 
 /* Lets each wire do what can wait a little (emx_wire_ops.sweep). */
 void emx_links_sweep(const struct emx_links *l);

@@ -62,7 +62,7 @@ static uint64_t namespace_number(void)
 
 uint64_t emx_host_id(void)
 {
-    uint64_t id = emx_mix64(boot_number() ^ emx_mix64(namespace_number() + 1));
+    uint64_t id = emx_mix64(boot_number() ^ emx_mix64(namespace_number() + 1)) >> 16;
 
     return id ? id : 1;
 }

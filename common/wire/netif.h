@@ -58,7 +58,7 @@ unsigned emx_netif_route(struct in_addr ip, bool *on_link_p);
 const struct emx_netif *emx_netif_by_index(const struct emx_netifs *n, unsigned index);
 
 /* A number equal in processes that share a kernel and a network namespace, different otherwise (boot id and
- * namespace). Never 0. */
+ * namespace). Of 48 bits, never 0. */
 uint64_t emx_host_id(void);
 
 #endif

@@ -16,11 +16,9 @@
 #include "base/crossing.h"
 #include "base/stats.h"
 #include "base/txframe.h"
+#include "base/wire_part.h"
 
 #define EMX_WIRE_FDS 2 /* descriptors of a wire */
-
-/* Networks that RDMA devices speak; both ends must be on the same. */
-enum emx_verbs_fabric { EMX_VERBS_ROCE, EMX_VERBS_IWARP, EMX_VERBS_IB, EMX_VERBS_FABRICS };
 
 /* One received frame, lent: valid until rx_return(). data may start at any byte. */
 struct emx_rxframe {
@@ -38,6 +36,8 @@ struct emx_rxframe {
 
 struct emx_netif; /* wire/netif.h */
 struct emx_netifs;
+struct emx_way_site; /* wire/way.h */
+struct emx_way_search;
 
 struct emx_wire_params {
     const struct emx_config *cfg;
@@ -51,8 +51,6 @@ struct emx_wire_params {
 
 struct emx_wire_attr {
     unsigned frame_bytes;    /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
-    uint16_t udp_port;       /* udp: where peers reach it, host order */
-    uint16_t bulk_port;      /* packet, xdp: of GSO packets to it, host order; 0: it takes none */
     bool cheap_poll;         /* rx with nothing there costs no system call */
     bool reliable;           /* frames of one sender arrive once, whole and in order, while both ends live */
     bool connected;          /* frames travel over connections: as long as one lasts they arrive once, in order and as
@@ -62,10 +60,6 @@ struct emx_wire_attr {
                                 they do not work here */
     const struct emx_costs *lend_costs; /* for weighing that against a round trip; NULL: not known. The wire's own */
     bool guarded; /* the kernel lets nobody but processes of this user put frames in: they need no tag */
-    uint16_t xdp_ethertype;
-    uint64_t xdp_netifs;                      /* xdp: bit i: it listens on netifs->nif[i] */
-    uint16_t verbs_port;                      /* verbs: where peers call it, host order */
-    uint64_t verbs_netifs[EMX_VERBS_FABRICS]; /* verbs: bit i: netifs->nif[i] has a device that speaks this */
 };
 
 /* Memory that peers' devices are to read, or to write. */
@@ -123,7 +117,8 @@ struct emx_wire_ops {
     const char *name;
     const char *help; /* one line for ethmx_info */
     const char
-        *opt_in; /* why it is opened only when ETHMX_WIRES names it; NULL: looking whether it works is harmless */
+        *opt_in;   /* why it is opened only when ETHMX_WIRES names it; NULL: looking whether it works is harmless */
+    unsigned part; /* type of its part of addresses: its own, 1 to EMX_WIRE_PART_TYPES, the same in all versions */
 
     /* Opens the wire. Fails clean: nothing is left behind, *w_p is untouched, and why has a sentence with the remedy
      * ("raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep ...` or use ETHMX_WIRES=udp"). On success why may say
@@ -132,9 +127,15 @@ struct emx_wire_ops {
     void (*close)(struct emx_wire *w);
     void (*query)(const struct emx_wire *w, struct emx_wire_attr *attr_p);
 
-    /* Whether there is a way to this destination, as far as can be told at once. false: why has the reason. NULL: this
-     * wire cannot tell without asking there. */
-    bool (*reach)(struct emx_wire *w, const struct emx_wire_addr *to, char *why, size_t why_len_bytes);
+    /* Writes to value what peers must know of this wire to reach it, beside the interfaces that the site tells of;
+     * returns the length. It is this wire's part of the endpoint's address. NULL: nothing, but that the wire is open.
+     */
+    unsigned (*describe)(const struct emx_wire *w, const struct emx_way_site *site,
+                         uint8_t value[EMX_WIRE_VALUE_BYTES]);
+
+    /* Adds to s the ways to a peer that has this wire open too, as far as can be told at once; or says by an obstacle
+     * why there is none. s->theirs and s->ifs come from the network: any bytes, of any length. */
+    void (*ways)(struct emx_wire *w, struct emx_way_search *s);
 
     /* Frames tx() would take now, up to EMX_WIRE_BATCH. 0: full; progress will make room. */
     unsigned (*tx_room)(struct emx_wire *w);

@@ -50,10 +50,15 @@ static void mem_close(struct emx_wire *w)
 
 static void mem_query(const struct emx_wire *w, struct emx_wire_attr *attr_p)
 {
-    const struct memory_wire *m = (const void *)w;
+    (void)w;
+    *attr_p = (struct emx_wire_attr){.frame_bytes = 8192, .cheap_poll = true, .reliable = reliable};
+}
 
-    *attr_p = (struct emx_wire_attr){
-        .frame_bytes = 8192, .udp_port = (uint16_t)m->port, .cheap_poll = true, .reliable = reliable};
+static unsigned mem_describe(const struct emx_wire *w, const struct emx_way_site *site, uint8_t *value)
+{
+    (void)site;
+    emx_wire_value_put_u16(value, (uint16_t)((const struct memory_wire *)(const void *)w)->port);
+    return EMX_UDP_PART_BYTES;
 }
 
 static unsigned mem_tx_room(struct emx_wire *w)
@@ -149,7 +154,10 @@ static struct emx_wire_ops mem_ops = {.name = "udp",
                                       .help = "memory",
                                       .open = mem_open,
                                       .close = mem_close,
+                                      .part = EMX_UDP_PART,
                                       .query = mem_query,
+                                      .describe = mem_describe,
+                                      .ways = emx_udp_ways,
                                       .tx_room = mem_tx_room,
                                       .tx = mem_tx,
                                       .reserve = mem_reserve,

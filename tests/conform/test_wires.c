@@ -183,7 +183,7 @@ static struct emx_wire_addr other_way(const struct end *from, const struct end *
 
     if (from->ops == &emx_wire_udp) {
         assert_int_equal(inet_pton(AF_INET, "10.89.0.2", &ip), 1);
-        emx_udp_addr(&a, ip, to->attr.udp_port);
+        emx_udp_addr(&a, ip, to->udp_port);
     } else if (from->ops == &emx_wire_xdp) {
         emx_xdp_addr(&a, netifs_find(&from->host->netifs, "eth1")->index, netifs_find(&to->host->netifs, "eth1")->mac,
                      NULL);
@@ -973,7 +973,7 @@ static void superframes_switched_off_go_singly(void **state)
     end_close(&p->a);
     p->a.cfg.p_bulk_ring = 0;
     end_open(&p->a);
-    assert_int_equal(p->a.attr.bulk_port, 0);
+    assert_int_equal(p->a.bulk_port, 0);
     assert_int_equal(p->ops->fd(p->a.w, 1), -1);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = 1000;
@@ -985,7 +985,7 @@ static void superframes_switched_off_go_singly(void **state)
 /* A socket that sends to the port of end b's superframes. */
 static int stranger(const struct pair *p)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.attr.bulk_port)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.bulk_port)};
     int fd;
 
     host_enter(p->host_a);
@@ -1163,13 +1163,13 @@ static void ports_follow_configuration(void **state)
     }
     end_open(&e[0]);
     end_open(&e[1]);
-    assert_int_equal(e[0].attr.udp_port, 20000);
-    assert_int_equal(e[1].attr.udp_port, 20001);
+    assert_int_equal(e[0].udp_port, 20000);
+    assert_int_equal(e[1].udp_port, 20001);
     assert_int_equal(end_try_open(&e[2], why, sizeof(why)), ETHMX_ERR_NO_WIRE);
     assert_non_null(strstr(why, "ETHMX_UDP_PORTS=20000-20001"));
     end_close(&e[0]);
     end_open(&e[2]);
-    assert_int_equal(e[2].attr.udp_port, 20000);
+    assert_int_equal(e[2].udp_port, 20000);
     end_close(&e[1]);
     end_close(&e[2]);
     for (unsigned i = 0; i < ARRAY_LEN(malformed); i++) {
@@ -1185,7 +1185,7 @@ static void odd_superframes_are_aligned(void **state)
     static struct frame f;
     static uint8_t all[20 * 101];
     struct pair *p = *state;
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.attr.udp_port)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.udp_port)};
     int fd, part = 101;
 
     host_enter(p->host_a);
@@ -1372,7 +1372,7 @@ static void datagrams_may_be_marked(void **state)
     struct pair *p = *state;
     unsigned lengths[] = {100, 1400};
     struct end to = p->b, deaf;
-    int fd = open_observer(p->host_b, &to.attr.udp_port);
+    int fd = open_observer(p->host_b, &to.udp_port);
 
     end_init(&deaf, p->host_a, p->ops, ID_OTHER);
     deaf.cfg.p_ecn = false;
@@ -1417,12 +1417,12 @@ static void marks_are_told(void **state)
 static void icmp_and_empty_are_ignored(void **state)
 {
     struct pair *p = *state;
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.attr.udp_port)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.udp_port)};
     struct end gone = p->b;
     unsigned len = 100;
     int fd;
 
-    gone.attr.udp_port = 9; /* nobody listens */
+    gone.udp_port = 9; /* nobody listens */
     for (uint32_t i = 0; i < 5; i++)
         frames_send(&p->a, &gone, i, 1, &len);
     host_enter(p->host_a);

@@ -14,6 +14,8 @@
 
 #include "world.h"
 
+#include "wire/ethernet.h"
+
 struct host world_a = {.ip = "10.88.0.1"}, world_b = {.ip = "10.88.0.2"}, world_c;
 
 void world_init(char *const paths[3])
@@ -126,6 +128,21 @@ void end_init(struct end *e, const struct host *h, const struct emx_wire_ops *op
     e->id = id;
 }
 
+/* What peers are told. */
+static void describe(struct end *e)
+{
+    const struct emx_way_site site = {.netifs = &e->host->netifs};
+    uint8_t b[EMX_WIRE_VALUE_BYTES];
+    struct emx_wire_value value = {.b = b};
+    struct emx_ethernet_part part;
+
+    value.len_bytes = e->ops->describe ? e->ops->describe(e->w, &site, b) : 0;
+    if (e->ops == &emx_wire_udp)
+        e->udp_port = emx_wire_value_u16(b);
+    else if (emx_ethernet_part_read(&value, &part))
+        e->bulk_port = part.bulk_port;
+}
+
 int end_try_open(struct end *e, char *why, size_t why_len_bytes)
 {
     struct emx_wire_params params = {
@@ -134,8 +151,10 @@ int end_try_open(struct end *e, char *why, size_t why_len_bytes)
 
     host_enter(e->host);
     ret = e->ops->open(&e->w, &params, why, why_len_bytes);
-    if (!ret)
+    if (!ret) {
         e->ops->query(e->w, &e->attr);
+        describe(e);
+    }
     if (!ret && e->bulk)
         e->attr.frame_bytes -= 28; /* IPv4 and UDP headers */
     return ret;
@@ -161,7 +180,7 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
     bool same = from->host == to->host;
-    struct emx_offload_way bulk = {.port = to->attr.bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
+    struct emx_offload_way bulk = {.port = to->bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
     struct emx_wire_addr a;
     struct in_addr ip;
 
@@ -173,7 +192,7 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
     } else if (from->ops == &emx_wire_xdp) {
         emx_xdp_addr(&a, from->host->eth0_index, to->host->mac, from->bulk ? &bulk : NULL);
     } else if (from->ops == &emx_wire_udp) {
-        emx_udp_addr(&a, ip, to->attr.udp_port);
+        emx_udp_addr(&a, ip, to->udp_port);
     } else {
         emx_packet_addr(&a, same ? from->host->netifs.loopback_index : from->host->eth0_index,
                         same ? no_mac : to->host->mac, from->bulk ? &bulk : NULL);

@@ -55,6 +55,8 @@ struct end {
     struct ethmx_config cfg;
     struct emx_stats stats;
     struct emx_wire_attr attr;
+    uint16_t udp_port;  /* udp: of its part of an address */
+    uint16_t bulk_port; /* packet, xdp: the same; 0: it takes no superframes */
     uint32_t id;
     bool bulk; /* what it sends may go in superframes; attr.frame_bytes is then the longest frame that does */
 };

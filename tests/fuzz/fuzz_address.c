@@ -29,7 +29,7 @@ static void remember(const struct emx_address *a, const uint8_t *buf, size_t len
     FUZZ_CHECK(!memcmp(emx_peer_address(e, peer), a, sizeof(*a)), "another address comes back");
     self = *a;
     self.id ^= 0x55;
-    self.udp_port ^= 0x1234;
+    self.cookie ^= 0x34;
     if (self.id) {
         uint8_t more[ETHMX_ADDRESS_MAX];
 
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
         free(copy);
         return 0;
     }
-    FUZZ_CHECK(a.id && a.if_count <= EMX_ADDRESS_IFS && memchr(a.host, 0, sizeof(a.host)), "not sane");
+    FUZZ_CHECK(a.id && a.if_count <= EMX_WIRE_IFS && memchr(a.host, 0, sizeof(a.host)), "not sane");
     memset(&b, 0, sizeof(b));
     FUZZ_CHECK(emx_address_encode(&a, again) == len_bytes, "another length");
     FUZZ_CHECK(emx_address_decode(&b, again, len_bytes, err, sizeof(err)), "refused when encoded again: %s", err);

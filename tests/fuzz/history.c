@@ -57,12 +57,11 @@ static struct emx_address address(const struct history *h, unsigned n)
     struct emx_address a = {.id = h->node[n].id,
                             .cookie = COOKIE,
                             .host_id = 1 + n / 2,
-                            .wires = EMX_AW_PACKET,
-                            .udp_port = (uint16_t)n,
                             .if_count = 1,
                             .auth = h->auth,
                             .has_secret = h->auth};
 
+    emx_address_add_part(&a, FUZZ_PART, &(uint8_t){(uint8_t)n}, 1);
     a.ifs[0].frame_bytes = FUZZ_FRAME_BYTES;
     snprintf(a.host, sizeof(a.host), "n%u", n);
     for (unsigned i = 0; h->auth && i < sizeof(a.secret); i++)

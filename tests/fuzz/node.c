@@ -141,7 +141,7 @@ static const struct emx_wire_ops ops = {.name = "fuzz",
 static void tell_routes(struct fuzz_node *n, struct emx_peer *peer, emx_time now)
 {
     struct emx_route r = {.frame_bytes = FUZZ_FRAME_BYTES, .reliable = n->reliable, .reads = n->reads, .name = "fuzz"};
-    unsigned to = emx_peer_address(n->engine, peer)->udp_port;
+    unsigned to = *emx_address_part(emx_peer_address(n->engine, peer), FUZZ_PART).b;
 
     memcpy(&r.to, &to, sizeof(to));
     emx_engine_routes(n->engine, peer, &r, 1, "", now);
@@ -176,7 +176,7 @@ void fuzz_node_start(struct fuzz_node *n, const struct emx_address *self, const 
     n->progress =
         (struct emx_progress){.engine = n->engine, .stats = &n->stats, .on_event = take_events, .on_event_arg = n};
     emx_clock_drive(&n->progress.clock, read_clock, (void *)(uintptr_t)now_ns, true);
-    emx_links_add(&n->progress.links, &ops, &n->wire, EMX_AW_PACKET);
+    emx_links_add(&n->progress.links, &ops, &n->wire);
 }
 
 void fuzz_node_stop(struct fuzz_node *n)

@@ -36,6 +36,8 @@ struct fuzz_node {
 
 /* Makes the engine of `self` and its progress, whose clock tells *now_ns. history, index, cfg, reliable and reads are
  * set. */
+#define FUZZ_PART 31 /* of addresses: the node, one byte */
+
 void fuzz_node_start(struct fuzz_node *n, const struct emx_address *self, const uint64_t *now_ns);
 void fuzz_node_stop(struct fuzz_node *n);
 

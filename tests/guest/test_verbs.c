@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "driver.h"
 #include "wire/verbs/verbs_peer.h"
+#include "wire/way.h"
 
 #define ID_LOW   0x12345678u
 #define ID_HIGH  0x9abcdef0u
@@ -33,6 +34,7 @@ struct end {
     struct emx_stats stats;
     struct emx_wire *w;
     struct emx_wire_attr attr;
+    uint8_t told[EMX_WIRE_VALUE_BYTES]; /* its part of an address */
     uint32_t id;
     uint32_t next; /* frame that is to come */
 };
@@ -76,6 +78,7 @@ static void open_end(struct end *e)
 {
     const struct emx_wire_params params = {
         .cfg = &e->cfg, .netifs = &e->netifs, .endpoint_id = e->id, .stats = &e->stats};
+    struct emx_way_site site = {.netifs = &e->netifs, .told_count = 1};
     char why[512];
 
     if (emx_netifs_read(&e->netifs, &e->cfg, NULL, why, sizeof(why)))
@@ -83,6 +86,8 @@ static void open_end(struct end *e)
     if (emx_wire_verbs.open(&e->w, &params, why, sizeof(why)))
         fail_msg("%s", why);
     emx_wire_verbs.query(e->w, &e->attr);
+    site.told[0] = netif_of(e);
+    emx_wire_verbs.describe(e->w, &site, e->told);
     watch_driver(e);
 }
 
@@ -141,7 +146,7 @@ static uint8_t byte_at(uint32_t number, unsigned i)
 static struct emx_wire_addr address_of(const struct end *from, const struct end *to)
 {
     const struct emx_verbs_way way = {
-        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = to->attr.verbs_port};
+        .id = to->id, .from = netif_of(from)->ip, .to = netif_of(to)->ip, .port = emx_wire_value_u16(to->told)};
     struct emx_wire_addr addr;
 
     emx_verbs_addr(&addr, &way);
@@ -864,7 +869,7 @@ static void memory_to_write_needs_a_halt(void **state)
     struct emx_wire_addr to = address_of(lender(p), mover(p));
     uint8_t *m = fresh_memory(1u << 20, 1);
     struct emx_wire_export l = {.to = &to, .base = m, .len_bytes = 1u << 20, .write = true};
-    bool halts = p->shared || lender(p)->attr.verbs_netifs[EMX_VERBS_IWARP];
+    bool halts = p->shared || lender(p)->told[2] == EMX_VERBS_IWARP + 1;
     void *held = NULL;
 
     connect_ends(p);

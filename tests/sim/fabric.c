@@ -36,6 +36,8 @@ static struct fabric_node *node_of(const struct fabric *f, unsigned endpoint)
 
 static const struct emx_wire_ops wire_ops;
 
+#define PART 31 /* of addresses: the index, two bytes */
+
 /* ---- Life ---- */
 
 static struct emx_address address(const struct fabric *f, unsigned index)
@@ -43,18 +45,17 @@ static struct emx_address address(const struct fabric *f, unsigned index)
     unsigned node = index / f->per_node;
     struct emx_address a = {.id = (uint32_t)emx_mix64(index + 1) | 1,
                             .cookie = 0xc00c1e,
-                            .host_id = emx_mix64(node + 1000000),
-                            .wires = EMX_AW_PACKET,
-                            .ethertype = 0x88b5,
-                            .udp_port = (uint16_t)index, /* routes are made from it */
-                            .packet_bytes = f->frame_bytes,
+                            .host_id = emx_mix64(node + 1000000) & EMX_ADDRESS_HOST_ID_MAX,
                             .if_count = 1};
     uint64_t mac = emx_mix64(node + 2000000);
+    uint8_t value[2];
 
     memcpy(a.ifs[0].mac, &mac, 6);
     a.ifs[0].ip = 10 + (node >> 8 << 16) + (node << 24);
     a.ifs[0].prefix_bits = 16;
     a.ifs[0].frame_bytes = f->frame_bytes;
+    emx_wire_value_put_u16(value, (uint16_t)index); /* routes are made from it */
+    emx_address_add_part(&a, PART, value, sizeof(value));
     snprintf(a.host, sizeof(a.host), "node%04u", node);
     return a;
 }
@@ -87,7 +88,7 @@ static void start(struct fabric *f, unsigned index, uint64_t seed)
     ep->progress = (struct emx_progress){
         .engine = ep->engine, .stats = &ep->stats, .on_event = take_events, .on_event_arg = ep, .open_ops = 1};
     emx_clock_drive(&ep->progress.clock, clock_read, f, true);
-    emx_links_add(&ep->progress.links, &wire_ops, &ep->wire.wire, EMX_AW_PACKET);
+    emx_links_add(&ep->progress.links, &wire_ops, &ep->wire.wire);
 }
 
 void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t seed)
@@ -369,7 +370,7 @@ static void wake_at(struct fabric_endpoint *ep, uint64_t at_ns)
 static void tell_routes(struct fabric_endpoint *ep, struct emx_peer *peer, emx_time now)
 {
     struct emx_route r = {.frame_bytes = ep->fabric->frame_bytes, .name = "sim"};
-    unsigned to = emx_peer_address(ep->engine, peer)->udp_port;
+    unsigned to = emx_wire_value_u16(emx_address_part(emx_peer_address(ep->engine, peer), PART).b);
 
     memcpy(&r.to, &to, sizeof(to));
     emx_engine_routes(ep->engine, peer, &r, 1, "", now);

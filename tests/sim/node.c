@@ -50,12 +50,7 @@ static void secret_of(uint32_t id, struct emx_address *a)
 static void make_address(struct sim_node *n)
 {
     struct sim_world *w = n->world;
-    struct emx_address a = {.cookie = w->cookie,
-                            .host_id = n->index + 1,
-                            .wires = EMX_AW_PACKET,
-                            .ethertype = 0x88b5,
-                            .packet_bytes = w->frame_bytes[0],
-                            .if_count = 1};
+    struct emx_address a = {.cookie = w->cookie, .host_id = n->index + 1, .if_count = 1};
 
     a.id = w->party[n->party].id;
     a.auth = a.has_secret = w->auth;
@@ -104,7 +99,7 @@ static void start_progress(struct sim_node *n)
     emx_clock_drive(&n->progress.clock, read_clock, w, chance & 4);
     for (unsigned i = 0; i < w->wire_count; i++) {
         sim_wire_init(&n->wire[i], n, i, chance >> (8 + 2 * i));
-        emx_links_add(&n->progress.links, n->wire[i].wire.ops, &n->wire[i].wire, EMX_AW_PACKET);
+        emx_links_add(&n->progress.links, n->wire[i].wire.ops, &n->wire[i].wire);
     }
 }
 

@@ -8,21 +8,29 @@
 
 #define GUARD 0xa5
 
+/* Of random types and lengths, up to six: an address that lacks eight of its parts is not told from a whole one. */
+static void add_parts(struct emx_rng *rng, struct emx_address *a)
+{
+    uint8_t value[40];
+    unsigned type = 0, count = (unsigned)emx_rng_below(rng, 7);
+
+    for (unsigned i = 0; i < sizeof(value); i++)
+        value[i] = (uint8_t)emx_rng_next(rng);
+    while (count-- && (type += 1 + (unsigned)emx_rng_below(rng, 8)) <= EMX_WIRE_PART_TYPES) {
+        unsigned len_bytes = (unsigned)emx_rng_below(rng, sizeof(value) + 1) >> emx_rng_below(rng, 4);
+
+        if (!emx_address_add_part(a, type, value, len_bytes))
+            return;
+    }
+}
+
 static struct emx_address sample(struct emx_rng *rng)
 {
     struct emx_address a = {
         .id = (uint32_t)emx_rng_next(rng) | 1,
         .cookie = (uint32_t)emx_rng_next(rng),
-        .host_id = emx_rng_next(rng),
-        .wires = (uint16_t)emx_rng_next(rng),
-        .ethertype = (uint16_t)emx_rng_next(rng),
-        .udp_port = (uint16_t)emx_rng_next(rng),
-        .packet_bytes = (uint16_t)emx_rng_next(rng),
-        .packet_port = (uint16_t)emx_rng_next(rng),
-        .xdp_ethertype = (uint16_t)emx_rng_next(rng),
-        .xdp_bytes = (uint16_t)emx_rng_next(rng),
-        .xdp_ifs = (uint8_t)emx_rng_next(rng),
-        .if_count = (uint8_t)emx_rng_below(rng, EMX_ADDRESS_IFS + 1),
+        .host_id = emx_rng_next(rng) & EMX_ADDRESS_HOST_ID_MAX,
+        .if_count = (uint8_t)emx_rng_below(rng, EMX_WIRE_IFS + 1),
     };
     unsigned host_bytes = (unsigned)emx_rng_below(rng, EMX_ADDRESS_HOST);
 
@@ -30,12 +38,10 @@ static struct emx_address sample(struct emx_rng *rng)
         a.ifs[i].ip = (uint32_t)emx_rng_next(rng);
         a.ifs[i].prefix_bits = (uint8_t)emx_rng_below(rng, 33);
         a.ifs[i].frame_bytes = (uint16_t)emx_rng_next(rng);
-        a.ifs[i].verbs = (uint8_t)emx_rng_next(rng);
         for (unsigned j = 0; j < 6; j++)
             a.ifs[i].mac[j] = (uint8_t)emx_rng_next(rng);
     }
-    a.verbs_port = a.wires & EMX_AW_VERBS ? (uint16_t)emx_rng_next(rng) : 0;
-    a.xdp_port = a.wires & EMX_AW_XDP ? (uint16_t)emx_rng_next(rng) : 0;
+    add_parts(rng, &a);
     a.auth = emx_rng_below(rng, 2);
     a.has_secret = a.auth && emx_rng_below(rng, 2);
     for (unsigned i = 0; a.has_secret && i < sizeof(a.secret); i++)
@@ -48,16 +54,11 @@ static struct emx_address sample(struct emx_rng *rng)
 static bool same(const struct emx_address *a, const struct emx_address *b)
 {
     CHECK(a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id);
-    CHECK(a->wires == b->wires && a->ethertype == b->ethertype);
-    CHECK(a->udp_port == b->udp_port && a->packet_bytes == b->packet_bytes);
-    CHECK(a->packet_port == b->packet_port);
-    CHECK(a->xdp_ethertype == b->xdp_ethertype && a->xdp_bytes == b->xdp_bytes && a->xdp_ifs == b->xdp_ifs);
-    CHECK(a->verbs_port == b->verbs_port);
-    CHECK(a->xdp_port == b->xdp_port);
+    CHECK(a->part_bytes == b->part_bytes && !memcmp(a->part, b->part, a->part_bytes));
     CHECK(a->if_count == b->if_count);
     for (unsigned i = 0; i < a->if_count; i++) {
         CHECK(a->ifs[i].ip == b->ifs[i].ip && a->ifs[i].prefix_bits == b->ifs[i].prefix_bits);
-        CHECK(a->ifs[i].frame_bytes == b->ifs[i].frame_bytes && a->ifs[i].verbs == b->ifs[i].verbs);
+        CHECK(a->ifs[i].frame_bytes == b->ifs[i].frame_bytes);
         CHECK(!memcmp(a->ifs[i].mac, b->ifs[i].mac, 6));
     }
     CHECK(!strcmp(a->host, b->host));
@@ -109,13 +110,13 @@ static bool fits_within(uint64_t seed)
         smallest = smallest ? smallest : room;
         CHECK(room < full || (len == full && !memcmp(buf, whole, full)));
         CHECK(emx_address_decode(&b, buf, len, err, sizeof(err)));
-        CHECK(b.id == a.id && b.cookie == a.cookie && b.wires == a.wires);
+        CHECK(b.id == a.id && b.cookie == a.cookie && emx_address_parts_agree(&a, &b));
+        CHECK(b.part_bytes == a.part_bytes);
         CHECK(b.if_count <= a.if_count && (b.if_count > 0 || a.if_count == 0));
-        CHECK(b.if_count == a.if_count ? b.xdp_ifs == a.xdp_ifs : b.xdp_ifs >> b.if_count == 0);
         CHECK(!memcmp(b.ifs, a.ifs, b.if_count * sizeof(a.ifs[0])));
         CHECK(!strncmp(b.host, a.host, strlen(b.host)));
     }
-    CHECK(smallest > 0 && smallest <= 40 + 14 + (a.has_secret ? sizeof(a.secret) : 0) + 2 * 2);
+    CHECK(smallest > 0 && smallest <= 18 + 13 + (a.has_secret ? sizeof(a.secret) : 0) + a.part_bytes);
     CHECK(b.auth == a.auth && b.has_secret == a.has_secret);
     return true;
 }
@@ -168,7 +169,7 @@ static void every_other_length_is_refused(void **state)
 static bool sane(const struct emx_address *a)
 {
     CHECK(a->id);
-    CHECK(a->if_count <= EMX_ADDRESS_IFS);
+    CHECK(a->if_count <= EMX_WIRE_IFS);
     for (unsigned i = 0; i < a->if_count; i++)
         CHECK(a->ifs[i].prefix_bits <= 32);
     CHECK(memchr(a->host, 0, sizeof(a->host)));
@@ -218,7 +219,7 @@ static void another_version_is_named(void **state)
     buf[2] = 77;
     assert_false(emx_address_decode(&b, buf, len, err, sizeof(err)));
     assert_non_null(strstr(err, "version 77"));
-    assert_non_null(strstr(err, "version 5"));
+    assert_non_null(strstr(err, "version 6"));
     /* Even when all behind the version differs. */
     assert_false(emx_address_decode(&b, buf, 4, err, sizeof(err)));
     assert_non_null(strstr(err, "version 77"));
@@ -241,27 +242,14 @@ static void the_incarnation_is_never_0(void **state)
 static void the_encoding_is_fixed(void **state)
 {
     struct emx_address a = {
-        .id = 0x04030201,
-        .cookie = 0x14131211,
-        .host_id = 0x2827262524232221,
-        .wires = EMX_AW_PACKET | EMX_AW_UDP | EMX_AW_SHM | EMX_AW_XDP | EMX_AW_VERBS,
-        .ethertype = 0x88b5,
-        .udp_port = 0x5152,
-        .packet_bytes = 0x2328,
-        .packet_port = 0x6162,
-        .xdp_ethertype = 0x88b6,
-        .xdp_bytes = 0x7172,
-        .xdp_ifs = 0x81,
-        .verbs_port = 0x8182,
-        .xdp_port = 0x9192,
-        .if_count = 1,
-        .host = "n1",
-    };
+        .id = 0x04030201, .cookie = 0x14131211, .host_id = 0x262524232221, .if_count = 1, .host = "n1", .auth = true};
     static const uint8_t want[] = {
-        'x',  'M',  5,    1,    60,   0,    31,   0,    0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13,
-        0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0xb5, 0x88, 0x52, 0x51, 0x28, 0x23,
-        2,    0x81, 0x62, 0x61, 0x72, 0x71, 0xb6, 0x88, 0,    0,    10,   0,    0,    1,    2,
-        3,    4,    5,    6,    7,    0xdc, 0x05, 24,   2,    'n',  '1',  0x82, 0x81, 0x92, 0x91,
+        'x',  'M',  6,    0x89, 0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
+        0x25, 0x26, 10,   0,    0,    1,    2,    3,    4,    5,    6,    7,    0xdc, 0x05, 24, /* interface */
+        0x18,                                              /* part 3 without value */
+        0x12, 0x52, 0x51,                                  /* part 2 of 2 bytes */
+        0xff, 7,    1,    2,    3,    4,    5,    6,    7, /* part 31 of 7 bytes */
+        0x02, 'n',  '1',
     };
     uint8_t buf[ETHMX_ADDRESS_MAX];
 
@@ -270,9 +258,66 @@ static void the_encoding_is_fixed(void **state)
     memcpy(a.ifs[0].mac, "\x02\x03\x04\x05\x06\x07", 6);
     a.ifs[0].frame_bytes = 1500;
     a.ifs[0].prefix_bits = 24;
-    a.ifs[0].verbs = EMX_VERBS_IWARP + 1;
+    assert_true(emx_address_add_part(&a, 3, NULL, 0));
+    assert_true(emx_address_add_part(&a, 2, "\x52\x51", 2));
+    assert_true(emx_address_add_part(&a, 31, "\1\2\3\4\5\6\7", 7));
     assert_int_equal(emx_address_encode(&a, buf), sizeof(want));
     assert_memory_equal(buf, want, sizeof(want));
+}
+
+/* What a later build tells, of wires that we do not know, is kept but for what is no address. */
+static void parts_are_bounded(void **state)
+{
+    static const struct {
+        const char *what;
+        uint8_t counts, part[16];
+        unsigned len_bytes;
+        bool good;
+    } cases[] = {
+        {"nothing", 0, {0}, 0, true},
+        {"one part", 1, {9 << 3 | 1, 77}, 2, true},
+        {"a value that is cut", 1, {9 << 3 | 2, 77}, 2, false},
+        {"a length that is cut", 1, {9 << 3 | 7}, 1, false},
+        {"a long length of a short value", 1, {9 << 3 | 7, 1, 77}, 3, false},
+        {"a long value that is cut", 1, {9 << 3 | 7, 200, 77}, 3, false},
+        {"two parts of one type", 2, {9 << 3, 9 << 3}, 2, false},
+        {"two host names", 2, {1, 'a', 1, 'b'}, 4, false},
+        {"a host name of no bytes", 1, {0}, 1, false},
+        {"the host name first", 2, {1, 'a', 9 << 3}, 3, true},
+        {"fewer parts than were counted", 2, {9 << 3}, 1, false},
+        {"more parts than were counted", 1, {9 << 3, 10 << 3}, 2, false},
+    };
+    struct emx_address a = {.id = 1}, b;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        size_t len = emx_address_encode(&a, buf);
+
+        buf[3] = (uint8_t)(cases[i].counts << 5);
+        memcpy(buf + len, cases[i].part, cases[i].len_bytes);
+        if (decode(buf, len + cases[i].len_bytes, &b) != cases[i].good)
+            fail_msg("%s: %s", cases[i].what, cases[i].good ? "refused" : "accepted");
+    }
+}
+
+static void a_part_is_found_by_its_type(void **state)
+{
+    struct emx_address a = {.id = 1}, b = {.id = 1};
+    static const uint8_t much[EMX_ADDRESS_PART_BYTES] = {5};
+
+    (void)state;
+    assert_null(emx_address_part(&a, 4).b);
+    assert_true(emx_address_add_part(&a, 4, NULL, 0));
+    assert_true(emx_address_add_part(&a, 7, "seven", 5));
+    assert_non_null(emx_address_part(&a, 4).b);
+    assert_int_equal(emx_address_part(&a, 4).len_bytes, 0);
+    assert_memory_equal(emx_address_part(&a, 7).b, "seven", 5);
+    assert_false(emx_address_add_part(&a, 8, much, sizeof(much)));
+    assert_null(emx_address_part(&a, 8).b);
+    assert_true(emx_address_parts_agree(&a, &b) && emx_address_parts_agree(&b, &a));
+    assert_true(emx_address_add_part(&b, 7, "Seven", 5));
+    assert_false(emx_address_parts_agree(&a, &b) || emx_address_parts_agree(&b, &a));
 }
 
 int main(void)
@@ -281,7 +326,8 @@ int main(void)
         cmocka_unit_test(comes_back_as_it_was),          cmocka_unit_test(is_cut_to_the_room),
         cmocka_unit_test(every_other_length_is_refused), cmocka_unit_test(garbage_is_refused_or_harmless),
         cmocka_unit_test(another_version_is_named),      cmocka_unit_test(the_incarnation_is_never_0),
-        cmocka_unit_test(the_encoding_is_fixed),
+        cmocka_unit_test(the_encoding_is_fixed),         cmocka_unit_test(parts_are_bounded),
+        cmocka_unit_test(a_part_is_found_by_its_type),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,17 @@ struct job {
     bool scattered; /* neighbours in rank are on different hosts */
 };
 
+/* Parts as of wires: of two ports, and without a value. */
+static void add_ports(struct emx_address *a, uint16_t port, uint16_t other_port)
+{
+    uint8_t value[] = {0x28, 0x23, 0xb5, 0x88, (uint8_t)other_port, (uint8_t)(other_port >> 8)};
+
+    a->part_bytes = 0;
+    assert_true(emx_address_add_part(a, 3, NULL, 0));
+    assert_true(emx_address_add_part(a, 1, value, sizeof(value)));
+    assert_true(emx_address_add_part(a, 2, &port, sizeof(port)));
+}
+
 /* Endpoint number of a job, as Linux hosts would have it: random MACs, host names with a number. */
 static struct emx_address endpoint(const struct job *job, unsigned number)
 {
@@ -26,12 +37,7 @@ static struct emx_address endpoint(const struct job *job, unsigned number)
     unsigned host = job->scattered ? number % hosts : number / job->per_host;
     struct emx_address a = {.id = (uint32_t)emx_mix64(number + 1) | 1,
                             .cookie = 0x12345678,
-                            .host_id = emx_mix64(host + 1000),
-                            .wires = EMX_AW_PACKET | EMX_AW_UDP | EMX_AW_SHM,
-                            .ethertype = 0x88b5,
-                            .udp_port = (uint16_t)(32768 + emx_mix64(number) % 28000),
-                            .packet_bytes = 9000,
-                            .packet_port = (uint16_t)(32768 + emx_mix64(number + 7) % 28000),
+                            .host_id = emx_mix64(host + 1000) & EMX_ADDRESS_HOST_ID_MAX,
                             .if_count = (uint8_t)job->interfaces};
 
     for (unsigned i = 0; i < job->interfaces; i++) {
@@ -42,6 +48,7 @@ static struct emx_address endpoint(const struct job *job, unsigned number)
         a.ifs[i].frame_bytes = 9000;
         memcpy(a.ifs[i].mac, &mac, 6);
     }
+    add_ports(&a, (uint16_t)(32768 + emx_mix64(number) % 28000), (uint16_t)(32768 + emx_mix64(number + 7) % 28000));
     snprintf(a.host, sizeof(a.host), "node%04u.cluster.example.org", host);
     return a;
 }
@@ -132,7 +139,7 @@ static void a_silent_peer_is_small(void **state)
 static bool unlike_each_other(uint64_t seed)
 {
     struct emx_rng rng = {seed};
-    struct job job = {.peers = 1, .per_host = 1, .interfaces = (unsigned)emx_rng_below(&rng, EMX_ADDRESS_IFS + 1)};
+    struct job job = {.peers = 1, .per_host = 1, .interfaces = (unsigned)emx_rng_below(&rng, EMX_WIRE_IFS + 1)};
     struct emx_peer *peer[20];
     struct emx_address a[20];
     struct fixture f;
@@ -146,7 +153,7 @@ static bool unlike_each_other(uint64_t seed)
         a[i].id = (uint32_t)emx_rng_next(&rng) | 1;
         a[i].cookie = (uint32_t)emx_rng_next(&rng);
         a[i].host_id = emx_rng_below(&rng, 3);
-        a[i].if_count = (uint8_t)emx_rng_below(&rng, EMX_ADDRESS_IFS + 1);
+        a[i].if_count = (uint8_t)emx_rng_below(&rng, EMX_WIRE_IFS + 1);
         for (unsigned k = 0; k < a[i].if_count; k++)
             a[i].ifs[k].ip = (uint32_t)emx_rng_next(&rng);
         memset(a[i].host, 'a' + (int)i, (size_t)emx_rng_below(&rng, EMX_ADDRESS_HOST));
@@ -200,7 +207,7 @@ static int only_add(unsigned count)
 static void no_two_are_taken_for_one(void **state)
 {
     static const struct job job = {.peers = 10, .per_host = 2, .interfaces = 1};
-    struct emx_address a = endpoint(&job, 3), changed[5];
+    struct emx_address a = endpoint(&job, 3), changed[4];
     uint8_t buf[ETHMX_ADDRESS_MAX];
     struct emx_peer *first, *peer;
     struct fixture f;
@@ -213,9 +220,8 @@ static void no_two_are_taken_for_one(void **state)
         changed[i] = a;
     changed[0].host_id++;
     changed[1].cookie++;
-    changed[2].udp_port++;
-    changed[3].packet_port++;
-    changed[4].ethertype++;
+    add_ports(&changed[2], 1, 2);
+    add_ports(&changed[3], 2, 1);
     for (unsigned i = 0; i < ARRAY_LEN(changed); i++) {
         size_t len_bytes = emx_address_encode(&changed[i], buf);
 

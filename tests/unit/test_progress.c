@@ -81,12 +81,12 @@ static void no_events(void *arg, emx_time now)
 static void add(unsigned i, const struct emx_wire_ops *ops)
 {
     node.wire[i] = (struct still_wire){.wire = {.ops = ops}, .attr = {.frame_bytes = 1500, .cheap_poll = ops != &dear}};
-    emx_links_add(&node.progress.links, ops, &node.wire[i].wire, EMX_AW_UDP);
+    emx_links_add(&node.progress.links, ops, &node.wire[i].wire);
 }
 
 static void begin(bool cheap_clock)
 {
-    const struct emx_address self = {.id = 1, .cookie = 2, .wires = EMX_AW_UDP};
+    const struct emx_address self = {.id = 1, .cookie = 2};
     const struct emx_engine_params params = {
         .cfg = &node.cfg, .stats = &node.stats, .alloc = &emx_alloc_libc, .self = &self};
 

@@ -14,8 +14,9 @@
 #include "wire/verbs/verbs.h"
 #include "wire/xdp/xdp.h"
 
-#define LO   1 /* ifindex */
-#define BOTH (EMX_AW_PACKET | EMX_AW_UDP)
+#define LO 1 /* ifindex */
+/* Wires of a scenario, by bits. */
+enum { PACKET = 1, UDP = 2, XDP = 8, VERBS = 16, PIGEON = 32, BOTH = PACKET | UDP };
 
 #define THEIR_PORT 3131 /* of superframes */
 #define CALL_PORT  5151 /* of their verbs wire */
@@ -49,6 +50,7 @@ struct scenario {
     bool same_host, no_lo, other_ethertype;
     bool our_bulk, their_bulk;           /* superframes */
     unsigned our_xdp, their_xdp;         /* bit i: the xdp wire is on interface i */
+    const uint8_t *their_loft;           /* value of their pigeon's part, 2 bytes */
     const char *our_verbs, *their_verbs; /* of each interface, its RDMA device: r RoCE, i iWARP, b InfiniBand, - none */
 };
 
@@ -167,7 +169,7 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .their_wires = EMX_AW_UDP,
+        .their_wires = UDP,
         .expect = {"udp eth0 10.0.0.2 1472"},
         .why = "packet: not open there",
     }, {
@@ -175,14 +177,14 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .expect = {"xdp eth0 mac0 3000"},
     }, {
         .what = "xdp with superframes",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .our_bulk = true, .their_bulk = true,
         .expect = {"xdp eth0 mac0 1500 bulk 1472 10.0.0.2"},
     }, {
@@ -190,7 +192,7 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .their_bulk = true,
         .expect = {"xdp eth0 mac0 1500"},
     }, {
@@ -198,21 +200,21 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
         .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 2, .their_xdp = 2,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 2, .their_xdp = 2,
         .expect = {"xdp eth1 mac1 1500"},
     }, {
         .what = "xdp on interfaces that do not meet",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
         .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 2,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 2,
         .expect = {NULL},
         .why = "xdp: the interfaces that lead to it are without it at one end",
     }, {
         .what = "xdp does not reach its own host",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .same_host = true,
         .expect = {NULL},
         .why = "it reaches other hosts only",
@@ -221,7 +223,7 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_XDP, .their_wires = EMX_AW_XDP, .our_xdp = 1, .their_xdp = 1,
+        .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .other_ethertype = true,
         .expect = {NULL},
         .why = "ETHMX_XDP_ETHERTYPE differs",
@@ -230,21 +232,21 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "r",
+        .our_wires = VERBS, .their_wires = VERBS, .our_verbs = "r", .their_verbs = "r",
         .expect = {"verbs eth0 10.0.0.2 8256"},
     }, {
         .what = "RDMA passes routers; the direct way comes first",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
         .theirs = {{"eth9", "10.7.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
         .table = {{"10.1.0.0", 24, 3, false}, {"0.0.0.0", 0, 2, true}},
-        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "ii", .their_verbs = "ii",
+        .our_wires = VERBS, .their_wires = VERBS, .our_verbs = "ii", .their_verbs = "ii",
         .expect = {"verbs eth1 10.1.0.2 8256", "verbs eth0 10.7.0.2 8256"},
     }, {
         .what = "RoCE and iWARP do not speak to each other",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "i",
+        .our_wires = VERBS, .their_wires = VERBS, .our_verbs = "r", .their_verbs = "i",
         .expect = {NULL},
         .why = "different kinds (RoCE, iWARP, InfiniBand)",
     }, {
@@ -252,7 +254,7 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.1.0.1", 24, 1500, 1}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.1.0.2", 24, 1500, 1}},
         .table = {{"10.0.0.0", 24, 2, false}, {"10.1.0.0", 24, 3, false}},
-        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r-", .their_verbs = "-r",
+        .our_wires = VERBS, .their_wires = VERBS, .our_verbs = "r-", .their_verbs = "-r",
         .expect = {NULL},
         .why = "verbs: the interfaces that lead to it are without RDMA device at one end",
     }, {
@@ -260,14 +262,14 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "?",
+        .our_wires = VERBS, .their_wires = VERBS, .our_verbs = "r", .their_verbs = "?",
         .expect = {NULL},
         .why = "different kinds",
     }, {
         .what = "RDMA on one host: through the device, and between two in one subnet",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.0.0.5", 24, 1500, 1}, {"eth2", "10.1.0.5", 24, 1500, 2}},
-        .our_wires = EMX_AW_VERBS, .their_wires = EMX_AW_VERBS, .our_verbs = "r", .their_verbs = "rrr",
+        .our_wires = VERBS, .their_wires = VERBS, .our_verbs = "r", .their_verbs = "rrr",
         .same_host = true,
         .expect = {"verbs eth0 10.0.0.1 8256", "verbs eth0 10.0.0.5 8256"},
     }, {
@@ -275,7 +277,7 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_UDP,
+        .our_wires = UDP,
         .expect = {"udp eth0 10.0.0.2 1472"},
         .why = "",
     }, {
@@ -283,8 +285,8 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_wires = EMX_AW_UDP,
-        .their_wires = EMX_AW_PACKET,
+        .our_wires = UDP,
+        .their_wires = PACKET,
         .expect = {NULL},
         .why = "udp: not open there",
     }, {
@@ -422,36 +424,101 @@ static unsigned fabric_of(const char *devices, unsigned i)
     return devices ? (unsigned)(strchr(letters, devices[i]) - letters) : 0;
 }
 
+/* ---- A wire of this test ---- */
+
+#define PIGEON_PART 30
+
+static void pigeon_ways(struct emx_wire *w, struct emx_way_search *s)
+{
+    struct emx_way way = emx_way_start(s, NULL, UINT16_MAX, 0);
+
+    (void)w;
+    s->obstacle = "it has no loft";
+    if (s->theirs.len_bytes != 2)
+        return;
+    memcpy(way.to.b, s->theirs.b, 2);
+    emx_way_add(s, &way);
+}
+
+static const struct emx_wire_ops pigeon = {.name = "pigeon", .part = PIGEON_PART, .ways = pigeon_ways};
+
+/* ---- Peers ---- */
+
+static void add_part(struct emx_address *a, unsigned type, const uint8_t *value, unsigned len_bytes)
+{
+    assert_true(emx_address_add_part(a, type, value, len_bytes));
+}
+
+static void add_udp(struct emx_address *a, uint16_t port)
+{
+    uint8_t value[EMX_UDP_PART_BYTES];
+
+    emx_wire_value_put_u16(value, port);
+    add_part(a, EMX_UDP_PART, value, sizeof(value));
+}
+
+static void add_packet(struct emx_address *a, const struct emx_ethernet_part *part)
+{
+    uint8_t value[EMX_ETHERNET_PART_BYTES];
+
+    emx_ethernet_part_write(part, value);
+    add_part(a, EMX_PACKET_PART, value, sizeof(value));
+}
+
+static void add_xdp(struct emx_address *a, const struct emx_xdp_part *part)
+{
+    uint8_t value[EMX_XDP_PART_BYTES];
+
+    add_part(a, EMX_XDP_PART, value, emx_xdp_part_write(part, value));
+}
+
+static void add_verbs(struct emx_address *a, const struct emx_verbs_address *told)
+{
+    uint8_t value[EMX_VERBS_ADDRESS_BYTES];
+
+    add_part(a, EMX_VERBS_ADDRESS_PART, value, emx_verbs_address_write(told, value));
+}
+
 /* Interfaces are told by rank; the mac keeps the place in the description. */
 static void build_peer(const struct scenario *s, struct emx_address *a)
 {
-    *a = (struct emx_address){
-        .id = 7, .host_id = s->same_host ? 1 : 2, .ethertype = s->other_ethertype ? 0x88b6 : 0x88b5};
-    a->wires = (uint16_t)(s->their_wires ? s->their_wires : BOTH);
-    a->udp_port = 4242;
-    a->packet_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000);
-    a->packet_port = s->their_bulk ? THEIR_PORT : 0;
-    a->xdp_port = s->their_bulk ? THEIR_PORT : 0;
-    a->verbs_port = CALL_PORT;
-    a->xdp_bytes = 3000;
-    a->xdp_ethertype = s->other_ethertype ? 0x88b8 : 0x88b6;
-    a->xdp_ifs = (uint8_t)s->their_xdp;
+    const struct emx_ethernet_part packet = {.frame_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000),
+                                             .ethertype = s->other_ethertype ? 0x88b6 : 0x88b5,
+                                             .bulk_port = s->their_bulk ? THEIR_PORT : 0};
+    const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 3000,
+                                                  .ethertype = s->other_ethertype ? 0x88b8 : 0x88b6,
+                                                  .bulk_port = packet.bulk_port},
+                                     .ifs = (uint8_t)s->their_xdp};
+    struct emx_verbs_address verbs = {.port = CALL_PORT};
+    unsigned wires = s->their_wires ? s->their_wires : BOTH;
+
+    *a = (struct emx_address){.id = 7, .host_id = s->same_host ? 1 : 2};
     snprintf(a->host, sizeof(a->host), "there");
     for (int rank = 0; rank < (int)ARRAY_LEN(s->theirs); rank++) {
         for (unsigned i = 0; i < ARRAY_LEN(s->theirs); i++) {
             const struct nic *nic = &s->theirs[i];
-            struct emx_address_if *told = &a->ifs[a->if_count];
+            struct emx_wire_if *told = &a->ifs[a->if_count];
 
             if (!nic->name || nic->rank != rank)
                 continue;
             told->ip = ip_of(nic->ip);
             told->prefix_bits = (uint8_t)nic->prefix_bits;
             told->frame_bytes = (uint16_t)nic->mtu_bytes;
-            told->verbs = (uint8_t)fabric_of(s->their_verbs, i);
+            verbs.fabric[a->if_count] = (uint8_t)fabric_of(s->their_verbs, i);
             mac_of(i, told->mac);
             a->if_count++;
         }
     }
+    if (wires & UDP)
+        add_udp(a, 4242);
+    if (wires & PACKET)
+        add_packet(a, &packet);
+    if (wires & XDP)
+        add_xdp(a, &xdp);
+    if (wires & VERBS)
+        add_verbs(a, &verbs);
+    if (wires & PIGEON)
+        add_part(a, PIGEON_PART, s->their_loft, s->their_loft ? 2 : 0);
 }
 
 static bool covers(const struct line *l, struct in_addr ip)
@@ -474,38 +541,67 @@ static unsigned lookup(void *arg, struct in_addr ip, bool *on_link_p)
     return 0;
 }
 
-/* Our interfaces in the description as places among the host's, of which loopback is the first. */
-static uint64_t xdp_netifs(const struct scenario *s)
+/* All that the finder looks at, of our end. */
+struct here {
+    struct emx_netifs netifs;
+    struct emx_way_site site;
+    struct emx_address self;
+    struct emx_links links;
+    struct emx_route_view view;
+};
+
+static void add_link(struct here *h, const struct emx_wire_ops *ops, unsigned frame_bytes)
 {
-    return (uint64_t)s->our_xdp << 1;
+    h->links.link[h->links.count++] = (struct emx_link){.ops = ops, .attr.frame_bytes = frame_bytes};
 }
 
-static void verbs_netifs(const struct scenario *s, uint64_t netifs[EMX_VERBS_FABRICS])
+/* Our wires as they would be open, best first. */
+static void build_links(const struct scenario *s, struct here *h)
 {
-    for (unsigned i = 0; s->our_verbs && s->our_verbs[i]; i++) {
-        if (fabric_of(s->our_verbs, i))
-            netifs[fabric_of(s->our_verbs, i) - 1] |= UINT64_C(2) << i;
-    }
-}
-
-static void build_view(const struct scenario *s, const struct emx_netifs *n, const struct emx_address *self,
-                       struct emx_route_view *v)
-{
+    const uint16_t bulk_port = s->our_bulk ? 2121 : 0;
+    const struct emx_ethernet_part packet = {.frame_bytes = 9000, .ethertype = 0x88b5, .bulk_port = bulk_port};
+    const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 9000, .ethertype = 0x88b6, .bulk_port = bulk_port},
+                                     .ifs = (uint8_t)s->our_xdp};
+    struct emx_verbs_address verbs = {.port = 5252};
     unsigned wires = s->our_wires ? s->our_wires : BOTH;
 
-    *v = (struct emx_route_view){.netifs = n, .self = self, .lookup = lookup, .lookup_arg = (void *)s};
-    v->mtu_bytes = s->mtu;
-    if (wires & EMX_AW_PACKET)
-        v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_PACKET, .frame_bytes = 9000};
-    if (wires & EMX_AW_XDP)
-        v->link[v->link_count++] =
-            (struct emx_route_link){.kind = EMX_AW_XDP, .frame_bytes = 9000, .xdp_netifs = xdp_netifs(s)};
-    if (wires & EMX_AW_VERBS) {
-        v->link[v->link_count] = (struct emx_route_link){.kind = EMX_AW_VERBS, .frame_bytes = EMX_VERBS_FRAME_BYTES};
-        verbs_netifs(s, v->link[v->link_count++].verbs_netifs);
+    for (unsigned i = 0; s->our_verbs && s->our_verbs[i]; i++)
+        verbs.fabric[i] = (uint8_t)fabric_of(s->our_verbs, i);
+    if (wires & PACKET) {
+        add_link(h, &emx_wire_packet, 9000);
+        add_packet(&h->self, &packet);
     }
-    if (wires & EMX_AW_UDP)
-        v->link[v->link_count++] = (struct emx_route_link){.kind = EMX_AW_UDP, .frame_bytes = 9000};
+    if (wires & XDP) {
+        add_link(h, &emx_wire_xdp, 9000);
+        add_xdp(&h->self, &xdp);
+    }
+    if (wires & VERBS) {
+        add_link(h, &emx_wire_verbs, EMX_VERBS_FRAME_BYTES);
+        add_verbs(&h->self, &verbs);
+    }
+    if (wires & PIGEON) {
+        add_link(h, &pigeon, 8192);
+        h->links.link[h->links.count - 1].attr.reliable = h->links.link[h->links.count - 1].attr.reads = true;
+        add_part(&h->self, PIGEON_PART, NULL, 0);
+    }
+    if (wires & UDP) {
+        add_link(h, &emx_wire_udp, 9000);
+        add_udp(&h->self, 4141);
+    }
+}
+
+/* In the scenarios, our interfaces are told in their order in the description. */
+static void build_here(const struct scenario *s, struct here *h)
+{
+    memset(h, 0, sizeof(*h));
+    h->self = (struct emx_address){.id = 3, .host_id = 1, .host = "here"};
+    build_netifs(s, &h->netifs);
+    h->site = (struct emx_way_site){
+        .netifs = &h->netifs, .mtu_bytes = s->mtu, .lookup = lookup, .lookup_arg = (void *)(uintptr_t)s};
+    for (unsigned i = 1; i < h->netifs.count; i++)
+        h->site.told[h->site.told_count++] = &h->netifs.nif[i];
+    build_links(s, h);
+    h->view = (struct emx_route_view){.site = &h->site, .self = &h->self, .links = &h->links};
 }
 
 /* ---- Routes against expectations ---- */
@@ -552,28 +648,22 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
 
 static void check_scenario(const struct scenario *s)
 {
-    struct emx_address self = {
-        .id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here", .packet_port = s->our_bulk ? 2121 : 0};
     struct emx_route r[EMX_ROUTES_MAX];
-    struct emx_route_view v;
     struct emx_address peer;
-    struct emx_netifs n;
     unsigned count, expected = 0;
+    static struct here h;
     char why[512] = "?";
 
-    self.xdp_ethertype = 0x88b6;
-    self.xdp_port = self.packet_port;
-    build_netifs(s, &n);
+    build_here(s, &h);
     build_peer(s, &peer);
-    build_view(s, &n, &self, &v);
-    count = emx_routes_find(&v, &peer, r, why, sizeof(why));
+    count = emx_routes_find(&h.view, &peer, r, why, sizeof(why));
     while (expected < ARRAY_LEN(s->expect) && s->expect[expected])
         expected++;
     if (count != expected)
         fail_msg("%s: %u routes instead of %u (first \"%s\"), why: %s", s->what, count, expected,
                  count ? r[0].name : "", why);
     for (unsigned i = 0; i < count; i++) {
-        if (!is_route(&r[i], s->expect[i], &n, v.link_count))
+        if (!is_route(&r[i], s->expect[i], &h.netifs, h.links.count))
             fail_msg("%s: route %u is \"%s\" with %u bytes instead of \"%s\"", s->what, i, r[i].name, r[i].frame_bytes,
                      s->expect[i]);
     }
@@ -594,117 +684,156 @@ static void never_more_than_there_is_room_for(void **state)
 {
     struct scenario s = {
         .what = "many", .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}}, .table = {{"10.0.0.0", 24, 2, 0}}};
-    struct emx_address self = {.id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here"};
     struct emx_route r[EMX_ROUTES_MAX + 1];
-    struct emx_route_view v;
     struct emx_address peer;
-    struct emx_netifs n;
+    static struct here h;
     char why[4];
 
     (void)state;
-    build_netifs(&s, &n);
+    build_here(&s, &h);
     build_peer(&s, &peer);
-    build_view(&s, &n, &self, &v);
-    peer.if_count = EMX_ADDRESS_IFS;
-    for (unsigned i = 0; i < EMX_ADDRESS_IFS; i++)
-        peer.ifs[i] = (struct emx_address_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .frame_bytes = 1500};
+    peer.if_count = EMX_WIRE_IFS;
+    for (unsigned i = 0; i < EMX_WIRE_IFS; i++)
+        peer.ifs[i] = (struct emx_wire_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .frame_bytes = 1500};
     memset(&r[EMX_ROUTES_MAX], 0xaa, sizeof(r[0]));
-    assert_int_equal(emx_routes_find(&v, &peer, r, why, sizeof(why)), EMX_ROUTES_MAX);
+    assert_int_equal(emx_routes_find(&h.view, &peer, r, why, sizeof(why)), EMX_ROUTES_MAX);
     for (unsigned i = 0; i < sizeof(r[0]); i++)
         assert_int_equal(((const uint8_t *)&r[EMX_ROUTES_MAX])[i], 0xaa);
     peer.if_count = 0;
-    assert_int_equal(emx_routes_find(&v, &peer, r, why, sizeof(why)), 0);
+    assert_int_equal(emx_routes_find(&h.view, &peer, r, why, sizeof(why)), 0);
     assert_string_equal(why, "no ");
 }
 
-/* ---- Shared memory ---- */
+/* ---- A wire that nobody knows but its row ---- */
 
-struct reach {
-    bool yes;
-    unsigned asked;
-};
+static const uint8_t home[2] = {5, 6};
 
-static bool reach(void *arg, unsigned link, const struct emx_wire_addr *to, char *why, size_t why_len_bytes)
+static struct scenario flight(unsigned their_wires, const uint8_t *their_loft)
 {
-    struct reach *r = arg;
-    struct emx_wire_addr expect;
-
-    emx_shm_addr(&expect, 7);
-    assert_memory_equal(to, &expect, sizeof(expect));
-    assert_int_equal(link, 0);
-    r->asked++;
-    snprintf(why, why_len_bytes, "%s", r->yes ? "" : "its process has gone");
-    return r->yes;
+    return (struct scenario){.what = "pigeon",
+                             .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+                             .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+                             .table = {{"10.0.0.0", 24, 2, false}},
+                             .our_wires = PIGEON | UDP,
+                             .their_wires = UDP | their_wires,
+                             .their_loft = their_loft};
 }
 
-/* Routes to a peer when the first wire is shm. Returns how many. */
-static unsigned find_with_shm(bool same_host, bool theirs_open, struct reach *answer, struct emx_route *first_p,
-                              char *why, size_t why_len_bytes)
+/* Routes of the scenario. Returns how many. */
+static unsigned find(const struct scenario *s, struct emx_route r[EMX_ROUTES_MAX], char *why, size_t why_len_bytes)
 {
-    struct scenario s = {.what = "shm", .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}}, .same_host = same_host};
-    struct emx_address self = {.id = 3, .host_id = 1, .ethertype = 0x88b5, .host = "here"}, peer;
-    struct emx_route r[EMX_ROUTES_MAX] = {{0}};
-    struct emx_route_view v;
-    struct emx_netifs n;
-    unsigned count;
+    struct emx_address peer;
+    static struct here h;
 
-    build_netifs(&s, &n);
-    s.their_wires = BOTH | (theirs_open ? EMX_AW_SHM : 0);
-    s.theirs[0] = s.ours[0];
-    build_peer(&s, &peer);
-    build_view(&s, &n, &self, &v);
-    v.reach = reach;
-    v.reach_arg = answer;
-    v.link[0] = (struct emx_route_link){.kind = EMX_AW_SHM, .frame_bytes = 8192, .reliable = true, .reads = true};
-    count = emx_routes_find(&v, &peer, r, why, why_len_bytes);
-    *first_p = r[0];
-    return count;
+    build_here(s, &h);
+    build_peer(s, &peer);
+    return emx_routes_find(&h.view, &peer, r, why, why_len_bytes);
 }
 
-static void shared_memory_on_one_host_only(void **state)
+static void a_new_wire_is_a_row(void **state)
 {
-    struct reach yes = {.yes = true}, no = {.yes = false};
-    struct emx_route r;
+    const struct scenario open = flight(PIGEON, home), mute = flight(PIGEON, NULL), shut = flight(0, NULL);
+    struct emx_route r[EMX_ROUTES_MAX];
     char why[512];
 
     (void)state;
-    assert_int_equal(find_with_shm(true, true, &yes, &r, why, sizeof(why)), 2);
-    assert_string_equal(r.name, "shm");
-    assert_int_equal(r.frame_bytes, 8192);
-    assert_true(r.reliable && r.reads && !r.bulk_bytes && r.link == 0);
-    assert_int_equal(yes.asked, 1);
-    assert_int_equal(find_with_shm(true, true, &no, &r, why, sizeof(why)), 1);
-    assert_string_equal(r.name, "udp lo");
-    assert_false(r.reliable || r.reads);
-    assert_non_null(strstr(why, "shm: its process has gone"));
-    find_with_shm(true, false, &yes, &r, why, sizeof(why));
-    assert_non_null(strstr(why, "shm: not open there"));
-    find_with_shm(false, true, &yes, &r, why, sizeof(why));
-    assert_non_null(strstr(why, "shm: another host"));
-    assert_int_equal(yes.asked, 1);
+    assert_int_equal(find(&open, r, why, sizeof(why)), 2);
+    assert_string_equal(r[0].name, "pigeon");
+    assert_int_equal(r[0].frame_bytes, 8192);
+    assert_true(r[0].reliable && r[0].reads && !r[0].bulk_bytes && r[0].link == 0);
+    assert_memory_equal(r[0].to.b, home, sizeof(home));
+    assert_string_equal(r[1].name, "udp eth0");
+    assert_false(r[1].reliable || r[1].reads);
+    assert_int_equal(find(&mute, r, why, sizeof(why)), 1);
+    assert_non_null(strstr(why, "pigeon: it has no loft"));
+    assert_int_equal(find(&shut, r, why, sizeof(why)), 1);
+    assert_non_null(strstr(why, "pigeon: not open there"));
 }
 
-static void every_wire_has_its_own_bit(void **state)
+/* ---- Every wire ---- */
+
+static void every_wire_has_a_part_of_its_own(void **state)
 {
-    unsigned bits = 0;
+    uint32_t types = 0;
+    unsigned count = 0;
 
     (void)state;
-    for (unsigned i = 0; emx_wires[i]; i++) {
-        unsigned bit = emx_route_kind(emx_wires[i]->name);
+    for (; emx_wires[count]; count++) {
+        const struct emx_wire_ops *ops = emx_wires[count];
 
-        assert_true(bit && !(bit & (bit - 1)) && !(bits & bit));
-        bits |= bit;
+        assert_true(ops->part >= 1 && ops->part <= EMX_WIRE_PART_TYPES);
+        assert_false(types >> ops->part & 1);
+        assert_non_null(ops->ways);
+        types |= UINT32_C(1) << ops->part;
     }
-    assert_true(bits);
-    assert_int_equal(emx_route_kind("pigeon"), 0);
+    assert_true(count && count <= EMX_ENGINE_LINKS);
+}
+
+/* Whatever a peer tells, of whatever length, a wire reads no further and offers ways that can be used, or says why not.
+ * shm asks the system and not the value. */
+static bool any_values(uint64_t seed)
+{
+    static const struct scenario s = {.what = "any",
+                                      .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+                                      .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+                                      .table = {{"10.0.0.0", 24, 2, false}},
+                                      .our_wires = PACKET | UDP | XDP | VERBS,
+                                      .our_xdp = 1,
+                                      .our_verbs = "r"};
+    struct emx_rng rng = {seed};
+    struct emx_address peer;
+    static struct here h;
+
+    build_here(&s, &h);
+    build_peer(&s, &peer);
+    for (unsigned i = 0; i < h.links.count; i++) {
+        const struct emx_wire_ops *ops = h.links.link[i].ops;
+        unsigned len_bytes = (unsigned)emx_rng_below(&rng, 12);
+        uint8_t *value = malloc(len_bytes ? len_bytes : 1);
+        struct emx_way_search w = {.site = &h.site,
+                                   .frame_bytes = 9000,
+                                   .ours = emx_address_part(&h.self, ops->part),
+                                   .theirs = {.b = value, .len_bytes = len_bytes},
+                                   .same_host = emx_rng_below(&rng, 2),
+                                   .ifs = peer.ifs,
+                                   .if_count = peer.if_count};
+
+        assert_non_null(value);
+        for (unsigned j = 0; j < len_bytes; j++)
+            value[j] = (uint8_t)emx_rng_next(&rng);
+        ops->ways(NULL, &w);
+        CHECK(w.count <= EMX_WAYS_MAX && (w.count || w.obstacle));
+        for (unsigned j = 0; j < w.count; j++)
+            CHECK(w.way[j].frame_bytes >= EMX_FRAME_MIN && w.way[j].frame_bytes <= 9000);
+        free(value);
+    }
+    return true;
+}
+
+static void any_value_is_refused_or_harmless(void **state)
+{
+    (void)state;
+    each_seed(500, any_values);
+}
+
+static void shared_memory_is_on_one_host_only(void **state)
+{
+    struct emx_way_search w = {.frame_bytes = 8192, .theirs = {.b = home}};
+
+    (void)state;
+    emx_wire_shm.ways(NULL, &w);
+    assert_int_equal(w.count, 0);
+    assert_string_equal(w.obstacle, "another host");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routes_are_as_expected),
-        cmocka_unit_test(shared_memory_on_one_host_only),
-        cmocka_unit_test(every_wire_has_its_own_bit),
+        cmocka_unit_test(a_new_wire_is_a_row),
+        cmocka_unit_test(every_wire_has_a_part_of_its_own),
+        cmocka_unit_test(any_value_is_refused_or_harmless),
+        cmocka_unit_test(shared_memory_is_on_one_host_only),
         cmocka_unit_test(never_more_than_there_is_room_for),
     };
 

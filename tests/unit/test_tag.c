@@ -34,13 +34,8 @@ struct pair {
 
 static struct emx_address address(unsigned i, bool auth)
 {
-    struct emx_address a = {.id = 0x1000 + i,
-                            .cookie = 0xc00c1e,
-                            .host_id = i,
-                            .wires = EMX_AW_PACKET,
-                            .if_count = 1,
-                            .auth = auth,
-                            .has_secret = auth};
+    struct emx_address a = {
+        .id = 0x1000 + i, .cookie = 0xc00c1e, .host_id = i, .if_count = 1, .auth = auth, .has_secret = auth};
 
     a.ifs[0].frame_bytes = FRAME_BYTES;
     snprintf(a.host, sizeof(a.host), "n%u", i);

@@ -3,23 +3,16 @@
  * The encoded address; numbers are little-endian unless said otherwise.
  *
  *      0        1        2        3
- *  0  | 'x'    | 'M'    | version| if_count|
- *  4  | length of all   | wires            |
- *  8  | id                                 |
- * 12  | cookie                             |
- * 16  | host_id                            |
- * 20  |                                    |
- * 24  | ethertype       | udp_port         |
- * 28  | packet_bytes    | host_bytes| xdp_ifs |
- * 32  | packet_port     | xdp_bytes       |
- * 36  | xdp_ethertype   | auth   | secret_bytes |
- * 40  | if_count interfaces of 14 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1), verbs (1)
- *     | host name of host_bytes, no final 0
- *     | secret, if any
- *     | verbs_port (2), if the verbs wire is open
- *     | xdp_port (2), if the xdp wire is open
+ *  0  | 'x'    | 'M'    | version| counts  |   counts: interfaces (3 bits), auth, secret, parts modulo 8 (3 bits)
+ *  4  | id                                 |
+ *  8  | cookie                             |
+ * 12  | host_id, 6 bytes                   |
+ * 18  | secret of 16 bytes, if any
+ *     | interfaces of 13 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1)
+ *     | parts, up to the end: type (5 bits), length (3 bits; 7: a byte with the length follows), value
  *
- * The first four bytes stay what they are in every version, so that each version can name the other.
+ * Part 0, the last, is the host name without a final 0; the others are those of wires. The first three bytes stay what
+ * they are in every version, so that each version can name the other.
  */
 #include "core/format/address.h"
 
@@ -27,14 +20,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAGIC_0     'x'
-#define MAGIC_1     'M'
-#define FIXED_BYTES 40
-#define ID_AT       8
-#define IF_BYTES    14
-#define PORT_BYTES  2
+#define MAGIC_0      'x'
+#define MAGIC_1      'M'
+#define FIXED_BYTES  18
+#define ID_AT        4
+#define IF_BYTES     13
+#define HOST_TYPE    0
+#define LENGTH_BITS  3
+#define LENGTH_LONG  7 /* and more: in a byte of its own */
+#define COUNT_IFS    7 /* of the byte of counts */
+#define COUNT_AUTH   8
+#define COUNT_SECRET 16
+#define COUNT_PARTS  5 /* shift */
+#define PARTS_MODULO 8
 
-static_assert(FIXED_BYTES + EMX_ADDRESS_IFS * IF_BYTES + EMX_ADDRESS_HOST - 1 + EMX_ADDRESS_SECRET + 2 * PORT_BYTES <=
+static_assert(EMX_WIRE_IFS <= COUNT_IFS, "count of interfaces");
+static_assert(EMX_WIRE_PART_TYPES == (UINT8_MAX >> LENGTH_BITS), "types of parts");
+static_assert(FIXED_BYTES + EMX_ADDRESS_SECRET + EMX_WIRE_IFS * IF_BYTES + EMX_ADDRESS_PART_BYTES + 2 +
+                      EMX_ADDRESS_HOST - 1 <=
                   ETHMX_ADDRESS_MAX,
               "address fits");
 
@@ -55,73 +58,163 @@ static uint64_t get(const uint8_t **p, unsigned bytes)
     return v;
 }
 
-static uint8_t *put_if(uint8_t *p, const struct emx_address_if *i)
+static uint8_t *put_if(uint8_t *p, const struct emx_wire_if *i)
 {
     memcpy(p, &i->ip, 4);
     memcpy(p + 4, i->mac, 6);
     p = put(p + 10, i->frame_bytes, 2);
-    p = put(p, i->prefix_bits, 1);
-    return put(p, i->verbs, 1);
+    return put(p, i->prefix_bits, 1);
 }
 
-static void get_if(struct emx_address_if *i, const uint8_t **p)
+static void get_if(struct emx_wire_if *i, const uint8_t **p)
 {
     memcpy(&i->ip, *p, 4);
     memcpy(i->mac, *p + 4, 6);
     *p += 10;
     i->frame_bytes = (uint16_t)get(p, 2);
     i->prefix_bits = (uint8_t)get(p, 1);
-    i->verbs = (uint8_t)get(p, 1);
 }
+
+/* ---- Parts ---- */
+
+/* A part where it lies. */
+struct address_part {
+    unsigned type, len_bytes;
+    const uint8_t *value;
+    size_t whole_bytes; /* with its header */
+};
+
+static size_t part_head_bytes(unsigned len_bytes)
+{
+    return len_bytes < LENGTH_LONG ? 1 : 2;
+}
+
+static uint8_t *put_part(uint8_t *p, unsigned type, const void *value, unsigned len_bytes)
+{
+    bool is_long = len_bytes >= LENGTH_LONG;
+
+    p = put(p, type << LENGTH_BITS | (is_long ? LENGTH_LONG : len_bytes), 1);
+    if (is_long)
+        p = put(p, len_bytes, 1);
+    if (len_bytes)
+        memcpy(p, value, len_bytes);
+    return p + len_bytes;
+}
+
+/* The part at p, of which room_bytes may be read. false: it is not whole, or its length is not in the shortest form. */
+static bool part_at(const uint8_t *p, size_t room_bytes, struct address_part *part_p)
+{
+    struct address_part part;
+    size_t head_bytes = 1;
+
+    if (!room_bytes)
+        return false;
+    part.type = p[0] >> LENGTH_BITS;
+    part.len_bytes = p[0] & LENGTH_LONG;
+    if (part.len_bytes == LENGTH_LONG) {
+        head_bytes = 2;
+        if (room_bytes < head_bytes || p[1] < LENGTH_LONG)
+            return false;
+        part.len_bytes = p[1];
+    }
+    part.value = p + head_bytes;
+    part.whole_bytes = head_bytes + part.len_bytes;
+    if (part.whole_bytes > room_bytes)
+        return false;
+    *part_p = part;
+    return true;
+}
+
+/* Goes through the parts of an address that is in order; *at_p is 0 at first. */
+static bool next_part(const struct emx_address *a, size_t *at_p, struct address_part *part_p)
+{
+    if (!part_at(a->part + *at_p, a->part_bytes - *at_p, part_p))
+        return false;
+    *at_p += part_p->whole_bytes;
+    return true;
+}
+
+struct emx_wire_value emx_address_part(const struct emx_address *a, unsigned type)
+{
+    struct address_part part;
+    size_t at = 0;
+
+    while (next_part(a, &at, &part)) {
+        if (part.type == type)
+            return (struct emx_wire_value){.b = part.value, .len_bytes = part.len_bytes};
+    }
+    return (struct emx_wire_value){.b = NULL};
+}
+
+bool emx_address_add_part(struct emx_address *a, unsigned type, const void *value, unsigned len_bytes)
+{
+    if (len_bytes > UINT8_MAX || a->part_bytes + part_head_bytes(len_bytes) + len_bytes > sizeof(a->part))
+        return false;
+    a->part_bytes = (uint8_t)(put_part(a->part + a->part_bytes, type, value, len_bytes) - a->part);
+    return true;
+}
+
+bool emx_address_parts_agree(const struct emx_address *a, const struct emx_address *b)
+{
+    struct address_part part;
+    size_t at = 0;
+
+    while (next_part(a, &at, &part)) {
+        struct emx_wire_value other = emx_address_part(b, part.type);
+
+        if (other.b && (other.len_bytes != part.len_bytes || memcmp(other.b, part.value, part.len_bytes)))
+            return false;
+    }
+    return true;
+}
+
+static unsigned part_count(const struct emx_address *a)
+{
+    struct address_part part;
+    unsigned n = 0;
+
+    for (size_t at = 0; next_part(a, &at, &part);)
+        n++;
+    return n + (a->host[0] != 0);
+}
+
+/* ---- Encoding ---- */
 
 static size_t secret_bytes(const struct emx_address *a)
 {
     return a->has_secret ? sizeof(a->secret) : 0;
 }
 
-/* What follows the host's name. */
-static size_t tail_bytes(const struct emx_address *a)
+static size_t host_part_bytes(size_t host_bytes)
 {
-    return secret_bytes(a) + (a->wires & EMX_AW_VERBS ? PORT_BYTES : 0) + (a->wires & EMX_AW_XDP ? PORT_BYTES : 0);
+    return host_bytes ? part_head_bytes((unsigned)host_bytes) + host_bytes : 0;
 }
 
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
 {
     size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
-    unsigned if_count = a->if_count < EMX_ADDRESS_IFS ? a->if_count : EMX_ADDRESS_IFS;
-    size_t len_bytes = FIXED_BYTES + if_count * IF_BYTES + host_bytes + tail_bytes(a);
+    unsigned if_count = a->if_count < EMX_WIRE_IFS ? a->if_count : EMX_WIRE_IFS;
     uint8_t *p = buf;
 
     p = put(p, MAGIC_0, 1);
     p = put(p, MAGIC_1, 1);
     p = put(p, EMX_ADDRESS_VERSION, 1);
-    p = put(p, if_count, 1);
-    p = put(p, len_bytes, 2);
-    p = put(p, a->wires, 2);
+    p = put(p,
+            if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
+                part_count(a) % PARTS_MODULO << COUNT_PARTS,
+            1);
     p = put(p, a->id, 4);
     p = put(p, a->cookie, 4);
-    p = put(p, a->host_id, 8);
-    p = put(p, a->ethertype, 2);
-    p = put(p, a->udp_port, 2);
-    p = put(p, a->packet_bytes, 2);
-    p = put(p, host_bytes, 1);
-    p = put(p, a->xdp_ifs, 1);
-    p = put(p, a->packet_port, 2);
-    p = put(p, a->xdp_bytes, 2);
-    p = put(p, a->xdp_ethertype, 2);
-    p = put(p, a->auth, 1);
-    p = put(p, secret_bytes(a), 1);
-    for (unsigned i = 0; i < if_count; i++)
-        p = put_if(p, &a->ifs[i]);
-    memcpy(p, a->host, host_bytes);
-    p += host_bytes;
+    p = put(p, a->host_id, 6);
     memcpy(p, a->secret, secret_bytes(a));
     p += secret_bytes(a);
-    if (a->wires & EMX_AW_VERBS)
-        p = put(p, a->verbs_port, PORT_BYTES);
-    if (a->wires & EMX_AW_XDP)
-        put(p, a->xdp_port, PORT_BYTES);
-    return len_bytes;
+    for (unsigned i = 0; i < if_count; i++)
+        p = put_if(p, &a->ifs[i]);
+    memcpy(p, a->part, a->part_bytes);
+    p += a->part_bytes;
+    if (host_bytes)
+        p = put_part(p, HOST_TYPE, a->host, (unsigned)host_bytes);
+    return (size_t)(p - buf);
 }
 
 size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf)
@@ -134,20 +227,18 @@ size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf)
 
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)
 {
+    size_t least_bytes = FIXED_BYTES + secret_bytes(a) + a->part_bytes, host_bytes = strlen(a->host);
     struct emx_address cut = *a;
-    size_t room_ifs, room_host;
 
-    if (room_bytes < FIXED_BYTES + (a->if_count > 0) * IF_BYTES + tail_bytes(a))
+    if (room_bytes < least_bytes + (a->if_count > 0) * IF_BYTES)
         return 0;
-    room_bytes -= tail_bytes(a);
-    room_ifs = (room_bytes - FIXED_BYTES) / IF_BYTES;
-    if (room_ifs < cut.if_count) {
-        cut.if_count = (uint8_t)room_ifs;
-        cut.xdp_ifs &= (uint8_t)((1u << room_ifs) - 1);
-    }
-    room_host = room_bytes - FIXED_BYTES - cut.if_count * IF_BYTES;
-    if (room_host < sizeof(cut.host))
-        cut.host[room_host] = 0;
+    room_bytes -= least_bytes;
+    if (room_bytes / IF_BYTES < cut.if_count)
+        cut.if_count = (uint8_t)(room_bytes / IF_BYTES);
+    room_bytes -= cut.if_count * IF_BYTES;
+    while (host_part_bytes(host_bytes) > room_bytes)
+        host_bytes--;
+    cut.host[host_bytes] = 0;
     return emx_address_encode(&cut, buf);
 }
 
@@ -155,6 +246,8 @@ void emx_address_put_id(uint8_t *buf, uint32_t id)
 {
     put(buf + ID_AT, id, 4);
 }
+
+/* ---- Decoding ---- */
 
 /* The host name goes to terminals: nothing but visible characters. */
 static void get_host(char *host, const uint8_t *p, size_t host_bytes)
@@ -164,13 +257,44 @@ static void get_host(char *host, const uint8_t *p, size_t host_bytes)
     host[host_bytes] = 0;
 }
 
+/* What is wrong with the part; NULL: nothing, and a has it. */
+static const char *take_part(struct emx_address *a, const struct address_part *part)
+{
+    if (part->type == HOST_TYPE) {
+        if (a->host[0] || !part->len_bytes || part->len_bytes >= sizeof(a->host))
+            return "its host name is not one of 1 to 47 bytes";
+        get_host(a->host, part->value, part->len_bytes);
+        return NULL;
+    }
+    if (emx_address_part(a, part->type).b)
+        return "a wire has two parts in it";
+    if (!emx_address_add_part(a, part->type, part->value, part->len_bytes))
+        return "its wires have too much to tell";
+    return NULL;
+}
+
+/* The parts that fill room_bytes at p. What is wrong with them; NULL: nothing. */
+static const char *take_parts(struct emx_address *a, const uint8_t *p, size_t room_bytes, unsigned count_modulo)
+{
+    struct address_part part;
+    const char *bad = NULL;
+
+    for (; room_bytes && !bad; room_bytes -= part.whole_bytes, p += part.whole_bytes) {
+        if (!part_at(p, room_bytes, &part))
+            return "its length is wrong";
+        bad = take_part(a, &part);
+    }
+    if (!bad && part_count(a) % PARTS_MODULO != count_modulo)
+        bad = "its length is wrong";
+    return bad;
+}
+
 bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes, char *err, size_t err_len_bytes)
 {
     struct emx_address in = {0};
-    const uint8_t *p = buf;
+    const uint8_t *p = buf, *end = p + len_bytes;
     const char *bad;
-    size_t want_bytes, host_bytes, told_secret_bytes;
-    unsigned version;
+    unsigned version, counts;
 
     bad = "it is no ethmx address";
     if (len_bytes < 4 || get(&p, 1) != MAGIC_0 || get(&p, 1) != MAGIC_1)
@@ -185,47 +309,34 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     bad = "it is cut short";
     if (len_bytes < FIXED_BYTES)
         goto err_say;
-    in.if_count = (uint8_t)get(&p, 1);
-    want_bytes = get(&p, 2);
-    in.wires = (uint16_t)get(&p, 2);
+    counts = (unsigned)get(&p, 1);
+    in.if_count = counts & COUNT_IFS;
+    in.auth = counts & COUNT_AUTH;
+    in.has_secret = counts & COUNT_SECRET;
     in.id = (uint32_t)get(&p, 4);
     in.cookie = (uint32_t)get(&p, 4);
-    in.host_id = get(&p, 8);
-    in.ethertype = (uint16_t)get(&p, 2);
-    in.udp_port = (uint16_t)get(&p, 2);
-    in.packet_bytes = (uint16_t)get(&p, 2);
-    host_bytes = get(&p, 1);
-    in.xdp_ifs = (uint8_t)get(&p, 1);
-    in.packet_port = (uint16_t)get(&p, 2);
-    in.xdp_bytes = (uint16_t)get(&p, 2);
-    in.xdp_ethertype = (uint16_t)get(&p, 2);
-    in.auth = get(&p, 1) & 1;
-    told_secret_bytes = get(&p, 1);
-    in.has_secret = told_secret_bytes != 0;
-    bad = "its secret is not of 16 bytes";
-    if (in.has_secret && (told_secret_bytes != sizeof(in.secret) || !in.auth))
+    in.host_id = get(&p, 6);
+    bad = "it has a secret, but no authentication";
+    if (in.has_secret && !in.auth)
         goto err_say;
     bad = "its length is wrong";
-    if (want_bytes != len_bytes || in.if_count > EMX_ADDRESS_IFS || host_bytes >= EMX_ADDRESS_HOST ||
-        want_bytes != FIXED_BYTES + (size_t)in.if_count * IF_BYTES + host_bytes + tail_bytes(&in))
+    if (in.if_count > EMX_WIRE_IFS || len_bytes > ETHMX_ADDRESS_MAX ||
+        len_bytes < FIXED_BYTES + secret_bytes(&in) + in.if_count * IF_BYTES)
         goto err_say;
     bad = "its endpoint number is 0";
     if (!in.id)
         goto err_say;
+    memcpy(in.secret, p, secret_bytes(&in));
+    p += secret_bytes(&in);
     bad = "an interface has a prefix of more than 32 bits";
     for (unsigned i = 0; i < in.if_count; i++) {
         get_if(&in.ifs[i], &p);
         if (in.ifs[i].prefix_bits > 32)
             goto err_say;
     }
-    get_host(in.host, p, host_bytes);
-    p += host_bytes;
-    memcpy(in.secret, p, secret_bytes(&in));
-    p += secret_bytes(&in);
-    if (in.wires & EMX_AW_VERBS)
-        in.verbs_port = (uint16_t)get(&p, PORT_BYTES);
-    if (in.wires & EMX_AW_XDP)
-        in.xdp_port = (uint16_t)get(&p, PORT_BYTES);
+    bad = take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
+    if (bad)
+        goto err_say;
     *a = in;
     return true;
 

@@ -2,6 +2,9 @@
  *
  * Address: what an endpoint tells others about itself; the opaque bytes of ethmx_ep_address(). Pure encoding.
  * docs/protocol.md describes each field.
+ *
+ * It holds what all wires share, and a part of each wire: type, length and value. Parts are bounded and checked here,
+ * but only their wires understand the values.
  */
 #ifndef EMX_CORE_ADDRESS_H
 #define EMX_CORE_ADDRESS_H
@@ -10,45 +13,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/wire_part.h"
 #include "ethmx.h"
 
-#define EMX_ADDRESS_VERSION 5
-#define EMX_ADDRESS_IFS     6 /* interfaces told to peers */
-#define EMX_ADDRESS_HOST    48
-#define EMX_ADDRESS_SECRET  16
-
-/* Bits of emx_address.wires; the order is no preference. */
-enum emx_address_wire { EMX_AW_PACKET = 1, EMX_AW_UDP = 2, EMX_AW_SHM = 4, EMX_AW_XDP = 8, EMX_AW_VERBS = 16 };
-
-struct emx_address_if {
-    uint32_t ip; /* network order; 0: none */
-    uint8_t prefix_bits;
-    uint8_t mac[6];
-    uint16_t frame_bytes; /* longest Ethernet payload */
-    uint8_t verbs;        /* its RDMA device speaks this: enum emx_verbs_fabric + 1; 0: it has none in use */
-};
+#define EMX_ADDRESS_VERSION     6
+#define EMX_ADDRESS_HOST        48
+#define EMX_ADDRESS_SECRET      16
+#define EMX_ADDRESS_PART_BYTES  95 /* all parts of wires, with their headers */
+#define EMX_ADDRESS_HOST_ID_MAX UINT64_C(0xffffffffffff)
 
 struct emx_address {
-    uint32_t id;     /* the endpoint's random incarnation number, never 0 */
-    uint32_t cookie; /* frames to it must carry this */
-    uint64_t host_id;
-    uint16_t wires; /* EMX_AW_* that are open */
-    uint16_t ethertype;
-    uint16_t udp_port;
-    uint16_t packet_bytes; /* longest frame its packet ring can hold */
-    uint16_t packet_port;  /* UDP port of superframes to its packet wire; 0: it takes none */
-    uint16_t xdp_ethertype;
-    uint16_t xdp_bytes;  /* longest frame its xdp wire takes */
-    uint16_t xdp_port;   /* UDP port of superframes to its xdp wire; 0: it takes none */
-    uint8_t xdp_ifs;     /* bit i: the xdp wire listens on ifs[i] */
-    uint16_t verbs_port; /* where its verbs wire is called */
+    uint32_t id;      /* the endpoint's random incarnation number, never 0 */
+    uint32_t cookie;  /* frames to it must carry this */
+    uint64_t host_id; /* of 48 bits */
     uint8_t if_count;
-    struct emx_address_if ifs[EMX_ADDRESS_IFS];
+    struct emx_wire_if ifs[EMX_WIRE_IFS];
+    uint8_t part_bytes; /* the wires' parts, encoded; use emx_address_part() and emx_address_add_part() */
+    uint8_t part[EMX_ADDRESS_PART_BYTES];
     char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */
     bool auth;                   /* its frames carry tags (ETHMX_AUTH=on) */
     bool has_secret;             /* this address tells the secret: it comes from the launcher, not from the network */
     uint8_t secret[EMX_ADDRESS_SECRET];
 };
+
+/* The part of a wire: type 1 to EMX_WIRE_PART_TYPES. Valid as long as a. */
+struct emx_wire_value emx_address_part(const struct emx_address *a, unsigned type);
+
+/* Adds a part of a type that a does not have. false: no room. */
+bool emx_address_add_part(struct emx_address *a, unsigned type, const void *value, unsigned len_bytes);
+
+/* Whether both have the same values in the parts that both have. */
+bool emx_address_parts_agree(const struct emx_address *a, const struct emx_address *b);
 
 /* Writes a to buf (ETHMX_ADDRESS_MAX bytes suffice always) and returns the length. */
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);

@@ -37,6 +37,7 @@
 
 #include "wire/backlog.h"
 #include "wire/offload.h"
+#include "wire/ethernet.h"
 #include "wire/fanout.h"
 #include "wire/netif.h"
 #include "wire/packet/packet.h"
@@ -329,8 +330,19 @@ static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr
 {
     const struct packet_wire *w = (const struct packet_wire *)base;
 
-    *attr_p = (struct emx_wire_attr){
-        .frame_bytes = w->frame_bytes, .bulk_port = w->offload ? emx_offload_port(w->offload) : 0, .cheap_poll = true};
+    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .cheap_poll = true};
+}
+
+static unsigned packet_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+{
+    const struct packet_wire *w = (const struct packet_wire *)base;
+    const struct emx_ethernet_part part = {.frame_bytes = (uint16_t)w->frame_bytes,
+                                           .ethertype = ntohs(w->ethertype),
+                                           .bulk_port = w->offload ? emx_offload_port(w->offload) : 0};
+
+    (void)site;
+    emx_ethernet_part_write(&part, value);
+    return EMX_ETHERNET_PART_BYTES;
 }
 
 /* ---- Sending ---- */
@@ -638,10 +650,13 @@ static int packet_fd(struct emx_wire *base, unsigned i)
 
 const struct emx_wire_ops emx_wire_packet = {
     .name = "packet",
+    .part = EMX_PACKET_PART,
     .help = "raw Ethernet frames beside the IP stack; needs CAP_NET_RAW and a common network segment",
     .open = packet_open,
     .close = packet_close,
     .query = packet_query,
+    .describe = packet_describe,
+    .ways = emx_packet_ways,
     .tx_room = packet_tx_room,
     .tx = packet_tx,
     .rx = packet_rx,

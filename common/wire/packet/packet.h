@@ -10,9 +10,14 @@
 
 extern const struct emx_wire_ops emx_wire_packet;
 
+#define EMX_PACKET_PART 1 /* of an address: struct emx_ethernet_part */
+
 /* Prepares a destination: frames leave through interface ifindex for mac. For a peer on this host: ifindex of lo and
  * any mac. way NULL: no GSO packets. */
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
                      const struct emx_offload_way *way);
+
+/* As in struct emx_wire_ops (packet_way.c). */
+void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s);
 
 #endif

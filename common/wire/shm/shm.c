@@ -31,6 +31,7 @@
 #include "wire/shm/shm_mem.h"
 #include "wire/shm/shm_out.h"
 #include "wire/shm/shm_peer.h"
+#include "wire/way.h"
 
 #define FILES_PEER   2   /* descriptors for each peer: a socket for each direction */
 #define FILES_OTHERS 256 /* for the program and all else */
@@ -72,6 +73,19 @@ static bool shm_reach(struct emx_wire *base, const struct emx_wire_addr *to, cha
     else
         snprintf(why, why_len_bytes, "no shared memory with it: %s", strerror(err));
     return false;
+}
+
+static void shm_ways(struct emx_wire *base, struct emx_way_search *s)
+{
+    struct emx_way w = emx_way_start(s, NULL, EMX_SHM_FRAME_BYTES, 0);
+
+    s->obstacle = "another host";
+    if (!s->same_host)
+        return;
+    emx_shm_addr(&w.to, s->peer_id);
+    s->obstacle = s->told;
+    if (shm_reach(base, &w.to, s->told, sizeof(s->told)))
+        emx_way_add(s, &w);
 }
 
 static void shm_close(struct emx_wire *base)
@@ -194,11 +208,12 @@ static void shm_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 
 const struct emx_wire_ops emx_wire_shm = {
     .name = "shm",
+    .part = EMX_SHM_PART,
     .help = "shared memory between processes of one user on one host",
     .open = shm_open,
     .close = shm_close,
     .query = shm_query,
-    .reach = shm_reach,
+    .ways = shm_ways,
     .tx_room = emx_shm_out_budget,
     .tx = emx_shm_out_tx,
     .reserve = emx_shm_out_reserve,

@@ -9,6 +9,8 @@
 
 extern const struct emx_wire_ops emx_wire_shm;
 
+#define EMX_SHM_PART 3 /* of an address: without value */
+
 /* Prepares a destination on this host. */
 void emx_shm_addr(struct emx_wire_addr *a, uint32_t endpoint_id);
 

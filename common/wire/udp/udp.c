@@ -23,6 +23,7 @@
 
 #include "wire/netif.h"
 #include "wire/udp/udp_wire.h"
+#include "wire/way.h"
 
 static_assert(sizeof(struct emx_udp_addr) <= EMX_WIRE_ADDR_BYTES, "udp address");
 
@@ -203,7 +204,14 @@ static void udp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 {
     const struct emx_udp_wire *w = (const struct emx_udp_wire *)base;
 
-    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .udp_port = w->port};
+    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes};
+}
+
+static unsigned udp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+{
+    (void)site;
+    emx_wire_value_put_u16(value, ((const struct emx_udp_wire *)base)->port);
+    return EMX_UDP_PART_BYTES;
 }
 
 static void udp_sweep(struct emx_wire *base)
@@ -221,10 +229,13 @@ static int udp_fd(struct emx_wire *base, unsigned i)
 
 const struct emx_wire_ops emx_wire_udp = {
     .name = "udp",
+    .part = EMX_UDP_PART,
     .help = "UDP over IPv4; needs no privileges and passes routers",
     .open = udp_open,
     .close = udp_close,
     .query = udp_query,
+    .describe = udp_describe,
+    .ways = emx_udp_ways,
     .tx_room = emx_udp_tx_budget,
     .tx = emx_udp_tx,
     .rx = emx_udp_rx,

@@ -11,7 +11,14 @@
 
 extern const struct emx_wire_ops emx_wire_udp;
 
+/* Its part of an address: the port, little-endian. */
+#define EMX_UDP_PART       2
+#define EMX_UDP_PART_BYTES 2
+
 /* Prepares a destination; port in host order. */
 void emx_udp_addr(struct emx_wire_addr *a, struct in_addr ip, uint16_t port);
+
+/* As in struct emx_wire_ops (udp_way.c). */
+void emx_udp_ways(struct emx_wire *w, struct emx_way_search *s);
 
 #endif

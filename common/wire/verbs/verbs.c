@@ -33,6 +33,7 @@
 #include "mem/fork.h"
 #include "wire/verbs/verbs_peer.h"
 #include "wire/verbs/verbs_read.h"
+#include "wire/way.h"
 
 #define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
 #define POLLED      32  /* completions taken at once */
@@ -40,13 +41,6 @@
 #define EVENTS_NS   1000000 /* between two looks for news, while nobody waits for any */
 
 static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs address");
-
-void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
-{
-    /* Destinations are compared byte by byte: without what the compiler puts behind the last field. */
-    memset(a, 0, sizeof(*a));
-    memcpy(a, way, offsetof(struct emx_verbs_way, port) + sizeof(way->port));
-}
 
 /* ---- Peers ---- */
 
@@ -605,20 +599,32 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
                                      .cheap_poll = true,
                                      .connected = true,
                                      .lend_min_bytes = emx_verbs_export_min(w),
-                                     .lend_costs = emx_verbs_export_costs(w),
-                                     .verbs_port = w->listen_port};
+                                     .lend_costs = emx_verbs_export_costs(w)};
+}
+
+static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+{
+    const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
+    struct emx_verbs_address told = {.port = w->listen_port};
+
     for (unsigned i = 0; i < w->port_count; i++) {
-        if (w->port[i].dev)
-            attr_p->verbs_netifs[w->port[i].dev->fabric] |= UINT64_C(1) << w->port[i].nif;
+        unsigned place = emx_way_told(site, &site->netifs->nif[w->port[i].nif]);
+
+        if (w->port[i].dev && place < EMX_WIRE_IFS)
+            told.fabric[place] = (uint8_t)(w->port[i].dev->fabric + 1);
     }
+    return emx_verbs_address_write(&told, value);
 }
 
 const struct emx_wire_ops emx_wire_verbs = {
     .name = "verbs",
+    .part = EMX_VERBS_ADDRESS_PART,
     .help = "RDMA devices: RoCE, iWARP, InfiniBand",
     .open = verbs_open,
     .close = verbs_close,
     .query = verbs_query,
+    .describe = verbs_describe,
+    .ways = emx_verbs_ways,
     .tx_room = verbs_tx_room,
     .tx = verbs_tx,
     .unsent = verbs_unsent,

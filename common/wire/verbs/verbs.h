@@ -14,7 +14,23 @@
 /* Longest frame, the same for all: who calls need not ask. Eight kilobytes of data and the headers before them. */
 #define EMX_VERBS_FRAME_BYTES 8256
 
+/* Networks that RDMA devices speak; both ends must be on the same. */
+enum emx_verbs_fabric { EMX_VERBS_ROCE, EMX_VERBS_IWARP, EMX_VERBS_IB, EMX_VERBS_FABRICS };
+
 extern const struct emx_wire_ops emx_wire_verbs;
+
+/* Its part of an address: port (2 bytes, little-endian), then, in 4 bits for each interface of the address, what its
+ * device speaks. */
+#define EMX_VERBS_ADDRESS_PART  5
+#define EMX_VERBS_ADDRESS_BYTES (2 + EMX_WIRE_IFS / 2)
+
+struct emx_verbs_address {
+    uint16_t port;                /* where it is called (rdma_cm) */
+    uint8_t fabric[EMX_WIRE_IFS]; /* of each interface: enum emx_verbs_fabric + 1; 0: no device in use */
+};
+
+/* Returns EMX_VERBS_ADDRESS_BYTES. */
+unsigned emx_verbs_address_write(const struct emx_verbs_address *told, uint8_t value[EMX_VERBS_ADDRESS_BYTES]);
 
 /* Where an endpoint is called: its number and port, from our address to its. */
 struct emx_verbs_way {
@@ -30,5 +46,8 @@ void emx_verbs_registrar_close(struct emx_registrar *r);
 
 /* Prepares a destination. */
 void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way);
+
+/* As in struct emx_wire_ops (verbs_way.c). */
+void emx_verbs_ways(struct emx_wire *w, struct emx_way_search *s);
 
 #endif

@@ -3,15 +3,8 @@
  * The verbs wire of a build without libibverbs: there to say why it is not.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "wire/verbs/verbs.h"
-
-void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
-{
-    (void)way;
-    memset(a, 0, sizeof(*a));
-}
 
 int emx_verbs_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes)
 {
@@ -38,6 +31,8 @@ static int none_open(struct emx_wire **w_p, const struct emx_wire_params *params
 
 const struct emx_wire_ops emx_wire_verbs = {
     .name = "verbs",
+    .part = EMX_VERBS_ADDRESS_PART,
+    .ways = emx_verbs_ways,
     .help = "RDMA devices; not in this build",
     .opt_in = "not in this build: libibverbs or librdmacm was missing",
     .open = none_open,

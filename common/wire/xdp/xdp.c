@@ -75,11 +75,6 @@ struct xdp_wire {
     bool offload_last;            /* of frames and GSO packets, which one rx() looks at last */
 };
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
-{
-    emx_offload_addr(a, ifindex, mac, way);
-}
-
 /* ---- Opening ---- */
 
 /* op: EPOLL_CTL_ADD or EPOLL_CTL_DEL */
@@ -208,12 +203,23 @@ static void xdp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 {
     const struct xdp_wire *w = (const struct xdp_wire *)base;
 
-    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes,
-                                     .bulk_port = w->offload ? emx_offload_port(w->offload) : 0,
-                                     .cheap_poll = !w->busy_poll,
-                                     .xdp_ethertype = ntohs(w->ethertype)};
-    for (unsigned i = 0; i < w->port_count; i++)
-        attr_p->xdp_netifs |= UINT64_C(1) << w->port[i].netif;
+    *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .cheap_poll = !w->busy_poll};
+}
+
+static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+{
+    const struct xdp_wire *w = (const struct xdp_wire *)base;
+    struct emx_xdp_part part = {.ethernet = {.frame_bytes = (uint16_t)emx_min_u(w->frame_bytes, UINT16_MAX),
+                                             .ethertype = ntohs(w->ethertype),
+                                             .bulk_port = w->offload ? emx_offload_port(w->offload) : 0}};
+
+    for (unsigned i = 0; i < w->port_count; i++) {
+        unsigned place = emx_way_told(site, &site->netifs->nif[w->port[i].netif]);
+
+        if (place < EMX_WIRE_IFS)
+            part.ifs |= (uint8_t)(1u << place);
+    }
+    return emx_xdp_part_write(&part, value);
 }
 
 /* ---- Sending ---- */
@@ -680,6 +686,7 @@ static int xdp_fd(struct emx_wire *base, unsigned i)
 
 const struct emx_wire_ops emx_wire_xdp = {
     .name = "xdp",
+    .part = EMX_XDP_PART,
     .help = "raw Ethernet frames past the network stack (AF_XDP); needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and "
             "reaches other hosts only",
     .opt_in = "opening it puts a program into the interface's driver, which resets some cards for a moment: name it "
@@ -687,6 +694,8 @@ const struct emx_wire_ops emx_wire_xdp = {
     .open = xdp_open,
     .close = xdp_close,
     .query = xdp_query,
+    .describe = xdp_describe,
+    .ways = emx_xdp_ways,
     .tx_room = xdp_tx_room,
     .tx = xdp_tx,
     .rx = xdp_rx,

@@ -5,13 +5,29 @@
 #ifndef EMX_WIRE_XDP_H
 #define EMX_WIRE_XDP_H
 
+#include "wire/ethernet.h"
 #include "wire/offload.h"
 #include "wire/wire.h"
 
 extern const struct emx_wire_ops emx_wire_xdp;
 
-/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. offload
- * NULL: no GSO packets. */
+/* Its part of an address. */
+#define EMX_XDP_PART       4
+#define EMX_XDP_PART_BYTES (EMX_ETHERNET_PART_BYTES + 1)
+
+struct emx_xdp_part {
+    struct emx_ethernet_part ethernet;
+    uint8_t ifs; /* bit i: it listens on interface i of the address */
+};
+
+/* Returns EMX_XDP_PART_BYTES. */
+unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES]);
+
+/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. way NULL:
+ * no GSO packets. */
 void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way);
+
+/* As in struct emx_wire_ops (xdp_way.c). */
+void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s);
 
 #endif

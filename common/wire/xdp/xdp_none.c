@@ -3,17 +3,8 @@
  * The xdp wire of a build without libxdp: there to say why it is not.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "wire/xdp/xdp.h"
-
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
-{
-    (void)ifindex;
-    (void)mac;
-    (void)way;
-    memset(a, 0, sizeof(*a));
-}
 
 static int xdp_none_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
@@ -27,6 +18,8 @@ static int xdp_none_open(struct emx_wire **w_p, const struct emx_wire_params *pa
 
 const struct emx_wire_ops emx_wire_xdp = {
     .name = "xdp",
+    .part = EMX_XDP_PART,
+    .ways = emx_xdp_ways,
     .help = "AF_XDP sockets; not in this build",
     .opt_in = "not in this build: libxdp was missing",
     .open = xdp_none_open,

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What an address tells of wires: the endpoint's interfaces, which the wires of one network share, and a part of each
+ * wire, whose value only that wire understands.
+ */
+#ifndef EMX_BASE_WIRE_PART_H
+#define EMX_BASE_WIRE_PART_H
+
+#include <stdint.h>
+
+#define EMX_WIRE_IFS         6  /* interfaces told to peers */
+#define EMX_WIRE_PART_TYPES  31 /* types of parts: 1 to this */
+#define EMX_WIRE_VALUE_BYTES 16 /* longest value that a wire of ours writes; others may send longer ones */
+
+struct emx_wire_if {
+    uint32_t ip; /* network order; 0: none */
+    uint8_t prefix_bits;
+    uint8_t mac[6];
+    uint16_t frame_bytes; /* longest Ethernet payload */
+};
+
+/* The value of a wire's part. b NULL: there is no such part. */
+struct emx_wire_value {
+    const uint8_t *b;
+    unsigned len_bytes;
+};
+
+static inline uint16_t emx_wire_value_u16(const uint8_t *b)
+{
+    return (uint16_t)(b[0] | b[1] << 8);
+}
+
+static inline void emx_wire_value_put_u16(uint8_t *b, uint16_t v)
+{
+    b[0] = (uint8_t)v;
+    b[1] = (uint8_t)(v >> 8);
+}
+
+#endif

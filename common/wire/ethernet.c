@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/ethernet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/min.h"
+
+void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES])
+{
+    emx_wire_value_put_u16(value, part->frame_bytes);
+    emx_wire_value_put_u16(value + 2, part->ethertype);
+    emx_wire_value_put_u16(value + 4, part->bulk_port);
+}
+
+bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p)
+{
+    if (!value->b || value->len_bytes < EMX_ETHERNET_PART_BYTES)
+        return false;
+    *part_p = (struct emx_ethernet_part){.frame_bytes = emx_wire_value_u16(value->b),
+                                         .ethertype = emx_wire_value_u16(value->b + 2),
+                                         .bulk_port = emx_wire_value_u16(value->b + 4)};
+    return true;
+}
+
+bool emx_ethernet_ends(struct emx_way_search *s, const char *parameter, struct emx_ethernet_ends *ends_p)
+{
+    if (!emx_ethernet_part_read(&s->ours, &ends_p->ours) || !emx_ethernet_part_read(&s->theirs, &ends_p->theirs)) {
+        s->obstacle = "its address does not say how";
+        return false;
+    }
+    if (ends_p->ours.ethertype == ends_p->theirs.ethertype)
+        return true;
+    snprintf(s->told, sizeof(s->told), "%s differs between the hosts", parameter);
+    s->obstacle = s->told;
+    return false;
+}
+
+/* Superframes are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. */
+static unsigned ethernet_bulk_bytes(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
+                                    unsigned mtu_bytes, unsigned frame_bytes)
+{
+    unsigned limit;
+
+    if (!ends->ours.bulk_port || !ends->theirs.bulk_port || !ip || !nif->ip.s_addr || mtu_bytes < EMX_IP_UDP_BYTES)
+        return 0;
+    limit = emx_min_u(mtu_bytes - EMX_IP_UDP_BYTES, frame_bytes);
+    return limit < EMX_WAY_FRAME_MIN ? 0 : limit;
+}
+
+void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
+                      const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score)
+{
+    struct emx_way w = emx_way_start(s, nif, emx_min_u(mtu_bytes, ends->theirs.frame_bytes), score);
+    struct emx_offload_way bulk = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.bulk_port};
+
+    bulk.frame_bytes = (uint16_t)ethernet_bulk_bytes(ends, nif, ip, mtu_bytes, w.frame_bytes);
+    w.bulk_bytes = bulk.frame_bytes;
+    emx_offload_addr(&w.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
+    emx_way_add(s, &w);
+}
+
+const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const struct emx_wire_if *theirs)
+{
+    bool on_link;
+    const struct emx_netif *nif = emx_way_towards(s, theirs->ip, &on_link);
+
+    if (!nif)
+        return NULL;
+    if (!on_link || !emx_way_same_subnet(nif->ip.s_addr, theirs->ip, nif->prefix_bits) ||
+        !emx_way_same_subnet(nif->ip.s_addr, theirs->ip, theirs->prefix_bits)) {
+        s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
+        return NULL;
+    }
+    if (!nif->has_mac) {
+        s->obstacle = "the interface towards it is not Ethernet";
+        return NULL;
+    }
+    return nif;
+}

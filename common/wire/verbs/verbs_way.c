@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ways of the verbs wire: between interfaces whose RDMA devices speak the same (RoCE, iWARP, InfiniBand), through
+ * routers too. On one host, where no other wire does it, it goes through the device: between interfaces in one subnet.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "wire/verbs/verbs.h"
+#include "wire/way.h"
+
+#define PORT_BYTES 2
+
+void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
+{
+    /* Destinations are compared byte by byte: without what the compiler puts behind the last field. */
+    memset(a, 0, sizeof(*a));
+    memcpy(a, way, offsetof(struct emx_verbs_way, port) + sizeof(way->port));
+}
+
+unsigned emx_verbs_address_write(const struct emx_verbs_address *told, uint8_t value[EMX_VERBS_ADDRESS_BYTES])
+{
+    memset(value, 0, EMX_VERBS_ADDRESS_BYTES);
+    emx_wire_value_put_u16(value, told->port);
+    for (unsigned i = 0; i < EMX_WIRE_IFS; i++)
+        value[PORT_BYTES + i / 2] |= (uint8_t)((told->fabric[i] & 15) << 4 * (i % 2));
+    return EMX_VERBS_ADDRESS_BYTES;
+}
+
+/* What the device of the interface of this place speaks. */
+static unsigned verbs_way_fabric(const struct emx_wire_value *value, unsigned place)
+{
+    unsigned at = PORT_BYTES + place / 2;
+
+    return at < value->len_bytes ? value->b[at] >> 4 * (place % 2) & 15u : 0;
+}
+
+static bool verbs_way_same_fabric(struct emx_way_search *s, const struct emx_netif *nif, unsigned place)
+{
+    unsigned ours = verbs_way_fabric(&s->ours, emx_way_told(s->site, nif));
+    unsigned theirs = verbs_way_fabric(&s->theirs, place);
+
+    if (ours && ours == theirs)
+        return true;
+    s->obstacle = ours && theirs ? "the RDMA devices are of different kinds (RoCE, iWARP, InfiniBand)"
+                                 : "the interfaces that lead to it are without RDMA device at one end";
+    return false;
+}
+
+static void verbs_way_add(struct emx_way_search *s, const struct emx_netif *nif, unsigned place, unsigned score)
+{
+    const struct emx_verbs_way to = {
+        .id = s->peer_id, .from = nif->ip, .to.s_addr = s->ifs[place].ip, .port = emx_wire_value_u16(s->theirs.b)};
+    struct emx_way w = emx_way_start(s, nif, EMX_VERBS_FRAME_BYTES, score);
+
+    emx_verbs_addr(&w.to, &to);
+    emx_way_add(s, &w);
+}
+
+static void verbs_way_there(struct emx_way_search *s, unsigned place, const void *arg)
+{
+    bool on_link;
+    const struct emx_netif *nif = emx_way_towards(s, s->ifs[place].ip, &on_link);
+
+    (void)arg;
+    if (nif && verbs_way_same_fabric(s, nif, place))
+        verbs_way_add(s, nif, place, nif->rank + place + (on_link ? 0 : EMX_WAY_GATEWAY));
+}
+
+static void verbs_way_here(struct emx_way_search *s, unsigned place, const void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < s->site->netifs->count; i++) {
+        const struct emx_netif *nif = &s->site->netifs->nif[i];
+
+        if (nif->chosen && nif->ip.s_addr && emx_way_same_subnet(nif->ip.s_addr, s->ifs[place].ip, nif->prefix_bits) &&
+            verbs_way_same_fabric(s, nif, place))
+            verbs_way_add(s, nif, place, nif->rank + place);
+    }
+}
+
+void emx_verbs_ways(struct emx_wire *w, struct emx_way_search *s)
+{
+    (void)w;
+    s->obstacle = "its address tells no port";
+    if (s->theirs.len_bytes < PORT_BYTES)
+        return;
+    emx_way_each_ip(s, s->same_host ? verbs_way_here : verbs_way_there, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Another host: the kernel knows best which of our interfaces leads to an address, so it is asked for each address
+ * that the peer told. Its answer is used with care. An address that we have ourselves leads to ourselves: container
+ * bridges carry the same 172.17.0.1 everywhere. An interface that was not chosen stays unused.
+ *
+ * Several pairs in one wire: the best by the sum of both ends' preference, so that both ends choose the same pair.
+ */
+#include "wire/way.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/min.h"
+
+unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *nif)
+{
+    unsigned mtu = emx_min_u(nif->mtu_bytes, UINT16_MAX);
+
+    return site->mtu_bytes ? emx_min_u(mtu, site->mtu_bytes) : mtu;
+}
+
+bool emx_way_same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits)
+{
+    uint32_t mask = prefix_bits ? htonl(UINT32_MAX << (32 - emx_min_u(prefix_bits, 32))) : 0;
+
+    return !((ip ^ other_ip) & mask);
+}
+
+static bool way_is_loopback(uint32_t ip)
+{
+    return ntohl(ip) >> 24 == 127;
+}
+
+static bool way_is_ours(const struct emx_netifs *n, uint32_t ip)
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        if (n->nif[i].ip.s_addr == ip)
+            return true;
+    }
+    return false;
+}
+
+struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_netif *nif, unsigned frame_bytes,
+                             unsigned score)
+{
+    struct emx_way w = {.score = score,
+                        .frame_bytes = (uint16_t)emx_min_u(emx_min_u(frame_bytes, s->frame_bytes), UINT16_MAX)};
+
+    if (nif)
+        snprintf(w.interface, sizeof(w.interface), "%s", nif->name);
+    return w;
+}
+
+void emx_way_add(struct emx_way_search *s, const struct emx_way *w)
+{
+    unsigned at = s->count;
+
+    if (w->frame_bytes < EMX_WAY_FRAME_MIN) {
+        s->obstacle = "the frames would be too short";
+        return;
+    }
+    while (at && (s->way[at - 1].score > w->score ||
+                  (s->way[at - 1].score == w->score && s->way[at - 1].frame_bytes < w->frame_bytes)))
+        at--;
+    if (at == EMX_WAYS_MAX)
+        return;
+    if (s->count < EMX_WAYS_MAX)
+        s->count++;
+    memmove(&s->way[at + 1], &s->way[at], (s->count - at - 1) * sizeof(s->way[0]));
+    s->way[at] = *w;
+}
+
+const struct emx_netif *emx_way_loopback(struct emx_way_search *s)
+{
+    const struct emx_netifs *n = s->site->netifs;
+    const struct emx_netif *lo = emx_netif_by_index(n, n->loopback_index);
+
+    if (lo && n->loopback_index)
+        return lo;
+    s->obstacle = "the loopback interface is down (ip link set lo up)";
+    return NULL;
+}
+
+const struct emx_netif *emx_way_towards(struct emx_way_search *s, uint32_t ip, bool *on_link_p)
+{
+    const struct emx_netifs *n = s->site->netifs;
+    const struct emx_netif *nif;
+    unsigned index;
+
+    *on_link_p = false;
+    if (way_is_loopback(ip) || way_is_ours(n, ip)) {
+        s->obstacle = "its address is one of ours too";
+        return NULL;
+    }
+    index = s->site->lookup(s->site->lookup_arg, (struct in_addr){.s_addr = ip}, on_link_p);
+    if (!index) {
+        s->obstacle = "the kernel has no route to it";
+        return NULL;
+    }
+    nif = emx_netif_by_index(n, index);
+    if (!nif || !nif->chosen) {
+        s->obstacle = "the route to it leaves by an interface that is not among ours";
+        return NULL;
+    }
+    return nif;
+}
+
+void emx_way_each_ip(struct emx_way_search *s, emx_way_try_fn *try, const void *arg)
+{
+    s->obstacle = "it told no interface";
+    for (unsigned i = 0; i < s->if_count; i++) {
+        if (s->ifs[i].ip)
+            try(s, i, arg);
+    }
+}
+
+unsigned emx_way_told(const struct emx_way_site *site, const struct emx_netif *nif)
+{
+    for (unsigned i = 0; i < site->told_count; i++) {
+        if (site->told[i] == nif)
+            return i;
+    }
+    return EMX_WIRE_IFS;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ways of the xdp wire: between interfaces in one subnet that the wire is on at both ends. It does not reach the same
+ * host.
+ */
+#include "base/min.h"
+#include "wire/xdp/xdp.h"
+
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
+{
+    emx_offload_addr(a, ifindex, mac, bulk);
+}
+
+unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES])
+{
+    emx_ethernet_part_write(&part->ethernet, value);
+    value[EMX_ETHERNET_PART_BYTES] = part->ifs;
+    return EMX_XDP_PART_BYTES;
+}
+
+/* Whether the wire is on the interface of this place. */
+static bool xdp_way_is_on(const struct emx_wire_value *value, unsigned place)
+{
+    return value->b[EMX_ETHERNET_PART_BYTES] >> place & 1;
+}
+
+static void xdp_way_try(struct emx_way_search *s, unsigned place, const void *arg)
+{
+    const struct emx_wire_if *theirs = &s->ifs[place];
+    const struct emx_netif *nif = emx_ethernet_towards(s, theirs);
+
+    if (!nif)
+        return;
+    if (!xdp_way_is_on(&s->ours, emx_way_told(s->site, nif)) || !xdp_way_is_on(&s->theirs, place)) {
+        s->obstacle = "the interfaces that lead to it are without it at one end";
+        return;
+    }
+    emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip, emx_min_u(emx_way_mtu(s->site, nif), theirs->frame_bytes),
+                     nif->rank + place);
+}
+
+void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s)
+{
+    struct emx_ethernet_ends ends;
+
+    (void)w;
+    if (!emx_ethernet_ends(s, "ETHMX_XDP_ETHERTYPE", &ends))
+        return;
+    s->obstacle = "its address does not tell on which interfaces it is";
+    if (s->theirs.len_bytes < EMX_XDP_PART_BYTES)
+        return;
+    if (s->same_host)
+        s->obstacle = "it reaches other hosts only; name another wire too, as in ETHMX_WIRES=shm,xdp,packet";
+    else
+        emx_way_each_ip(s, xdp_way_try, &ends);
+}
