@@ -1131,7 +1131,7 @@ static void shared_receives_come_back(void **state)
         old = connection(&p->b, &p->a)->nonce;
         key = (uint64_t)old << 32;
         send_unread(p);
-        emx_wire_verbs.sever(p->b.w, &to_a, p->writes ? &key : NULL);
+        emx_wire_verbs.disconnect(p->b.w, &to_a, p->writes ? &key : NULL);
         await_another_connection(p, old);
     }
     await_quiet(p);
@@ -1153,7 +1153,7 @@ static void device_that_does_not_tell_is_left(void **state)
         connect_ends(p);
         old = connection(&p->b, &p->a)->nonce;
         driver.tells = !round;
-        emx_wire_verbs.sever(p->b.w, &to_a, NULL);
+        emx_wire_verbs.disconnect(p->b.w, &to_a, NULL);
         await_another_connection(p, old);
         await_quiet(p);
         assert_int_equal(p->b.stats.verbs_ends_unsure, round);
@@ -1293,7 +1293,7 @@ static void failed_device_is_left(void **state)
         assert_true(time(NULL) <= end);
         take(&p->b);
     }
-    assert_true(emx_wire_verbs.lost(p->b.w, &lost));
+    assert_true(emx_wire_verbs.unreachable(p->b.w, &lost));
     assert_memory_equal(&lost, &to_a, sizeof(lost));
 }
 
@@ -1334,7 +1334,7 @@ static void wrong_key_is_told(void **state)
     assert_int_not_equal(r.status, ETHMX_OK);
     await_another_connection(p, old);
     assert_true(driver.types & 1u << IBV_EVENT_QP_REQ_ERR);
-    emx_wire_verbs.conceal(lender(p)->w, &r.held, NULL);
+    emx_wire_verbs.unexport(lender(p)->w, &r.held, NULL);
     munmap(src, 1u << 20);
     munmap(dst, 1u << 20);
 }
