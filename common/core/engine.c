@@ -4,8 +4,41 @@
  * handlers, output asks each session in turn for frames, expire fires timers, and a slow tick looks after peers that
  * somebody waits for.
  */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/heap.h"
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/cc/ecn.h"
+#include "core/cc/pace.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/format/address.h"
+#include "core/format/frame.h"
+#include "core/format/tag.h"
+#include "core/msg/eager.h"
+#include "core/msg/exported.h"
+#include "core/msg/match.h"
+#include "core/msg/op.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/msg/self.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/ack.h"
+#include "core/rel/coalesce.h"
+#include "core/rel/connect.h"
+#include "core/rel/credit.h"
+#include "core/rel/fragment.h"
+#include "core/rel/offload_probe.h"
+#include "core/rel/reorder.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
+#include "core/removal.h"
+#include "core/time.h"
 
 #define LOOKS 16 /* peers that any message may come from: looked after in one tick, at most */
 
@@ -84,9 +117,9 @@ static void init_pools(struct emx_engine *e)
 {
     emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
     emx_pool_init(&e->arrivals, &e->alloc, sizeof(struct emx_unexpected), 64);
-    emx_pool_init(&e->txbufs[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
-    emx_pool_init(&e->txbufs[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
-    emx_pool_init(&e->txbufs[EMX_TXBUF_NEAR], &e->alloc, sizeof(struct emx_txbuf) + EMX_SEQ_FRAME_MAX, 8);
+    emx_pool_init(&e->txbufs.pool[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
+    emx_pool_init(&e->txbufs.pool[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
+    emx_pool_init(&e->txbufs.pool[EMX_TXBUF_NEAR], &e->alloc, sizeof(struct emx_txbuf) + EMX_SEQ_FRAME_MAX, 8);
     emx_pool_init(&e->jobs, &e->alloc, sizeof(struct emx_pull_request), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
     emx_pool_init(&e->loan_pool, &e->alloc, sizeof(struct emx_exported), 16);
@@ -197,7 +230,7 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_pool_fini(&e->ops);
     emx_pool_fini(&e->arrivals);
     for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
-        emx_pool_fini(&e->txbufs[i]);
+        emx_pool_fini(&e->txbufs.pool[i]);
     emx_pool_fini(&e->jobs);
     emx_pool_fini(&e->rndvs);
     emx_pool_fini(&e->loan_pool);
@@ -234,10 +267,10 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
     if (!a->is_am && emx_coalesce_add(s, &a->data, a->bits))
         return ETHMX_OK;
     frames = emx_eager_frames(s, total_bytes);
-    if (frames > emx_send_window_room(s) || !emx_credit_take(s, emx_eager_cost(total_bytes)))
+    if (frames > emx_send_window_room(&s->tx) || !emx_credit_take(&s->credit, emx_eager_cost(total_bytes)))
         return ETHMX_INPROGRESS;
     if (!emx_eager_compact(s, &m, frames)) {
-        s->credit_used -= emx_eager_cost(total_bytes);
+        emx_credit_untake(&s->credit, emx_eager_cost(total_bytes));
         return ETHMX_ERR_NO_MEMORY;
     }
     emx_eager_count(s, a->data.len_bytes, frames);
@@ -262,10 +295,10 @@ static bool advance(struct emx_session *s, struct emx_op *op)
         emx_op_complete(e, op, ETHMX_OK);
         return true;
     }
-    if (!emx_send_window_room(s))
+    if (!emx_send_window_room(&s->tx))
         return false;
     if (!op->eager && is_short && (!op->sync || emx_op_take_id(e, op)))
-        op->eager = emx_credit_take(s, emx_eager_cost(total_bytes));
+        op->eager = emx_credit_take(&s->credit, emx_eager_cost(total_bytes));
     if (!op->eager) {
         if (!emx_rndv_announce(s, op, is_short))
             return false;
@@ -295,7 +328,7 @@ static void fill(struct emx_session *s)
 
     if (s->state != EMX_S_CONNECTED)
         return;
-    while ((l = emx_list_first(&s->control)) && emx_send_window_room(s)) {
+    while ((l = emx_list_first(&s->tx.control)) && emx_send_window_room(&s->tx)) {
         emx_list_del(l);
         emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
     }
@@ -365,10 +398,10 @@ static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_t
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_ack *f = (const void *)(h + 1);
 
-    emx_offload_probe_told(s, f->joined);
+    emx_offload_probe_told(&s->offload, f->joined);
     if (f->early)
         emx_send_window_ack(s, h->ack, f->early, now);
-    if (f->marked != s->marked_told)
+    if (f->marked != s->ecn.ce_told)
         emx_ecn_told(s, h->ack, f->marked);
     return EMX_ACCEPTED;
 }
@@ -391,7 +424,7 @@ static enum emx_drop input_goodbye(struct emx_session *s, const uint8_t *data, e
 {
     const struct emx_frame *h = (const void *)data;
 
-    if (s->greeted && h->seq != s->rx_first)
+    if (s->greeted && h->seq != s->rx.first)
         return EMX_DROP_STALE; /* of a former session */
     input_bye(s, now);
     return EMX_ACCEPTED;
@@ -434,7 +467,7 @@ static __attribute__((noinline)) enum emx_drop greeting(struct emx_session *s, c
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
     if (s->takes)
-        emx_credit_heard(s, h->credit, h->ack);
+        emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);
     return handler[h->type](s, data, now);
 }
 
@@ -459,9 +492,9 @@ static inline __attribute__((always_inline)) enum emx_drop dispatch(struct emx_e
     if (!s || !s->takes)
         return s ? greeting(s, data, now) : EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
-    if (h->ack != s->tx_acked && !s->reliable)
+    if (h->ack != s->tx.acked && !s->reliable)
         emx_send_window_ack(s, h->ack, 0, now);
-    emx_credit_heard(s, h->credit, h->ack);
+    emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);
     return handler[h->type](s, data, now);
 }
 
@@ -514,7 +547,7 @@ static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txf
     emx_engine_head(s->e, s->peer, h, type, head);
     emx_engine_stamp(s, h);
     if (type == EMX_F_close)
-        h->seq = s->tx_first;
+        h->seq = s->tx.first;
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
     emx_engine_seal(s, h, f, s->seal);
 }
@@ -529,7 +562,7 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     h = emx_txbuf_frame(b);
     emx_engine_stamp(s, h);
     if (h->type == EMX_F_eager)
-        ((struct emx_f_eager *)(h + 1))->joined = s->joined_rx;
+        ((struct emx_f_eager *)(h + 1))->joined = s->offload.joined_rx;
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
     if (b->tries)
         f->age_ns = now - b->sent_ns;
@@ -556,14 +589,14 @@ static bool output_ping(struct emx_session *s, struct emx_txframe *f, struct emx
 
 static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
 {
-    if (!s->ack_now)
+    if (!s->rx.ack_now)
         return false;
     *(struct emx_f_ack *)(scratch->b + sizeof(struct emx_frame)) =
-        (struct emx_f_ack){.early = s->rx_early, .joined = s->joined_rx, .marked = s->marked_rx};
+        (struct emx_f_ack){.early = s->rx.early, .joined = s->offload.joined_rx, .marked = s->ecn.ce_rx};
     bare(s, EMX_F_ack, f, scratch);
     emx_count(s->e, acks_sent);
-    emx_reorder_acked(s);
-    s->marks_due = false;
+    emx_reorder_acked(&s->rx);
+    s->ecn.due = false;
     return true;
 }
 
@@ -572,7 +605,7 @@ static bool output_recall(struct emx_session *s, struct emx_txframe *f, struct e
     struct emx_f_recall *t = (void *)(scratch->b + sizeof(struct emx_frame));
     uint32_t limit;
 
-    if (!s->recall_due || !emx_credit_recall(s, &limit))
+    if (!s->credit.recall_due || !emx_credit_recall(s, &limit))
         return false;
     *t = (struct emx_f_recall){.limit = limit};
     bare(s, EMX_F_recall, f, scratch);
@@ -601,16 +634,16 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     if (s->state == EMX_S_CONNECTING)
         return output_bye(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
                output_ping(s, f, scratch, now);
-    if ((s->held_count || s->marks_due) && output_ack(s, f, scratch))
+    if ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch))
         return true;
     if (s->connect->doubted && emx_connect_output_hello(s, f, scratch, now))
         return true;
-    if (s->cut && emx_fragment_output(s, f, scratch, i))
+    if (s->fragment.out && emx_fragment_output(s, f, scratch, i))
         return true;
     carried = output_sequenced(s, f, now) || emx_rndv_output_pull(s, f, scratch, now) ||
               emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now) || output_recall(s, f, scratch);
-    if (carried && !s->held_count)
-        emx_reorder_acked(s);
+    if (carried && !s->rx.held_count)
+        emx_reorder_acked(&s->rx);
     return carried || output_ack(s, f, scratch) || output_bye(s, f, scratch);
 }
 
@@ -618,8 +651,8 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
 static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
     if (output_one(s, f, i, now))
-        return !s->cut || emx_fragment_fit(s, f, &s->e->scratch[i], i);
-    if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->control)))
+        return !s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i);
+    if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->tx.control)))
         return false;
     fill(s);
     return output_one(s, f, i, now);
@@ -665,7 +698,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
 
         fill(s);
         while (n < max && (more = output_next(s, &f[n], n, now))) {
-            if (s->reads)
+            if (s->read.on)
                 emx_read_spoke(s, now);
             run = f[n].body_bytes ? run + 1 : 0;
             n++;
@@ -792,7 +825,7 @@ emx_time emx_engine_deadline(const struct emx_engine *e)
     const struct emx_timer *t = emx_heap_first(&e->timers);
     emx_time at = t ? t->at_ns : EMX_NEVER;
 
-    return e->late.session ? emx_min(at, e->late.now + e->late.session->ack_delay_ns) : at;
+    return e->deferred.session ? emx_min(at, e->deferred.now + e->deferred.session->rx.ack_delay_ns) : at;
 }
 
 /* We come much too late: this process was stopped, or its host suspended, and so may have been those whom we asked
@@ -868,7 +901,7 @@ void emx_engine_close(struct emx_engine *e, emx_time now)
 
         if (!emx_connect_reachable(s))
             continue;
-        s->quick_room = 0;
+        s->fast_room = 0;
         s->byes_due = s->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
         emx_session_ready(s);
     }

@@ -30,9 +30,7 @@
 #include "ethmx.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
-
-typedef uint64_t emx_time; /* ns; any origin */
-#define EMX_NEVER UINT64_MAX
+#include "core/time.h"
 
 #define EMX_ENGINE_LINKS 8 /* wires that an endpoint may have open */
 #define EMX_ROUTES_MAX   8

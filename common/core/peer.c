@@ -12,7 +12,25 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/impl.h"
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/format/address.h"
+#include "core/format/tag.h"
+#include "core/msg/match.h"
+#include "core/msg/op.h"
+#include "core/msg/pack.h"
+#include "core/msg/rdma_get.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/peer.h"
+#include "core/rel/reorder.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define PER_BUCKET    2 /* peers, on average, when the hash is full */
 #define WATCHED_LEAST 16
@@ -262,8 +280,8 @@ static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
     if (!s)
         return bytes;
     bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0) + (s->tags ? sizeof(*s->tags) : 0);
-    bytes += (list_length(&s->unacked) + list_length(&s->control)) * e->txbufs[EMX_TXBUF_BIG].object_bytes;
-    return bytes + s->held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
+    bytes += (list_length(&s->tx.unacked) + list_length(&s->tx.control)) * e->txbufs.pool[EMX_TXBUF_BIG].object_bytes;
+    return bytes + s->rx.held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }
 
 /* "packet eth0" */

@@ -11,8 +11,19 @@
  * The other end may not hear the goodbye, and both may meet again. So a session tells where its numbers begin
  * (session.c): later after each removal. Who hears a peer begin anew takes it for the goodbye.
  */
+#include "base/heap.h"
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/rndv.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/ack.h"
+#include "core/rel/session.h"
+#include "core/removal.h"
 
 #define LOOK_NS  10000000   /* between looks */
 #define LEAVE_NS 1000000000 /* a goodbye that found no way by then is left out */
@@ -24,10 +35,10 @@ static void orphan(struct emx_unexpected *a)
 {
     struct emx_session *s = a->session;
 
-    if (s->rx_arrival == a)
-        s->rx_arrival = NULL;
-    s->rx_released += a->cost;
-    s->share -= a->cost; /* still promised, until the message is freed */
+    if (s->eager.unexpected == a)
+        s->eager.unexpected = NULL;
+    s->credit.released += a->cost;
+    s->credit.share -= a->cost; /* still promised, until the message is freed */
     a->sync = false;
     a->orphan = true;
     a->session = NULL;
@@ -200,8 +211,8 @@ static void end_session(struct emx_session *s, emx_time now)
 /* Sessions that come after it must not be taken for it. */
 static void pass_numbers(struct emx_session *s)
 {
-    if (!emx_seq_before(s->tx_next, s->e->tx_first))
-        s->e->tx_first = s->tx_next + 1;
+    if (!emx_seq_before(s->tx.next, s->e->tx_first))
+        s->e->tx_first = s->tx.next + 1;
 }
 
 int emx_engine_remove(struct emx_engine *e, struct emx_peer *p, bool force, emx_time now)

@@ -4,14 +4,25 @@
  * all that long ones have: several frames, several blocks pulled at once. Limits of memory are as low as fits them, and
  * an invariant is looked at once after what may have violated it.
  */
-#include "history.h"
+
+#include <string.h>
 
 #include "base/config.h"
 #include "base/hash.h"
 #include "base/keyed_hash.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/address.h"
+#include "core/format/frame.h"
+#include "core/format/tag.h"
+#include "core/msg/op.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/session.h"
+#include "core/time.h"
 #include "fuzz.h"
+#include "history.h"
 #include "node.h"
-#include "core/impl.h"
 
 #define NODES_MAX     3
 #define COOKIE        0xc00c1e
@@ -166,7 +177,7 @@ uint32_t history_next_seq(const struct history *h, unsigned from, unsigned to)
 {
     const struct emx_peer *p = emx_peer_find(h->node[to].engine, h->node[from].id);
 
-    return p && p->session ? p->session->rx_next : 0;
+    return p && p->session ? p->session->rx.next : 0;
 }
 
 size_t history_length(unsigned choice)

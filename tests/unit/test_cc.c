@@ -2,9 +2,13 @@
  *
  * cc and rtt: the window's and the time-out's reactions.
  */
-#include "unit.h"
 
-#include "core/impl.h"
+#include "core/cc/cc.h"
+#include "core/peer.h"
+#include "core/rel/connect.h"
+#include "core/rel/rtt.h"
+#include "core/rel/session.h"
+#include "unit.h"
 
 static void window_grows_and_shrinks(void **state)
 {

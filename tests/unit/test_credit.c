@@ -2,13 +2,19 @@
  *
  * Credit: the shares of many peers, and what idle ones give back.
  */
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/address.h"
+#include "core/format/frame.h"
+#include "core/peer.h"
+#include "core/rel/credit.h"
+#include "core/rel/session.h"
+#include "unit.h"
 
 #define PEERS 4096
 
@@ -68,10 +74,10 @@ static void the_last_peer_is_eager_too(void **state)
 
         assert_non_null(s);
         for (unsigned n = 0; n < 10; n++) {
-            assert_true(s->share >= 4 * message);
-            s->rx_charged += s->share; /* uses it, and needs more */
+            assert_true(s->credit.share >= 4 * message);
+            s->credit.charged += s->credit.share; /* uses it, and needs more */
             emx_credit_starved(s, 0);
-            s->rx_charged = s->rx_released = s->rx_grown = 0;
+            s->credit.charged = s->credit.released = s->credit.grown = 0;
         }
         assert_true(stats.unexpected_promised <= cfg.p_unexpected_max);
     }
@@ -100,7 +106,7 @@ static void few_peers_have_long_shares(void **state)
     for (unsigned i = 0; i < 8; i++)
         know(e, i);
     for (unsigned i = 0; i < 8; i++)
-        assert_int_equal(emx_session_start(e, peers[i], 0)->share, cfg.p_unexpected_peer);
+        assert_int_equal(emx_session_start(e, peers[i], 0)->credit.share, cfg.p_unexpected_peer);
     end(e);
 }
 
@@ -188,18 +194,19 @@ static void pair_begin(struct pair *p, uint32_t used)
     }
     move_all(p);
     assert_int_equal(p->sender->state, EMX_S_CONNECTED);
-    p->sender->credit_used += used;
-    p->sender->credit_limit += used;
-    p->receiver->rx_charged += used;
-    p->receiver->rx_released += used;
-    p->receiver->announced += used;
-    p->receiver->rx_grown = p->receiver->rx_charged - p->receiver->share; /* was busy, and got more than the floor */
+    p->sender->credit.used += used;
+    p->sender->credit.limit += used;
+    p->receiver->credit.charged += used;
+    p->receiver->credit.released += used;
+    p->receiver->credit.announced += used;
+    p->receiver->credit.grown =
+        p->receiver->credit.charged - p->receiver->credit.share; /* was busy, and got more than the floor */
     emx_credit_starved(p->receiver, p->now);
-    p->receiver->ack_now = true;
+    p->receiver->rx.ack_now = true;
     emx_session_ready(p->receiver);
     move_all(p);
-    assert_true(p->receiver->share > emx_credit_floor(p->engine[1]));
-    assert_int_equal(p->sender->credit_limit, emx_credit_limit(p->receiver));
+    assert_true(p->receiver->credit.share > emx_credit_floor(p->engine[1]));
+    assert_int_equal(p->sender->credit.limit, emx_credit_limit(&p->receiver->credit));
 }
 
 static void pair_end(struct pair *p)
@@ -225,9 +232,9 @@ static struct emx_session *want_all(struct pair *p)
     if (!(other = peer->session))
         assert_non_null(other = emx_session_start(p->engine[1], peer, p->now));
     for (unsigned i = 0; i < 100; i++) {
-        other->rx_charged = other->rx_grown + other->share; /* has used it */
+        other->credit.charged = other->credit.grown + other->credit.share; /* has used it */
         emx_credit_starved(other, p->now);
-        other->rx_charged = other->rx_released = other->rx_grown;
+        other->credit.charged = other->credit.released = other->credit.grown;
     }
     return other;
 }
@@ -243,25 +250,25 @@ static void an_idle_share_comes_back(void **state)
         struct pair p;
 
         pair_begin(&p, used[i]);
-        first = p.receiver->share;
+        first = p.receiver->credit.share;
         send_to_other(&p, 1024); /* nobody takes it: it stays paid for */
         move_all(&p);
         other = want_all(&p);
-        assert_int_equal(p.receiver->share, first); /* it is not idle yet */
+        assert_int_equal(p.receiver->credit.share, first); /* it is not idle yet */
         p.now += LATER_NS;
         emx_engine_expire(p.engine[0], p.now);
         emx_engine_expire(p.engine[1], p.now);
-        shares = other->share;
+        shares = other->credit.share;
         want_all(&p);
         move_all(&p);
-        assert_int_equal(p.receiver->share, emx_credit_floor(p.engine[1]));
-        assert_true(p.receiver->share < first);
-        assert_int_equal(p.stats[1].credit_recalled, first - p.receiver->share);
-        assert_int_equal(p.sender->credit_limit, emx_credit_limit(p.receiver));
+        assert_int_equal(p.receiver->credit.share, emx_credit_floor(p.engine[1]));
+        assert_true(p.receiver->credit.share < first);
+        assert_int_equal(p.stats[1].credit_recalled, first - p.receiver->credit.share);
+        assert_int_equal(p.sender->credit.limit, emx_credit_limit(&p.receiver->credit));
         p.now += LATER_NS;
         want_all(&p);
-        assert_true(other->share > shares);
-        while (emx_credit_allows(p.sender, emx_eager_cost(1024)))
+        assert_true(other->credit.share > shares);
+        while (emx_credit_allows(&p.sender->credit, emx_eager_cost(1024)))
             send_to_other(&p, 1024), move_all(&p);
         move_all(&p);
         assert_int_equal(p.stats[1].drop_malformed, 0);
@@ -278,22 +285,23 @@ static void old_limits_are_not_believed(void **state)
 
     (void)state;
     pair_begin(&p, 0);
-    before_ack = p.receiver->rx_next;
-    before_limit = emx_credit_limit(p.receiver);
+    before_ack = p.receiver->rx.next;
+    before_limit = emx_credit_limit(&p.receiver->credit);
     p.now += LATER_NS;
     want_all(&p);
     move(&p, 1); /* the recall */
-    assert_true(p.sender->giving);
-    emx_credit_heard(p.sender, before_limit, before_ack);
-    emx_credit_heard_short(p.sender, before_limit);
-    assert_true(emx_seq_before(p.sender->credit_limit, before_limit));
+    assert_true(p.sender->credit.giving);
+    emx_credit_heard(&p.sender->credit, before_limit, before_ack, p.sender->tx.next);
+    emx_credit_heard_short(&p.sender->credit, before_limit);
+    assert_true(emx_seq_before(p.sender->credit.limit, before_limit));
     move_all(&p);
-    assert_false(p.sender->giving);
-    emx_credit_heard(p.sender, before_limit, before_ack);
-    assert_true(emx_seq_before(p.sender->credit_limit, before_limit));
-    emx_credit_heard(p.sender, before_limit, p.sender->tx_next + 1); /* acknowledges what was never sent */
-    assert_true(emx_seq_before(p.sender->credit_limit, before_limit));
-    assert_int_equal(p.sender->credit_limit, emx_credit_limit(p.receiver));
+    assert_false(p.sender->credit.giving);
+    emx_credit_heard(&p.sender->credit, before_limit, before_ack, p.sender->tx.next);
+    assert_true(emx_seq_before(p.sender->credit.limit, before_limit));
+    emx_credit_heard(&p.sender->credit, before_limit, p.sender->tx.next + 1,
+                     p.sender->tx.next); /* acknowledges what was never sent */
+    assert_true(emx_seq_before(p.sender->credit.limit, before_limit));
+    assert_int_equal(p.sender->credit.limit, emx_credit_limit(&p.receiver->credit));
     pair_end(&p);
 }
 
@@ -328,24 +336,24 @@ static void nonsense_does_no_harm(void **state)
     send_to_other(&p, 1024);
     move_all(&p);
     s = p.sender;
-    limit = s->credit_limit;
+    limit = s->credit.limit;
     assert_int_equal(recall_of(s, limit, limit), EMX_DROP_MALFORMED);
     assert_int_equal(recall_of(s, limit, limit + 1), EMX_DROP_MALFORMED);
     assert_int_equal(recall_of(s, limit - 1, limit - 2), EMX_DROP_STALE);
     assert_int_equal(recall_of(s, limit + 1, limit), EMX_DROP_STALE);
-    assert_int_equal(s->credit_limit, limit);
+    assert_int_equal(s->credit.limit, limit);
     assert_int_equal(recall_of(s, limit, limit - INT32_MAX), EMX_ACCEPTED); /* gives what it has not used */
-    assert_int_equal(s->credit_limit, s->credit_used);
-    assert_int_equal(recall_of(s, s->credit_limit, s->credit_limit - 1), EMX_DROP_STALE); /* one at a time */
-    share = p.receiver->share;
-    limit = emx_credit_limit(p.receiver);
+    assert_int_equal(s->credit.limit, s->credit.used);
+    assert_int_equal(recall_of(s, s->credit.limit, s->credit.limit - 1), EMX_DROP_STALE); /* one at a time */
+    share = p.receiver->credit.share;
+    limit = emx_credit_limit(&p.receiver->credit);
     assert_int_equal(given_of(p.receiver, limit + 1), EMX_DROP_MALFORMED);
-    assert_int_equal(given_of(p.receiver, p.receiver->rx_charged - 1), EMX_DROP_MALFORMED);
+    assert_int_equal(given_of(p.receiver, p.receiver->credit.charged - 1), EMX_DROP_MALFORMED);
     assert_int_equal(given_of(p.receiver, limit - INT32_MAX), EMX_DROP_MALFORMED);
-    assert_int_equal(p.receiver->share, share);
+    assert_int_equal(p.receiver->credit.share, share);
     move_all(&p);
-    assert_int_equal(p.receiver->share, emx_min(emx_credit_floor(p.engine[1]), share));
-    assert_int_equal(s->credit_limit, emx_credit_limit(p.receiver)); /* the floor is its own again */
+    assert_int_equal(p.receiver->credit.share, emx_min(emx_credit_floor(p.engine[1]), share));
+    assert_int_equal(s->credit.limit, emx_credit_limit(&p.receiver->credit)); /* the floor is its own again */
     pair_end(&p);
 }
 

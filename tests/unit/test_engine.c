@@ -4,12 +4,19 @@
  * few bytes each: they shake hands, spend credit, give it back, and answer pings. Frames between them and the engine
  * arrive at once and in order.
  */
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/address.h"
+#include "core/format/frame.h"
+#include "core/peer.h"
+#include "core/rel/credit.h"
+#include "core/rel/session.h"
+#include "core/time.h"
+#include "unit.h"
 
 #define PARTNERS    4096
 #define EARLY       32 /* partners that come first, and take what they can get */
@@ -250,7 +257,7 @@ static unsigned burst(unsigned i, unsigned count)
 static void expect_floors(void)
 {
     for (unsigned i = 0; i < PARTNERS; i++)
-        assert_true(session(i)->share >= emx_credit_floor(engine));
+        assert_true(session(i)->credit.share >= emx_credit_floor(engine));
 }
 
 static void the_last_of_a_crowd_is_as_eager_as_the_first(void **state)
@@ -263,7 +270,7 @@ static void the_last_of_a_crowd_is_as_eager_as_the_first(void **state)
         connect(i);
     for (unsigned round = 0; round < 20; round++)
         for (unsigned i = 0; i < EARLY; i++)
-            burst(i, 2 + session(i)->share / emx_eager_cost(LEN_BYTES));
+            burst(i, 2 + session(i)->credit.share / emx_eager_cost(LEN_BYTES));
     for (unsigned i = 0; i < PARTNERS; i++) {
         if (i >= EARLY)
             connect(i);

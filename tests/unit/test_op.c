@@ -2,11 +2,13 @@
  *
  * Operations' numbers: how long it takes until one comes again.
  */
-#include "unit.h"
 
 #include <string.h>
 
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/msg/op.h"
+#include "unit.h"
 
 #define SLOTS       255 /* of a table that was not needed to be larger: without slot 0 */
 #define GENERATIONS 1024

@@ -3,12 +3,19 @@
  * Removal of peers: what it ends, what it leaves alone, that memory comes back, and that two who have removed each
  * other can meet again. Two engines; frames between them arrive at once, but for those that a test loses.
  */
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/address.h"
+#include "core/msg/op.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/session.h"
+#include "core/time.h"
+#include "unit.h"
 
 #define FRAME_BYTES 1500
 #define SECOND_NS   1000000000

@@ -3,12 +3,16 @@
  * tag: two engines with authentication. What the one makes the other takes, once and unaltered; nothing else.
  */
 #define _GNU_SOURCE /* memmem() */
-#include "unit.h"
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/keyed_hash.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/address.h"
+#include "core/peer.h"
+#include "unit.h"
 
 #define FRAME_BYTES 1500
 #define FRAMES      64

@@ -20,13 +20,20 @@
  * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are not many, and
  * an acknowledgement for each marked acknowledgement would never end.
  */
-#include "core/impl.h"
+#include "core/cc/ecn.h"
+#include "core/cc/pace.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/peer.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
 
 static void arrived_marked(struct emx_session *s)
 {
-    s->marked_rx++;
-    s->marks_due = true;
-    s->ack_now = true;
+    s->ecn.ce_rx++;
+    s->ecn.due = true;
+    s->rx.ack_now = true;
     emx_session_ready(s);
 }
 
@@ -44,8 +51,8 @@ void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
 
 void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked)
 {
-    if (ack != s->tx_acked)
+    if (ack != s->tx.acked)
         return; /* late: a later one has told more */
-    s->marked_told = marked;
+    s->ecn.ce_told = marked;
     emx_send_window_marked(s);
 }

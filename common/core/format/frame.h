@@ -318,6 +318,17 @@ struct EMX_LAYOUT emx_f_fragment {
 };
 static_assert(sizeof(struct emx_f_fragment) == 8, "fragment");
 
+static inline bool emx_seq_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* What was accepted, behind its tag if it has one. */
+static inline const struct emx_frame *emx_frame_within(const uint8_t *data)
+{
+    return (const void *)(data[0] == EMX_FRAME_V_TAGGED ? data + sizeof(struct emx_tag) : data);
+}
+
 /* Why a frame was not used; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
 enum emx_drop {
     EMX_ACCEPTED = -1,

@@ -22,8 +22,15 @@
  * Links into which the kernel lets only processes of the same user (guarded) carry no tags: who may send there may as
  * well read the secret from the process's memory.
  */
+#include <string.h>
+
 #include "base/keyed_hash.h"
-#include "core/impl.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/format/tag.h"
+#include "core/peer.h"
+#include "core/rel/replay.h"
+#include "core/rel/session.h"
 
 #define FIRST_BYTES sizeof(((struct emx_scratch *)0)->b) /* under the first key; all that precedes data is less */
 

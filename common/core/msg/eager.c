@@ -5,8 +5,25 @@
  * Frames of one message follow each other in the peer's sequence (frames without data may lie between), so a session
  * has one eager message under way at most.
  */
+#include <string.h>
+
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/data.h"
+#include "core/msg/eager.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/credit.h"
+#include "core/rel/offload_probe.h"
+#include "core/rel/reorder.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define ALIGN      8u    /* of frames in a superframe */
 #define SLOTS      16u   /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
@@ -61,15 +78,15 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
  * window. */
 bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
-    if (s->reads && emx_data_contiguous(data))
+    if (s->read.on && emx_data_contiguous(data))
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
         return false;
     if (emx_exported_pays(s, data))
         return false;
     return data->len_bytes <= LONG_BYTES || s->reliable ||
-           (s->cc.clean_frames >= EMX_CC_CLEAN &&
-            emx_eager_frames(s, total_bytes) <= s->cc.cwnd_frames / 4 * LONG_PARTS);
+           (s->tx.cc.clean_frames >= EMX_CC_CLEAN &&
+            emx_eager_frames(s, total_bytes) <= s->tx.cc.cwnd_frames / 4 * LONG_PARTS);
 }
 
 bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)
@@ -106,7 +123,7 @@ static void read_message(const struct emx_eager_source *m, size_t offset, uint8_
 /* Whether a message of so many frames goes in a superframe. */
 static bool take_bulk(struct emx_session *s, unsigned frames)
 {
-    return frames > 1 && s->slots_taken < SLOTS && emx_offload_probe_take(s, true);
+    return frames > 1 && s->tx.slots_taken < SLOTS && s->bulk_bytes && emx_offload_probe_take(&s->offload, true);
 }
 
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset)
@@ -137,7 +154,7 @@ static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eage
                                     size_t *n_p)
 {
     size_t n = emx_eager_part(s, m->total_bytes, offset), head_bytes = emx_eager_head_bytes(offset);
-    struct emx_txbuf *b = emx_send_window_get(s->e, head_bytes + n);
+    struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, head_bytes + n);
     struct emx_frame *h;
 
     if (!b)
@@ -163,7 +180,7 @@ bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, 
 
         if (!b) {
             while ((l = emx_list_pop(&made)))
-                emx_send_window_put(s->e, emx_list_entry(l, struct emx_txbuf, link));
+                emx_txbuf_put(&s->e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
             return false;
         }
         emx_list_append(&made, &b->link);
@@ -190,7 +207,7 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
         struct emx_txbuf *b;
         size_t n;
 
-        if (!emx_send_window_room(s) || !(b = make_frame(s, &m, op->sent_bytes, op->bulk, &n)))
+        if (!emx_send_window_room(&s->tx) || !(b = make_frame(s, &m, op->sent_bytes, op->bulk, &n)))
             return false;
         emx_send_window_push(s, b);
         op->sent_bytes += n;
@@ -201,12 +218,12 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
 
 int emx_eager_matched(struct emx_session *s, uint32_t sender_op)
 {
-    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_matched));
+    struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_matched));
     struct emx_frame *h;
 
     if (emx_session_over(s)) {
         if (b)
-            emx_send_window_put(s->e, b);
+            emx_txbuf_put(&s->e->txbufs, b);
         return ETHMX_OK;
     }
     if (!b)
@@ -231,8 +248,8 @@ static const uint8_t *payload(const uint8_t *data, size_t head_bytes, size_t *n_
 /* The message has begun and goes on in further frames. */
 static void begin(struct emx_session *s, uint32_t got, uint32_t total)
 {
-    s->rx_got = got;
-    s->rx_total = total;
+    s->eager.got = got;
+    s->eager.total = total;
 }
 
 /* A posted receive takes the message straight from the frame. */
@@ -248,7 +265,7 @@ static void into_receive(struct emx_session *s, struct emx_op *op, const uint8_t
     }
     emx_op_expect(e, op, s->peer);
     op->msg_bytes = total;
-    s->rx_op = op;
+    s->eager.op = op;
     begin(s, (uint32_t)n, total);
 }
 
@@ -279,7 +296,7 @@ static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_eage
     memcpy(a->buf, from, n);
     account(e, a, emx_eager_cost(f->total_bytes));
     if (!a->whole) {
-        s->rx_arrival = a;
+        s->eager.unexpected = a;
         begin(s, (uint32_t)n, f->total_bytes);
     }
     if (!a->is_am)
@@ -293,7 +310,7 @@ static bool plausible(const struct emx_session *s, const struct emx_f_eager *f, 
 {
     bool am = f->flags & EMX_FF_AM;
 
-    if (s->rx_op || s->rx_arrival || s->swallow)
+    if (s->eager.op || s->eager.unexpected || s->eager.discard)
         return false; /* the last one is not whole */
     if (n > f->total_bytes || (n < f->total_bytes && !n))
         return false;
@@ -301,7 +318,7 @@ static bool plausible(const struct emx_session *s, const struct emx_f_eager *f, 
         return false;
     if (am && f->bits >= ETHMX_AM_HANDLERS)
         return false;
-    return emx_credit_covers(s, f->total_bytes);
+    return emx_credit_covers(&s->credit, f->total_bytes);
 }
 
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -311,7 +328,7 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
     const uint8_t *from = payload(data, sizeof(*f), &n);
 
     (void)now;
-    emx_offload_probe_told(s, f->joined);
+    emx_offload_probe_told(&s->offload, f->joined);
     return plausible(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
 }
 
@@ -334,17 +351,17 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     enum emx_drop why;
 
     /* Telling a synchronous sender needs memory: have it before the receive is taken out of its order. */
-    if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]))
+    if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     if (!(f->flags & EMX_FF_AM))
         op = emx_op_match(e, f->bits, s->peer);
     if (!op) {
         why = into_arrival(s, f, from, n);
         if (why == EMX_ACCEPTED)
-            emx_credit_charge(s, cost);
+            emx_credit_charge(&s->credit, cost);
         return why;
     }
-    emx_credit_charge(s, cost);
+    emx_credit_charge(&s->credit, cost);
     if (f->flags & EMX_FF_SYNC)
         emx_eager_matched(s, f->op);
     into_receive(s, op, from, n, f->total_bytes);
@@ -372,28 +389,28 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
     if (!s || !s->takes)
         return EMX_DROP_NO_SESSION;
     emx_session_heard(s, now);
-    emx_credit_heard_short(s, h->credit);
-    if (h->seq != s->rx_next)
+    emx_credit_heard_short(&s->credit, h->credit);
+    if (h->seq != s->rx.next)
         return emx_reorder_out_of_turn(s, h->seq, now);
     f = (struct emx_f_eager){.bits = h->bits, .total_bytes = h->body_bytes};
     if (!plausible(s, &f, h->body_bytes))
         return EMX_DROP_MALFORMED;
     why = emx_eager_accept(s, &f, data + sizeof(*h), h->body_bytes);
-    s->rx_next += why == EMX_ACCEPTED;
+    s->rx.next += why == EMX_ACCEPTED;
     return why;
 }
 
 static void finish(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
-    struct emx_unexpected *a = s->rx_arrival;
-    struct emx_op *op = s->rx_op;
+    struct emx_unexpected *a = s->eager.unexpected;
+    struct emx_op *op = s->eager.op;
 
-    s->rx_op = NULL;
-    s->rx_arrival = NULL;
-    s->swallow = false;
+    s->eager.op = NULL;
+    s->eager.unexpected = NULL;
+    s->eager.discard = false;
     if (op)
-        emx_op_received(e, op, s->rx_total);
+        emx_op_received(e, op, s->eager.total);
     if (!a)
         return;
     a->whole = true;
@@ -408,16 +425,17 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
     const uint8_t *from = payload(data, sizeof(*f), &n);
 
     (void)now;
-    if ((!s->rx_op && !s->rx_arrival && !s->swallow) || !n || f->offset != s->rx_got || n > s->rx_total - s->rx_got)
+    if ((!s->eager.op && !s->eager.unexpected && !s->eager.discard) || !n || f->offset != s->eager.got ||
+        n > s->eager.total - s->eager.got)
         return EMX_DROP_MALFORMED;
-    if (s->rx_op)
-        emx_data_write(&s->rx_op->data, s->rx_got, from, n);
-    if (s->rx_arrival) {
-        memcpy(s->rx_arrival->buf + s->rx_got, from, n);
-        s->rx_arrival->got_bytes += n;
+    if (s->eager.op)
+        emx_data_write(&s->eager.op->data, s->eager.got, from, n);
+    if (s->eager.unexpected) {
+        memcpy(s->eager.unexpected->buf + s->eager.got, from, n);
+        s->eager.unexpected->got_bytes += n;
     }
-    s->rx_got += (uint32_t)n;
-    if (s->rx_got == s->rx_total)
+    s->eager.got += (uint32_t)n;
+    if (s->eager.got == s->eager.total)
         finish(s);
     return EMX_ACCEPTED;
 }
@@ -452,8 +470,8 @@ int emx_eager_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx
     } else {
         emx_op_expect(e, op, s->peer);
         op->msg_bytes = a->total_bytes;
-        s->rx_op = op;
-        s->rx_arrival = NULL;
+        s->eager.op = op;
+        s->eager.unexpected = NULL;
     }
     emx_unexpected_free(e, a);
     return ETHMX_OK;

@@ -18,9 +18,26 @@
  * has no effect; whatever does not fit goes the long way, which then counts what it drops. What the frame acknowledges
  * can wait until the program has its message, and so can its own acknowledgement: perhaps the answer brings it.
  */
+#include <string.h>
+
 #include "base/copy.h"
 #include "base/crc32c.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/data.h"
+#include "core/msg/eager.h"
+#include "core/msg/fast_path.h"
+#include "core/msg/op.h"
+#include "core/msg/read.h"
+#include "core/peer.h"
+#include "core/rel/ack.h"
+#include "core/rel/credit.h"
+#include "core/rel/reorder.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define TINY_BYTES       (sizeof(((struct emx_scratch *)0)->b) - sizeof(struct emx_short))
 #define WHOLE_HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_compact))
@@ -33,22 +50,23 @@ void emx_fast_open(struct emx_session *s)
 
     if (room > cfg->p_eager_max)
         room = cfg->p_eager_max;
-    if (s->reads && room >= cfg->p_read_min)
+    if (s->read.on && room >= cfg->p_read_min)
         room = cfg->p_read_min - 1;
-    if (s->lend_min_bytes && room >= s->lend_min_bytes)
-        room = s->lend_min_bytes - 1;
-    s->quick_room = s->e->closing ? 0 : (uint32_t)room + 1;
+    if (s->get.min_bytes && room >= s->get.min_bytes)
+        room = s->get.min_bytes - 1;
+    s->fast_room = s->e->closing ? 0 : (uint32_t)room + 1;
 }
 
 bool emx_engine_fast(const struct emx_peer *p, const struct emx_op_args *a, unsigned *link_p)
 {
     const struct emx_session *s = p->session;
 
-    if (!s || a->data.len_bytes >= s->quick_room || a->mode != ETHMX_SEND_STANDARD)
+    if (!s || a->data.len_bytes >= s->fast_room || a->mode != ETHMX_SEND_STANDARD)
         return false;
-    if (!emx_list_empty(&s->backlog) || !emx_list_empty(&s->control) || s->held_count || !emx_send_window_clear(s))
+    if (!emx_list_empty(&s->backlog) || !emx_list_empty(&s->tx.control) || s->rx.held_count ||
+        !emx_send_window_clear(&s->tx))
         return false;
-    if (!emx_credit_allows(s, emx_eager_cost(a->data.len_bytes)))
+    if (!emx_credit_allows(&s->credit, emx_eager_cost(a->data.len_bytes)))
         return false;
     if (a->is_am) /* apart from the mode: its neighbour, it would be read with it, and wait for two stores */
         return false;
@@ -65,13 +83,13 @@ static inline void put_word(uint8_t *to, uint64_t word)
  * makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) */
 static inline void fill_head(struct emx_session *s, uint8_t *to, enum emx_frame_type type, uint64_t body_bytes)
 {
-    uint32_t limit = emx_credit_limit(s);
+    uint32_t limit = emx_credit_limit(&s->credit);
 
     put_word(to, (uint64_t)s->peer->id << 32 | body_bytes << 16 | (unsigned)type << 8 | EMX_FRAME_V_HEADER);
     put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
-    put_word(to + 16, (uint64_t)s->rx_next << 32 | s->tx_next);
+    put_word(to + 16, (uint64_t)s->rx.next << 32 | s->tx.next);
     put_word(to + 24, limit);
-    s->announced = limit;
+    s->credit.announced = limit;
 }
 
 static inline size_t whole_head_bytes(const struct emx_session *s)
@@ -87,7 +105,7 @@ static inline void fill_whole(struct emx_session *s, uint8_t *to, const struct e
         return;
     }
     put_word(to + 40, a->data.len_bytes);
-    put_word(to + 48, (uint64_t)s->joined_rx << 32);
+    put_word(to + 48, (uint64_t)s->offload.joined_rx << 32);
     fill_head(s, to, EMX_F_eager, sizeof(struct emx_f_eager) + a->data.len_bytes);
 }
 
@@ -96,7 +114,7 @@ static inline void seal_whole(struct emx_session *s, uint8_t *frame, size_t head
 {
     f->head = frame;
     if (s->seal == EMX_CHECKSUM_HEADER)
-        put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, head_bytes) << 32 | s->announced);
+        put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, head_bytes) << 32 | s->credit.announced);
     else if (s->seal == EMX_CHECKSUM_OFF)
         frame[0] = EMX_FRAME_V_OFF;
     else
@@ -107,7 +125,7 @@ static inline void seal_whole(struct emx_session *s, uint8_t *frame, size_t head
 static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
 {
     size_t head_bytes = whole_head_bytes(s), len_bytes = head_bytes + a->data.len_bytes;
-    struct emx_txbuf *b = emx_send_window_get(s->e, len_bytes);
+    struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, len_bytes);
 
     if (!b)
         return false;
@@ -119,28 +137,28 @@ static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, stru
     emx_send_window_direct(s, b, now);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
     seal_whole(s, b->frame, head_bytes, f);
-    emx_reorder_acked(s);
+    emx_reorder_acked(&s->rx);
     return true;
 }
 
 /* Whether the message can be a short frame. */
 static inline bool is_short(const struct emx_session *s, const struct emx_op_args *a)
 {
-    return s->in_place && emx_data_contiguous(&a->data) && !emx_reorder_owes(s);
+    return s->in_place && emx_data_contiguous(&a->data) && !emx_reorder_owes(&s->rx);
 }
 
 /* It may be written to memory that another processor looks at. */
 static inline void fill_short(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
 {
-    uint32_t limit = emx_credit_limit(s);
+    uint32_t limit = emx_credit_limit(&s->credit);
 
     put_word(to,
              (uint64_t)s->peer->id << 32 | (uint32_t)a->data.len_bytes << 16 | EMX_F_eager << 8 | EMX_FRAME_V_SHORT);
     put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
-    put_word(to + 16, (uint64_t)limit << 32 | s->tx_next);
+    put_word(to + 16, (uint64_t)limit << 32 | s->tx.next);
     put_word(to + 24, a->bits);
-    s->announced = limit;
-    s->tx_acked = ++s->tx_next;
+    s->credit.announced = limit;
+    s->tx.acked = ++s->tx.next;
 }
 
 /* From where the data are; the shortest behind the header, so that the wire has one piece to copy. */
@@ -164,8 +182,8 @@ static void account(struct emx_session *s, const struct emx_op_args *a, emx_time
 {
     struct emx_engine *e = s->e;
 
-    s->credit_used += emx_eager_cost(a->data.len_bytes);
-    if (s->reads)
+    s->credit.used += emx_eager_cost(a->data.len_bytes);
+    if (s->read.on)
         emx_read_spoke(s, now);
     emx_count(e, sent_small);
     emx_count(e, msgs_sent);
@@ -218,7 +236,7 @@ static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx
     if (h->dst_id != e->self.id || h->cookie != e->self.cookie || !(p = emx_peer_find(e, h->src_id)))
         return NULL;
     s = p->session;
-    if (!s || !s->takes || h->seq != s->rx_next || s->rx_op || s->rx_arrival || s->swallow)
+    if (!s || !s->takes || h->seq != s->rx.next || s->eager.op || s->eager.unexpected || s->eager.discard)
         return NULL;
     return s;
 }
@@ -252,13 +270,13 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
     if (e->tagged_links >> link & 1 || len_bytes < sizeof(*h) || h->version != EMX_FRAME_V_SHORT)
         return NULL;
     n = h->body_bytes;
-    if (n > len_bytes - sizeof(*h) || !(s = turn_of(e, (const void *)h)) || !emx_credit_covers(s, n))
+    if (n > len_bytes - sizeof(*h) || !(s = turn_of(e, (const void *)h)) || !emx_credit_covers(&s->credit, n))
         return NULL;
     if (!(op = emx_op_match(e, h->bits, s->peer)))
         return NULL;
     emx_session_heard(s, lately);
-    emx_credit_heard_short(s, h->credit);
-    s->rx_next++;
+    emx_credit_heard_short(&s->credit, h->credit);
+    s->rx.next++;
     end_receive(e, op, h + 1, n);
     emx_credit_passed(s, emx_eager_cost(n));
     return op;
@@ -286,7 +304,7 @@ static inline bool is_whole(const struct emx_session *s, const struct emx_frame 
         return false;
     *m = (struct message){.data = f + 1, .bits = f->bits, .len_bytes = f->total_bytes};
     return !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes &&
-           f->joined == s->joined_told;
+           f->joined == s->offload.joined_told;
 }
 
 /* What a look at the header rules out costs no checksum. */
@@ -301,16 +319,16 @@ struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, con
     if (e->tagged_links >> link & 1 || !e->stats->posted_now || len_bytes < sizeof(*h) ||
         h->version == EMX_FRAME_V_SHORT || !(s = turn_of(e, h)))
         return NULL;
-    if (!is_whole(s, h, len_bytes, &m) || s->held_count || !emx_credit_covers(s, m.len_bytes))
+    if (!is_whole(s, h, len_bytes, &m) || s->rx.held_count || !emx_credit_covers(&s->credit, m.len_bytes))
         return NULL;
     if (h->body_bytes > len_bytes - sizeof(*h) || !emx_frame_unhurt(h))
         return NULL;
     if (!(op = emx_op_match(e, m.bits, s->peer)))
         return NULL;
     emx_session_heard(s, now);
-    emx_credit_heard(s, h->credit, h->ack);
-    s->rx_next++;
-    s->unacked_rx++;
+    emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);
+    s->rx.next++;
+    s->rx.unacked++;
     end_receive(e, op, m.data, m.len_bytes);
     emx_credit_passed(s, emx_eager_cost(m.len_bytes));
     emx_session_later(s, h->ack, now);

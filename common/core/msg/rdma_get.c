@@ -34,9 +34,25 @@
  * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
  * any more, and can't take for the message what lies there by now.
  */
+#include <string.h>
+
 #include "base/crossing.h"
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/data.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/rdma_get.h"
+#include "core/msg/rdma_put.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/peer.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define TRIES  3 /* of a message's reads, before it is pulled */
 #define AHEAD  2 /* pieces with the device while the next is asked for */
@@ -77,13 +93,13 @@ void emx_exported_unqueue(struct emx_exported *l)
 
 void emx_exported_route(struct emx_session *s, uint64_t min_bytes, const struct emx_costs *costs)
 {
-    s->lend_min_bytes = min_bytes;
-    s->lend_eager = (struct emx_get_eager){.costs = min_bytes ? costs : NULL};
+    s->get.min_bytes = min_bytes;
+    s->get.eager = (struct emx_get_eager){.costs = min_bytes ? costs : NULL};
 }
 
 void emx_exported_round_trip(struct emx_session *s, emx_time ns)
 {
-    struct emx_get_eager *l = &s->lend_eager;
+    struct emx_get_eager *l = &s->get.eager;
 
     if (!l->costs || (l->round_trip_ns && ns >= l->round_trip_ns))
         return;
@@ -94,7 +110,7 @@ void emx_exported_round_trip(struct emx_session *s, emx_time ns)
 
 static bool is_wanted(const struct emx_session *s, const struct ethmx_data *data)
 {
-    return s->lend_min_bytes && data->len_bytes >= s->lend_min_bytes && emx_data_contiguous(data);
+    return s->get.min_bytes && data->len_bytes >= s->get.min_bytes && emx_data_contiguous(data);
 }
 
 /* Whether it depends on its memory. */
@@ -105,7 +121,7 @@ static bool is_between(const struct emx_get_eager *l, uint64_t len_bytes)
 
 bool emx_exported_pays(const struct emx_session *s, const struct ethmx_data *data)
 {
-    const struct emx_get_eager *l = &s->lend_eager;
+    const struct emx_get_eager *l = &s->get.eager;
 
     if (!is_wanted(s, data))
         return false;
@@ -116,7 +132,7 @@ bool emx_exported_pays(const struct emx_session *s, const struct ethmx_data *dat
 
 void emx_exported_passed(struct emx_session *s, uint64_t len_bytes)
 {
-    struct emx_get_eager *l = &s->lend_eager;
+    struct emx_get_eager *l = &s->get.eager;
 
     if (is_between(l, len_bytes) && l->passed < PROBE)
         l->passed++;
@@ -186,7 +202,7 @@ void emx_exported_free(struct emx_exported *l)
         emx_list_del(&l->link);
     memory_job_gone(e, l->on);
     if (l->answer)
-        emx_send_window_put(e, l->answer);
+        emx_txbuf_put(&e->txbufs, l->answer);
     emx_pool_put(&e->loan_pool, l);
 }
 
@@ -206,7 +222,7 @@ static void announce_plainly(struct emx_exported *l)
 
 static void found(struct emx_exported *l, const struct emx_export *m, int status)
 {
-    learn(&l->session->lend_eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
+    learn(&l->session->get.eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
     emx_exported_unqueue(l);
     if (status == ETHMX_OK) {
         in_rts(l)->key = m->key;
@@ -267,7 +283,7 @@ enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data,
     if (f->offset >= op->msg_bytes || f->done_bytes > f->offset)
         return EMX_DROP_MALFORMED;
     if (!l->answer &&
-        !(l->answer = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_reply))))
+        !(l->answer = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_reply))))
         return EMX_DROP_MEMORY;
     l->rop = f->rop;
     l->asked_from = f->offset;
@@ -310,7 +326,7 @@ static void not_to_be_read(struct emx_session *s, struct emx_rndv *r)
 /* Asks for a key from lent_bytes on. false: no memory. */
 static bool ask(struct emx_session *s, struct emx_rndv *r)
 {
-    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_request));
+    struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_request));
     struct emx_frame *h;
 
     if (!b)
@@ -329,7 +345,7 @@ static bool ask(struct emx_session *s, struct emx_rndv *r)
 
 bool emx_get_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f_lent *lent)
 {
-    if (!lent->remote || !s->lend_min_bytes || s->state != EMX_S_CONNECTED || !emx_data_contiguous(&r->op->data))
+    if (!lent->remote || !s->get.min_bytes || s->state != EMX_S_CONNECTED || !emx_data_contiguous(&r->op->data))
         return false;
     if (s->e->cfg->p_verbs_move == EMX_MOVE_WRITE)
         return emx_put_start(s, r);
@@ -533,7 +549,7 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
     if (!op->reading)
         return emx_put_sever(op, status);
     emx_op_hold(e, op, status);
-    if (!op->loan && !s->lend_min_bytes)
+    if (!op->loan && !s->get.min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
     emx_list_append(&e->severs[link_of(op)], &op->link);
     has_memory_job(e, link_of(op));

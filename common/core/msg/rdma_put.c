@@ -30,8 +30,21 @@
  *
  * A send that fails, or whose receiver says fin all the same, completes when its writes have ended.
  */
+#include <string.h>
+
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/rdma_put.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define TRIES 3 /* of a message's writes, before it is pulled */
 
@@ -61,7 +74,7 @@ bool emx_put_start(struct emx_session *s, struct emx_rndv *r)
 static bool offer(struct emx_exported *l, uint64_t key, uint64_t end)
 {
     struct emx_session *s = l->session;
-    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_rtr));
+    struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rtr));
     struct emx_rndv *r = l->op->rndv;
     struct emx_frame *h;
 
@@ -293,7 +306,7 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
     l = op->loan;
     if (!plausible(op, f))
         return EMX_DROP_MALFORMED;
-    b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_put_done));
+    b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_put_done));
     if (!b)
         return EMX_DROP_MEMORY;
     o = &l->offered[l->offers++];
@@ -305,7 +318,7 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
                           .rop = f->rop};
     if (!f->len_bytes)
         end_offer(l, o, EMX_PUT_DONE);
-    else if (l->on != s->link || !s->lend_min_bytes)
+    else if (l->on != s->link || !s->get.min_bytes)
         end_offer(l, o, EMX_PUT_DONE_REFUSED); /* this side goes another way */
     else
         to_be_written(l);
@@ -381,7 +394,7 @@ void emx_put_forget(struct emx_exported *l)
     not_to_be_written(l);
     for (unsigned i = 0; i < l->offers; i++) {
         if (l->offered[i].answer)
-            emx_send_window_put(l->session->e, l->offered[i].answer);
+            emx_txbuf_put(&l->session->e->txbufs, l->offered[i].answer);
     }
     l->offers = 0;
 }

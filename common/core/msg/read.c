@@ -22,14 +22,24 @@
  * Data that the program wants in several pieces go through a small buffer, which stays in the processor's cache.
  */
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/msg/data.h"
+#include "core/msg/op.h"
+#include "core/msg/rdma_get.h"
+#include "core/msg/rdma_put.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/peer.h"
+#include "core/rel/session.h"
 
 #define PIECE_BYTES     1048576 /* read at a time, at most: other peers are served in between */
 #define SCATTERED_BYTES 65536   /* the same when it goes on through the buffer */
 
 uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op)
 {
-    return s->reads && emx_data_contiguous(&op->data) ? (uintptr_t)op->data.base : 0;
+    return s->read.on && emx_data_contiguous(&op->data) ? (uintptr_t)op->data.base : 0;
 }
 
 void emx_read_ended(struct emx_engine *e, unsigned link)
@@ -47,23 +57,23 @@ static bool too_long(const struct emx_session *s, emx_time from, emx_time until)
 
 void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now)
 {
-    if (!s->lapsed || too_long(s, asked_ns, now))
+    if (!s->read.lapsed || too_long(s, asked_ns, now))
         return;
-    s->lapsed = false;
-    s->spoke_ns = asked_ns;
+    s->read.lapsed = false;
+    s->read.spoke_ns = asked_ns;
 }
 
 /* now may be a time told before: then the silence that is seen later is longer, never shorter. */
 void emx_read_spoke(struct emx_session *s, emx_time now)
 {
-    if (too_long(s, s->spoke_ns, now))
-        s->lapsed = true;
-    s->spoke_ns = now;
+    if (too_long(s, s->read.spoke_ns, now))
+        s->read.lapsed = true;
+    s->read.spoke_ns = now;
 }
 
 static bool still_ours(const struct emx_session *s, emx_time now)
 {
-    return !s->lapsed && !too_long(s, s->spoke_ns, now);
+    return !s->read.lapsed && !too_long(s, s->read.spoke_ns, now);
 }
 
 /* ---- Asking ---- */
@@ -72,7 +82,7 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
 {
     struct emx_engine *e = s->e;
 
-    if (!remote || !s->reads || s->state != EMX_S_CONNECTED || !still_ours(s, now))
+    if (!remote || !s->read.on || s->state != EMX_S_CONNECTED || !still_ours(s, now))
         return false;
     r->reading = true;
     r->remote = remote;
@@ -138,7 +148,7 @@ static void stop_reading(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    s->reads = false;
+    s->read.on = false;
     emx_list_each_safe(l, next, &e->reads[s->link])
     {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);

@@ -35,8 +35,32 @@
  * Superframes (offload_probe.c). Where the route has them, all frames of a block that is asked for the first time are
  * marked as bulk, or none. What has to be sent again goes in single frames always.
  */
+#include <string.h>
+
+#include "base/heap.h"
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/cc/pace.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/data.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/rdma_get.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/connect.h"
+#include "core/rel/credit.h"
+#include "core/rel/fragment.h"
+#include "core/rel/offload_probe.h"
+#include "core/rel/rtt.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
+#include "core/time.h"
 
 #define WINDOW_BLOCKS 4   /* the pull window holds at least so many blocks, if a chunk is not more than that */
 #define DOUBT         4   /* rounds after which the route may have become narrower */
@@ -76,9 +100,9 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
     struct emx_frame *h;
     struct emx_f_rts *t;
 
-    if (sizeof(*h) + body > s->frame_bytes && !s->cut && !emx_fragment_narrow(s, s->frame_bytes))
+    if (sizeof(*h) + body > s->frame_bytes && !s->fragment.out && !emx_fragment_narrow(s, s->frame_bytes))
         return false;
-    if (!emx_op_take_id(e, op) || !(b = emx_send_window_get(e, sizeof(*h) + body)))
+    if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
         return false;
     op->chunk_bytes = chunk_limit(s);
     h = emx_txbuf_frame(b);
@@ -136,7 +160,7 @@ static unsigned highest_bit(uint64_t map)
 /* The queued job for the same block, which a repeated pull only extends. */
 static struct emx_pull_request *find_job(struct emx_session *s, const struct emx_op *op, const struct emx_f_pull *f)
 {
-    emx_list_each(l, &s->jobs)
+    emx_list_each(l, &s->pulled.requests)
     {
         struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
 
@@ -149,13 +173,13 @@ static struct emx_pull_request *find_job(struct emx_session *s, const struct emx
 static void drop_job(struct emx_session *s, struct emx_pull_request *j)
 {
     emx_list_del(&j->link);
-    s->job_count--;
+    s->pulled.request_count--;
     emx_pool_put(&s->e->jobs, j);
 }
 
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op)
 {
-    emx_list_each_safe(l, next, &s->jobs)
+    emx_list_each_safe(l, next, &s->pulled.requests)
     {
         struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
 
@@ -170,7 +194,8 @@ static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
-    return (chunks > 1 || f->first) && emx_offload_probe_take(s, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
+    return (chunks > 1 || f->first) && s->bulk_bytes &&
+           emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
 }
 
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -187,7 +212,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     chunks = chunk_count(op->msg_bytes, f->chunk_bytes);
     if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
-    emx_offload_probe_told(s, f->joined);
+    emx_offload_probe_told(&s->offload, f->joined);
     if (f->round >= DOUBT)
         emx_connect_probe_mtu(s, data_frame_bytes(f->chunk_bytes), now);
     j = f->round ? find_job(s, op, f) : NULL;
@@ -195,11 +220,11 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         j->wanted |= f->wanted;
         j->round = f->round;
         emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
-        emx_list_append(&s->jobs, &j->link);
+        emx_list_append(&s->pulled.requests, &j->link);
         j->bulk = false;
         return EMX_ACCEPTED;
     }
-    if (s->job_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->jobs)))
+    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->jobs)))
         return EMX_DROP_MEMORY;
     *j = (struct emx_pull_request){.op = op,
                                    .first = f->first,
@@ -208,8 +233,8 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
                                    .round = f->round,
                                    .chunk_bytes = f->chunk_bytes};
     j->bulk = !f->round && take_bulk(s, f);
-    emx_list_append(&s->jobs, &j->link);
-    s->job_count++;
+    emx_list_append(&s->pulled.requests, &j->link);
+    s->pulled.request_count++;
     emx_session_ready(s);
     return EMX_ACCEPTED;
 }
@@ -247,7 +272,7 @@ static void ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct
 
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
-    struct emx_list *l = emx_list_first(&s->jobs);
+    struct emx_list *l = emx_list_first(&s->pulled.requests);
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_data *t = (void *)(h + 1);
     struct emx_pull_request *j;
@@ -288,7 +313,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
 
 static struct emx_txbuf *make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes)
 {
-    struct emx_txbuf *b = emx_send_window_get(s->e, sizeof(struct emx_frame) + sizeof(struct emx_f_fin));
+    struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_fin));
     struct emx_frame *h;
 
     if (!b)
@@ -321,7 +346,7 @@ static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
     emx_heap_clear(&e->timers, &r->timer);
     e->timer_reserve--;
     if (r->fin)
-        emx_send_window_put(e, r->fin);
+        emx_txbuf_put(&e->txbufs, r->fin);
     while ((had = r->had)) {
         r->had = had->next;
         emx_alloc_put(&e->alloc, had);
@@ -347,7 +372,7 @@ static struct emx_rndv *new_rndv(struct emx_engine *e)
 /* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
 static bool reserve(struct emx_engine *e)
 {
-    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]) &&
+    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]) &&
            !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
 }
 
@@ -504,14 +529,14 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
 
     b->due = true;
     if (!emx_list_linked(&r->due))
-        emx_list_append(&s->pulls, &r->due);
+        emx_list_append(&s->pulling.pulls, &r->due);
     emx_session_ready(s);
 }
 
 /* Whether the sender has yet to show that it is there. */
 static bool is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
 {
-    if (r->op->peer->session->away)
+    if (r->op->peer->session->pulling.away)
         return true;
     return e->away_bytes >= e->pace.limit_bytes && !r->got_chunks;
 }
@@ -575,7 +600,7 @@ static bool is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
 static emx_time silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
-    emx_time heard_ns = s->data_ns > r->last_ns ? s->data_ns : r->last_ns;
+    emx_time heard_ns = s->pulling.data_ns > r->last_ns ? s->pulling.data_ns : r->last_ns;
 
     if (!r->active || r->block[0].due)
         return EMX_NEVER;
@@ -592,7 +617,7 @@ static void rndv_answered(struct emx_session *s, struct emx_rndv *r, const struc
     emx_time ns = now - b->asked_ns, most_ns = away_ns(e);
 
     if (!r->away && !b->late)
-        emx_pace_answered(&e->pace, ns, &s->way_ns);
+        emx_pace_answered(&e->pace, ns, &s->pulling.way_ns);
     if (ns <= most_ns || e->pulled_bytes - r->last_pulled_bytes >= e->pace.limit_bytes / 2)
         emx_pace_usual(&e->pace, emx_min(ns, most_ns));
 }
@@ -604,7 +629,7 @@ static void leave_count(struct emx_engine *e, struct emx_rndv *r)
     e->pulling_bytes -= bytes;
     e->away_bytes += bytes;
     r->away = true;
-    r->op->peer->session->away++;
+    r->op->peer->session->pulling.away++;
     emx_list_del(&r->asking);
     emx_list_del(&r->wait);
     emx_count(e, senders_away);
@@ -617,7 +642,7 @@ static void count_again(struct emx_engine *e, struct emx_rndv *r)
     e->away_bytes -= bytes;
     e->pulling_bytes += bytes;
     r->away = false;
-    r->op->peer->session->away--;
+    r->op->peer->session->pulling.away--;
     emx_list_append(&e->asking, &r->asking);
 }
 
@@ -681,7 +706,7 @@ static emx_time late_ns(const struct emx_rndv *r)
     const struct emx_engine *e = s->e;
     emx_time from_ns = e->pulled_ns > r->last_ns && !is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
 
-    return from_ns + emx_rtt_backed_off(&s->block_rtt, r->backoff, e->cfg);
+    return from_ns + emx_rtt_backed_off(&s->pulling.block_rtt, r->backoff, e->cfg);
 }
 
 /* What has been asked for is awaited with a timer. */
@@ -690,7 +715,7 @@ static void await(struct emx_rndv *r, emx_time now)
     const struct emx_session *s = r->op->peer->session;
 
     if (r->active && !emx_timer_is_set(&r->timer))
-        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->block_rtt.rto_ns);
+        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->pulling.block_rtt.rto_ns);
 }
 
 /* A block to ask for, taken out of its message's due ones; NULL: none. A message that has none any more may have been
@@ -699,7 +724,7 @@ static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p, 
 {
     struct emx_list *l;
 
-    while ((l = emx_list_first(&s->pulls))) {
+    while ((l = emx_list_first(&s->pulling.pulls))) {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, due);
 
         for (struct emx_block *b = r->block; b < r->block + r->active; b++)
@@ -731,7 +756,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
                              .wanted = b->missing,
                              .round = b->round,
                              .chunk_bytes = r->chunk_bytes,
-                             .joined = s->joined_rx};
+                             .joined = s->offload.joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
@@ -912,7 +937,7 @@ static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_bloc
     struct emx_engine *e = s->e;
 
     if (!b->round && !b->late)
-        emx_rtt_sample(&s->block_rtt, now - b->asked_ns, s->peer_ack_delay_ns, e->cfg);
+        emx_rtt_sample(&s->pulling.block_rtt, now - b->asked_ns, s->peer_ack_delay_ns, e->cfg);
     memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
     r->active--;
     if (!r->active)
@@ -973,10 +998,10 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_DUPLICATE;
     }
     /* The last chunk brings the fin about, which needs memory. */
-    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs[EMX_TXBUF_SMALL]))
+    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     put(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
-    if (s->lend_min_bytes && op->msg_bytes >= s->lend_min_bytes)
+    if (s->get.min_bytes && op->msg_bytes >= s->get.min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
     if (!b->round && !f->round && b->missing == b->asked)
@@ -986,7 +1011,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     b->missing &= ~(UINT64_C(1) << bit);
     e->pulling_bytes -= r->chunk_bytes;
     e->pulled_bytes += n;
-    e->pulled_ns = s->data_ns = r->last_ns = now;
+    e->pulled_ns = s->pulling.data_ns = r->last_ns = now;
     r->last_pulled_bytes = e->pulled_bytes;
     r->got_chunks++;
     r->backoff = 0;

@@ -3,7 +3,15 @@
  * Messages to ourselves never become frames: they go from buffer to buffer when both sides have met. A standard send of
  * at most eager_max bytes is copied, so that it completes without its receive, as eager messages to others do.
  */
-#include "core/impl.h"
+#include <string.h>
+
+#include "core/engine_impl.h"
+#include "core/msg/data.h"
+#include "core/msg/op.h"
+#include "core/msg/self.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/credit.h"
 
 static int straight(struct emx_engine *e, struct emx_op *op, const struct emx_op_args *a)
 {

@@ -3,7 +3,18 @@
  * Arrivals: messages that no receive has taken yet (the unexpected queue), and active messages on their way to their
  * handler. Short data lie inside the structure.
  */
-#include "core/impl.h"
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/msg/eager.h"
+#include "core/msg/match.h"
+#include "core/msg/op.h"
+#include "core/msg/rndv.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/credit.h"
+#include "core/rel/session.h"
 
 struct emx_unexpected *emx_unexpected_new(struct emx_engine *e, struct emx_session *s, size_t buf_bytes)
 {
@@ -57,8 +68,8 @@ void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
         emx_credit_release(a->session, a->cost);
     else
         e->stats->unexpected_promised -= a->cost; /* from ourselves */
-    if (a->session && a->session->rx_arrival == a)
-        a->session->rx_arrival = NULL;
+    if (a->session && a->session->eager.unexpected == a)
+        a->session->eager.unexpected = NULL;
     if (a->buf != a->small)
         emx_alloc_put(&e->alloc, a->buf);
     emx_pool_put(&e->arrivals, a);
@@ -95,8 +106,8 @@ int emx_unexpected_release(struct emx_engine *e, struct emx_unexpected *a)
 {
     if (tell_sender(e, a))
         return ETHMX_ERR_NO_MEMORY;
-    if (a->session && a->session->rx_arrival == a)
-        a->session->swallow = true;
+    if (a->session && a->session->eager.unexpected == a)
+        a->session->eager.discard = true;
     emx_unexpected_free(e, a);
     return ETHMX_OK;
 }

@@ -11,7 +11,17 @@
  * Synchronous and active messages, and those that do not fit twice, go by themselves; so do all on reliable routes,
  * where a frame costs little.
  */
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/data.h"
+#include "core/msg/eager.h"
+#include "core/rel/coalesce.h"
+#include "core/rel/credit.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define BUNDLE_BYTES 4096 /* frame: longer ones gain nothing, and keep the peer waiting */
 
@@ -26,7 +36,7 @@ static size_t limit_bytes(const struct emx_session *s)
 
 void emx_coalesce_close(struct emx_session *s)
 {
-    s->open = NULL;
+    s->coalesce.open = NULL;
 }
 
 /* An empty bundle at the end of the window; false: no memory or no room. */
@@ -36,21 +46,21 @@ static bool begin(struct emx_session *s)
     struct emx_txbuf *b;
     struct emx_frame *h;
 
-    if (!emx_send_window_room(s) || !(b = emx_send_window_get(e, limit_bytes(s))))
+    if (!emx_send_window_room(&s->tx) || !(b = emx_txbuf_get(&e->txbufs, limit_bytes(s))))
         return false;
     h = emx_txbuf_frame(b);
     emx_engine_head(e, s->peer, h, EMX_F_coalesced, sizeof(struct emx_f_coalesced));
     *(struct emx_f_coalesced *)(h + 1) = (struct emx_f_coalesced){0};
     b->len_bytes = sizeof(*h) + sizeof(struct emx_f_coalesced);
     emx_send_window_push(s, b);
-    s->open = b;
+    s->coalesce.open = b;
     emx_count(e, bundles_sent);
     return true;
 }
 
 static void append(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
 {
-    struct emx_txbuf *b = s->open;
+    struct emx_txbuf *b = s->coalesce.open;
     size_t n = data->len_bytes;
     struct emx_f_part *t = (struct emx_f_part *)(b->frame + b->len_bytes);
 
@@ -64,14 +74,14 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
 {
     size_t limit = limit_bytes(s), need = sizeof(struct emx_f_part) + data->len_bytes;
 
-    if (s->send_next == &s->unacked)
+    if (s->tx.send_next == &s->tx.unacked)
         return false; /* nothing is held up */
     if (s->reliable || need > (limit - sizeof(struct emx_frame) - sizeof(struct emx_f_coalesced)) / 2)
         return false;
-    if (!emx_credit_take(s, emx_eager_cost(data->len_bytes)))
+    if (!emx_credit_take(&s->credit, emx_eager_cost(data->len_bytes)))
         return false;
-    if ((!s->open || s->open->len_bytes + need > limit) && !begin(s)) {
-        s->credit_used -= emx_eager_cost(data->len_bytes);
+    if ((!s->coalesce.open || s->coalesce.open->len_bytes + need > limit) && !begin(s)) {
+        emx_credit_untake(&s->credit, emx_eager_cost(data->len_bytes));
         return false;
     }
     append(s, data, bits);
@@ -87,7 +97,7 @@ static bool plausible(const struct emx_session *s, const uint8_t *at, size_t lef
 {
     uint64_t cost = 0;
 
-    if (s->rx_op || s->rx_arrival || s->swallow)
+    if (s->eager.op || s->eager.unexpected || s->eager.discard)
         return false; /* the last message is not whole */
     do {
         const struct emx_f_part *t = (const void *)at;
@@ -100,14 +110,14 @@ static bool plausible(const struct emx_session *s, const uint8_t *at, size_t lef
         at += part_bytes;
         left_bytes -= part_bytes;
     } while (left_bytes);
-    return cost <= s->share && s->rx_charged - s->rx_released + cost <= s->share;
+    return cost <= s->credit.share && s->credit.charged - s->credit.released + cost <= s->credit.share;
 }
 
 enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     const uint8_t *first = data + sizeof(*h) + sizeof(struct emx_f_coalesced), *end = data + sizeof(*h) + h->body_bytes;
-    const uint8_t *at = first + s->rx_parts_bytes;
+    const uint8_t *at = first + s->coalesce.parts_bytes;
 
     (void)now;
     if (at >= end || !plausible(s, at, (size_t)(end - at)))
@@ -118,11 +128,11 @@ enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx
         enum emx_drop why = emx_eager_accept(s, &f, (const uint8_t *)(t + 1), t->len_bytes);
 
         if (why != EMX_ACCEPTED) {
-            s->rx_parts_bytes = (uint16_t)(at - first); /* it comes again, and goes on here */
+            s->coalesce.parts_bytes = (uint16_t)(at - first); /* it comes again, and goes on here */
             return why;
         }
         at += sizeof(*t) + t->len_bytes;
     }
-    s->rx_parts_bytes = 0;
+    s->coalesce.parts_bytes = 0;
     return EMX_ACCEPTED;
 }

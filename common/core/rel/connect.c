@@ -22,8 +22,27 @@
  */
 #include <stdio.h>
 
+#include <string.h>
+
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/format/address.h"
+#include "core/format/frame.h"
+#include "core/format/tag.h"
+#include "core/msg/exported.h"
+#include "core/msg/fast_path.h"
+#include "core/msg/rdma_get.h"
+#include "core/peer.h"
+#include "core/rel/connect.h"
+#include "core/rel/fragment.h"
+#include "core/rel/offload_probe.h"
+#include "core/rel/rtt.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/time.h"
 
 #define FIRST_RETRY_NS   5000000
 #define LAST_RETRY_NS    500000000
@@ -63,7 +82,7 @@ static void take_nature(struct emx_session *s, const struct emx_route *r)
 
     s->connected = r->connected;
     s->seal = seal_over(s->e, r);
-    s->ack_delay_ns = r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns;
+    s->rx.ack_delay_ns = r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns;
 }
 
 /* ---- Turns ---- */
@@ -135,14 +154,14 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     s->bulk_bytes = r->bulk_bytes ? (uint16_t)(r->bulk_bytes - tag_bytes) : 0;
-    s->reads = r->reads;
+    s->read.on = r->reads;
     emx_exported_route(s, tag_bytes ? 0 : r->lend_min_bytes, r->lend_costs); /* what a device reads carries no tag */
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
     take_nature(s, r);
-    emx_offload_probe_init(s);
+    emx_offload_probe_init(&s->offload);
     s->state = EMX_S_CONNECTING;
-    s->takes |= s->greeted && !s->tx_first;
+    s->takes |= s->greeted && !s->tx.first;
     s->e->link_peers[s->link]++;
     emx_session_ready(s);
     wait_for_turn(s, now);
@@ -203,12 +222,12 @@ static void build(struct emx_session *s, const struct emx_route *r, enum emx_fra
     t->frame_bytes = (uint16_t)frame_bytes;
     t->max_bytes = r->frame_bytes;
     t->window = (uint16_t)e->cfg->p_window;
-    t->ack_delay = (uint16_t)emx_min((s->ack_delay_ns + EMX_HELLO_DELAY_NS - 1) / EMX_HELLO_DELAY_NS, UINT16_MAX);
+    t->ack_delay = (uint16_t)emx_min((s->rx.ack_delay_ns + EMX_HELLO_DELAY_NS - 1) / EMX_HELLO_DELAY_NS, UINT16_MAX);
     t->timeout = (uint16_t)emx_min(e->cfg->p_peer_timeout / EMX_HELLO_TIMEOUT_NS, UINT16_MAX);
     t->probe = probe;
     emx_engine_head(e, s->peer, h, type, frame_bytes - sizeof(*h));
     emx_engine_stamp(s, h);
-    h->seq = s->tx_first;
+    h->seq = s->tx.first;
     f->to = &r->to;
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->body = e->hello_body;
@@ -286,7 +305,7 @@ static void take_terms(struct emx_session *s, const struct emx_f_hello *t)
 {
     uint64_t window = s->e->cfg->p_window;
 
-    s->peer_window = t->window < window ? t->window : (uint16_t)window;
+    s->tx.peer_window = t->window < window ? t->window : (uint16_t)window;
     if (!t->timeout)
         return;
     s->peer_ack_delay_ns = (emx_time)t->ack_delay * EMX_HELLO_DELAY_NS;
@@ -335,14 +354,14 @@ static void connected(struct emx_session *s)
 {
     s->state = EMX_S_CONNECTED;
     s->asked_ns = 0;
-    s->lapsed = false;
-    s->spoke_ns = s->heard_ns;
+    s->read.lapsed = false;
+    s->read.spoke_ns = s->heard_ns;
     emx_connect_give_place(s, s->heard_ns);
     emx_fast_open(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
     /* What waited can go; and the peer learns that this side is up. */
-    s->ack_now = true;
+    s->rx.ack_now = true;
     emx_session_ready(s);
 }
 
@@ -638,12 +657,12 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->e->link_peers[s->link]++;
     s->bulk_bytes = 0;
-    s->reads = false;
+    s->read.on = false;
     emx_exported_route(s, 0, NULL);
     take_nature(s, r);
     emx_rtt_init(&s->rtt, s->e->cfg);
-    emx_rtt_init(&s->block_rtt, s->e->cfg);
-    if (s->quick_room)
+    emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
+    if (s->fast_room)
         emx_fast_open(s);
     emx_send_window_hurry(s, now);
     emx_session_ready(s);

@@ -25,7 +25,15 @@
  * to grow again.
  */
 #include "base/min.h"
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/rel/ack.h"
+#include "core/rel/credit.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define FIRST_PART      32        /* of what is to spare: a first share at most */
 #define FLOOR_PART      2         /* of unexpected_max: the floors of all */
@@ -55,10 +63,10 @@ static uint64_t to_spare(const struct emx_engine *e)
 
 static void promise(struct emx_session *s, uint64_t bytes)
 {
-    s->share += (uint32_t)bytes;
+    s->credit.share += (uint32_t)bytes;
     s->e->stats->unexpected_promised += bytes;
-    if (!emx_list_linked(&s->sharing))
-        emx_list_append(&s->e->sharing, &s->sharing);
+    if (!emx_list_linked(&s->credit.sharing))
+        emx_list_append(&s->e->sharing, &s->credit.sharing);
 }
 
 void emx_credit_open(struct emx_session *s)
@@ -74,12 +82,12 @@ void emx_credit_open(struct emx_session *s)
 
 void emx_credit_close(struct emx_session *s)
 {
-    uint32_t held = s->rx_charged - s->rx_released;
+    uint32_t held = s->credit.charged - s->credit.released;
 
     /* What is held stays promised until it is released. */
-    s->e->stats->unexpected_promised -= s->share - held;
-    s->share = held;
-    emx_list_del(&s->sharing);
+    s->e->stats->unexpected_promised -= s->credit.share - held;
+    s->credit.share = held;
+    emx_list_del(&s->credit.sharing);
 }
 
 /* ---- Back from the idle: the receiver ---- */
@@ -87,32 +95,33 @@ void emx_credit_close(struct emx_session *s)
 /* What the peer keeps when it gives back the rest: what it has here, and the floor at least. */
 static uint32_t kept_bytes(const struct emx_session *s)
 {
-    uint32_t held = s->rx_charged - s->rx_released;
+    uint32_t held = s->credit.charged - s->credit.released;
     uint64_t least = emx_credit_floor(s->e);
 
-    return (uint32_t)emx_min(held > least ? held : least, s->share);
+    return (uint32_t)emx_min(held > least ? held : least, s->credit.share);
 }
 
 static bool is_idle(struct emx_session *s, emx_time now)
 {
-    bool same = s->seen_ns && s->rx_seen == s->rx_charged;
+    bool same = s->credit.seen_ns && s->credit.seen == s->credit.charged;
 
     if (!same) {
-        s->rx_seen = s->rx_charged;
-        s->seen_ns = now;
+        s->credit.seen = s->credit.charged;
+        s->credit.seen_ns = now;
     }
-    return now - (same ? s->seen_ns : s->heard_ns) >= IDLE_NS;
+    return now - (same ? s->credit.seen_ns : s->heard_ns) >= IDLE_NS;
 }
 
 /* Asks one for what it does not need; returns how much that is. */
 static uint64_t recall(struct emx_session *s, emx_time now)
 {
-    if (s->state != EMX_S_CONNECTED || !is_idle(s, now) || (s->recalled_ns && now - s->recalled_ns < IDLE_NS))
+    if (s->state != EMX_S_CONNECTED || !is_idle(s, now) ||
+        (s->credit.recalled_ns && now - s->credit.recalled_ns < IDLE_NS))
         return 0;
-    s->recall_due = true;
-    s->recalled_ns = now;
+    s->credit.recall_due = true;
+    s->credit.recalled_ns = now;
     emx_session_ready(s);
-    return s->share - kept_bytes(s);
+    return s->credit.share - kept_bytes(s);
 }
 
 /* Somebody needs so much more. A few are looked at in turn; those that have the floor only leave the list, and come
@@ -126,9 +135,9 @@ static void recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
         return;
     e->recall_ns = now + RECALL_PAUSE_NS;
     for (unsigned looks = 0; looks < RECALL_LOOKS && back < bytes && (l = emx_list_pop(&e->sharing)); looks++) {
-        struct emx_session *s = emx_list_entry(l, struct emx_session, sharing);
+        struct emx_session *s = emx_list_entry(l, struct emx_session, credit.sharing);
 
-        if (s->share <= emx_credit_floor(e))
+        if (s->credit.share <= emx_credit_floor(e))
             continue;
         emx_list_append(&e->sharing, l);
         back += recall(s, now);
@@ -137,26 +146,26 @@ static void recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
 
 bool emx_credit_recall(struct emx_session *s, uint32_t *limit_p)
 {
-    s->recall_due = false;
-    *limit_p = s->rx_released + kept_bytes(s);
-    return kept_bytes(s) < s->share;
+    s->credit.recall_due = false;
+    *limit_p = s->credit.released + kept_bytes(s);
+    return kept_bytes(s) < s->credit.share;
 }
 
 enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_given *f = (const void *)(data + sizeof(struct emx_frame));
-    uint32_t left = f->limit - s->rx_released, kept;
+    uint32_t left = f->limit - s->credit.released, kept;
 
     (void)now;
-    if (emx_seq_before(f->limit, s->rx_charged) || left > s->share)
+    if (emx_seq_before(f->limit, s->credit.charged) || left > s->credit.share)
         return EMX_DROP_MALFORMED;
     kept = kept_bytes(s);
     if (kept < left)
         kept = left;
-    emx_add(s->e, credit_recalled, s->share - kept);
-    s->e->stats->unexpected_promised -= s->share - kept;
-    s->share = kept;
-    s->ack_now = true; /* until the peer hears of it, it takes no limit */
+    emx_add(s->e, credit_recalled, s->credit.share - kept);
+    s->e->stats->unexpected_promised -= s->credit.share - kept;
+    s->credit.share = kept;
+    s->rx.ack_now = true; /* until the peer hears of it, it takes no limit */
     emx_session_ready(s);
     return EMX_ACCEPTED;
 }
@@ -172,29 +181,30 @@ enum emx_drop emx_credit_input_recall(struct emx_session *s, const uint8_t *data
     (void)now;
     if (!emx_seq_before(f->limit, h->credit))
         return EMX_DROP_MALFORMED;
-    if (s->giving || h->credit != s->credit_limit || s->state != EMX_S_CONNECTED || !emx_send_window_room(s))
+    if (s->credit.giving || h->credit != s->credit.limit || s->state != EMX_S_CONNECTED ||
+        !emx_send_window_room(&s->tx))
         return EMX_DROP_STALE; /* it asks for what we have not, or comes at a bad time */
-    b = emx_send_window_get(s->e, sizeof(*h) + sizeof(struct emx_f_given));
+    b = emx_txbuf_get(&s->e->txbufs, sizeof(*h) + sizeof(struct emx_f_given));
     if (!b)
         return EMX_DROP_MEMORY;
-    s->credit_limit = emx_seq_before(f->limit, s->credit_used) ? s->credit_used : f->limit;
+    s->credit.limit = emx_seq_before(f->limit, s->credit.used) ? s->credit.used : f->limit;
     emx_engine_head(s->e, s->peer, emx_txbuf_frame(b), EMX_F_given, sizeof(struct emx_f_given));
-    *(struct emx_f_given *)(emx_txbuf_frame(b) + 1) = (struct emx_f_given){.limit = s->credit_limit};
+    *(struct emx_f_given *)(emx_txbuf_frame(b) + 1) = (struct emx_f_given){.limit = s->credit.limit};
     emx_send_window_push(s, b);
-    s->gave = s->giving = true;
-    s->credit_ack = b->seq + 1;
+    s->credit.gave = s->credit.giving = true;
+    s->credit.ack = b->seq + 1;
     return EMX_ACCEPTED;
 }
 
 /* An acknowledgement of what was not sent is nonsense. */
-void emx_credit_heard_again(struct emx_session *s, uint32_t limit, uint32_t ack)
+void emx_credit_heard_again(struct emx_credit *c, uint32_t limit, uint32_t ack, uint32_t tx_next)
 {
-    if (emx_seq_before(ack, s->credit_ack) || emx_seq_before(s->tx_next, ack))
+    if (emx_seq_before(ack, c->ack) || emx_seq_before(tx_next, ack))
         return;
-    s->credit_ack = ack;
-    s->giving = false;
-    if (emx_credit_is_more(s, limit))
-        s->credit_limit = limit;
+    c->ack = ack;
+    c->giving = false;
+    if (emx_credit_is_more(c, limit))
+        c->limit = limit;
 }
 
 /* ---- A message did not get through for want of credit, or did ---- */
@@ -204,23 +214,24 @@ static uint64_t longest(const struct emx_session *s)
 {
     const struct emx_config *cfg = s->e->cfg;
 
-    return s->reads && cfg->p_read_min > cfg->p_eager_max ? cfg->p_read_min : cfg->p_eager_max;
+    return s->read.on && cfg->p_read_min > cfg->p_eager_max ? cfg->p_read_min : cfg->p_eager_max;
 }
 
 /* A share too small for a message is never used: more is needed whatever was. */
 static bool is_used(const struct emx_session *s)
 {
-    return s->share < 2 * (longest(s) + EMX_EAGER_OVERHEAD) || s->rx_charged - s->rx_grown >= s->share / 2;
+    return s->credit.share < 2 * (longest(s) + EMX_EAGER_OVERHEAD) ||
+           s->credit.charged - s->credit.grown >= s->credit.share / 2;
 }
 
 void emx_credit_starved(struct emx_session *s, emx_time now)
 {
-    uint64_t more = s->share ? s->share : s->e->cfg->p_unexpected_peer;
+    uint64_t more = s->credit.share ? s->credit.share : s->e->cfg->p_unexpected_peer;
     uint64_t room = to_spare(s->e) / 2;
 
-    s->seen_ns = now; /* not idle, whatever has been charged */
-    s->rx_seen = s->rx_charged;
-    if (!is_used(s) || s->share + more > INT32_MAX)
+    s->credit.seen_ns = now; /* not idle, whatever has been charged */
+    s->credit.seen = s->credit.charged;
+    if (!is_used(s) || s->credit.share + more > INT32_MAX)
         return;
     if (more > room) {
         recall_some(s->e, 2 * (more - room), now);
@@ -228,23 +239,15 @@ void emx_credit_starved(struct emx_session *s, emx_time now)
     }
     if (more < EMX_EAGER_OVERHEAD)
         return; /* it asks again */
-    s->rx_grown = s->rx_charged;
+    s->credit.grown = s->credit.charged;
     promise(s, more);
-}
-
-bool emx_credit_take(struct emx_session *s, uint32_t cost)
-{
-    if (!emx_credit_allows(s, cost))
-        return false;
-    s->credit_used += cost;
-    return true;
 }
 
 void emx_credit_release(struct emx_session *s, uint32_t cost)
 {
-    s->rx_released += cost;
+    s->credit.released += cost;
     if (emx_session_over(s)) {
-        s->share -= cost;
+        s->credit.share -= cost;
         s->e->stats->unexpected_promised -= cost;
         return;
     }

@@ -16,7 +16,18 @@
  * something is in them. When more are wanted, the frame that is furthest ahead has to go. So the one that is to be
  * handled next keeps what it has, and the session moves on.
  */
-#include "core/impl.h"
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/format/tag.h"
+#include "core/msg/fast_path.h"
+#include "core/peer.h"
+#include "core/rel/fragment.h"
+#include "core/rel/seal.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 #define SUPERFRAME_BYTES 28 /* what a frame in a superframe has before it, more than one of the own EtherType */
 #define GRAIN            8  /* bytes: pieces begin and end at multiples of it; the last ends where the frame ends */
@@ -43,17 +54,17 @@ static_assert(EMX_SEQ_FRAME_MAX % (GRAIN * 64) == 0, "a bit for each grain");
 
 bool emx_fragment_narrow(struct emx_session *s, uint16_t frame_bytes)
 {
-    if (!s->cut) {
-        s->cut = emx_alloc_get(&s->e->alloc, sizeof(*s->cut) + s->e->seq_frame_bytes);
-        if (!s->cut)
+    if (!s->fragment.out) {
+        s->fragment.out = emx_alloc_get(&s->e->alloc, sizeof(*s->fragment.out) + s->e->seq_frame_bytes);
+        if (!s->fragment.out)
             return false;
-        *s->cut = (struct emx_fragmenting){0};
+        *s->fragment.out = (struct emx_fragmenting){0};
     }
-    s->cut->sent_bytes = s->cut->len_bytes; /* its pieces were too long, too */
+    s->fragment.out->sent_bytes = s->fragment.out->len_bytes; /* its pieces were too long, too */
     s->frame_bytes = frame_bytes;
     if (s->bulk_bytes > frame_bytes - SUPERFRAME_BYTES)
         s->bulk_bytes = (uint16_t)(frame_bytes - SUPERFRAME_BYTES);
-    if (s->quick_room)
+    if (s->fast_room)
         emx_fast_open(s);
     return true;
 }
@@ -63,7 +74,7 @@ bool emx_fragment_output(struct emx_session *s, struct emx_txframe *f, struct em
 {
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_fragment *t = (void *)(h + 1);
-    struct emx_fragmenting *c = s->cut;
+    struct emx_fragmenting *c = s->fragment.out;
     size_t n = (s->frame_bytes - sizeof(*h) - sizeof(*t)) & ~(size_t)(GRAIN - 1);
     uint8_t *body;
 
@@ -95,7 +106,7 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
 {
     size_t tag_bytes = emx_tag_bytes(s->e, s->link);
     size_t head_bytes = f->head_bytes - tag_bytes, len_bytes = head_bytes + f->body_bytes;
-    struct emx_fragmenting *c = s->cut;
+    struct emx_fragmenting *c = s->fragment.out;
 
     if (len_bytes <= s->frame_bytes) {
         f->bulk = f->bulk && len_bytes <= s->bulk_bytes;
@@ -116,13 +127,13 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
 /* How far a frame is from that which the session waits for. Those that came already are furthest. */
 static uint32_t ahead(const struct emx_session *s, uint32_t number)
 {
-    return number - s->rx_next;
+    return number - s->rx.next;
 }
 
 /* Where the place of a frame hangs; what hangs there is NULL if it has none. */
 static struct emx_reassembly **find(struct emx_session *s, uint32_t number)
 {
-    struct emx_reassembly **at = &s->join;
+    struct emx_reassembly **at = &s->fragment.in;
 
     while (*at && (*at)->number != number)
         at = &(*at)->next;
@@ -140,10 +151,10 @@ static void give_up(struct emx_session *s, struct emx_reassembly **at)
 /* For a frame of this number. false: all places belong to frames that are needed sooner. */
 static bool make_room(struct emx_session *s, uint32_t number)
 {
-    struct emx_reassembly **furthest = &s->join;
+    struct emx_reassembly **furthest = &s->fragment.in;
     unsigned count = 0;
 
-    for (struct emx_reassembly **at = &s->join; *at; at = &(*at)->next, count++)
+    for (struct emx_reassembly **at = &s->fragment.in; *at; at = &(*at)->next, count++)
         if (ahead(s, (*at)->number) > ahead(s, (*furthest)->number))
             furthest = at;
     if (count < PLACES)
@@ -161,11 +172,11 @@ static struct emx_reassembly *begin(struct emx_session *s, const struct emx_f_fr
 
     if (!make_room(s, t->number) || !(j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes)))
         return NULL;
-    *j = (struct emx_reassembly){.next = s->join,
+    *j = (struct emx_reassembly){.next = s->fragment.in,
                                  .number = t->number,
                                  .total_bytes = t->total_bytes,
                                  .missing = (t->total_bytes + GRAIN - 1) / GRAIN};
-    return s->join = j;
+    return s->fragment.in = j;
 }
 
 static struct emx_reassembly *place_of(struct emx_session *s, const struct emx_f_fragment *t)
@@ -238,8 +249,8 @@ enum emx_drop emx_fragment_input(struct emx_session *s, const uint8_t *data, emx
 
 void emx_fragment_fini(struct emx_session *s)
 {
-    while (s->join)
-        give_up(s, &s->join);
-    emx_alloc_put(&s->e->alloc, s->cut);
-    s->cut = NULL;
+    while (s->fragment.in)
+        give_up(s, &s->fragment.in);
+    emx_alloc_put(&s->e->alloc, s->fragment.out);
+    s->fragment.out = NULL;
 }

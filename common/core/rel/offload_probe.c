@@ -10,40 +10,45 @@
  * A superframe came well joined if it brought EMX_JOINED_BYTES or a whole eager message: fewer frames in a slot of the
  * receiver's ring would be a waste of it.
  */
-#include "core/impl.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/peer.h"
+#include "core/rel/offload_probe.h"
+#include "core/rel/session.h"
 
 #define TRUST   1024      /* blocks and messages in superframes before the peer must have told of some */
 #define GAP     32        /* of them without trust between two tries at first; doubles */
 #define GAP_MAX (1 << 20) /* at most */
 
-void emx_offload_probe_init(struct emx_session *s)
+void emx_offload_probe_init(struct emx_offload_probe *o)
 {
-    s->bulk_left = 1;
-    s->bulk_gap = s->bulk_wait = GAP;
+    o->left = 1;
+    o->gap = o->wait = GAP;
 }
 
-void emx_offload_probe_told(struct emx_session *s, uint32_t joined)
+void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined)
 {
-    if ((int32_t)(joined - s->joined_told) <= 0)
+    if ((int32_t)(joined - o->joined_told) <= 0)
         return;
-    s->joined_told = joined;
-    s->bulk_left = TRUST;
-    s->bulk_gap = s->bulk_wait = GAP;
+    o->joined_told = joined;
+    o->left = TRUST;
+    o->gap = o->wait = GAP;
 }
 
-bool emx_offload_probe_take(struct emx_session *s, bool joins)
+bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
 {
-    if (!s->bulk_bytes || (!joins && s->bulk_left < 2))
+    if (!joins && o->left < 2)
         return false;
-    if (s->bulk_left) {
-        s->bulk_left--;
+    if (o->left) {
+        o->left--;
         return true;
     }
-    if (--s->bulk_wait)
+    if (--o->wait)
         return false;
-    if (s->bulk_gap < GAP_MAX)
-        s->bulk_gap *= 2;
-    s->bulk_wait = s->bulk_gap;
+    if (o->gap < GAP_MAX)
+        o->gap *= 2;
+    o->wait = o->gap;
     return true;
 }
 
@@ -64,5 +69,5 @@ void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts
     if (!p || !p->session)
         return;
     if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || is_whole(h, parts))
-        p->session->joined_rx++;
+        p->session->offload.joined_rx++;
 }

@@ -9,7 +9,21 @@
  * Over a reliable link they come in order, and nobody sends one again. Nothing is held or acknowledged; the numbers
  * only show that the wire keeps its promise. One that does not is as good as a dead peer.
  */
-#include "core/impl.h"
+#include <string.h>
+
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/msg/eager.h"
+#include "core/msg/exported.h"
+#include "core/msg/rdma_get.h"
+#include "core/msg/rdma_put.h"
+#include "core/msg/rndv.h"
+#include "core/rel/ack.h"
+#include "core/rel/coalesce.h"
+#include "core/rel/credit.h"
+#include "core/rel/reorder.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, emx_time now);
 
@@ -33,8 +47,8 @@ static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time
     enum emx_drop why = sequenced[((const struct emx_frame *)data)->type](s, data, now);
 
     if (why == EMX_ACCEPTED) {
-        s->rx_next++;
-        s->unacked_rx++;
+        s->rx.next++;
+        s->rx.unacked++;
     }
     return why;
 }
@@ -42,20 +56,20 @@ static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time
 /* rx_early follows the held list after any change. */
 static void map_held(struct emx_session *s)
 {
-    s->rx_early = 0;
-    emx_list_each(l, &s->held)
+    s->rx.early = 0;
+    emx_list_each(l, &s->rx.held)
     {
-        uint32_t bit = emx_list_entry(l, struct emx_rxbuf, link)->seq - s->rx_next - 1;
+        uint32_t bit = emx_list_entry(l, struct emx_rxbuf, link)->seq - s->rx.next - 1;
 
         if (bit < 64)
-            s->rx_early |= UINT64_C(1) << bit;
+            s->rx.early |= UINT64_C(1) << bit;
     }
 }
 
 static void drop_held(struct emx_session *s, struct emx_rxbuf *b)
 {
     emx_list_del(&b->link);
-    s->held_count--;
+    s->rx.held_count--;
     emx_alloc_put(&s->e->alloc, b);
 }
 
@@ -64,11 +78,11 @@ static void handle_held(struct emx_session *s, emx_time now)
 {
     struct emx_list *l;
 
-    while ((l = emx_list_first(&s->held))) {
+    while ((l = emx_list_first(&s->rx.held))) {
         struct emx_rxbuf *b = emx_list_entry(l, struct emx_rxbuf, link);
         enum emx_drop why;
 
-        if (b->seq != s->rx_next)
+        if (b->seq != s->rx.next)
             break;
         why = handle(s, b->frame, now);
         if (why != EMX_ACCEPTED)
@@ -84,12 +98,12 @@ static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
 {
     const struct emx_frame *h = (const void *)data;
     size_t len_bytes = sizeof(*h) + h->body_bytes;
-    struct emx_list *pos = s->held.prev;
+    struct emx_list *pos = s->rx.held.prev;
     struct emx_rxbuf *b;
 
-    while (pos != &s->held && emx_seq_before(h->seq, emx_list_entry(pos, struct emx_rxbuf, link)->seq))
+    while (pos != &s->rx.held && emx_seq_before(h->seq, emx_list_entry(pos, struct emx_rxbuf, link)->seq))
         pos = pos->prev;
-    if (pos != &s->held && emx_list_entry(pos, struct emx_rxbuf, link)->seq == h->seq)
+    if (pos != &s->rx.held && emx_list_entry(pos, struct emx_rxbuf, link)->seq == h->seq)
         return EMX_DROP_DUPLICATE;
     b = emx_alloc_get(&s->e->alloc, sizeof(*b) + len_bytes);
     if (!b)
@@ -98,7 +112,7 @@ static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
     b->len_bytes = (uint32_t)len_bytes;
     memcpy(b->frame, data, len_bytes);
     emx_list_insert(pos->next, &b->link);
-    s->held_count++;
+    s->rx.held_count++;
     map_held(s);
     emx_count(s->e, frames_held);
     return EMX_ACCEPTED;
@@ -107,11 +121,11 @@ static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
 void emx_reorder_owe(struct emx_session *s, emx_time now)
 {
     if (emx_reorder_acks_at_once(s)) {
-        s->ack_now = true;
+        s->rx.ack_now = true;
         emx_session_ready(s);
-    } else if (!s->ack_at_ns) {
-        s->ack_at_ns = now + s->ack_delay_ns;
-        emx_session_arm(s, s->ack_at_ns);
+    } else if (!s->rx.ack_at_ns) {
+        s->rx.ack_at_ns = now + s->rx.ack_delay_ns;
+        emx_session_arm(s, s->rx.ack_at_ns);
     }
 }
 
@@ -128,7 +142,7 @@ static void lost_promise(struct emx_session *s, emx_time now)
 
 enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now)
 {
-    if (emx_seq_before(seq, s->rx_next))
+    if (emx_seq_before(seq, s->rx.next))
         return EMX_DROP_DUPLICATE;
     lost_promise(s, now);
     return EMX_DROP_WINDOW;
@@ -139,24 +153,24 @@ static enum emx_drop input_reliable(struct emx_session *s, const uint8_t *data, 
     const struct emx_frame *h = (const void *)data;
     enum emx_drop why;
 
-    if (h->seq != s->rx_next)
+    if (h->seq != s->rx.next)
         return emx_reorder_out_of_turn(s, h->seq, now);
     why = sequenced[h->type](s, data, now);
-    s->rx_next += why == EMX_ACCEPTED;
+    s->rx.next += why == EMX_ACCEPTED;
     return why;
 }
 
 enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
-    int32_t ahead = (int32_t)(h->seq - s->rx_next);
+    int32_t ahead = (int32_t)(h->seq - s->rx.next);
     enum emx_drop why;
 
     if (s->e->reliable_links >> s->e->input_link & 1)
         return input_reliable(s, data, now);
     if (ahead == 0) {
         why = handle(s, data, now);
-        if (why == EMX_ACCEPTED && s->held_count)
+        if (why == EMX_ACCEPTED && s->rx.held_count)
             handle_held(s, now);
     } else if (ahead < 0) {
         why = EMX_DROP_DUPLICATE;
@@ -166,7 +180,7 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
         why = hold(s, data);
     }
     if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
-        s->ack_now = true;
+        s->rx.ack_now = true;
         emx_session_ready(s);
     } else if (why == EMX_ACCEPTED) {
         emx_reorder_owe(s, now);
@@ -178,8 +192,8 @@ void emx_reorder_fini(struct emx_session *s)
 {
     struct emx_list *l;
 
-    while ((l = emx_list_first(&s->held)))
+    while ((l = emx_list_first(&s->rx.held)))
         drop_held(s, emx_list_entry(l, struct emx_rxbuf, link));
-    s->rx_early = 0;
-    emx_reorder_acked(s);
+    s->rx.early = 0;
+    emx_reorder_acked(&s->rx);
 }

@@ -14,7 +14,7 @@
  * frame is sent twice, no more (send_window.c). Only answers to frames sent once are measured (Karn's rule), which the
  * callers see to.
  */
-#include "core/impl.h"
+#include "core/rel/rtt.h"
 
 #define EMX_RTT_SAMPLES    16
 #define EMX_RTT_TIMES      3        /* of the round trip: the time-out */

@@ -16,40 +16,54 @@
  * and nothing below about acknowledgements, time-outs and congestion has anything to do. The wire copies a frame before
  * the engine is called again, so its buffer is spent then (engine.spent).
  */
-#include "core/impl.h"
+#include "core/cc/cc.h"
+#include "core/engine_impl.h"
+#include "core/msg/exported.h"
+#include "core/rel/coalesce.h"
+#include "core/rel/connect.h"
+#include "core/rel/rtt.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
+#include "core/time.h"
 
 #define OVERTAKEN 2
 #define PROBES    2
 #define DOUBT     3  /* time-outs in a row after which the route may have become narrower */
 #define EARLY     64 /* frames beyond the first missing one that the peer's map reaches */
 
-void emx_send_window_put(struct emx_engine *e, struct emx_txbuf *b)
+void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t limit_frames)
 {
-    emx_pool_put(&e->txbufs[b->size], b);
+    w->first = w->next = w->acked = w->recover = first;
+    w->peer_window = 8; /* until told */
+    emx_list_init(&w->unacked);
+    emx_list_init(&w->control);
+    w->send_next = &w->unacked;
+    emx_cc_init(&w->cc, limit_frames);
 }
 
 void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b)
 {
-    if (s->open)
+    if (s->coalesce.open)
         emx_coalesce_close(s);
-    b->seq = s->tx_next++;
+    b->seq = s->tx.next++;
     emx_txbuf_frame(b)->seq = b->seq;
-    s->slots_taken += b->slot;
-    emx_list_append(&s->unacked, &b->link);
-    if (s->send_next == &s->unacked)
-        s->send_next = &b->link;
+    s->tx.slots_taken += b->slot;
+    emx_list_append(&s->tx.unacked, &b->link);
+    if (s->tx.send_next == &s->tx.unacked)
+        s->tx.send_next = &b->link;
     emx_session_ready(s);
 }
 
 void emx_send_window_control(struct emx_session *s, struct emx_txbuf *b)
 {
-    emx_list_append(&s->control, &b->link);
+    emx_list_append(&s->tx.control, &b->link);
     emx_session_ready(s);
 }
 
 static struct emx_txbuf *first_lost(const struct emx_session *s)
 {
-    emx_list_each(l, &s->unacked)
+    emx_list_each(l, &s->tx.unacked)
     {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
 
@@ -63,13 +77,13 @@ struct emx_txbuf *emx_send_window_next(struct emx_session *s)
 {
     struct emx_txbuf *b;
 
-    if (emx_send_window_full(s))
+    if (emx_send_window_full(&s->tx))
         return NULL;
-    if (s->lost)
+    if (s->tx.lost)
         return first_lost(s);
-    if (s->send_next == &s->unacked)
+    if (s->tx.send_next == &s->tx.unacked)
         return NULL;
-    b = emx_list_entry(s->send_next, struct emx_txbuf, link);
+    b = emx_list_entry(s->tx.send_next, struct emx_txbuf, link);
     return b->unready ? NULL : b;
 }
 
@@ -78,13 +92,13 @@ void emx_send_window_spend(struct emx_engine *e)
     struct emx_list *l;
 
     while ((l = emx_list_pop(&e->spent)))
-        emx_send_window_put(e, emx_list_entry(l, struct emx_txbuf, link));
+        emx_txbuf_put(&e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
 }
 
 static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
 {
-    s->send_next = b->link.next;
-    s->tx_acked = b->seq + 1;
+    s->tx.send_next = b->link.next;
+    s->tx.acked = b->seq + 1;
     emx_list_del(&b->link);
     emx_list_append(&s->e->spent, &b->link);
 }
@@ -94,26 +108,26 @@ static void start(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
 
-    s->started = true;
-    s->start_frames = emx_cc_first(&s->cc, e->start_frames);
-    e->start_frames -= s->start_frames;
+    s->tx.started = true;
+    s->tx.start_frames = emx_cc_first(&s->tx.cc, e->start_frames);
+    e->start_frames -= s->tx.start_frames;
 }
 
 /* Gives back what it took of the endpoint's first burst. */
 static void end_start(struct emx_session *s)
 {
-    s->e->start_frames += s->start_frames;
-    s->start_frames = 0;
+    s->e->start_frames += s->tx.start_frames;
+    s->tx.start_frames = 0;
 }
 
 /* One more frame is under way. */
 static void fly(struct emx_session *s, emx_time now)
 {
-    if (!s->started)
+    if (!s->tx.started)
         start(s);
-    s->flying++;
-    if (!s->rto_from_ns) {
-        s->rto_from_ns = now;
+    s->tx.in_flight++;
+    if (!s->tx.rto_from_ns) {
+        s->tx.rto_from_ns = now;
         emx_session_arm(s, emx_send_window_deadline(s));
     }
     emx_session_asked(s, now);
@@ -121,19 +135,19 @@ static void fly(struct emx_session *s, emx_time now)
 
 void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
-    if (b == s->open)
+    if (b == s->coalesce.open)
         emx_coalesce_close(s);
     if (s->reliable) {
         sent_reliably(s, b);
         return;
     }
-    s->probing = false;
+    s->tx.probing = false;
     if (b->lost) {
         b->lost = false;
-        s->lost--;
+        s->tx.lost--;
         emx_count(s->e, frames_resent);
     } else {
-        s->send_next = b->link.next;
+        s->tx.send_next = b->link.next;
     }
     b->sent_ns = now;
     if (b->tries < UINT16_MAX)
@@ -143,13 +157,13 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
 
 void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
-    b->seq = s->tx_next++;
+    b->seq = s->tx.next++;
     if (s->reliable) {
-        s->tx_acked = s->tx_next;
+        s->tx.acked = s->tx.next;
         emx_list_append(&s->e->spent, &b->link);
         return;
     }
-    emx_list_append(&s->unacked, &b->link);
+    emx_list_append(&s->tx.unacked, &b->link);
     b->sent_ns = now;
     b->tries = 1;
     fly(s, now);
@@ -160,17 +174,17 @@ static void settle(struct emx_session *s, struct emx_txbuf *b)
 {
     if (b->lost) {
         b->lost = false;
-        s->lost--;
+        s->tx.lost--;
     } else if (!b->early) {
-        s->flying--;
+        s->tx.in_flight--;
     }
 }
 
 static uint32_t next_unsent(const struct emx_session *s)
 {
-    if (s->send_next == &s->unacked)
-        return s->tx_next;
-    return emx_list_entry(s->send_next, struct emx_txbuf, link)->seq;
+    if (s->tx.send_next == &s->tx.unacked)
+        return s->tx.next;
+    return emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->seq;
 }
 
 /* The last frame of those acknowledged was sent once, so long ago. */
@@ -186,17 +200,17 @@ static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
     unsigned acked = 0;
     emx_time sent_once_ns = EMX_NEVER;
 
-    while (s->tx_acked != ack) {
-        struct emx_txbuf *b = emx_list_entry(s->unacked.next, struct emx_txbuf, link);
+    while (s->tx.acked != ack) {
+        struct emx_txbuf *b = emx_list_entry(s->tx.unacked.next, struct emx_txbuf, link);
 
         acked += !b->early;
-        s->falsely |= s->doubtful && b->lost && b->tries == 1;
+        s->tx.falsely |= s->tx.doubtful && b->lost && b->tries == 1;
         sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
         settle(s, b);
-        s->slots_taken -= b->slot;
+        s->tx.slots_taken -= b->slot;
         emx_list_del(&b->link);
-        emx_send_window_put(s->e, b);
-        s->tx_acked++;
+        emx_txbuf_put(&s->e->txbufs, b);
+        s->tx.acked++;
     }
     if (sent_once_ns != EMX_NEVER)
         answered(s, now - sent_once_ns);
@@ -208,14 +222,14 @@ static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsign
 {
     struct emx_txbuf *last = NULL;
 
-    emx_list_each(l, &s->unacked)
+    emx_list_each(l, &s->tx.unacked)
     {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
-        uint32_t bit = b->seq - s->tx_acked - 1;
+        uint32_t bit = b->seq - s->tx.acked - 1;
 
-        if (!b->tries || (bit >= 64 && b->seq != s->tx_acked))
+        if (!b->tries || (bit >= 64 && b->seq != s->tx.acked))
             break;
-        if (b->seq == s->tx_acked || !(early >> bit & 1))
+        if (b->seq == s->tx.acked || !(early >> bit & 1))
             continue;
         last = b;
         if (b->early)
@@ -230,10 +244,10 @@ static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsign
 /* The window falls, once for what was under way then. false: it has. */
 static bool slow_down(struct emx_session *s)
 {
-    if (emx_seq_before(s->tx_acked, s->recover))
+    if (emx_seq_before(s->tx.acked, s->tx.recover))
         return false;
-    emx_cc_slow(&s->cc);
-    s->recover = next_unsent(s);
+    emx_cc_slow(&s->tx.cc);
+    s->tx.recover = next_unsent(s);
     return true;
 }
 
@@ -243,7 +257,7 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
     unsigned beyond = (unsigned)__builtin_popcountll(early);
     bool any = false;
 
-    emx_list_each(l, &s->unacked)
+    emx_list_each(l, &s->tx.unacked)
     {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
 
@@ -259,8 +273,8 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
         if ((beyond < OVERTAKEN || b->bulk != last->bulk) && now - b->sent_ns < s->rtt.network_ns)
             continue;
         b->lost = true;
-        s->lost++;
-        s->flying--;
+        s->tx.lost++;
+        s->tx.in_flight--;
         any = true;
         emx_count(s->e, resent_gap);
     }
@@ -271,7 +285,8 @@ static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint6
 /* More may leave than before. */
 static void go_on(struct emx_session *s)
 {
-    if (s->lost || s->send_next != &s->unacked || !emx_list_empty(&s->control) || !emx_list_empty(&s->backlog))
+    if (s->tx.lost || s->tx.send_next != &s->tx.unacked || !emx_list_empty(&s->tx.control) ||
+        !emx_list_empty(&s->backlog))
         emx_session_ready(s);
 }
 
@@ -286,65 +301,65 @@ void emx_send_window_marked(struct emx_session *s)
 /* What counted as lost has arrived: it is under way as before, and so is congestion control. */
 static void undo(struct emx_session *s)
 {
-    emx_list_each(l, &s->unacked)
+    emx_list_each(l, &s->tx.unacked)
     {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
 
-        if (l == s->send_next)
+        if (l == s->tx.send_next)
             break;
         if (!b->lost)
             continue;
         b->lost = false;
-        s->lost--;
-        s->flying++;
+        s->tx.lost--;
+        s->tx.in_flight++;
     }
-    s->cc = s->before;
-    s->recover = s->tx_acked;
+    s->tx.cc = s->tx.before;
+    s->tx.recover = s->tx.acked;
     emx_count(s->e, timeouts_undone);
 }
 
 /* The first acknowledgement after a time-out that declared the window lost. */
 static void judge(struct emx_session *s)
 {
-    if (s->falsely)
+    if (s->tx.falsely)
         undo(s);
-    s->doubtful = s->falsely = false;
+    s->tx.doubtful = s->tx.falsely = false;
 }
 
 /* So many frames flew before, and so many of them have arrived. */
 static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_time now)
 {
-    bool limits = s->send_next != &s->unacked || emx_cc_limits(&s->cc, flew);
+    bool limits = s->tx.send_next != &s->tx.unacked || emx_cc_limits(&s->tx.cc, flew);
 
-    if (s->start_frames) {
+    if (s->tx.start_frames) {
         end_start(s);
-        emx_cc_met(&s->cc);
+        emx_cc_met(&s->tx.cc);
     }
-    if (s->doubtful)
+    if (s->tx.doubtful)
         judge(s);
-    emx_cc_acked(&s->cc, acked, limits, emx_seq_before(s->tx_acked, s->recover));
-    if (!s->lost)
-        emx_cc_coalesce(&s->cc, s->flying, s->rtt.network_ns);
-    s->backoff = 0;
-    s->probing = false;
-    s->rto_from_ns = next_unsent(s) == s->tx_acked ? 0 : now;
-    if (s->rto_from_ns)
+    emx_cc_acked(&s->tx.cc, acked, limits, emx_seq_before(s->tx.acked, s->tx.recover));
+    if (!s->tx.lost)
+        emx_cc_coalesce(&s->tx.cc, s->tx.in_flight, s->rtt.network_ns);
+    s->tx.backoff = 0;
+    s->tx.probing = false;
+    s->tx.rto_from_ns = next_unsent(s) == s->tx.acked ? 0 : now;
+    if (s->tx.rto_from_ns)
         emx_session_arm(s, emx_send_window_deadline(s));
 }
 
 void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
 {
-    unsigned acked = 0, flew = s->flying;
-    bool moves = ack != s->tx_acked;
+    unsigned acked = 0, flew = s->tx.in_flight;
+    bool moves = ack != s->tx.acked;
     struct emx_txbuf *last;
 
-    if (emx_seq_before(ack, s->tx_acked) || emx_seq_before(next_unsent(s), ack))
+    if (emx_seq_before(ack, s->tx.acked) || emx_seq_before(next_unsent(s), ack))
         return;
     if (moves)
         acked = ack_in_order(s, ack, now);
     if (early && (last = ack_early(s, early, &acked)))
         find_gaps(s, last, early, now);
-    if (!acked && !moves && !s->lost)
+    if (!acked && !moves && !s->tx.lost)
         return;
     if (acked || moves) /* it may move over frames that all came early: the resend timer stops with the last */
         advance(s, flew, acked, now);
@@ -353,79 +368,79 @@ void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, em
 
 emx_time emx_send_window_deadline(const struct emx_session *s)
 {
-    if (!s->rto_from_ns)
+    if (!s->tx.rto_from_ns)
         return EMX_NEVER;
-    return s->rto_from_ns + emx_rtt_backed_off(&s->rtt, s->backoff, s->e->cfg);
+    return s->tx.rto_from_ns + emx_rtt_backed_off(&s->rtt, s->tx.backoff, s->e->cfg);
 }
 
 /* One frame is to be sent again: the last that the peer can tell of. If some are to be sent again anyway, one of them.
  */
 static void probe(struct emx_session *s)
 {
-    struct emx_list *l = s->send_next->prev;
+    struct emx_list *l = s->tx.send_next->prev;
     struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
 
-    s->probing = true;
-    if (s->lost)
+    s->tx.probing = true;
+    if (s->tx.lost)
         return;
-    while (l != s->unacked.next && (b->early || b->seq - s->tx_acked > EARLY)) {
+    while (l != s->tx.unacked.next && (b->early || b->seq - s->tx.acked > EARLY)) {
         l = l->prev;
         b = emx_list_entry(l, struct emx_txbuf, link);
     }
-    s->flying -= !b->early; /* the first is early only if the peer has told nonsense */
+    s->tx.in_flight -= !b->early; /* the first is early only if the peer has told nonsense */
     b->early = false;
     b->lost = true;
-    s->lost++;
+    s->tx.lost++;
 }
 
 /* All that is under way counts as lost. */
 static void give_up(struct emx_session *s)
 {
-    unsigned flew = s->flying;
+    unsigned flew = s->tx.in_flight;
 
-    emx_list_each(l, &s->unacked)
+    emx_list_each(l, &s->tx.unacked)
     {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
 
-        if (l == s->send_next)
+        if (l == s->tx.send_next)
             break;
         if (b->lost)
             continue;
         if (!b->early)
-            s->flying--;
+            s->tx.in_flight--;
         b->early = false; /* the receiver may have had to give it up (RFC 2018, section 8) */
         b->lost = true;
-        s->lost++;
+        s->tx.lost++;
     }
-    if (!s->doubtful)
-        s->before = s->cc;
-    s->doubtful = true;
+    if (!s->tx.doubtful)
+        s->tx.before = s->tx.cc;
+    s->tx.doubtful = true;
     if (flew > 1) /* one says nothing of how many the network carries */
-        emx_cc_timeout(&s->cc);
-    s->recover = next_unsent(s);
+        emx_cc_timeout(&s->tx.cc);
+    s->tx.recover = next_unsent(s);
 }
 
 void emx_send_window_expire(struct emx_session *s, emx_time now)
 {
     if (now < emx_send_window_deadline(s))
         return;
-    if (s->backoff < PROBES)
+    if (s->tx.backoff < PROBES)
         probe(s);
     else
         give_up(s);
     emx_count(s->e, resent_timeout);
-    s->backoff++;
-    s->rto_from_ns = now;
+    s->tx.backoff++;
+    s->tx.rto_from_ns = now;
     emx_session_ready(s);
-    if (s->backoff >= DOUBT)
-        emx_connect_probe_mtu(s, emx_list_entry(s->unacked.next, struct emx_txbuf, link)->len_bytes, now);
+    if (s->tx.backoff >= DOUBT)
+        emx_connect_probe_mtu(s, emx_list_entry(s->tx.unacked.next, struct emx_txbuf, link)->len_bytes, now);
 }
 
 void emx_send_window_hurry(struct emx_session *s, emx_time now)
 {
-    s->backoff = 0;
-    if (s->rto_from_ns)
-        s->rto_from_ns = now;
+    s->tx.backoff = 0;
+    if (s->tx.rto_from_ns)
+        s->tx.rto_from_ns = now;
     emx_session_arm(s, emx_send_window_deadline(s));
 }
 
@@ -434,21 +449,21 @@ static void put_all(struct emx_engine *e, struct emx_list *list)
     struct emx_list *l;
 
     while ((l = emx_list_pop(list)))
-        emx_send_window_put(e, emx_list_entry(l, struct emx_txbuf, link));
+        emx_txbuf_put(&e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
 }
 
 void emx_send_window_fini(struct emx_session *s)
 {
-    if (s->e->late.session == s)
-        s->e->late.session = NULL;
-    if (s->open)
+    if (s->e->deferred.session == s)
+        s->e->deferred.session = NULL;
+    if (s->coalesce.open)
         emx_coalesce_close(s);
-    put_all(s->e, &s->unacked);
-    put_all(s->e, &s->control);
-    s->send_next = &s->unacked;
-    s->flying = s->lost = s->slots_taken = 0;
-    s->probing = s->doubtful = s->falsely = false;
+    put_all(s->e, &s->tx.unacked);
+    put_all(s->e, &s->tx.control);
+    s->tx.send_next = &s->tx.unacked;
+    s->tx.in_flight = s->tx.lost = s->tx.slots_taken = 0;
+    s->tx.probing = s->tx.doubtful = s->tx.falsely = false;
     end_start(s);
-    s->tx_acked = s->tx_next;
-    s->rto_from_ns = 0;
+    s->tx.acked = s->tx.next;
+    s->tx.rto_from_ns = 0;
 }

@@ -16,10 +16,30 @@
  * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
  * deadlines are looked at and it is set anew.
  */
-#include "base/min.h"
-#include "core/impl.h"
+#include <string.h>
 
-static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
+#include "base/heap.h"
+#include "base/min.h"
+#include "core/cc/cc.h"
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/event.h"
+#include "core/format/tag.h"
+#include "core/msg/op.h"
+#include "core/msg/rndv.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/ack.h"
+#include "core/rel/connect.h"
+#include "core/rel/credit.h"
+#include "core/rel/fragment.h"
+#include "core/rel/reorder.h"
+#include "core/rel/rtt.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/time.h"
+
+static void session_init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
     const struct emx_config *cfg = e->cfg;
 
@@ -27,27 +47,22 @@ static void init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p
     s->peer = p;
     s->timer.kind = EMX_TIMER_SESSION;
     s->state = EMX_S_ROUTES;
-    s->peer_window = 8; /* until told */
     s->heard_ns = now;
     emx_list_init(&s->living);
     emx_list_init(&s->routing);
     emx_list_init(&s->turn);
     emx_list_init(&s->ready);
     emx_list_init(&s->welcoming);
-    emx_list_init(&s->unacked);
-    emx_list_init(&s->control);
     emx_list_init(&s->backlog);
-    emx_list_init(&s->held);
-    emx_list_init(&s->jobs);
-    emx_list_init(&s->pulls);
-    emx_list_init(&s->sharing);
-    s->send_next = &s->unacked;
-    s->tx_first = s->tx_next = s->tx_acked = s->recover = e->tx_first;
-    s->ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
+    emx_list_init(&s->rx.held);
+    emx_list_init(&s->pulled.requests);
+    emx_list_init(&s->pulling.pulls);
+    emx_list_init(&s->credit.sharing);
+    emx_send_window_init(&s->tx, e->tx_first, (uint32_t)cfg->p_window);
+    s->rx.ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
     s->peer_timeout_ns = EMX_NEVER;
     emx_rtt_init(&s->rtt, cfg);
-    emx_rtt_init(&s->block_rtt, cfg);
-    emx_cc_init(&s->cc, (uint32_t)cfg->p_window);
+    emx_rtt_init(&s->pulling.block_rtt, cfg);
 }
 
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now)
@@ -66,7 +81,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
         return NULL;
     }
     memset(s->connect, 0, sizeof(*s->connect));
-    init(s, e, p, now);
+    session_init(s, e, p, now);
     if (!emx_tag_open(s)) {
         emx_alloc_put(&e->alloc, s->connect);
         emx_alloc_put(&e->alloc, s);
@@ -91,8 +106,8 @@ static void hush(struct emx_session *s)
     emx_heap_clear(&s->e->timers, &s->timer);
     emx_list_del(&s->ready);
     emx_list_del(&s->welcoming);
-    s->ack_now = s->ping_due = s->pong_due = s->recall_due = s->takes = false;
-    s->quick_room = 0;
+    s->rx.ack_now = s->ping_due = s->pong_due = s->credit.recall_due = s->takes = false;
+    s->fast_room = 0;
 }
 
 /* Gives back everything but the structure itself. */
@@ -110,11 +125,11 @@ static void strip(struct emx_session *s)
 /* A message under way will never be whole. */
 static void stop_arriving(struct emx_session *s)
 {
-    if (s->rx_arrival && s->rx_arrival->is_am)
-        emx_unexpected_free(s->e, s->rx_arrival);
-    s->rx_arrival = NULL;
-    s->rx_op = NULL;
-    s->swallow = false;
+    if (s->eager.unexpected && s->eager.unexpected->is_am)
+        emx_unexpected_free(s->e, s->eager.unexpected);
+    s->eager.unexpected = NULL;
+    s->eager.op = NULL;
+    s->eager.discard = false;
 }
 
 static void uncount(struct emx_session *s, emx_time now)
@@ -187,8 +202,8 @@ static bool is_awaited(const struct emx_peer *p)
 
 bool emx_session_drained(const struct emx_session *s)
 {
-    return !is_awaited(s->peer) && emx_list_empty(&s->unacked) && emx_list_empty(&s->control) &&
-           emx_list_empty(&s->backlog) && emx_list_empty(&s->jobs);
+    return !is_awaited(s->peer) && emx_list_empty(&s->tx.unacked) && emx_list_empty(&s->tx.control) &&
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->pulled.requests);
 }
 
 /* The peer has removed this endpoint, and begins anew: to this side that is its goodbye. */
@@ -203,19 +218,19 @@ static void begun_anew(struct emx_session *s, emx_time now)
 /* Whether nothing has come but hellos, the first perhaps a late one of a former session. */
 static bool is_fresh(const struct emx_session *s)
 {
-    return s->state != EMX_S_CONNECTED && s->rx_next == s->rx_first && !s->held_count;
+    return s->state != EMX_S_CONNECTED && s->rx.next == s->rx.first && !s->rx.held_count;
 }
 
 enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h, emx_time now)
 {
     uint32_t first = h->seq;
 
-    if (!s->greeted || (is_fresh(s) && emx_seq_before(s->rx_first, first)))
-        s->rx_next = s->rx_first = first;
+    if (!s->greeted || (is_fresh(s) && emx_seq_before(s->rx.first, first)))
+        s->rx.next = s->rx.first = first;
     s->greeted = true;
-    if (emx_seq_before(first, s->rx_first))
+    if (emx_seq_before(first, s->rx.first))
         return EMX_DROP_STALE;
-    if (first != s->rx_first) {
+    if (first != s->rx.first) {
         begun_anew(s, now);
         return EMX_DROP_NO_SESSION;
     }
@@ -238,8 +253,8 @@ static void arm_next(struct emx_session *s)
 {
     emx_time at = emx_min(emx_connect_deadline(s), emx_min(emx_send_window_deadline(s), death_ns(s)));
 
-    if (s->ack_at_ns)
-        at = emx_min(at, s->ack_at_ns);
+    if (s->rx.ack_at_ns)
+        at = emx_min(at, s->rx.ack_at_ns);
     emx_session_arm(s, at);
 }
 
@@ -268,9 +283,9 @@ void emx_session_expire(struct emx_session *s, emx_time now)
     if (s->state == EMX_S_DEAD)
         return;
     emx_send_window_expire(s, now);
-    if (s->ack_at_ns && now >= s->ack_at_ns) {
-        s->ack_at_ns = 0;
-        s->ack_now = true;
+    if (s->rx.ack_at_ns && now >= s->rx.ack_at_ns) {
+        s->rx.ack_at_ns = 0;
+        s->rx.ack_now = true;
         emx_session_ready(s);
     }
     arm_next(s);
@@ -284,13 +299,13 @@ void emx_session_asked_first(struct emx_session *s, emx_time now)
 
 void emx_session_deferred_ack_now(struct emx_engine *e)
 {
-    const struct emx_late late = e->late;
+    const struct emx_deferred_ack late = e->deferred;
     struct emx_session *s = late.session;
 
-    e->late.session = NULL;
+    e->deferred.session = NULL;
     e->hints.late = false;
-    if (late.ack != s->tx_acked && !s->reliable)
+    if (late.ack != s->tx.acked && !s->reliable)
         emx_send_window_ack(s, late.ack, 0, late.now);
-    if (s->unacked_rx)
+    if (s->rx.unacked)
         emx_reorder_owe(s, late.now);
 }

@@ -6,7 +6,21 @@
  * not meet the next one in the same slot. The slot that has been free for longest is taken, so that a number comes
  * again after SLOTS_LEAST * 2^10 operations at the earliest.
  */
-#include "core/impl.h"
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/msg/data.h"
+#include "core/msg/eager.h"
+#include "core/msg/exported.h"
+#include "core/msg/match.h"
+#include "core/msg/op.h"
+#include "core/msg/rdma_put.h"
+#include "core/msg/rndv.h"
+#include "core/msg/self.h"
+#include "core/msg/unexpected.h"
+#include "core/peer.h"
+#include "core/rel/session.h"
 
 #define SLOT_BITS   22
 #define SLOT_MASK   ((1u << SLOT_BITS) - 1)

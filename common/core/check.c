@@ -2,7 +2,18 @@
  *
  * Check: every invariant of the engine that can be recomputed. Slow; for tests.
  */
-#include "core/impl.h"
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/rndv.h"
+#include "core/peer.h"
+#include "core/rel/reorder.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
 
 static unsigned length(const struct emx_list *head)
 {
@@ -14,15 +25,15 @@ static unsigned length(const struct emx_list *head)
 
 static const char *check_window(const struct emx_session *s)
 {
-    uint32_t seq = s->tx_acked;
+    uint32_t seq = s->tx.acked;
     unsigned flying = 0, lost = 0, slots = 0;
     bool sent = true;
 
-    emx_list_each(l, &s->unacked)
+    emx_list_each(l, &s->tx.unacked)
     {
         const struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
 
-        if (l == s->send_next)
+        if (l == s->tx.send_next)
             sent = false;
         if (b->seq != seq++)
             return "window: sequence numbers are not consecutive";
@@ -34,42 +45,42 @@ static const char *check_window(const struct emx_session *s)
         slots += b->slot;
         flying += sent && !b->lost && !b->early;
     }
-    if (seq != s->tx_next)
+    if (seq != s->tx.next)
         return "window: length does not fit the numbers";
-    if (slots != s->slots_taken)
+    if (slots != s->tx.slots_taken)
         return "window: the count of eager superframes is wrong";
-    if (flying != s->flying || lost != s->lost)
+    if (flying != s->tx.in_flight || lost != s->tx.lost)
         return "window: counts of flying or lost frames are wrong";
-    if (s->tx_next - s->tx_acked > s->e->cfg->p_window)
+    if (s->tx.next - s->tx.acked > s->e->cfg->p_window)
         return "window: longer than allowed";
-    if ((flying || lost) && !s->rto_from_ns)
+    if ((flying || lost) && !s->tx.rto_from_ns)
         return "window: frames fly and no resend timer runs";
     return NULL;
 }
 
 static const char *check_held(const struct emx_session *s)
 {
-    uint32_t last = s->rx_next;
+    uint32_t last = s->rx.next;
     uint64_t early = 0;
 
-    if (length(&s->held) != s->held_count)
+    if (length(&s->rx.held) != s->rx.held_count)
         return "held frames: count is wrong";
-    emx_list_each(l, &s->held)
+    emx_list_each(l, &s->rx.held)
     {
         const struct emx_rxbuf *b = emx_list_entry(l, struct emx_rxbuf, link);
 
         if (!emx_seq_before(last, b->seq))
             return "held frames: not in order";
         last = b->seq;
-        if (b->seq - s->rx_next - 1 < 64)
-            early |= UINT64_C(1) << (b->seq - s->rx_next - 1);
+        if (b->seq - s->rx.next - 1 < 64)
+            early |= UINT64_C(1) << (b->seq - s->rx.next - 1);
     }
-    return early == s->rx_early ? NULL : "held frames: the map is wrong";
+    return early == s->rx.early ? NULL : "held frames: the map is wrong";
 }
 
 static const char *check_bundle(const struct emx_session *s)
 {
-    if (s->open && (s->open->tries || s->unacked.prev != &s->open->link))
+    if (s->coalesce.open && (s->coalesce.open->tries || s->tx.unacked.prev != &s->coalesce.open->link))
         return "bundle: takes messages although it is not the last frame, or was sent";
     return NULL;
 }
@@ -77,16 +88,16 @@ static const char *check_bundle(const struct emx_session *s)
 /* Whether the next frame that has not been sent yet may go: the memory it tells of is looked up first (rdma_get.c). */
 static bool may_go(const struct emx_session *s)
 {
-    return s->send_next != &s->unacked && !emx_list_entry(s->send_next, struct emx_txbuf, link)->unready;
+    return s->tx.send_next != &s->tx.unacked && !emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->unready;
 }
 
 static const char *check_work(const struct emx_session *s)
 {
-    bool work = s->ack_now || s->ping_due || s->pong_due || s->recall_due || s->byes_due || !emx_list_empty(&s->jobs) ||
-                !emx_list_empty(&s->pulls) || s->lost || may_go(s);
-    bool blocked = emx_send_window_full(s);
+    bool work = s->rx.ack_now || s->ping_due || s->pong_due || s->credit.recall_due || s->byes_due ||
+                !emx_list_empty(&s->pulled.requests) || !emx_list_empty(&s->pulling.pulls) || s->tx.lost || may_go(s);
+    bool blocked = emx_send_window_full(&s->tx);
 
-    if (length(&s->jobs) != s->job_count)
+    if (length(&s->pulled.requests) != s->pulled.request_count)
         return "jobs: count is wrong";
     if (s->state != EMX_S_CONNECTED || !work || blocked || emx_list_linked(&s->ready))
         return NULL;
@@ -103,13 +114,13 @@ static const char *check_session(const struct emx_session *s)
         wrong = check_work(s);
     if (!wrong)
         wrong = check_bundle(s);
-    if (!wrong && s->rx_charged - s->rx_released > s->share)
+    if (!wrong && s->credit.charged - s->credit.released > s->credit.share)
         wrong = "credit: more is held than promised";
-    if (!wrong && emx_seq_before(s->credit_limit, s->credit_used))
+    if (!wrong && emx_seq_before(s->credit.limit, s->credit.used))
         wrong = "credit: more is used than allowed";
-    if (!wrong && emx_session_over(s) && emx_list_linked(&s->sharing))
+    if (!wrong && emx_session_over(s) && emx_list_linked(&s->credit.sharing))
         wrong = "credit: a session that is over can give some back";
-    if (!wrong && s->rx_op && s->rx_arrival)
+    if (!wrong && s->eager.op && s->eager.unexpected)
         wrong = "eager: two messages under way";
     return wrong;
 }
@@ -180,7 +191,7 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
                 return wrong;
             if (!s)
                 continue;
-            *promised_p += s->share;
+            *promised_p += s->credit.share;
             if (s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED)
                 links[s->link]++;
         }
@@ -240,7 +251,7 @@ static const char *check_reads(const struct emx_engine *e, unsigned link)
         if (r->op->peer->session->link != link)
             return "reads: a message of another link";
         if (r->borrows ? r->started_bytes >= r->lent_bytes || r->lent_bytes > r->want_bytes || r->asked
-                       : r->read_bytes >= r->want_bytes || !r->op->peer->session->reads)
+                       : r->read_bytes >= r->want_bytes || !r->op->peer->session->read.on)
             return "reads: a message that can't be read";
         if (r->in_hand && l != e->reads[link].next)
             return "reads: another than the first is in the wire's hands";
@@ -260,7 +271,7 @@ static const char *check_hints(const struct emx_engine *e)
         news |= EMX_RESULT_DONE;
     if (!emx_list_empty(&e->am))
         news |= EMX_RESULT_AM;
-    if (e->late.session && !e->hints.late)
+    if (e->deferred.session && !e->hints.late)
         return "hints: what is still to be done of a frame waits, and nobody is told";
     if (news != e->hints.news)
         return "hints: the news are not what is there";

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Explicit congestion notification of sequenced frames.
+ */
+#ifndef EMX_CORE_ECN_H
+#define EMX_CORE_ECN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emx_session;
+
+struct emx_ecn {
+    uint32_t ce_rx;   /* sequenced frames that arrived with a mark, mod 2^32 */
+    uint32_t ce_told; /* of ours, as the peer last told */
+    bool due;         /* some of ce_rx were not told yet */
+};
+
+/* An acknowledgement has told another number of marks. */
+void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t ce);
+
+#endif

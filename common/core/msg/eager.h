@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Eager messages: sent with their data, which the receiver has promised memory for (credit.h).
+ * Functions named input return EMX_ACCEPTED or the reason for dropping; EMX_DROP_MEMORY: not now, it will be sent
+ * again.
+ */
+#ifndef EMX_CORE_EAGER_H
+#define EMX_CORE_EAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/engine.h"
+#include "core/format/frame.h"
+#include "core/time.h"
+
+struct emx_op;
+struct emx_session;
+struct emx_unexpected;
+
+/* The eager message that is arriving. */
+struct emx_eager_rx {
+    struct emx_op *op;                 /* goes to this receive, */
+    struct emx_unexpected *unexpected; /* or here; */
+    uint32_t got, total;               /* its header and data; discard: nowhere */
+    bool discard;
+};
+
+/* eager.c, rndv.c, self.c: message classes. input_* return EMX_ACCEPTED or the reason for dropping; DROP_MEMORY means
+ * "not now, send it again". */
+struct emx_eager_source { /* what an eager message is made from */
+    const struct ethmx_data *data;
+    const uint8_t *am_header;
+    uint32_t total_bytes; /* header and data */
+    uint16_t am_header_bytes;
+    uint16_t flags;
+    uint32_t op;
+    uint64_t bits;
+};
+
+bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, unsigned frames); /* false: no memory */
+size_t emx_eager_room(const struct emx_session *s); /* data in a message of one frame */
+unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
+/* Whether a message goes eagerly to this peer, and whether nothing is in its way. */
+bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);
+bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a);
+void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames); /* one has been sent, in so many */
+/* The frame that begins with the byte at offset: what it brings, its headers' length, and its headers. */
+size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset);
+
+static inline size_t emx_eager_head_bytes(size_t offset)
+{
+    return sizeof(struct emx_frame) + (offset ? sizeof(struct emx_f_more) : sizeof(struct emx_f_eager));
+}
+
+void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t n,
+                    struct emx_frame *h);
+bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all of it is in the window */
+enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
+/* A message of which n bytes have come. The fields of f have been checked. */
+enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n);
+enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data, emx_time now);
+/* A receive takes an arrived eager message; frees it. NO_MEMORY: nothing has happened. */
+int emx_eager_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op);
+int emx_eager_matched(struct emx_session *s, uint32_t sender_op); /* tells a synchronous sender; 0 or NO_MEMORY */
+
+#endif

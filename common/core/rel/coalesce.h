@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Coalescing: several small messages to one peer in one frame.
+ */
+#ifndef EMX_CORE_COALESCE_H
+#define EMX_CORE_COALESCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/format/frame.h"
+#include "core/time.h"
+
+struct ethmx_data;
+struct emx_session;
+struct emx_txbuf;
+
+struct emx_coalesce {
+    struct emx_txbuf *open; /* the last of the window, which was not sent and takes more messages; NULL: none */
+    uint16_t parts_bytes;   /* received: parts handled of the frame that is next, before memory ran out */
+};
+
+bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data,
+                      uint64_t bits);           /* false: send it by itself */
+void emx_coalesce_close(struct emx_session *s); /* it takes no more */
+enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx_time now);
+
+#endif

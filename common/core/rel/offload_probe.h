@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Offload probing: whether the way to a peer takes superframes.
+ */
+#ifndef EMX_CORE_OFFLOAD_PROBE_H
+#define EMX_CORE_OFFLOAD_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EMX_JOINED_BYTES 8192 /* so much in a superframe makes it worth its slot */
+
+struct emx_offload_probe {
+    uint32_t joined_rx;   /* superframes that arrived well joined */
+    uint32_t joined_told; /* of ours, as the peer last told */
+    unsigned left;        /* blocks that may go in superframes before the peer must tell of some */
+    unsigned wait;        /* without any left: blocks until the next is tried, */
+    unsigned gap;         /* and how many were waited for */
+};
+
+void emx_offload_probe_init(struct emx_offload_probe *o); /* a new route */
+void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined);
+/* Whether the next block or message goes in superframes; joins: it would come well joined. */
+bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Receiving in order: sequenced frames in, and the acknowledgements that are owed for them.
+ */
+#ifndef EMX_CORE_REORDER_H
+#define EMX_CORE_REORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/format/frame.h"
+#include "core/time.h"
+
+struct emx_session;
+
+/* A sequenced frame that arrived before its turn. */
+struct emx_rxbuf {
+    struct emx_list link;
+    uint32_t seq;
+    uint32_t len_bytes;
+    uint8_t frame[];
+};
+
+struct emx_reorder {
+    uint32_t next;
+    uint32_t first;   /* where the peer's numbers begin */
+    unsigned unacked; /* sequenced frames since the last acknowledgement */
+    bool ack_now;
+    emx_time ack_at_ns;    /* when one must go; 0: none owed */
+    emx_time ack_delay_ns; /* how long one waits for a frame to ride on */
+    uint64_t early;        /* bit i: next+1+i is held */
+    struct emx_list held;
+    unsigned held_count;
+};
+
+static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with our ack went out */
+{
+    r->unacked = 0;
+    r->ack_at_ns = 0;
+    r->ack_now = false;
+}
+
+/* Whether a frame that is sent should tell what has arrived. */
+static inline bool emx_reorder_owes(const struct emx_reorder *r)
+{
+    return r->ack_now || r->ack_at_ns;
+}
+
+enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_reorder_owe(struct emx_session *s,
+                     emx_time now); /* frames were accepted: acknowledged at once or in a while */
+/* A frame from a reliable link that is not the next one: why it is dropped; the session may be over. */
+enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now);
+void emx_reorder_fini(struct emx_session *s);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Buffers of sequenced frames: of three lengths, as most frames are short, and the longest ones stay on the host. A
+ * buffer belongs to a list of its session from the time when its frame is made until that is acknowledged.
+ */
+#ifndef EMX_CORE_TXBUF_H
+#define EMX_CORE_TXBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/pool.h"
+#include "core/format/frame.h"
+#include "core/time.h"
+
+#define EMX_SEQ_FRAME_MAX 9216 /* longest sequenced frame; data frames may be longer */
+
+enum emx_txbuf_size {
+    EMX_TXBUF_SMALL,
+    EMX_TXBUF_BIG,  /* engine.seq_frame_bytes */
+    EMX_TXBUF_NEAR, /* EMX_SEQ_FRAME_MAX */
+    EMX_TXBUF_SIZES
+};
+
+/* A sequenced frame, kept until acknowledged. */
+struct emx_txbuf {
+    struct emx_list link; /* session.control or session.unacked */
+    emx_time sent_ns;     /* 0: not yet */
+    uint32_t seq;
+    uint16_t len_bytes;
+    uint16_t tries;
+    bool early;   /* acknowledged before its turn */
+    bool lost;    /* to be sent again */
+    bool unready; /* an rts whose key is still to come (rdma_get.c) */
+    uint8_t size; /* enum emx_txbuf_size: whose it is */
+    bool bulk;    /* may travel in a superframe, the first time */
+    bool slot;    /* the first frame of a message that does */
+
+    uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */
+    uint8_t frame[] __attribute__((aligned(8)));
+};
+
+static_assert(offsetof(struct emx_txbuf, frame) - offsetof(struct emx_txbuf, tag) == sizeof(struct emx_tag),
+              "the tag precedes the frame");
+
+struct emx_txbufs {
+    struct emx_pool pool[EMX_TXBUF_SIZES];
+};
+
+static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
+{
+    return (struct emx_frame *)b->frame;
+}
+
+/* A buffer for a frame of so many bytes; NULL: out of memory. */
+static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t len_bytes)
+{
+    unsigned size = EMX_TXBUF_SMALL;
+    struct emx_txbuf *b;
+
+    while (sizeof(*b) + len_bytes > bufs->pool[size].object_bytes)
+        size++;
+    b = (struct emx_txbuf *)emx_pool_get(&bufs->pool[size]);
+    if (!b)
+        return NULL;
+    emx_list_init(&b->link);
+    b->len_bytes = (uint16_t)len_bytes;
+    b->tries = 0;
+    b->early = b->lost = false;
+    b->size = (uint8_t)size;
+    b->bulk = b->slot = b->unready = false;
+    return b;
+}
+
+static inline void emx_txbuf_put(struct emx_txbufs *bufs, struct emx_txbuf *b)
+{
+    emx_pool_put(&bufs->pool[b->size], b);
+}
+
+#endif
