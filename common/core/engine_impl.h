@@ -17,6 +17,7 @@
 #include "core/format/frame.h"
 #include "core/msg/match.h"
 #include "core/rel/txbuf.h"
+#include "core/upcalls.h"
 
 struct emx_rndv;
 struct emx_session;
@@ -50,6 +51,7 @@ struct emx_deferred_ack {
 
 struct emx_engine {
     struct emx_engine_ready hints; /* first */
+    const struct emx_upcalls *up;
     const struct emx_config *cfg;
     struct emx_stats *stats;
     struct emx_alloc alloc; /* counts, then asks the caller's */
@@ -134,6 +136,9 @@ static inline void emx_engine_has_output(struct emx_engine *e, unsigned link)
 {
     e->hints.output |= 1u << link;
 }
+
+/* The handlers of frames, in the rows of EMX_FRAME_TYPES; NULL: the type is not sequenced. */
+extern const emx_input_fn emx_engine_in_order[EMX_F_COUNT];
 
 /* A frame that was put together, of the link of the frame being handled, to its handler. Not counted. */
 enum emx_drop emx_engine_dispatch(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);

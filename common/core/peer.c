@@ -11,22 +11,15 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
-#include "core/event.h"
 #include "core/format/address.h"
 #include "core/format/tag.h"
-#include "core/msg/match.h"
-#include "core/msg/op.h"
 #include "core/msg/pack.h"
-#include "core/msg/rdma_get.h"
-#include "core/msg/read.h"
-#include "core/msg/rndv.h"
 #include "core/peer.h"
 #include "core/rel/reorder.h"
 #include "core/rel/session.h"
@@ -329,84 +322,4 @@ void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p)
     }
     p->watched = true;
     e->watched[e->watched_count++] = p;
-}
-
-/* Takes an operation out of wherever it waits. */
-static void pull_out(struct emx_engine *e, struct emx_op *op)
-{
-    struct emx_session *s = op->peer ? op->peer->session : NULL;
-
-    switch (op->where) {
-    case EMX_OP_BACKLOG:
-        emx_list_del(&op->link);
-        break;
-    case EMX_OP_ANNOUNCED:
-        emx_rndv_forget_pull_requests(s, op);
-        break;
-    case EMX_OP_POSTED:
-        emx_match_unpost(&e->match, &op->match);
-        break;
-    case EMX_OP_PULLING:
-        emx_rndv_drop(e, op);
-        break;
-    default:
-        break;
-    }
-}
-
-void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
-{
-    struct emx_list *l;
-
-    while ((l = emx_list_first(&p->ops))) {
-        struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
-
-        if (emx_read_late(op, status))
-            continue;
-        pull_out(e, op);
-        if (!emx_get_sever(e, op, status))
-            emx_op_complete(e, op, status);
-    }
-}
-
-void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
-                    ...)
-{
-    struct emx_event_node *n = emx_alloc_get(&e->alloc, sizeof(*n));
-    va_list ap;
-
-    if (!n)
-        return; /* the operations still tell */
-    n->event = (struct emx_event){.type = type, .peer = p, .status = status};
-    va_start(ap, fmt);
-    vsnprintf(n->event.text, sizeof(n->event.text), fmt, ap);
-    va_end(ap);
-    emx_list_append(&e->events, &n->link);
-    e->hints.news |= EMX_RESULT_EVENT;
-}
-
-void emx_event_taken(struct emx_engine *e)
-{
-    if (emx_list_empty(&e->want_routes) && emx_list_empty(&e->events))
-        e->hints.news &= ~(uint32_t)EMX_RESULT_EVENT;
-}
-
-bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p)
-{
-    struct emx_list *l = emx_list_pop(&e->want_routes);
-    struct emx_event_node *n;
-
-    if (l) {
-        emx_event_taken(e);
-        *ev_p =
-            (struct emx_event){.type = EMX_EVENT_ROUTES, .peer = emx_list_entry(l, struct emx_session, routing)->peer};
-        return true;
-    }
-    if (!(l = emx_list_pop(&e->events)))
-        return false;
-    emx_event_taken(e);
-    n = emx_list_entry(l, struct emx_event_node, link);
-    *ev_p = n->event;
-    emx_alloc_put(&e->alloc, n);
-    return true;
 }

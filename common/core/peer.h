@@ -47,9 +47,8 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
                   struct emx_peer **peer_p); /* NO_MEMORY, PARAM: another one has its number */
 /* Whether it is the endpoint that the address is of. */
 bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a);
-void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status); /* completes all its operations */
-void emx_peer_unlink(struct emx_engine *e, struct emx_peer *p);           /* nothing finds it any more */
-void emx_peer_free(struct emx_engine *e, struct emx_peer *p); /* its memory, after that; nobody is like it */
+void emx_peer_unlink(struct emx_engine *e, struct emx_peer *p); /* nothing finds it any more */
+void emx_peer_free(struct emx_engine *e, struct emx_peer *p);   /* its memory, after that; nobody is like it */
 void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p);
 
 static inline void emx_peer_watch(struct emx_engine *e, struct emx_peer *p) /* an operation depends on it */

@@ -17,6 +17,7 @@
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/msg/exported.h"
+#include "core/msg/fail.h"
 #include "core/msg/op.h"
 #include "core/msg/rndv.h"
 #include "core/msg/unexpected.h"

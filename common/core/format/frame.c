@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "base/crc32c.h"
 
-#define EMX_FRAME_ROW(name, number, seqd, bytes, help) [number] = {#name, seqd, bytes},
+#define EMX_FRAME_ROW(name, number, seqd, bytes, handler, help) [number] = {#name, seqd, bytes},
 const struct emx_frame_info emx_frame_info[EMX_F_COUNT] = {EMX_FRAME_TYPES(EMX_FRAME_ROW)};
 
 /* Types whose body counts as header: an address, or the envelopes of messages. */

@@ -77,36 +77,37 @@ enum emx_tag_key {
     EMX_TAG_KEYS
 };
 
-/* X(name, number, sequenced, bytes of its own header, meaning). Sequenced frames arrive once and in order; the others
+/* X(name, number, sequenced, bytes of its own header, handler, meaning). The handler is known to engine_input.c only.
+ * Sequenced frames arrive once and in order; the others
  * may be lost, and their senders repeat them. */
 /* clang-format off */
 #define EMX_FRAME_TYPES(X) \
-    X(hello,   1, 0, 16, "asks for a connection; small and full-sized") \
-    X(hello_ack, 2, 0, 16, "answers a hello of the same size") \
-    X(ack,     3, 0, 16, "acknowledges, with a map of frames that arrived early") \
-    X(ping,    4, 0,  0, "asks for a sign of life") \
-    X(pong,    5, 0,  0, "answers a ping") \
-    X(close,   6, 0,  0, "the endpoint has closed; ack is final") \
-    X(eager,   7, 1, 24, "a message, or its first part") \
-    X(more,    8, 1,  8, "a further part of the eager message under way") \
-    X(rts,     9, 1, 32, "a message that waits to be pulled (request to send)") \
-    X(pull,   10, 0, 32, "asks for frames of a block of a message") \
-    X(data,   11, 0, 16, "one frame of a pulled block") \
-    X(fin,    12, 1, 16, "the message has been pulled as far as it is wanted") \
-    X(matched,13, 1,  8, "a synchronous eager message has been matched") \
-    X(coalesced, 14, 1,  8, "several small messages") \
-    X(fragment, 15, 0,  8, "a fragment of a frame that has become too long for its route") \
-    X(rkey_request, 16, 1, 32, "asks for the key to more of a message that devices read") \
-    X(rkey_reply, 17, 1, 32, "answers it") \
-    X(shorter,18, 0,  8, "answers a pull whose chunks have become too long for the route") \
-    X(compact, 19, 1,  8, "a message that needs nothing told but its bits, over a wire with connections") \
-    X(rtr, 20, 1, 40, "asks for a part of a message to be written by the sender's device (ready to receive)") \
-    X(put_done, 21, 1, 16, "answers it") \
-    X(recall, 22, 0,  8, "asks for credit back that is not used") \
-    X(given,  23, 1,  8, "gives credit back")
+    X(hello,   1, 0, 16, input_hello, "asks for a connection; small and full-sized") \
+    X(hello_ack, 2, 0, 16, input_hello_ack, "answers a hello of the same size") \
+    X(ack,     3, 0, 16, input_ack, "acknowledges, with a map of frames that arrived early") \
+    X(ping,    4, 0,  0, input_ping, "asks for a sign of life") \
+    X(pong,    5, 0,  0, input_pong, "answers a ping") \
+    X(close,   6, 0,  0, input_close, "the endpoint has closed; ack is final") \
+    X(eager,   7, 1, 24, emx_eager_input, "a message, or its first part") \
+    X(more,    8, 1,  8, emx_eager_input_more, "a further part of the eager message under way") \
+    X(rts,     9, 1, 32, emx_rndv_input_rts, "a message that waits to be pulled (request to send)") \
+    X(pull,   10, 0, 32, emx_rndv_input_pull, "asks for frames of a block of a message") \
+    X(data,   11, 0, 16, emx_rndv_input_data, "one frame of a pulled block") \
+    X(fin,    12, 1, 16, emx_rndv_input_fin, "the message has been pulled as far as it is wanted") \
+    X(matched,13, 1,  8, emx_eager_input_matched, "a synchronous eager message has been matched") \
+    X(coalesced, 14, 1,  8, emx_coalesce_input, "several small messages") \
+    X(fragment, 15, 0,  8, emx_fragment_input, "a fragment of a frame that has become too long for its route") \
+    X(rkey_request, 16, 1, 32, emx_exported_input_ask, "asks for the key to more of a message that devices read") \
+    X(rkey_reply, 17, 1, 32, emx_get_input_lend, "answers it") \
+    X(shorter,18, 0,  8, emx_rndv_input_shorter, "answers a pull whose chunks have become too long for the route") \
+    X(compact, 19, 1,  8, emx_eager_input_compact, "a message that needs nothing told but its bits, over a wire with connections") \
+    X(rtr, 20, 1, 40, emx_put_input, "asks for a part of a message to be written by the sender's device (ready to receive)") \
+    X(put_done, 21, 1, 16, emx_put_input_done, "answers it") \
+    X(recall, 22, 0,  8, emx_credit_input_recall, "asks for credit back that is not used") \
+    X(given,  23, 1,  8, emx_credit_input_given, "gives credit back")
 /* clang-format on */
 
-#define EMX_FRAME_ENUM(name, number, seqd, bytes, help) EMX_F_##name = (number),
+#define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
 enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 24 };
 
 struct emx_frame_info {

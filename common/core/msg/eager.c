@@ -13,8 +13,8 @@
 #include "core/format/frame.h"
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
-#include "core/msg/exported.h"
 #include "core/msg/op.h"
+#include "core/msg/rdma_threshold.h"
 #include "core/msg/unexpected.h"
 #include "core/peer.h"
 #include "core/rel/credit.h"
@@ -82,7 +82,7 @@ bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data,
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
         return false;
-    if (emx_exported_pays(s, data))
+    if (emx_rdma_threshold_pays(s, data))
         return false;
     return data->len_bytes <= LONG_BYTES || s->reliable ||
            (s->tx.cc.clean_frames >= EMX_CC_CLEAN &&
@@ -103,7 +103,7 @@ void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames)
         emx_count(s->e, sent_small);
     else
         emx_count(s->e, sent_medium);
-    emx_exported_passed(s, len_bytes);
+    emx_rdma_threshold_passed(s, len_bytes);
 }
 
 /* Copies n bytes at offset of an active message's header and data, or of data alone. */

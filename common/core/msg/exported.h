@@ -60,27 +60,6 @@ struct emx_exported {
     struct emx_put offered[EMX_PUTS];
 };
 
-/* See rdma_get.c. */
-struct emx_get_eager {
-    const struct emx_costs *costs;  /* NULL: not known */
-    emx_time round_trip_ns;         /* the shortest yet, 0: not measured */
-    uint64_t kept_bytes, new_bytes; /* from these lengths on they are read, if their memory is registered; if not */
-    uint8_t missed;                 /* messages in a row, between these lengths, whose memory was not */
-    uint8_t passed;                 /* such ones that have gone eagerly since */
-};
-
-/* Of a session. */
-struct emx_get {
-    uint64_t min_bytes;         /* messages from this length on are read by a device; 0: none */
-    struct emx_get_eager eager; /* of them, which do not rather go eagerly */
-};
-
-void emx_exported_route(struct emx_session *s, uint64_t min_bytes,
-                        const struct emx_costs *costs);              /* min_bytes 0: none */
-void emx_exported_round_trip(struct emx_session *s, emx_time ns);    /* one was measured */
-void emx_exported_passed(struct emx_session *s, uint64_t len_bytes); /* a message went eagerly */
-/* Whether a message that may go eagerly had better be read. */
-bool emx_exported_pays(const struct emx_session *s, const struct ethmx_data *data);
 bool emx_exported_start(struct emx_session *s, struct emx_op *op); /* false: no, or no memory */
 void emx_exported_announced(struct emx_op *op, struct emx_txbuf *rts);
 struct emx_exported *emx_exported_new(struct emx_session *s, struct emx_op *op); /* NULL: no memory */
@@ -90,5 +69,10 @@ void emx_exported_queue(struct emx_exported *l,
 void emx_exported_unqueue(struct emx_exported *l);
 void emx_exported_over(struct emx_op *op, int status); /* the operation is complete */
 enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_exported_no_write(struct emx_exported *l);      /* nothing of it is to be written now */
+void emx_exported_forget_offers(struct emx_exported *l); /* what was offered and not answered */
+/* Progress has, or no longer has, something to do over the link. */
+void emx_exported_has_work(struct emx_engine *e, unsigned link);
+void emx_exported_no_work(struct emx_engine *e, unsigned link);
 
 #endif

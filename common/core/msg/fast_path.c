@@ -28,8 +28,8 @@
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
 #include "core/msg/fast_path.h"
+#include "core/msg/lapse.h"
 #include "core/msg/op.h"
-#include "core/msg/read.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
 #include "core/rel/credit.h"
@@ -184,7 +184,7 @@ static void account(struct emx_session *s, const struct emx_op_args *a, emx_time
 
     s->credit.used += emx_eager_cost(a->data.len_bytes);
     if (s->read.on)
-        emx_read_spoke(s, now);
+        emx_lapse_spoke(s, now);
     emx_count(e, sent_small);
     emx_count(e, msgs_sent);
     emx_count(e, frames_sent);

@@ -11,14 +11,9 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/msg/data.h"
-#include "core/msg/eager.h"
 #include "core/msg/exported.h"
 #include "core/msg/match.h"
 #include "core/msg/op.h"
-#include "core/msg/rdma_put.h"
-#include "core/msg/rndv.h"
-#include "core/msg/self.h"
-#include "core/msg/unexpected.h"
 #include "core/peer.h"
 #include "core/rel/session.h"
 
@@ -226,7 +221,7 @@ void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
         emx_list_del(&op->peer_link);
     emx_list_append(&e->severed, &op->peer_link);
     if (op->loan)
-        emx_put_forget(op->loan);
+        emx_exported_forget_offers(op->loan);
     op->where = EMX_OP_QUIESCING;
     op->status = status;
 }
@@ -278,156 +273,4 @@ size_t emx_op_data_bytes(const struct emx_op *op)
 void emx_engine_op_free(struct emx_engine *e, struct emx_op *op)
 {
     emx_op_recycle(e, op);
-}
-
-/* ---- Receives ---- */
-
-static int receive_arrival(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
-{
-    if (emx_unexpected_lost(a)) {
-        op->peer = a->match.peer;
-        emx_unexpected_free(e, a);
-        emx_op_complete(e, op, ETHMX_ERR_PEER_DEAD);
-        return ETHMX_OK;
-    }
-    if (!a->session) {
-        emx_self_receive(e, a, op);
-        return ETHMX_OK;
-    }
-    return a->is_rts ? emx_rndv_receive(e, a, op, now) : emx_eager_receive(e, a, op);
-}
-
-/* A message that has arrived whole needs no operation. */
-static bool deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const struct ethmx_data *data,
-                          struct ethmx_result *result_p)
-{
-    bool fits = a->total_bytes <= data->len_bytes;
-
-    if (!a->whole || a->is_rts || a->local)
-        return false;
-    if (a->sync && emx_eager_matched(a->session, a->sender_op))
-        return false;
-    a->sync = false;
-    *result_p = (struct ethmx_result){.status = fits ? ETHMX_OK : ETHMX_ERR_TRUNCATED,
-                                      .bits = a->match.bits,
-                                      .peer = (struct ethmx_peer *)a->match.peer,
-                                      .len_bytes = fits ? a->total_bytes : data->len_bytes,
-                                      .msg_bytes = a->total_bytes};
-    emx_data_write(data, 0, a->buf + a->am_header_bytes, a->total_bytes);
-    emx_count(e, msgs_received);
-    emx_add(e, bytes_received, result_p->len_bytes);
-    emx_unexpected_free(e, a);
-    return true;
-}
-
-/* a is out of matching, and gone afterwards unless this fails. */
-static int receive_taken(struct emx_engine *e, struct emx_unexpected *a, const struct emx_op_args *args,
-                         struct ethmx_result *result_p, emx_time now)
-{
-    struct emx_op *op;
-    int rc;
-
-    if (deliver_whole(e, a, &args->data, result_p))
-        return ETHMX_OK;
-    op = emx_op_new(e, args, now);
-    if (!op)
-        return ETHMX_ERR_NO_MEMORY;
-    op->where = EMX_OP_FILLING;
-    op->bits = a->match.bits;
-    rc = receive_arrival(e, a, op, now);
-    if (rc) {
-        emx_op_recycle(e, op);
-        return rc;
-    }
-    return ETHMX_INPROGRESS;
-}
-
-bool emx_engine_posts_timeless(const struct emx_engine *e)
-{
-    return !e->match.arrived.count && emx_timer_is_set(&e->tick);
-}
-
-int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args, struct emx_op **op_p,
-                    struct ethmx_result *result_p, emx_time now)
-{
-    struct emx_unexpected_match *m = emx_match_find(&e->match, args->bits, args->mask, peer);
-    struct emx_op *op;
-    int rc;
-
-    if (m) {
-        struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
-        /* The message leaves matching only when the receive cannot fail any more: order would be lost. */
-        if (deliver_whole(e, a, &args->data, result_p))
-            return ETHMX_OK;
-        if (!(op = emx_op_new(e, args, now)))
-            return ETHMX_ERR_NO_MEMORY;
-        op->where = EMX_OP_FILLING;
-        op->bits = a->match.bits;
-        if (op_p)
-            *op_p = op;
-        if ((rc = receive_arrival(e, a, op, now))) {
-            emx_op_recycle(e, op);
-            return rc;
-        }
-        return ETHMX_INPROGRESS;
-    }
-    if (e->closing)
-        return ETHMX_ERR_CLOSED;
-    if (peer && peer->session && peer->session->end_status)
-        return peer->session->end_status;
-    if (!(op = emx_op_new(e, args, now)))
-        return ETHMX_ERR_NO_MEMORY;
-    op->where = EMX_OP_POSTED;
-    op->match.bits = args->bits;
-    op->match.mask = args->mask;
-    op->match.peer = peer;
-    if (peer) {
-        emx_op_depend(e, op, peer);
-        peer->posted++;
-    } else {
-        e->posted_any++;
-    }
-    e->stats->posted_now++;
-    emx_match_post(&e->match, &op->match);
-    if (op_p)
-        *op_p = op;
-    return ETHMX_INPROGRESS;
-}
-
-int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const struct emx_op_args *a,
-                     struct ethmx_result *result_p, emx_time now)
-{
-    return receive_taken(e, msg, a, result_p, now);
-}
-
-int emx_engine_cancel(struct emx_engine *e, struct emx_op *op)
-{
-    if (op->where != EMX_OP_POSTED)
-        return ETHMX_ERR_NO_MATCH;
-    emx_match_unpost(&e->match, &op->match);
-    emx_op_complete(e, op, ETHMX_ERR_CANCELED);
-    return ETHMX_OK;
-}
-
-/* ---- Probes ---- */
-
-int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
-                     struct emx_unexpected **msg_p, struct ethmx_result *result_p)
-{
-    struct emx_unexpected_match *m = emx_match_find(&e->match, bits, mask, peer);
-    struct emx_unexpected *a;
-
-    if (!m)
-        return peer && peer->session && peer->session->end_status ? peer->session->end_status : ETHMX_ERR_NO_MATCH;
-    a = emx_container(m, struct emx_unexpected, match);
-    *result_p = (struct ethmx_result){.bits = m->bits,
-                                      .peer = (struct ethmx_peer *)m->peer,
-                                      .len_bytes = a->total_bytes,
-                                      .msg_bytes = a->total_bytes};
-    if (msg_p) {
-        emx_unexpected_take(e, a);
-        emx_list_append(&e->taken, &a->am_link);
-        *msg_p = a;
-    }
-    return ETHMX_OK;
 }

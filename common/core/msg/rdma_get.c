@@ -20,15 +20,6 @@
  * fails says nothing but that the connection under it has broken: the receiver asks anew from where it stands, which
  * the sender's engine answers over another connection, or not at all. After some tries the rest is pulled.
  *
- * A message that may go eagerly, copied, waits for the rendezvous only to be read: for the read's round trip, and,
- * where its memory must be registered, for one more, of ask and lend. Whether what is saved at both ends is worth that
- * depends on the peer: the shortest round trip that was seen is weighed against the costs that were measured
- * (base/crossing.h). So there are two lengths: from one on messages are read if their memory is registered, from the
- * other on in any case. Whether it is registered is not known before progress is asked. So in between the past tells.
- * After MISSES messages in a row that found their memory not registered, as those of a program that always sends from
- * new memory, others go eagerly; each PROBE-th is read, which registers its memory; the first that finds it registered
- * ends that.
- *
  * Nobody may touch memory that the program has back. A receive whose peer has died completes when the reads under way
  * have ended, which severing the connection brings about. A send that fails severs it, too, before the program is told:
  * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
@@ -46,6 +37,7 @@
 #include "core/msg/op.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/rdma_put.h"
+#include "core/msg/rdma_threshold.h"
 #include "core/msg/read.h"
 #include "core/msg/rndv.h"
 #include "core/peer.h"
@@ -54,124 +46,14 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define TRIES  3 /* of a message's reads, before it is pulled */
-#define AHEAD  2 /* pieces with the device while the next is asked for */
-#define MISSES 8
-#define PROBE  64
-
-static void has_memory_job(struct emx_engine *e, unsigned link)
-{
-    e->hints.memory |= 1u << link;
-}
-
-static void memory_job_gone(struct emx_engine *e, unsigned link)
-{
-    if (emx_list_empty(&e->loans[link]) && emx_list_empty(&e->severs[link]))
-        e->hints.memory &= ~(1u << link);
-}
-
-/* ---- Both sides ---- */
-
-void emx_exported_queue(struct emx_exported *l, enum emx_export_what what)
-{
-    struct emx_session *s = l->session;
-
-    l->what = (uint8_t)what;
-    if (emx_list_linked(&l->link))
-        return;
-    emx_list_append(&s->e->loans[l->on], &l->link);
-    has_memory_job(s->e, l->on);
-}
-
-void emx_exported_unqueue(struct emx_exported *l)
-{
-    emx_list_del(&l->link);
-    memory_job_gone(l->session->e, l->on);
-}
-
-/* ---- Sender: eagerly, or not ---- */
-
-void emx_exported_route(struct emx_session *s, uint64_t min_bytes, const struct emx_costs *costs)
-{
-    s->get.min_bytes = min_bytes;
-    s->get.eager = (struct emx_get_eager){.costs = min_bytes ? costs : NULL};
-}
-
-void emx_exported_round_trip(struct emx_session *s, emx_time ns)
-{
-    struct emx_get_eager *l = &s->get.eager;
-
-    if (!l->costs || (l->round_trip_ns && ns >= l->round_trip_ns))
-        return;
-    l->round_trip_ns = ns ? ns : 1;
-    l->kept_bytes = emx_threshold_eager(l->costs, ns, true);
-    l->new_bytes = emx_threshold_eager(l->costs, ns, false);
-}
-
-static bool is_wanted(const struct emx_session *s, const struct ethmx_data *data)
-{
-    return s->get.min_bytes && data->len_bytes >= s->get.min_bytes && emx_data_contiguous(data);
-}
-
-/* Whether it depends on its memory. */
-static bool is_between(const struct emx_get_eager *l, uint64_t len_bytes)
-{
-    return len_bytes >= l->kept_bytes && len_bytes < l->new_bytes;
-}
-
-bool emx_exported_pays(const struct emx_session *s, const struct ethmx_data *data)
-{
-    const struct emx_get_eager *l = &s->get.eager;
-
-    if (!is_wanted(s, data))
-        return false;
-    if (is_between(l, data->len_bytes))
-        return l->missed < MISSES || l->passed + 1 >= PROBE;
-    return data->len_bytes >= l->new_bytes;
-}
-
-void emx_exported_passed(struct emx_session *s, uint64_t len_bytes)
-{
-    struct emx_get_eager *l = &s->get.eager;
-
-    if (is_between(l, len_bytes) && l->passed < PROBE)
-        l->passed++;
-}
-
-/* Progress was asked for the memory of a message. */
-static void learn(struct emx_get_eager *l, uint64_t len_bytes, bool kept)
-{
-    if (!is_between(l, len_bytes))
-        return;
-    l->passed = 0;
-    if (kept)
-        l->missed = 0;
-    else if (l->missed < MISSES)
-        l->missed++;
-}
+#define TRIES 3 /* of a message's reads, before it is pulled */
+#define AHEAD 2 /* pieces with the device while the next is asked for */
 
 /* ---- Sender ---- */
 
-struct emx_exported *emx_exported_new(struct emx_session *s, struct emx_op *op)
-{
-    struct emx_exported *l = emx_pool_get(&s->e->loan_pool);
-
-    if (!l)
-        return NULL;
-    memset(l, 0, sizeof(*l));
-    emx_list_init(&l->link);
-    emx_list_init(&l->write);
-    l->session = s;
-    l->on = s->link;
-    l->to = s->to;
-    l->op = op;
-    op->loan = l;
-    return l;
-}
-
 bool emx_exported_start(struct emx_session *s, struct emx_op *op)
 {
-    return is_wanted(s, &op->data) && emx_exported_new(s, op);
+    return emx_rdma_threshold_wanted(s, &op->data) && emx_exported_new(s, op);
 }
 
 void emx_exported_announced(struct emx_op *op, struct emx_txbuf *rts)
@@ -194,18 +76,6 @@ static void let_rts_go(struct emx_exported *l)
     emx_session_ready(l->session);
 }
 
-void emx_exported_free(struct emx_exported *l)
-{
-    struct emx_engine *e = l->session->e;
-
-    if (emx_list_linked(&l->link))
-        emx_list_del(&l->link);
-    memory_job_gone(e, l->on);
-    if (l->answer)
-        emx_txbuf_put(&e->txbufs, l->answer);
-    emx_pool_put(&e->loan_pool, l);
-}
-
 /* Nothing of the message can be lent: it is announced as if nobody had thought of that. */
 static void announce_plainly(struct emx_exported *l)
 {
@@ -222,7 +92,7 @@ static void announce_plainly(struct emx_exported *l)
 
 static void found(struct emx_exported *l, const struct emx_export *m, int status)
 {
-    learn(&l->session->get.eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
+    emx_rdma_threshold_learn(&l->session->get.eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
     emx_exported_unqueue(l);
     if (status == ETHMX_OK) {
         in_rts(l)->key = m->key;
@@ -293,20 +163,6 @@ enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data,
     else
         emx_exported_queue(l, EMX_EXPORT);
     return EMX_ACCEPTED;
-}
-
-void emx_exported_over(struct emx_op *op, int status)
-{
-    struct emx_exported *l = op->loan;
-
-    op->loan = NULL;
-    l->op = NULL;
-    if (l->rts)
-        l->rts->unready = false;
-    l->rts = NULL;
-    l->failed = op->is_send && status != ETHMX_OK; /* what a receive has offered was severed before, if need be */
-    emx_put_forget(l);
-    emx_exported_queue(l, EMX_UNEXPORT);
 }
 
 /* ---- Receiver ---- */
@@ -487,7 +343,7 @@ static void severed(struct emx_engine *e, struct emx_op *op)
 {
     if (emx_list_linked(&op->link)) {
         emx_list_del(&op->link);
-        memory_job_gone(e, link_of(op));
+        emx_exported_no_work(e, link_of(op));
     }
     emx_op_complete(e, op, op->status);
 }
@@ -552,7 +408,7 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
     if (!op->loan && !s->get.min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
     emx_list_append(&e->severs[link_of(op)], &op->link);
-    has_memory_job(e, link_of(op));
+    emx_exported_has_work(e, link_of(op));
     return true;
 }
 
@@ -567,7 +423,7 @@ static bool next_sever(struct emx_engine *e, unsigned link, struct emx_export *m
         return false;
     op = emx_list_entry(l, struct emx_op, link);
     *m = (struct emx_export){.what = EMX_EXPORT_DISCONNECT, .to = op->loan ? &op->loan->to : &op->peer->session->to};
-    memory_job_gone(e, link);
+    emx_exported_no_work(e, link);
     return true;
 }
 

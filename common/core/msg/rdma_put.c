@@ -39,7 +39,6 @@
 #include "core/msg/exported.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_put.h"
-#include "core/msg/read.h"
 #include "core/msg/rndv.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
@@ -278,14 +277,6 @@ static void to_be_written(struct emx_exported *l)
     e->hints.reads |= 1u << l->on;
 }
 
-static void not_to_be_written(struct emx_exported *l)
-{
-    if (!emx_list_linked(&l->write))
-        return;
-    emx_list_del(&l->write);
-    emx_read_ended(l->session->e, l->on);
-}
-
 static bool plausible(const struct emx_op *op, const struct emx_f_rtr *f)
 {
     return f->offset <= op->msg_bytes && f->len_bytes <= op->msg_bytes - f->offset &&
@@ -359,7 +350,7 @@ void emx_put_write_started(struct emx_op *op, int status)
     } else {
         end_offer(l, o, status == ETHMX_INPROGRESS ? EMX_PUT_DONE_STALE : EMX_PUT_DONE_REFUSED);
     }
-    not_to_be_written(l);
+    emx_exported_no_write(l);
     if (first(l, EMX_PUT_READY))
         to_be_written(l); /* the others first */
 }
@@ -387,14 +378,4 @@ void emx_put_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes,
               status == ETHMX_OK                ? EMX_PUT_DONE
               : status == ETHMX_ERR_UNREACHABLE ? EMX_PUT_DONE_FAILED
                                                 : EMX_PUT_DONE_REFUSED);
-}
-
-void emx_put_forget(struct emx_exported *l)
-{
-    not_to_be_written(l);
-    for (unsigned i = 0; i < l->offers; i++) {
-        if (l->offered[i].answer)
-            emx_txbuf_put(&l->session->e->txbufs, l->offered[i].answer);
-    }
-    l->offers = 0;
 }

@@ -26,6 +26,5 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
 bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w); /* false: nothing is to be written */
 void emx_put_write_started(struct emx_op *op, int status);
 void emx_put_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status);
-void emx_put_forget(struct emx_exported *l); /* what was offered and not answered */
 
 #endif

@@ -26,6 +26,7 @@
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/msg/data.h"
+#include "core/msg/lapse.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/rdma_put.h"
@@ -42,47 +43,13 @@ uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op)
     return s->read.on && emx_data_contiguous(&op->data) ? (uintptr_t)op->data.base : 0;
 }
 
-void emx_read_ended(struct emx_engine *e, unsigned link)
-{
-    if (emx_list_empty(&e->reads[link]) && emx_list_empty(&e->writes[link]))
-        e->hints.reads &= ~(1u << link);
-}
-
-/* ---- Lapses: whether the sender may have given up this side ---- */
-
-static bool too_long(const struct emx_session *s, emx_time from, emx_time until)
-{
-    return until - from >= emx_min(s->e->cfg->p_peer_timeout, s->peer_timeout_ns) / 2;
-}
-
-void emx_read_trust(struct emx_session *s, emx_time asked_ns, emx_time now)
-{
-    if (!s->read.lapsed || too_long(s, asked_ns, now))
-        return;
-    s->read.lapsed = false;
-    s->read.spoke_ns = asked_ns;
-}
-
-/* now may be a time told before: then the silence that is seen later is longer, never shorter. */
-void emx_read_spoke(struct emx_session *s, emx_time now)
-{
-    if (too_long(s, s->read.spoke_ns, now))
-        s->read.lapsed = true;
-    s->read.spoke_ns = now;
-}
-
-static bool still_ours(const struct emx_session *s, emx_time now)
-{
-    return !s->read.lapsed && !too_long(s, s->read.spoke_ns, now);
-}
-
 /* ---- Asking ---- */
 
 bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    if (!remote || !s->read.on || s->state != EMX_S_CONNECTED || !still_ours(s, now))
+    if (!remote || !s->read.on || s->state != EMX_S_CONNECTED || !emx_lapse_none(s, now))
         return false;
     r->reading = true;
     r->remote = remote;
@@ -194,7 +161,7 @@ void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int s
         stop_reading(s, now);
         return;
     }
-    if (!rd->len_bytes || !still_ours(s, now)) {
+    if (!rd->len_bytes || !emx_lapse_none(s, now)) {
         give_up(e, r, now);
         return;
     }

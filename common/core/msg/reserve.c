@@ -17,8 +17,8 @@
 #include "core/format/frame.h"
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
+#include "core/msg/lapse.h"
 #include "core/msg/op.h"
-#include "core/msg/read.h"
 #include "core/peer.h"
 #include "core/rel/credit.h"
 #include "core/rel/reorder.h"
@@ -95,7 +95,7 @@ int emx_engine_reserve_end(struct emx_reservation *p, emx_time now)
 
     emx_reorder_acked(&s->rx);
     if (s->read.on)
-        emx_read_spoke(s, now);
+        emx_lapse_spoke(s, now);
     emx_count(e, msgs_sent);
     emx_add(e, bytes_sent, p->a->data.len_bytes);
     if (whole)

@@ -131,4 +131,17 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all is there 
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op /* NULL: all */);
 
+static inline uint64_t emx_rndv_chunks(uint64_t bytes, uint16_t chunk_bytes)
+{
+    return (bytes + chunk_bytes - 1) / chunk_bytes;
+}
+
+static inline unsigned emx_rndv_highest_bit(uint64_t map)
+{
+    return 63u - (unsigned)__builtin_clzll(map);
+}
+
+/* The fin of a message; NULL: no memory. */
+struct emx_txbuf *emx_rndv_make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes);
+
 #endif

@@ -7,10 +7,7 @@
 
 #include "core/engine.h"
 #include "core/engine_impl.h"
-#include "core/msg/eager.h"
 #include "core/msg/match.h"
-#include "core/msg/op.h"
-#include "core/msg/rndv.h"
 #include "core/msg/unexpected.h"
 #include "core/peer.h"
 #include "core/rel/credit.h"
@@ -87,57 +84,9 @@ void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct
 
 /* ---- Giving back unread ---- */
 
-/* The sender must learn that the message has gone its way; NO_MEMORY: it could not be told. */
-static int tell_sender(struct emx_engine *e, struct emx_unexpected *a)
-{
-    if (a->local) {
-        emx_op_complete(e, a->local, ETHMX_OK);
-        a->local = NULL;
-        return ETHMX_OK;
-    }
-    if (!a->session || emx_session_over(a->session))
-        return ETHMX_OK;
-    if (a->is_rts)
-        return emx_rndv_refuse(a->session, a->sender_op);
-    return a->sync ? emx_eager_matched(a->session, a->sender_op) : ETHMX_OK;
-}
-
-int emx_unexpected_release(struct emx_engine *e, struct emx_unexpected *a)
-{
-    if (tell_sender(e, a))
-        return ETHMX_ERR_NO_MEMORY;
-    if (a->session && a->session->eager.unexpected == a)
-        a->session->eager.discard = true;
-    emx_unexpected_free(e, a);
-    return ETHMX_OK;
-}
-
-void emx_engine_release(struct emx_engine *e, struct emx_unexpected *msg, emx_time now)
-{
-    emx_unexpected_take(e, msg);
-    if (emx_list_linked(&msg->am_link))
-        emx_list_del(&msg->am_link);
-    if (emx_unexpected_release(e, msg)) {
-        emx_list_append(&e->unreleased, &msg->am_link);
-        emx_engine_tick_arm(e, now);
-    }
-}
-
 void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits)
 {
     emx_match_ignore(&e->match, bits);
-}
-
-unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now)
-{
-    struct emx_unexpected_match *m;
-    unsigned n = 0;
-
-    while ((m = emx_match_find(&e->match, bits, mask, NULL))) {
-        emx_engine_release(e, emx_container(m, struct emx_unexpected, match), now);
-        n++;
-    }
-    return n;
 }
 
 /* ---- Active messages ---- */

@@ -45,6 +45,5 @@ void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct
 void emx_unexpected_take(struct emx_engine *e, struct emx_unexpected *a); /* out of matching */
 bool emx_unexpected_lost(const struct emx_unexpected *a);               /* its sender is gone and took the rest along */
 void emx_unexpected_am(struct emx_engine *e, struct emx_unexpected *a); /* ready for its handler */
-int emx_unexpected_release(struct emx_engine *e, struct emx_unexpected *a); /* unread; NO_MEMORY: still there */
 
 #endif

@@ -34,11 +34,6 @@ static size_t limit_bytes(const struct emx_session *s)
 
 /* ---- Out ---- */
 
-void emx_coalesce_close(struct emx_session *s)
-{
-    s->coalesce.open = NULL;
-}
-
 /* An empty bundle at the end of the window; false: no memory or no room. */
 static bool begin(struct emx_session *s)
 {

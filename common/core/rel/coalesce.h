@@ -6,6 +6,7 @@
 #define EMX_CORE_COALESCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/format/frame.h"
@@ -20,9 +21,13 @@ struct emx_coalesce {
     uint16_t parts_bytes;   /* received: parts handled of the frame that is next, before memory ran out */
 };
 
+static inline void emx_coalesce_close(struct emx_coalesce *c) /* it takes no more */
+{
+    c->open = NULL;
+}
+
 bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data,
-                      uint64_t bits);           /* false: send it by itself */
-void emx_coalesce_close(struct emx_session *s); /* it takes no more */
+                      uint64_t bits); /* false: send it by itself */
 enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx_time now);
 
 #endif

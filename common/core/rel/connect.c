@@ -21,7 +21,6 @@
  * place: such hellos come no faster than the network carries them.
  */
 #include <stdio.h>
-
 #include <string.h>
 
 #include "base/min.h"
@@ -31,9 +30,7 @@
 #include "core/format/address.h"
 #include "core/format/frame.h"
 #include "core/format/tag.h"
-#include "core/msg/exported.h"
-#include "core/msg/fast_path.h"
-#include "core/msg/rdma_get.h"
+#include "core/msg/rdma_threshold.h"
 #include "core/peer.h"
 #include "core/rel/connect.h"
 #include "core/rel/fragment.h"
@@ -42,7 +39,6 @@
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
-#include "core/time.h"
 
 #define FIRST_RETRY_NS   5000000
 #define LAST_RETRY_NS    500000000
@@ -155,7 +151,8 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     s->bulk_bytes = r->bulk_bytes ? (uint16_t)(r->bulk_bytes - tag_bytes) : 0;
     s->read.on = r->reads;
-    emx_exported_route(s, tag_bytes ? 0 : r->lend_min_bytes, r->lend_costs); /* what a device reads carries no tag */
+    emx_rdma_threshold_init(s, tag_bytes ? 0 : r->lend_min_bytes,
+                            r->lend_costs); /* what a device reads carries no tag */
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
     take_nature(s, r);
@@ -357,7 +354,7 @@ static void connected(struct emx_session *s)
     s->read.lapsed = false;
     s->read.spoke_ns = s->heard_ns;
     emx_connect_give_place(s, s->heard_ns);
-    emx_fast_open(s);
+    s->e->up->resized(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
     /* What waited can go; and the peer learns that this side is up. */
@@ -648,7 +645,7 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
         return;
     emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more; trying the next way",
                    current_route(s)->name);
-    emx_get_moved(s, now);
+    s->e->up->moved(s, now);
     s->e->link_peers[s->link]--;
     emx_list_del(&s->ready);
     c->current = i;
@@ -658,12 +655,12 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->e->link_peers[s->link]++;
     s->bulk_bytes = 0;
     s->read.on = false;
-    emx_exported_route(s, 0, NULL);
+    emx_rdma_threshold_init(s, 0, NULL);
     take_nature(s, r);
     emx_rtt_init(&s->rtt, s->e->cfg);
     emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
     if (s->fast_room)
-        emx_fast_open(s);
+        s->e->up->resized(s);
     emx_send_window_hurry(s, now);
     emx_session_ready(s);
 }

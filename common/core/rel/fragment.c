@@ -22,7 +22,6 @@
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
 #include "core/format/tag.h"
-#include "core/msg/fast_path.h"
 #include "core/peer.h"
 #include "core/rel/fragment.h"
 #include "core/rel/seal.h"
@@ -65,7 +64,7 @@ bool emx_fragment_narrow(struct emx_session *s, uint16_t frame_bytes)
     if (s->bulk_bytes > frame_bytes - SUPERFRAME_BYTES)
         s->bulk_bytes = (uint16_t)(frame_bytes - SUPERFRAME_BYTES);
     if (s->fast_room)
-        emx_fast_open(s);
+        s->e->up->resized(s);
     return true;
 }
 

@@ -13,38 +13,19 @@
 
 #include "core/engine_impl.h"
 #include "core/event.h"
-#include "core/msg/eager.h"
-#include "core/msg/exported.h"
-#include "core/msg/rdma_get.h"
-#include "core/msg/rdma_put.h"
-#include "core/msg/rndv.h"
 #include "core/rel/ack.h"
-#include "core/rel/coalesce.h"
-#include "core/rel/credit.h"
 #include "core/rel/reorder.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-typedef enum emx_drop (*input_fn)(struct emx_session *s, const uint8_t *data, emx_time now);
-
-static const input_fn sequenced[EMX_F_COUNT] = {
-    [EMX_F_eager] = emx_eager_input,
-    [EMX_F_more] = emx_eager_input_more,
-    [EMX_F_rts] = emx_rndv_input_rts,
-    [EMX_F_fin] = emx_rndv_input_fin,
-    [EMX_F_matched] = emx_eager_input_matched,
-    [EMX_F_coalesced] = emx_coalesce_input,
-    [EMX_F_rkey_request] = emx_exported_input_ask,
-    [EMX_F_rkey_reply] = emx_get_input_lend,
-    [EMX_F_compact] = emx_eager_input_compact,
-    [EMX_F_rtr] = emx_put_input,
-    [EMX_F_put_done] = emx_put_input_done,
-    [EMX_F_given] = emx_credit_input_given,
-};
+static enum emx_drop reorder_call(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    return s->e->up->in_order[((const struct emx_frame *)data)->type](s, data, now);
+}
 
 static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time now)
 {
-    enum emx_drop why = sequenced[((const struct emx_frame *)data)->type](s, data, now);
+    enum emx_drop why = reorder_call(s, data, now);
 
     if (why == EMX_ACCEPTED) {
         s->rx.next++;
@@ -137,7 +118,7 @@ static void lost_promise(struct emx_session *s, emx_time now)
         "frames from the peer on host %s are missing although its wire loses none: its memory is damaged, or "
         "this is a fault of ethmx",
         emx_peer_address(s->e, s->peer)->host);
-    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
+    s->e->up->end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }
 
 enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now)
@@ -155,7 +136,7 @@ static enum emx_drop input_reliable(struct emx_session *s, const uint8_t *data, 
 
     if (h->seq != s->rx.next)
         return emx_reorder_out_of_turn(s, h->seq, now);
-    why = sequenced[h->type](s, data, now);
+    why = reorder_call(s, data, now);
     s->rx.next += why == EMX_ACCEPTED;
     return why;
 }

@@ -18,14 +18,12 @@
  */
 #include "core/cc/cc.h"
 #include "core/engine_impl.h"
-#include "core/msg/exported.h"
+#include "core/msg/rdma_threshold.h"
 #include "core/rel/coalesce.h"
-#include "core/rel/connect.h"
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
-#include "core/time.h"
 
 #define OVERTAKEN 2
 #define PROBES    2
@@ -45,7 +43,7 @@ void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t li
 void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b)
 {
     if (s->coalesce.open)
-        emx_coalesce_close(s);
+        emx_coalesce_close(&s->coalesce);
     b->seq = s->tx.next++;
     emx_txbuf_frame(b)->seq = b->seq;
     s->tx.slots_taken += b->slot;
@@ -136,7 +134,7 @@ static void fly(struct emx_session *s, emx_time now)
 void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
     if (b == s->coalesce.open)
-        emx_coalesce_close(s);
+        emx_coalesce_close(&s->coalesce);
     if (s->reliable) {
         sent_reliably(s, b);
         return;
@@ -191,7 +189,7 @@ static uint32_t next_unsent(const struct emx_session *s)
 static void answered(struct emx_session *s, emx_time ns)
 {
     emx_rtt_sample(&s->rtt, ns, s->peer_ack_delay_ns, s->e->cfg);
-    emx_exported_round_trip(s, ns);
+    emx_rdma_threshold_round_trip(s, ns);
 }
 
 /* Frees what was acknowledged in order; returns how many frames that were not acknowledged early. */
@@ -433,7 +431,7 @@ void emx_send_window_expire(struct emx_session *s, emx_time now)
     s->tx.rto_from_ns = now;
     emx_session_ready(s);
     if (s->tx.backoff >= DOUBT)
-        emx_connect_probe_mtu(s, emx_list_entry(s->tx.unacked.next, struct emx_txbuf, link)->len_bytes, now);
+        s->e->up->frames_lost(s, emx_list_entry(s->tx.unacked.next, struct emx_txbuf, link)->len_bytes, now);
 }
 
 void emx_send_window_hurry(struct emx_session *s, emx_time now)
@@ -457,7 +455,7 @@ void emx_send_window_fini(struct emx_session *s)
     if (s->e->deferred.session == s)
         s->e->deferred.session = NULL;
     if (s->coalesce.open)
-        emx_coalesce_close(s);
+        emx_coalesce_close(&s->coalesce);
     put_all(s->e, &s->tx.unacked);
     put_all(s->e, &s->tx.control);
     s->tx.send_next = &s->tx.unacked;

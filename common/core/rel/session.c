@@ -20,24 +20,19 @@
 
 #include "base/heap.h"
 #include "base/min.h"
-#include "core/cc/cc.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/format/tag.h"
 #include "core/msg/op.h"
-#include "core/msg/rndv.h"
-#include "core/msg/unexpected.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
-#include "core/rel/connect.h"
 #include "core/rel/credit.h"
 #include "core/rel/fragment.h"
 #include "core/rel/reorder.h"
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
-#include "core/time.h"
 
 static void session_init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
@@ -97,12 +92,11 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
 }
 
 /* Nothing of it is to be sent or waited for any more. */
-static void hush(struct emx_session *s)
+static void session_quiesce(struct emx_session *s)
 {
     emx_send_window_fini(s);
     emx_reorder_fini(s);
     emx_fragment_fini(s);
-    emx_rndv_forget_pull_requests(s, NULL);
     emx_heap_clear(&s->e->timers, &s->timer);
     emx_list_del(&s->ready);
     emx_list_del(&s->welcoming);
@@ -111,63 +105,50 @@ static void hush(struct emx_session *s)
 }
 
 /* Gives back everything but the structure itself. */
-static void strip(struct emx_session *s)
+static void session_strip(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
 
-    hush(s);
+    session_quiesce(s);
     emx_alloc_put(&e->alloc, s->connect);
     s->connect = NULL;
     emx_alloc_put(&e->alloc, s->tags);
     s->tags = NULL;
 }
 
-/* A message under way will never be whole. */
-static void stop_arriving(struct emx_session *s)
+static void session_uncount(struct emx_session *s)
 {
-    if (s->eager.unexpected && s->eager.unexpected->is_am)
-        emx_unexpected_free(s->e, s->eager.unexpected);
-    s->eager.unexpected = NULL;
-    s->eager.op = NULL;
-    s->eager.discard = false;
-}
-
-static void uncount(struct emx_session *s, emx_time now)
-{
-    if (emx_connect_reachable(s)) {
-        emx_connect_give_place(s, now);
+    if (emx_connect_reachable(s))
         s->e->link_peers[s->link]--;
-    }
     if (s->state == EMX_S_CONNECTED)
         s->e->stats->peers_connected--;
 }
 
-void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now)
+void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    uncount(s, now);
+    session_uncount(s);
     if (s->state == EMX_S_ROUTES) {
         emx_list_del(&s->routing);
         emx_event_taken(e);
     }
-    emx_peer_fail(e, s->peer, status);
-    stop_arriving(s);
-    strip(s);
+    e->up->stopped(s, status, now);
+    session_strip(s);
     s->state = (uint8_t)state;
     emx_list_del(&s->living);
     s->end_status = (int8_t)status;
     emx_credit_close(s);
-    emx_rndv_more(e, now);
+    e->up->pull_more(e, now);
 }
 
 void emx_session_leave(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    uncount(s, now);
-    stop_arriving(s);
-    hush(s);
+    session_uncount(s);
+    e->up->stopped(s, ETHMX_OK, now);
+    session_quiesce(s);
     emx_credit_close(s);
     emx_list_del(&s->living);
     s->state = EMX_S_LEAVING;
@@ -175,20 +156,20 @@ void emx_session_leave(struct emx_session *s, emx_time now)
     s->byes_due = s->reliable ? 1 : 3;
     emx_list_append(&e->ready[s->link], &s->ready);
     emx_engine_has_output(e, s->link);
-    emx_rndv_more(e, now);
+    e->up->pull_more(e, now);
 }
 
 void emx_session_free(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
 
-    strip(s);
+    session_strip(s);
     e->timer_reserve--;
     emx_alloc_put(&e->alloc, s);
 }
 
 /* Whether the peer is still to pull, or to take, a message of ours. */
-static bool is_awaited(const struct emx_peer *p)
+static bool session_is_awaited(const struct emx_peer *p)
 {
     emx_list_each(l, &p->ops)
     {
@@ -202,12 +183,12 @@ static bool is_awaited(const struct emx_peer *p)
 
 bool emx_session_drained(const struct emx_session *s)
 {
-    return !is_awaited(s->peer) && emx_list_empty(&s->tx.unacked) && emx_list_empty(&s->tx.control) &&
+    return !session_is_awaited(s->peer) && emx_list_empty(&s->tx.unacked) && emx_list_empty(&s->tx.control) &&
            emx_list_empty(&s->backlog) && emx_list_empty(&s->pulled.requests);
 }
 
 /* The peer has removed this endpoint, and begins anew: to this side that is its goodbye. */
-static void begun_anew(struct emx_session *s, emx_time now)
+static void session_begun_anew(struct emx_session *s, emx_time now)
 {
     emx_event_post(s->e, emx_list_empty(&s->peer->ops) ? EMX_EVENT_CLOSED : EMX_EVENT_FAILED, s->peer,
                    ETHMX_ERR_PEER_DEAD, "the peer on host %s has forgotten this endpoint and connects anew",
@@ -216,7 +197,7 @@ static void begun_anew(struct emx_session *s, emx_time now)
 }
 
 /* Whether nothing has come but hellos, the first perhaps a late one of a former session. */
-static bool is_fresh(const struct emx_session *s)
+static bool session_is_fresh(const struct emx_session *s)
 {
     return s->state != EMX_S_CONNECTED && s->rx.next == s->rx.first && !s->rx.held_count;
 }
@@ -225,76 +206,17 @@ enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h
 {
     uint32_t first = h->seq;
 
-    if (!s->greeted || (is_fresh(s) && emx_seq_before(s->rx.first, first)))
+    if (!s->greeted || (session_is_fresh(s) && emx_seq_before(s->rx.first, first)))
         s->rx.next = s->rx.first = first;
     s->greeted = true;
     if (emx_seq_before(first, s->rx.first))
         return EMX_DROP_STALE;
     if (first != s->rx.first) {
-        begun_anew(s, now);
+        session_begun_anew(s, now);
         return EMX_DROP_NO_SESSION;
     }
     s->takes |= emx_connect_reachable(s) && emx_session_is_meant(s, h);
     return EMX_ACCEPTED;
-}
-
-void emx_session_arm(struct emx_session *s, emx_time at)
-{
-    if (at != EMX_NEVER && (!emx_timer_is_set(&s->timer) || at < s->timer.at_ns))
-        emx_heap_set(&s->e->timers, &s->timer, at);
-}
-
-static emx_time death_ns(const struct emx_session *s)
-{
-    return s->asked_ns && s->state == EMX_S_CONNECTED ? s->asked_ns + s->e->cfg->p_peer_timeout : EMX_NEVER;
-}
-
-static void arm_next(struct emx_session *s)
-{
-    emx_time at = emx_min(emx_connect_deadline(s), emx_min(emx_send_window_deadline(s), death_ns(s)));
-
-    if (s->rx.ack_at_ns)
-        at = emx_min(at, s->rx.ack_at_ns);
-    emx_session_arm(s, at);
-}
-
-static void die(struct emx_session *s, emx_time now)
-{
-    struct emx_engine *e = s->e;
-
-    emx_count(e, peers_dead);
-    emx_event_post(
-        e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
-        "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
-        "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
-        emx_peer_address(e, s->peer)->host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
-        s->connect->route[s->connect->current].name);
-    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
-}
-
-void emx_session_expire(struct emx_session *s, emx_time now)
-{
-    emx_heap_clear(&s->e->timers, &s->timer);
-    if (now >= death_ns(s)) {
-        die(s, now);
-        return;
-    }
-    emx_connect_expire(s, now);
-    if (s->state == EMX_S_DEAD)
-        return;
-    emx_send_window_expire(s, now);
-    if (s->rx.ack_at_ns && now >= s->rx.ack_at_ns) {
-        s->rx.ack_at_ns = 0;
-        s->rx.ack_now = true;
-        emx_session_ready(s);
-    }
-    arm_next(s);
-}
-
-void emx_session_asked_first(struct emx_session *s, emx_time now)
-{
-    s->asked_ns = now;
-    emx_session_arm(s, death_ns(s));
 }
 
 void emx_session_deferred_ack_now(struct emx_engine *e)

@@ -14,8 +14,8 @@
 #include "core/cc/ecn.h"
 #include "core/engine_impl.h"
 #include "core/msg/eager.h"
-#include "core/msg/exported.h"
-#include "core/msg/read.h"
+#include "core/msg/rdma_threshold.h"
+#include "core/msg/lapse.h"
 #include "core/msg/rndv.h"
 #include "core/rel/coalesce.h"
 #include "core/rel/connect.h"
@@ -72,7 +72,7 @@ struct emx_session {
     struct emx_fragment fragment;
     struct emx_rndv_tx pulled;
     struct emx_rndv_rx pulling;
-    struct emx_reading read;
+    struct emx_lapse read;
     struct emx_get get;
     struct emx_tags *tags; /* NULL: no frame carries one */
 
@@ -114,7 +114,7 @@ static inline void emx_session_ready(struct emx_session *s)
 }
 
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
-void emx_session_end(struct emx_session *s, enum emx_state state, int status, emx_time now);
+void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time now);
 void emx_session_leave(struct emx_session *s, emx_time now); /* reachable: all ends but that it says goodbye */
 void emx_session_free(struct emx_session *s);
 bool emx_session_drained(const struct emx_session *s); /* all that was sent has arrived */
@@ -129,6 +129,7 @@ static inline bool emx_session_is_meant(const struct emx_session *s, const struc
 
 void emx_session_arm(struct emx_session *s, emx_time at); /* look at the session at this time, or earlier */
 void emx_session_expire(struct emx_session *s, emx_time now);
+emx_time emx_session_death_ns(const struct emx_session *s); /* when a silent peer is dead; EMX_NEVER: it is not asked */
 void emx_session_asked_first(struct emx_session *s, emx_time now);
 
 static inline void emx_session_asked(struct emx_session *s, emx_time now) /* a frame went out that wants an answer */

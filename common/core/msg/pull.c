@@ -44,26 +44,18 @@
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
 #include "core/msg/data.h"
-#include "core/msg/exported.h"
+#include "core/msg/lapse.h"
 #include "core/msg/op.h"
-#include "core/msg/rdma_get.h"
 #include "core/msg/read.h"
 #include "core/msg/rndv.h"
-#include "core/msg/unexpected.h"
 #include "core/peer.h"
-#include "core/rel/connect.h"
-#include "core/rel/credit.h"
-#include "core/rel/fragment.h"
-#include "core/rel/offload_probe.h"
 #include "core/rel/rtt.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
-#include "core/time.h"
 
 #define WINDOW_BLOCKS 4   /* the pull window holds at least so many blocks, if a chunk is not more than that */
-#define DOUBT         4   /* rounds after which the route may have become narrower */
 #define CHUNK_LEAST   128 /* shorter chunks than any route asks for */
 #define SHORTER_MAX   16  /* more often than chunks of a message become shorter */
 
@@ -74,244 +66,9 @@
 #define AWAY_ANSWERS     2
 #define AWAY_WINDOWS     2 /* and so many windows have arrived from others, if anything has */
 
-/* ---- Sender: announcing, and the end ---- */
-
-static size_t data_frame_bytes(uint16_t chunk_bytes)
-{
-    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
-}
-
-static uint16_t chunk_limit(const struct emx_session *s)
-{
-    unsigned frame_bytes = s->bulk_bytes ? s->bulk_bytes : s->frame_bytes;
-
-    return (uint16_t)((frame_bytes - data_frame_bytes(0)) & ~(size_t)7);
-}
-
-bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
-{
-    struct emx_engine *e = s->e;
-    uint64_t address = emx_read_address(s, op);
-    bool lends = op->loan || emx_exported_start(s, op);
-    const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
-    size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
-    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;
-    struct emx_txbuf *b;
-    struct emx_frame *h;
-    struct emx_f_rts *t;
-
-    if (sizeof(*h) + body > s->frame_bytes && !s->fragment.out && !emx_fragment_narrow(s, s->frame_bytes))
-        return false;
-    if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
-        return false;
-    op->chunk_bytes = chunk_limit(s);
-    h = emx_txbuf_frame(b);
-    emx_engine_head(e, s->peer, h, EMX_F_rts, body);
-    t = (struct emx_f_rts *)(h + 1);
-    *t = (struct emx_f_rts){.bits = op->bits,
-                            .total_bytes = op->msg_bytes,
-                            .op = op->id,
-                            .am_header_bytes = op->am_header_bytes,
-                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0) |
-                                     (lends     ? EMX_FF_LENT
-                                      : address ? EMX_FF_READ
-                                                : 0),
-                            .chunk_bytes = op->chunk_bytes};
-    if (op->am_header_bytes)
-        memcpy(t + 1, op->am_header, op->am_header_bytes);
-    if (end_bytes)
-        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, lends ? (const void *)&lent : &address, end_bytes);
-    op->where = EMX_OP_ANNOUNCED;
-    emx_op_await(op);
-    if (lends)
-        emx_exported_announced(op, b);
-    emx_send_window_push(s, b);
-    return true;
-}
-
-enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now)
-{
-    const struct emx_f_fin *f = (const void *)(data + sizeof(struct emx_frame));
-    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
-
-    (void)now;
-    if (op && op->is_send && op->where == EMX_OP_ANNOUNCED) {
-        emx_rndv_forget_pull_requests(s, op);
-        if (op->reading)
-            emx_op_hold(s->e, op, ETHMX_OK);
-        else
-            emx_op_complete(s->e, op, ETHMX_OK);
-    }
-    return EMX_ACCEPTED;
-}
-
-/* ---- Sender: answering pulls ---- */
-
-static uint64_t chunk_count(uint64_t bytes, uint16_t chunk_bytes)
-{
-    return (bytes + chunk_bytes - 1) / chunk_bytes;
-}
-
-static unsigned highest_bit(uint64_t map)
-{
-    return 63u - (unsigned)__builtin_clzll(map);
-}
-
-/* The queued job for the same block, which a repeated pull only extends. */
-static struct emx_pull_request *find_job(struct emx_session *s, const struct emx_op *op, const struct emx_f_pull *f)
-{
-    emx_list_each(l, &s->pulled.requests)
-    {
-        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
-
-        if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
-            return j;
-    }
-    return NULL;
-}
-
-static void drop_job(struct emx_session *s, struct emx_pull_request *j)
-{
-    emx_list_del(&j->link);
-    s->pulled.request_count--;
-    emx_pool_put(&s->e->jobs, j);
-}
-
-void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op)
-{
-    emx_list_each_safe(l, next, &s->pulled.requests)
-    {
-        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
-
-        if (!op || j->op == op)
-            drop_job(s, j);
-    }
-}
-
-/* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
- * keep their order; but a message of one frame has nothing to be joined with. */
-static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f)
-{
-    unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
-
-    return (chunks > 1 || f->first) && s->bulk_bytes &&
-           emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
-}
-
-enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
-{
-    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
-    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
-    struct emx_pull_request *j;
-    uint64_t chunks;
-
-    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
-        return EMX_DROP_STALE;
-    if (f->chunk_bytes < 8 || f->chunk_bytes > op->chunk_bytes)
-        return EMX_DROP_MALFORMED;
-    chunks = chunk_count(op->msg_bytes, f->chunk_bytes);
-    if (!f->wanted || f->first >= chunks || highest_bit(f->wanted) >= chunks - f->first)
-        return EMX_DROP_MALFORMED;
-    emx_offload_probe_told(&s->offload, f->joined);
-    if (f->round >= DOUBT)
-        emx_connect_probe_mtu(s, data_frame_bytes(f->chunk_bytes), now);
-    j = f->round ? find_job(s, op, f) : NULL;
-    if (j) {
-        j->wanted |= f->wanted;
-        j->round = f->round;
-        emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
-        emx_list_append(&s->pulled.requests, &j->link);
-        j->bulk = false;
-        return EMX_ACCEPTED;
-    }
-    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->jobs)))
-        return EMX_DROP_MEMORY;
-    *j = (struct emx_pull_request){.op = op,
-                                   .first = f->first,
-                                   .wanted = f->wanted,
-                                   .rop = f->rop,
-                                   .round = f->round,
-                                   .chunk_bytes = f->chunk_bytes};
-    j->bulk = !f->round && take_bulk(s, f);
-    emx_list_append(&s->pulled.requests, &j->link);
-    s->pulled.request_count++;
-    emx_session_ready(s);
-    return EMX_ACCEPTED;
-}
-
-/* Where n bytes at offset of the message lie, gathered if need be. */
-static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
-{
-    const void *piece = emx_data_piece(&op->data, offset, n);
-    uint8_t *gathered;
-
-    if (piece || !(gathered = emx_engine_stage(e, i)))
-        return piece;
-    emx_data_read(&op->data, offset, gathered, n);
-    return gathered;
-}
-
-static bool is_too_long(const struct emx_session *s, const struct emx_pull_request *j)
-{
-    return data_frame_bytes(j->chunk_bytes) > s->frame_bytes;
-}
-
-/* Instead of what the job is for. */
-static void ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
-                            const struct emx_pull_request *j)
-{
-    struct emx_frame *h = (void *)scratch->b;
-    struct emx_f_shorter *t = (void *)(h + 1);
-
-    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = chunk_limit(s)};
-    emx_engine_head(s->e, s->peer, h, EMX_F_shorter, sizeof(*t));
-    emx_engine_stamp(s, h);
-    *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
-    emx_engine_seal(s, h, f, s->seal);
-}
-
-bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
-{
-    struct emx_list *l = emx_list_first(&s->pulled.requests);
-    struct emx_frame *h = (void *)scratch->b;
-    struct emx_f_data *t = (void *)(h + 1);
-    struct emx_pull_request *j;
-    uint64_t chunk, offset;
-    size_t n;
-
-    if (!l)
-        return false;
-    j = emx_list_entry(l, struct emx_pull_request, link);
-    if (is_too_long(s, j)) {
-        ask_for_shorter(s, f, scratch, j);
-        drop_job(s, j);
-        return true;
-    }
-    chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
-    offset = chunk * j->chunk_bytes;
-    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
-    f->body = body(s->e, j->op, offset, n, i);
-    if (!f->body) {
-        emx_rndv_forget_pull_requests(s, NULL); /* the puller asks again */
-        return false;
-    }
-    f->body_bytes = (uint16_t)n;
-    f->to = &s->to;
-    f->head_bytes = sizeof(*h) + sizeof(*t);
-    f->bulk = j->bulk;
-    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
-    emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
-    emx_engine_stamp(s, h);
-    emx_engine_seal(s, h, f, s->seal);
-    j->wanted &= j->wanted - 1;
-    if (!j->wanted)
-        drop_job(s, j);
-    return true;
-}
-
 /* ---- Receiver: beginning and end ---- */
 
-static struct emx_txbuf *make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes)
+struct emx_txbuf *emx_rndv_make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes)
 {
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_fin));
     struct emx_frame *h;
@@ -322,16 +79,6 @@ static struct emx_txbuf *make_fin(struct emx_session *s, uint32_t sender_op, uin
     emx_engine_head(s->e, s->peer, h, EMX_F_fin, sizeof(struct emx_f_fin));
     *(struct emx_f_fin *)(h + 1) = (struct emx_f_fin){.op = sender_op, .pulled_bytes = pulled_bytes};
     return b;
-}
-
-int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
-{
-    struct emx_txbuf *b = make_fin(s, sender_op, 0);
-
-    if (!b)
-        return ETHMX_ERR_NO_MEMORY;
-    emx_send_window_control(s, b);
-    return ETHMX_OK;
 }
 
 static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
@@ -354,171 +101,12 @@ static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
     emx_pool_put(&e->rndvs, r);
 }
 
-static struct emx_rndv *new_rndv(struct emx_engine *e)
-{
-    struct emx_rndv *r;
-
-    if (emx_heap_reserve(&e->timers, e->timer_reserve + 1) || !(r = emx_pool_get(&e->rndvs)))
-        return NULL;
-    e->timer_reserve++;
-    memset(r, 0, offsetof(struct emx_rndv, block));
-    emx_list_init(&r->wait);
-    emx_list_init(&r->due);
-    emx_list_init(&r->asking);
-    r->timer.kind = EMX_TIMER_RNDV;
-    return r;
-}
-
-/* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
-static bool reserve(struct emx_engine *e)
-{
-    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]) &&
-           !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
-}
-
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now)
 {
     r->next_chunk = r->got_chunks = got_bytes / r->chunk_bytes;
     r->last_ns = now;
     emx_list_append(&e->pull_wait, &r->wait);
     emx_rndv_more(e, now);
-}
-
-/* What an rts says of a message. */
-struct announced {
-    uint32_t sender_op;
-    uint16_t chunk_bytes;
-    uint64_t total_bytes;
-    uint64_t remote;        /* 0: can't be read */
-    struct emx_f_lent lent; /* remote 0: no device can */
-};
-
-static void start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
-{
-    struct emx_engine *e = s->e;
-    struct emx_rndv *r;
-
-    op->msg_bytes = m->total_bytes;
-    if (!m->total_bytes || !op->data.len_bytes) {
-        emx_rndv_refuse(s, m->sender_op);
-        emx_op_received(e, op, m->total_bytes);
-        return;
-    }
-    r = new_rndv(e);
-    emx_op_take_id(e, op);
-    emx_op_expect(e, op, s->peer);
-    op->where = EMX_OP_PULLING;
-    op->rndv = r;
-    r->op = op;
-    r->sender_op = m->sender_op;
-    r->chunk_bytes = m->chunk_bytes;
-    r->want_bytes = m->total_bytes < op->data.len_bytes ? m->total_bytes : op->data.len_bytes;
-    r->chunks = chunk_count(r->want_bytes, m->chunk_bytes);
-    if (emx_read_start(s, r, m->remote, now) || emx_get_start(s, r, &m->lent))
-        r->fin = make_fin(s, r->sender_op, r->want_bytes);
-    else
-        emx_rndv_pull_rest(e, r, 0, now);
-}
-
-/* What follows an active message's header. */
-static size_t end_bytes(const struct emx_f_rts *f)
-{
-    return f->flags & EMX_FF_LENT ? sizeof(struct emx_f_lent) : f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
-}
-
-static uint64_t remote_address(const struct emx_f_rts *f)
-{
-    uint64_t address = 0;
-
-    if (f->flags & EMX_FF_READ)
-        memcpy(&address, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(address));
-    return address;
-}
-
-static struct emx_f_lent what_is_lent(const struct emx_f_rts *f)
-{
-    struct emx_f_lent lent = {0};
-
-    if (f->flags & EMX_FF_LENT)
-        memcpy(&lent, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(lent));
-    return lent;
-}
-
-static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
-{
-    bool am = f->flags & EMX_FF_AM;
-
-    if (f->am_header_bytes + end_bytes(f) != body_bytes - sizeof(*f))
-        return false;
-    if (f->flags & EMX_FF_LENT && f->flags & EMX_FF_READ)
-        return false;
-    if (f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
-        return false;
-    if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
-        return false;
-    return !am || f->bits < ETHMX_AM_HANDLERS;
-}
-
-static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts *f)
-{
-    struct emx_engine *e = s->e;
-    struct emx_unexpected *a = emx_unexpected_new(e, s, f->am_header_bytes);
-
-    if (!a)
-        return EMX_DROP_MEMORY;
-    a->is_rts = true;
-    a->is_am = f->flags & EMX_FF_AM;
-    a->sender_op = f->op;
-    a->total_bytes = f->total_bytes;
-    a->am_header_bytes = f->am_header_bytes;
-    a->chunk_bytes = f->chunk_bytes;
-    a->remote = remote_address(f);
-    a->lent = what_is_lent(f);
-    a->match.bits = f->bits;
-    if (f->am_header_bytes)
-        memcpy(a->buf, f + 1, f->am_header_bytes);
-    if (a->is_am)
-        emx_unexpected_am(e, a);
-    else
-        emx_unexpected_queue(e, a, s->peer, f->bits);
-    return EMX_ACCEPTED;
-}
-
-enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now)
-{
-    const struct emx_frame *h = (const void *)data;
-    const struct emx_f_rts *f = (const void *)(h + 1);
-    struct emx_engine *e = s->e;
-    struct announced m;
-    struct emx_op *op;
-
-    if (!plausible(f, h->body_bytes))
-        return EMX_DROP_MALFORMED;
-    if (f->flags & EMX_FF_STARVED)
-        emx_credit_starved(s, now);
-    if (f->flags & EMX_FF_AM)
-        return into_arrival(s, f);
-    if (!reserve(e))
-        return EMX_DROP_MEMORY;
-    op = emx_op_match(e, f->bits, s->peer);
-    if (!op)
-        return into_arrival(s, f);
-    emx_count(e, match_posted);
-    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f), what_is_lent(f)};
-    start(s, op, &m, now);
-    return EMX_ACCEPTED;
-}
-
-int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
-{
-    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote, a->lent};
-
-    if (!reserve(e))
-        return ETHMX_ERR_NO_MEMORY;
-    op->peer = a->match.peer;
-    start(a->session, op, &m, now);
-    emx_unexpected_free(e, a);
-    return ETHMX_OK;
 }
 
 /* ---- Receiver: asking ---- */
@@ -863,7 +451,7 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
     forget_blocks(e, r);
     emx_list_del(&r->wait);
     r->chunk_bytes = f->chunk_bytes;
-    r->chunks = chunk_count(r->want_bytes, r->chunk_bytes);
+    r->chunks = emx_rndv_chunks(r->want_bytes, r->chunk_bytes);
     r->backoff = 0;
     emx_count(e, messages_shortened);
     emx_rndv_pull_rest(e, r, got_bytes, now);
@@ -928,7 +516,7 @@ static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t ro
     for (unsigned i = 0; i < r->active; i++)
         if (r->block[i].asked_ns < b->asked_ns)
             lost(r, &r->block[i]);
-    if (b->missing && bit == highest_bit(b->asked))
+    if (b->missing && bit == emx_rndv_highest_bit(b->asked))
         lost(r, mine);
 }
 
@@ -951,7 +539,7 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
     struct emx_engine *e = s->e;
     struct emx_rndv *r = op->rndv;
 
-    emx_send_window_control(s, r->fin ? r->fin : make_fin(s, r->sender_op, r->want_bytes));
+    emx_send_window_control(s, r->fin ? r->fin : emx_rndv_make_fin(s, r->sender_op, r->want_bytes));
     r->fin = NULL;
     op->rndv = NULL;
     free_rndv(e, r);
@@ -1016,7 +604,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     r->got_chunks++;
     r->backoff = 0;
     if (f->round == b->round)
-        emx_read_trust(s, b->asked_ns, now);
+        emx_lapse_trust(s, b->asked_ns, now);
     find_gaps(r, b, f->round, bit);
     if (!b->missing)
         end_block(s, r, b, now);

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Engine, output: decides the class of a message that is sent, fills the windows of sessions, and asks each in turn for
+ * frames, the most urgent first.
+ */
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/eager.h"
+#include "core/msg/lapse.h"
+#include "core/msg/op.h"
+#include "core/msg/rndv.h"
+#include "core/msg/self.h"
+#include "core/peer.h"
+#include "core/rel/ack.h"
+#include "core/rel/coalesce.h"
+#include "core/rel/connect.h"
+#include "core/rel/credit.h"
+#include "core/rel/fragment.h"
+#include "core/rel/reorder.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
+
+static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
+{
+    struct emx_eager_source m = {.data = &a->data,
+                                 .am_header = a->am_header,
+                                 .total_bytes = (uint32_t)total_bytes,
+                                 .am_header_bytes = (uint16_t)a->am_header_bytes,
+                                 .flags = a->is_am ? EMX_FF_AM : 0,
+                                 .bits = a->bits};
+    unsigned frames;
+
+    if (!a->is_am && emx_coalesce_add(s, &a->data, a->bits))
+        return ETHMX_OK;
+    frames = emx_eager_frames(s, total_bytes);
+    if (frames > emx_send_window_room(&s->tx) || !emx_credit_take(&s->credit, emx_eager_cost(total_bytes)))
+        return ETHMX_INPROGRESS;
+    if (!emx_eager_compact(s, &m, frames)) {
+        emx_credit_untake(&s->credit, emx_eager_cost(total_bytes));
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    emx_eager_count(s, a->data.len_bytes, frames);
+    return ETHMX_OK;
+}
+
+/* Whether the message goes in one frame with those before it. */
+static bool shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
+{
+    return is_short && !op->eager && !op->sync && !op->is_am && emx_coalesce_add(s, &op->data, op->bits);
+}
+
+/* Moves the backlog's first operation into the window as far as there is room; false: it must wait. */
+static bool advance(struct emx_session *s, struct emx_op *op)
+{
+    struct emx_engine *e = s->e;
+    size_t total_bytes = op->am_header_bytes + op->msg_bytes;
+    bool is_short = emx_eager_suits(s, &op->data, total_bytes);
+
+    if (shares_frame(s, op, is_short)) {
+        emx_list_del(&op->link);
+        emx_op_complete(e, op, ETHMX_OK);
+        return true;
+    }
+    if (!emx_send_window_room(&s->tx))
+        return false;
+    if (!op->eager && is_short && (!op->sync || emx_op_take_id(e, op)))
+        op->eager = emx_credit_take(&s->credit, emx_eager_cost(total_bytes));
+    if (!op->eager) {
+        if (!emx_rndv_announce(s, op, is_short))
+            return false;
+        emx_list_del(&op->link);
+        emx_count(e, sent_large);
+        if (is_short)
+            emx_count(e, sent_held);
+        return true;
+    }
+    if (!emx_eager_continue(s, op))
+        return false;
+    emx_list_del(&op->link);
+    emx_eager_count(s, op->msg_bytes, emx_eager_frames(s, total_bytes));
+    if (op->sync && !op->matched) {
+        op->where = EMX_OP_MATCHING;
+        emx_op_await(op);
+    } else {
+        emx_op_complete(e, op, ETHMX_OK);
+    }
+    return true;
+}
+
+/* Fills the window: frames about operations first, then messages in order. */
+static void fill(struct emx_session *s)
+{
+    struct emx_list *l;
+
+    if (s->state != EMX_S_CONNECTED)
+        return;
+    while ((l = emx_list_first(&s->tx.control)) && emx_send_window_room(&s->tx)) {
+        emx_list_del(l);
+        emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
+    }
+    while ((l = emx_list_first(&s->backlog)))
+        if (!advance(s, emx_list_entry(l, struct emx_op, link)))
+            return;
+}
+
+int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, emx_time now)
+{
+    struct emx_session *s = peer->session;
+    struct emx_op *op;
+    int rc;
+
+    emx_session_deferred_ack(e);
+    if (e->closing)
+        return ETHMX_ERR_CLOSED;
+    if (a->am_header_bytes > (a->is_am ? ETHMX_AM_HEADER_MAX : 0) || (a->is_am && a->bits >= ETHMX_AM_HANDLERS))
+        return ETHMX_ERR_PARAM;
+    if (!s && peer->id != e->self.id && !(s = emx_session_start(e, peer, now)))
+        return ETHMX_ERR_NO_MEMORY;
+    if (s && s->end_status)
+        return s->end_status;
+    if (!s) {
+        rc = emx_self_send(e, peer, a, now);
+    } else if (emx_eager_now(s, a) &&
+               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
+        ; /* done, or no memory */
+    } else {
+        if (!(op = emx_op_new_send(e, peer, a, now)))
+            return ETHMX_ERR_NO_MEMORY;
+        emx_op_queue(s, op);
+        rc = ETHMX_INPROGRESS;
+    }
+    if (rc < 0)
+        return rc;
+    emx_count(e, msgs_sent);
+    emx_add(e, bytes_sent, a->data.len_bytes);
+    e->stats->am_sent += a->is_am;
+    return rc;
+}
+
+/* A frame without data, of which only the type's own header is there. */
+static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    size_t head = emx_frame_info[type].head_bytes;
+
+    emx_engine_head(s->e, s->peer, h, type, head);
+    emx_engine_stamp(s, h);
+    if (type == EMX_F_close)
+        h->seq = s->tx.first;
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)(sizeof(*h) + head)};
+    emx_engine_seal(s, h, f, s->seal);
+}
+
+static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
+{
+    struct emx_txbuf *b = emx_send_window_next(s);
+    struct emx_frame *h;
+
+    if (!b)
+        return false;
+    h = emx_txbuf_frame(b);
+    emx_engine_stamp(s, h);
+    if (h->type == EMX_F_eager)
+        ((struct emx_f_eager *)(h + 1))->joined = s->offload.joined_rx;
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
+    if (b->tries)
+        f->age_ns = now - b->sent_ns;
+    emx_engine_seal(s, h, f, s->seal);
+    emx_send_window_sent(s, b, now);
+    return true;
+}
+
+static bool output_ping(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
+{
+    if (s->ping_due) {
+        s->ping_due = false;
+        emx_count(s->e, pings_sent);
+        bare(s, EMX_F_ping, f, scratch);
+        emx_session_asked(s, now);
+        return true;
+    }
+    if (!s->pong_due)
+        return false;
+    s->pong_due = false;
+    bare(s, EMX_F_pong, f, scratch);
+    return true;
+}
+
+static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    if (!s->rx.ack_now)
+        return false;
+    *(struct emx_f_ack *)(scratch->b + sizeof(struct emx_frame)) =
+        (struct emx_f_ack){.early = s->rx.early, .joined = s->offload.joined_rx, .marked = s->ecn.ce_rx};
+    bare(s, EMX_F_ack, f, scratch);
+    emx_count(s->e, acks_sent);
+    emx_reorder_acked(&s->rx);
+    s->ecn.due = false;
+    return true;
+}
+
+static bool output_recall(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    struct emx_f_recall *t = (void *)(scratch->b + sizeof(struct emx_frame));
+    uint32_t limit;
+
+    if (!s->credit.recall_due || !emx_credit_recall(s, &limit))
+        return false;
+    *t = (struct emx_f_recall){.limit = limit};
+    bare(s, EMX_F_recall, f, scratch);
+    return true;
+}
+
+static bool output_bye(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    if (!s->byes_due)
+        return false;
+    s->byes_due--;
+    bare(s, EMX_F_close, f, scratch);
+    return true;
+}
+
+/* One frame of the session's, most urgent first. What only an acknowledgement can tell goes before all else: a map of
+ * early frames spares resends, marks of congestion spare losses. */
+static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_scratch *scratch = &e->scratch[i];
+    bool carried;
+
+    if (s->state == EMX_S_LEAVING)
+        return output_bye(s, f, scratch);
+    if (s->state == EMX_S_CONNECTING)
+        return output_bye(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
+               output_ping(s, f, scratch, now);
+    if ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch))
+        return true;
+    if (s->connect->doubted && emx_connect_output_hello(s, f, scratch, now))
+        return true;
+    if (s->fragment.out && emx_fragment_output(s, f, scratch, i))
+        return true;
+    carried = output_sequenced(s, f, now) || emx_rndv_output_pull(s, f, scratch, now) ||
+              emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now) || output_recall(s, f, scratch);
+    if (carried && !s->rx.held_count)
+        emx_reorder_acked(&s->rx);
+    return carried || output_ack(s, f, scratch) || output_bye(s, f, scratch);
+}
+
+/* A reliable session's window is free again as soon as its frames are out. */
+static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
+{
+    if (output_one(s, f, i, now))
+        return !s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i);
+    if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->tx.control)))
+        return false;
+    fill(s);
+    return output_one(s, f, i, now);
+}
+
+static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
+{
+    struct emx_list *l;
+    unsigned n = 0;
+
+    while (n < max && (l = emx_list_first(&e->welcoming[link]))) {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, welcoming);
+
+        if (emx_connect_output_hello_ack(s, link, &f[n], &e->scratch[n]))
+            n++;
+        else
+            emx_list_del(l);
+    }
+    return n;
+}
+
+/* The frames of large messages go together, as many as the wire joins. Whether the last of so many was just made, and
+ * room is left for fewer: what begins there would be cut in two by the end of the batch, and each part costs as much as
+ * the whole. run: frames of large messages in a row up to f. */
+static bool ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
+{
+    unsigned joined = EMX_WIRE_JOIN_BYTES / ((unsigned)f->head_bytes + f->body_bytes);
+
+    return run && joined > room && joined && run % joined == 0;
+}
+
+unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now)
+{
+    struct emx_list *l;
+    unsigned n, run = 0;
+
+    emx_send_window_spend(e);
+    n = output_welcomes(e, link, f, max);
+
+    while (n < max && (l = emx_list_first(&e->ready[link]))) {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, ready);
+        bool more = true;
+
+        fill(s);
+        while (n < max && (more = output_next(s, &f[n], n, now))) {
+            if (s->read.on)
+                emx_lapse_spoke(s, now);
+            run = f[n].body_bytes ? run + 1 : 0;
+            n++;
+            if (ends_run(&f[n - 1], run, max - n))
+                max = n;
+        }
+        emx_list_del(&s->ready);
+        if (more)
+            emx_list_append(&e->ready[link], &s->ready); /* the others first */
+    }
+    if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->welcoming[link]))
+        e->hints.output &= ~(1u << link);
+    emx_add(e, frames_sent, n);
+    return n;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lapses: whether the sender of messages that are read may have given up this side.
+ */
+#ifndef EMX_CORE_LAPSE_H
+#define EMX_CORE_LAPSE_H
+
+#include <stdbool.h>
+
+#include "core/time.h"
+
+struct emx_session;
+
+struct emx_lapse {
+    emx_time spoke_ns; /* on: when a frame last went out */
+    bool on;           /* large messages are read from the sender's memory */
+    bool lapsed;       /* silent for so long that the peer may have given this side up */
+};
+
+void emx_lapse_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
+void emx_lapse_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
+/* No lapse: what is read now counts. */
+bool emx_lapse_none(const struct emx_session *s, emx_time now);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rendezvous, the receiver: an announced message meets its receive, which has it read by the processor or a device, or
+ * pulled. pull.c tells the protocol.
+ */
+#include <string.h>
+
+#include "base/heap.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/op.h"
+#include "core/msg/rdma_get.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/msg/unexpected.h"
+#include "core/rel/credit.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
+
+int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
+{
+    struct emx_txbuf *b = emx_rndv_make_fin(s, sender_op, 0);
+
+    if (!b)
+        return ETHMX_ERR_NO_MEMORY;
+    emx_send_window_control(s, b);
+    return ETHMX_OK;
+}
+
+static struct emx_rndv *new_rndv(struct emx_engine *e)
+{
+    struct emx_rndv *r;
+
+    if (emx_heap_reserve(&e->timers, e->timer_reserve + 1) || !(r = emx_pool_get(&e->rndvs)))
+        return NULL;
+    e->timer_reserve++;
+    memset(r, 0, offsetof(struct emx_rndv, block));
+    emx_list_init(&r->wait);
+    emx_list_init(&r->due);
+    emx_list_init(&r->asking);
+    r->timer.kind = EMX_TIMER_RNDV;
+    return r;
+}
+
+/* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
+static bool reserve(struct emx_engine *e)
+{
+    return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]) &&
+           !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
+}
+
+/* What an rts says of a message. */
+struct announced {
+    uint32_t sender_op;
+    uint16_t chunk_bytes;
+    uint64_t total_bytes;
+    uint64_t remote;        /* 0: can't be read */
+    struct emx_f_lent lent; /* remote 0: no device can */
+};
+
+static void start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
+{
+    struct emx_engine *e = s->e;
+    struct emx_rndv *r;
+
+    op->msg_bytes = m->total_bytes;
+    if (!m->total_bytes || !op->data.len_bytes) {
+        emx_rndv_refuse(s, m->sender_op);
+        emx_op_received(e, op, m->total_bytes);
+        return;
+    }
+    r = new_rndv(e);
+    emx_op_take_id(e, op);
+    emx_op_expect(e, op, s->peer);
+    op->where = EMX_OP_PULLING;
+    op->rndv = r;
+    r->op = op;
+    r->sender_op = m->sender_op;
+    r->chunk_bytes = m->chunk_bytes;
+    r->want_bytes = m->total_bytes < op->data.len_bytes ? m->total_bytes : op->data.len_bytes;
+    r->chunks = emx_rndv_chunks(r->want_bytes, m->chunk_bytes);
+    if (emx_read_start(s, r, m->remote, now) || emx_get_start(s, r, &m->lent))
+        r->fin = emx_rndv_make_fin(s, r->sender_op, r->want_bytes);
+    else
+        emx_rndv_pull_rest(e, r, 0, now);
+}
+
+/* What follows an active message's header. */
+static size_t end_bytes(const struct emx_f_rts *f)
+{
+    return f->flags & EMX_FF_LENT ? sizeof(struct emx_f_lent) : f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
+}
+
+static uint64_t remote_address(const struct emx_f_rts *f)
+{
+    uint64_t address = 0;
+
+    if (f->flags & EMX_FF_READ)
+        memcpy(&address, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(address));
+    return address;
+}
+
+static struct emx_f_lent what_is_lent(const struct emx_f_rts *f)
+{
+    struct emx_f_lent lent = {0};
+
+    if (f->flags & EMX_FF_LENT)
+        memcpy(&lent, (const uint8_t *)(f + 1) + f->am_header_bytes, sizeof(lent));
+    return lent;
+}
+
+static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
+{
+    bool am = f->flags & EMX_FF_AM;
+
+    if (f->am_header_bytes + end_bytes(f) != body_bytes - sizeof(*f))
+        return false;
+    if (f->flags & EMX_FF_LENT && f->flags & EMX_FF_READ)
+        return false;
+    if (f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+        return false;
+    if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
+        return false;
+    return !am || f->bits < ETHMX_AM_HANDLERS;
+}
+
+static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts *f)
+{
+    struct emx_engine *e = s->e;
+    struct emx_unexpected *a = emx_unexpected_new(e, s, f->am_header_bytes);
+
+    if (!a)
+        return EMX_DROP_MEMORY;
+    a->is_rts = true;
+    a->is_am = f->flags & EMX_FF_AM;
+    a->sender_op = f->op;
+    a->total_bytes = f->total_bytes;
+    a->am_header_bytes = f->am_header_bytes;
+    a->chunk_bytes = f->chunk_bytes;
+    a->remote = remote_address(f);
+    a->lent = what_is_lent(f);
+    a->match.bits = f->bits;
+    if (f->am_header_bytes)
+        memcpy(a->buf, f + 1, f->am_header_bytes);
+    if (a->is_am)
+        emx_unexpected_am(e, a);
+    else
+        emx_unexpected_queue(e, a, s->peer, f->bits);
+    return EMX_ACCEPTED;
+}
+
+enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_rts *f = (const void *)(h + 1);
+    struct emx_engine *e = s->e;
+    struct announced m;
+    struct emx_op *op;
+
+    if (!plausible(f, h->body_bytes))
+        return EMX_DROP_MALFORMED;
+    if (f->flags & EMX_FF_STARVED)
+        emx_credit_starved(s, now);
+    if (f->flags & EMX_FF_AM)
+        return into_arrival(s, f);
+    if (!reserve(e))
+        return EMX_DROP_MEMORY;
+    op = emx_op_match(e, f->bits, s->peer);
+    if (!op)
+        return into_arrival(s, f);
+    emx_count(e, match_posted);
+    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f), what_is_lent(f)};
+    start(s, op, &m, now);
+    return EMX_ACCEPTED;
+}
+
+int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
+{
+    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote, a->lent};
+
+    if (!reserve(e))
+        return ETHMX_ERR_NO_MEMORY;
+    op->peer = a->match.peer;
+    start(a->session, op, &m, now);
+    emx_unexpected_free(e, a);
+    return ETHMX_OK;
+}

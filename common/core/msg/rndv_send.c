@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rendezvous, the sender: announces a message, and answers pulls from the program's memory. pull.c tells the protocol.
+ */
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/engine_impl.h"
+#include "core/format/frame.h"
+#include "core/msg/data.h"
+#include "core/msg/exported.h"
+#include "core/msg/op.h"
+#include "core/msg/read.h"
+#include "core/msg/rndv.h"
+#include "core/rel/connect.h"
+#include "core/rel/fragment.h"
+#include "core/rel/offload_probe.h"
+#include "core/rel/seal.h"
+#include "core/rel/send_window.h"
+#include "core/rel/session.h"
+#include "core/rel/txbuf.h"
+
+#define PROBE_ROUND 4 /* rounds after which the route may have become narrower */
+
+static size_t data_frame_bytes(uint16_t chunk_bytes)
+{
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
+}
+
+static uint16_t chunk_limit(const struct emx_session *s)
+{
+    unsigned frame_bytes = s->bulk_bytes ? s->bulk_bytes : s->frame_bytes;
+
+    return (uint16_t)((frame_bytes - data_frame_bytes(0)) & ~(size_t)7);
+}
+
+bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
+{
+    struct emx_engine *e = s->e;
+    uint64_t address = emx_read_address(s, op);
+    bool lends = op->loan || emx_exported_start(s, op);
+    const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
+    size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
+    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;
+    struct emx_txbuf *b;
+    struct emx_frame *h;
+    struct emx_f_rts *t;
+
+    if (sizeof(*h) + body > s->frame_bytes && !s->fragment.out && !emx_fragment_narrow(s, s->frame_bytes))
+        return false;
+    if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
+        return false;
+    op->chunk_bytes = chunk_limit(s);
+    h = emx_txbuf_frame(b);
+    emx_engine_head(e, s->peer, h, EMX_F_rts, body);
+    t = (struct emx_f_rts *)(h + 1);
+    *t = (struct emx_f_rts){.bits = op->bits,
+                            .total_bytes = op->msg_bytes,
+                            .op = op->id,
+                            .am_header_bytes = op->am_header_bytes,
+                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0) |
+                                     (lends     ? EMX_FF_LENT
+                                      : address ? EMX_FF_READ
+                                                : 0),
+                            .chunk_bytes = op->chunk_bytes};
+    if (op->am_header_bytes)
+        memcpy(t + 1, op->am_header, op->am_header_bytes);
+    if (end_bytes)
+        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, lends ? (const void *)&lent : &address, end_bytes);
+    op->where = EMX_OP_ANNOUNCED;
+    emx_op_await(op);
+    if (lends)
+        emx_exported_announced(op, b);
+    emx_send_window_push(s, b);
+    return true;
+}
+
+enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_fin *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+
+    (void)now;
+    if (op && op->is_send && op->where == EMX_OP_ANNOUNCED) {
+        emx_rndv_forget_pull_requests(s, op);
+        if (op->reading)
+            emx_op_hold(s->e, op, ETHMX_OK);
+        else
+            emx_op_complete(s->e, op, ETHMX_OK);
+    }
+    return EMX_ACCEPTED;
+}
+
+/* The queued job for the same block, which a repeated pull only extends. */
+static struct emx_pull_request *find_job(struct emx_session *s, const struct emx_op *op, const struct emx_f_pull *f)
+{
+    emx_list_each(l, &s->pulled.requests)
+    {
+        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+
+        if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
+            return j;
+    }
+    return NULL;
+}
+
+static void drop_job(struct emx_session *s, struct emx_pull_request *j)
+{
+    emx_list_del(&j->link);
+    s->pulled.request_count--;
+    emx_pool_put(&s->e->jobs, j);
+}
+
+void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op)
+{
+    emx_list_each_safe(l, next, &s->pulled.requests)
+    {
+        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+
+        if (!op || j->op == op)
+            drop_job(s, j);
+    }
+}
+
+/* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
+ * keep their order; but a message of one frame has nothing to be joined with. */
+static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f)
+{
+    unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
+
+    return (chunks > 1 || f->first) && s->bulk_bytes &&
+           emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
+}
+
+enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
+    struct emx_op *op = emx_op_by_id(s->e, f->op, s);
+    struct emx_pull_request *j;
+    uint64_t chunks;
+
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
+        return EMX_DROP_STALE;
+    if (f->chunk_bytes < 8 || f->chunk_bytes > op->chunk_bytes)
+        return EMX_DROP_MALFORMED;
+    chunks = emx_rndv_chunks(op->msg_bytes, f->chunk_bytes);
+    if (!f->wanted || f->first >= chunks || emx_rndv_highest_bit(f->wanted) >= chunks - f->first)
+        return EMX_DROP_MALFORMED;
+    emx_offload_probe_told(&s->offload, f->joined);
+    if (f->round >= PROBE_ROUND)
+        emx_connect_probe_mtu(s, data_frame_bytes(f->chunk_bytes), now);
+    j = f->round ? find_job(s, op, f) : NULL;
+    if (j) {
+        j->wanted |= f->wanted;
+        j->round = f->round;
+        emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
+        emx_list_append(&s->pulled.requests, &j->link);
+        j->bulk = false;
+        return EMX_ACCEPTED;
+    }
+    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->jobs)))
+        return EMX_DROP_MEMORY;
+    *j = (struct emx_pull_request){.op = op,
+                                   .first = f->first,
+                                   .wanted = f->wanted,
+                                   .rop = f->rop,
+                                   .round = f->round,
+                                   .chunk_bytes = f->chunk_bytes};
+    j->bulk = !f->round && take_bulk(s, f);
+    emx_list_append(&s->pulled.requests, &j->link);
+    s->pulled.request_count++;
+    emx_session_ready(s);
+    return EMX_ACCEPTED;
+}
+
+/* Where n bytes at offset of the message lie, gathered if need be. */
+static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
+{
+    const void *piece = emx_data_piece(&op->data, offset, n);
+    uint8_t *gathered;
+
+    if (piece || !(gathered = emx_engine_stage(e, i)))
+        return piece;
+    emx_data_read(&op->data, offset, gathered, n);
+    return gathered;
+}
+
+static bool is_too_long(const struct emx_session *s, const struct emx_pull_request *j)
+{
+    return data_frame_bytes(j->chunk_bytes) > s->frame_bytes;
+}
+
+/* Instead of what the job is for. */
+static void ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
+                            const struct emx_pull_request *j)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_shorter *t = (void *)(h + 1);
+
+    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = chunk_limit(s)};
+    emx_engine_head(s->e, s->peer, h, EMX_F_shorter, sizeof(*t));
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
+    emx_engine_seal(s, h, f, s->seal);
+}
+
+bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
+{
+    struct emx_list *l = emx_list_first(&s->pulled.requests);
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_data *t = (void *)(h + 1);
+    struct emx_pull_request *j;
+    uint64_t chunk, offset;
+    size_t n;
+
+    if (!l)
+        return false;
+    j = emx_list_entry(l, struct emx_pull_request, link);
+    if (is_too_long(s, j)) {
+        ask_for_shorter(s, f, scratch, j);
+        drop_job(s, j);
+        return true;
+    }
+    chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
+    offset = chunk * j->chunk_bytes;
+    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
+    f->body = body(s->e, j->op, offset, n, i);
+    if (!f->body) {
+        emx_rndv_forget_pull_requests(s, NULL); /* the puller asks again */
+        return false;
+    }
+    f->body_bytes = (uint16_t)n;
+    f->to = &s->to;
+    f->head_bytes = sizeof(*h) + sizeof(*t);
+    f->bulk = j->bulk;
+    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
+    emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
+    emx_engine_stamp(s, h);
+    emx_engine_seal(s, h, f, s->seal);
+    j->wanted &= j->wanted - 1;
+    if (!j->wanted)
+        drop_job(s, j);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Liveness: the timer of a session, and the time at which a silent peer counts as dead. session.c tells the rules.
+ */
+#include "base/heap.h"
+#include "core/engine_impl.h"
+#include "core/rel/session.h"
+
+void emx_session_arm(struct emx_session *s, emx_time at)
+{
+    if (at != EMX_NEVER && (!emx_timer_is_set(&s->timer) || at < s->timer.at_ns))
+        emx_heap_set(&s->e->timers, &s->timer, at);
+}
+
+emx_time emx_session_death_ns(const struct emx_session *s)
+{
+    return s->asked_ns && s->state == EMX_S_CONNECTED ? s->asked_ns + s->e->cfg->p_peer_timeout : EMX_NEVER;
+}
+
+void emx_session_asked_first(struct emx_session *s, emx_time now)
+{
+    s->asked_ns = now;
+    emx_session_arm(s, emx_session_death_ns(s));
+}
