@@ -15,7 +15,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-static unsigned length(const struct emx_list *head)
+static unsigned check_length(const struct emx_list *head)
 {
     unsigned n = 0;
 
@@ -63,7 +63,7 @@ static const char *check_held(const struct emx_session *s)
     uint32_t last = s->rx.next;
     uint64_t early = 0;
 
-    if (length(&s->rx.held) != s->rx.held_count)
+    if (check_length(&s->rx.held) != s->rx.held_count)
         return "held frames: count is wrong";
     emx_list_each(l, &s->rx.held)
     {
@@ -97,8 +97,8 @@ static const char *check_work(const struct emx_session *s)
                 !emx_list_empty(&s->pulled.requests) || !emx_list_empty(&s->pulling.pulls) || s->tx.lost || may_go(s);
     bool blocked = emx_send_window_full(&s->tx);
 
-    if (length(&s->pulled.requests) != s->pulled.request_count)
-        return "jobs: count is wrong";
+    if (check_length(&s->pulled.requests) != s->pulled.request_count)
+        return "pull requests: count is wrong";
     if (s->state != EMX_S_CONNECTED || !work || blocked || emx_list_linked(&s->ready))
         return NULL;
     return "session has work and is not ready";
@@ -271,7 +271,7 @@ static const char *check_hints(const struct emx_engine *e)
         news |= EMX_RESULT_DONE;
     if (!emx_list_empty(&e->am))
         news |= EMX_RESULT_AM;
-    if (e->deferred.session && !e->hints.late)
+    if (e->deferred.session && !e->hints.deferred_acks)
         return "hints: what is still to be done of a frame waits, and nobody is told";
     if (news != e->hints.news)
         return "hints: the news are not what is there";

@@ -103,7 +103,7 @@ static const struct emx_upcalls engine_upcalls = {
 
 /* ---- Birth and death ---- */
 
-static size_t longest_frame(const struct emx_address *self)
+static size_t engine_longest_frame(const struct emx_address *self)
 {
     size_t longest = 1500;
 
@@ -141,7 +141,7 @@ static void init_pools(struct emx_engine *e)
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_NEAR], &e->alloc, sizeof(struct emx_txbuf) + EMX_SEQ_FRAME_MAX, 8);
-    emx_pool_init(&e->jobs, &e->alloc, sizeof(struct emx_pull_request), 64);
+    emx_pool_init(&e->pull_requests, &e->alloc, sizeof(struct emx_pull_request), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
     emx_pool_init(&e->loan_pool, &e->alloc, sizeof(struct emx_exported), 16);
 }
@@ -172,7 +172,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
     e->self_addr_bytes = emx_address_encode_public(&e->self, e->self_addr); /* in hellos */
     e->rng.state = params->seed;
-    e->seq_frame_bytes = longest_frame(&e->self);
+    e->seq_frame_bytes = engine_longest_frame(&e->self);
     init_lists(e);
     init_pools(e);
     emx_pace_init(&e->pace, pull_window(params));
@@ -220,7 +220,7 @@ static void free_arrivals(struct emx_engine *e)
             emx_unexpected_free(e, emx_list_entry(l, struct emx_unexpected, am_link));
 }
 
-static void free_peers(struct emx_engine *e)
+static void engine_free_peers(struct emx_engine *e)
 {
     for (unsigned i = 0; e->peers && i <= e->peer_mask; i++)
         for (struct emx_peer *p = e->peers[i], *next; p; p = next) {
@@ -246,14 +246,14 @@ void emx_engine_destroy(struct emx_engine *e)
     struct emx_event ev;
 
     if (e->match.alloc)
-        free_peers(e);
+        engine_free_peers(e);
     while (emx_engine_event(e, &ev))
         ;
     emx_pool_fini(&e->ops);
     emx_pool_fini(&e->arrivals);
     for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
         emx_pool_fini(&e->txbufs.pool[i]);
-    emx_pool_fini(&e->jobs);
+    emx_pool_fini(&e->pull_requests);
     emx_pool_fini(&e->rndvs);
     emx_pool_fini(&e->loan_pool);
     if (e->match.alloc)
@@ -284,7 +284,7 @@ unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link)
 void emx_engine_deferred_acks_now(struct emx_engine *e)
 {
     emx_session_deferred_ack(e);
-    e->hints.late = false;
+    e->hints.deferred_acks = false;
 }
 
 /* ---- Time ---- */
@@ -296,7 +296,7 @@ void emx_engine_tick_arm(struct emx_engine *e, emx_time now)
 }
 
 /* Somebody waits for this peer and nothing was heard for a while: ask it for a sign of life, or get to know it. */
-static void look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
+static void engine_look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
     struct emx_session *s = p->session;
 
@@ -342,7 +342,7 @@ static void look_after_watched(struct emx_engine *e, emx_time now)
             p->watched = false;
             continue;
         }
-        look_after(e, p, now);
+        engine_look_after(e, p, now);
         e->watched[kept++] = p;
     }
     e->watched_count = kept;
@@ -363,11 +363,11 @@ static void look_after_some(struct emx_engine *e, emx_time now)
         emx_list_del(l);
         emx_list_append(&e->living, l);
         if (!p->watched)
-            look_after(e, p, now);
+            engine_look_after(e, p, now);
     }
 }
 
-static void tick(struct emx_engine *e, emx_time now)
+static void engine_tick(struct emx_engine *e, emx_time now)
 {
     struct emx_list *l;
 
@@ -392,7 +392,7 @@ emx_time emx_engine_deadline(const struct emx_engine *e)
 /* We come much too late: this process was stopped, or its host suspended, and so may have been those whom we asked
  * something before. Their silence in that time says nothing: they get the whole time again, and a handshake what it has
  * lost. */
-static void come_back(struct emx_engine *e, emx_time late_ns, emx_time now)
+static void engine_come_back(struct emx_engine *e, emx_time late_ns, emx_time now)
 {
     emx_list_each(l, &e->living)
     {
@@ -417,11 +417,11 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
     emx_session_deferred_ack(e);
     t = emx_heap_first(&e->timers);
     if (t && now > t->at_ns && is_much(e, now - t->at_ns))
-        come_back(e, now - t->at_ns, now);
+        engine_come_back(e, now - t->at_ns, now);
     while ((t = emx_heap_first(&e->timers)) && t->at_ns <= now) {
         switch (t->kind) {
         case EMX_TIMER_TICK:
-            tick(e, now);
+            engine_tick(e, now);
             break;
         case EMX_TIMER_SESSION:
             emx_session_expire(emx_container(t, struct emx_session, timer), now);

@@ -190,12 +190,12 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
 
 /* What an idle poll looks at; every engine begins with it. */
 struct emx_engine_ready {
-    uint32_t output; /* mask of links that may have frames to send */
-    uint32_t reads;  /* mask of links over which something is to be read */
-    uint32_t news;   /* mask of enum emx_results */
-    uint32_t late;   /* not 0: emx_engine_deferred_acks() has something to do */
-    uint32_t memory; /* mask of links over which memory is to be lent or given back */
-    uint32_t flying; /* reads and writes that devices are at */
+    uint32_t output;        /* mask of links that may have frames to send */
+    uint32_t reads;         /* mask of links over which something is to be read */
+    uint32_t news;          /* mask of enum emx_results */
+    uint32_t deferred_acks; /* not 0: emx_engine_deferred_acks() has something to do */
+    uint32_t memory;        /* mask of links over which memory is to be lent or given back */
+    uint32_t in_flight;     /* reads and writes that devices are at */
 };
 
 enum emx_results {
@@ -294,7 +294,7 @@ static inline bool emx_engine_wants_export(const struct emx_engine *e, unsigned 
 void emx_engine_deferred_acks_now(struct emx_engine *e);
 static inline void emx_engine_deferred_acks(struct emx_engine *e)
 {
-    if (emx_engine_ready(e)->late)
+    if (emx_engine_ready(e)->deferred_acks)
         emx_engine_deferred_acks_now(e);
 }
 

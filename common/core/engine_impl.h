@@ -66,7 +66,7 @@ struct emx_engine {
 
     struct emx_match match;
     unsigned posted_any; /* receives from anybody */
-    struct emx_pool ops, arrivals, jobs, rndvs, loan_pool;
+    struct emx_pool ops, arrivals, pull_requests, rndvs, loan_pool;
     struct emx_txbufs txbufs;
 
     struct emx_peer **peers; /* hash by id */

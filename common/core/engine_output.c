@@ -53,7 +53,7 @@ static bool shares_frame(struct emx_session *s, const struct emx_op *op, bool is
 }
 
 /* Moves the backlog's first operation into the window as far as there is room; false: it must wait. */
-static bool advance(struct emx_session *s, struct emx_op *op)
+static bool output_advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
@@ -91,7 +91,7 @@ static bool advance(struct emx_session *s, struct emx_op *op)
 }
 
 /* Fills the window: frames about operations first, then messages in order. */
-static void fill(struct emx_session *s)
+static void output_fill(struct emx_session *s)
 {
     struct emx_list *l;
 
@@ -102,7 +102,7 @@ static void fill(struct emx_session *s)
         emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
     }
     while ((l = emx_list_first(&s->backlog)))
-        if (!advance(s, emx_list_entry(l, struct emx_op, link)))
+        if (!output_advance(s, emx_list_entry(l, struct emx_op, link)))
             return;
 }
 
@@ -141,7 +141,8 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
 }
 
 /* A frame without data, of which only the type's own header is there. */
-static void bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f, struct emx_scratch *scratch)
+static void output_bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f,
+                        struct emx_scratch *scratch)
 {
     struct emx_frame *h = (void *)scratch->b;
     size_t head = emx_frame_info[type].head_bytes;
@@ -178,14 +179,14 @@ static bool output_ping(struct emx_session *s, struct emx_txframe *f, struct emx
     if (s->ping_due) {
         s->ping_due = false;
         emx_count(s->e, pings_sent);
-        bare(s, EMX_F_ping, f, scratch);
+        output_bare(s, EMX_F_ping, f, scratch);
         emx_session_asked(s, now);
         return true;
     }
     if (!s->pong_due)
         return false;
     s->pong_due = false;
-    bare(s, EMX_F_pong, f, scratch);
+    output_bare(s, EMX_F_pong, f, scratch);
     return true;
 }
 
@@ -195,7 +196,7 @@ static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_
         return false;
     *(struct emx_f_ack *)(scratch->b + sizeof(struct emx_frame)) =
         (struct emx_f_ack){.early = s->rx.early, .joined = s->offload.joined_rx, .marked = s->ecn.ce_rx};
-    bare(s, EMX_F_ack, f, scratch);
+    output_bare(s, EMX_F_ack, f, scratch);
     emx_count(s->e, acks_sent);
     emx_reorder_acked(&s->rx);
     s->ecn.due = false;
@@ -210,7 +211,7 @@ static bool output_recall(struct emx_session *s, struct emx_txframe *f, struct e
     if (!s->credit.recall_due || !emx_credit_recall(s, &limit))
         return false;
     *t = (struct emx_f_recall){.limit = limit};
-    bare(s, EMX_F_recall, f, scratch);
+    output_bare(s, EMX_F_recall, f, scratch);
     return true;
 }
 
@@ -219,7 +220,7 @@ static bool output_bye(struct emx_session *s, struct emx_txframe *f, struct emx_
     if (!s->byes_due)
         return false;
     s->byes_due--;
-    bare(s, EMX_F_close, f, scratch);
+    output_bare(s, EMX_F_close, f, scratch);
     return true;
 }
 
@@ -256,7 +257,7 @@ static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i
         return !s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i);
     if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->tx.control)))
         return false;
-    fill(s);
+    output_fill(s);
     return output_one(s, f, i, now);
 }
 
@@ -298,7 +299,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         struct emx_session *s = emx_list_entry(l, struct emx_session, ready);
         bool more = true;
 
-        fill(s);
+        output_fill(s);
         while (n < max && (more = output_next(s, &f[n], n, now))) {
             if (s->read.on)
                 emx_lapse_spoke(s, now);

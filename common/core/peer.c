@@ -39,7 +39,7 @@ struct emx_peer *emx_peer_look_up(struct emx_engine *e, uint32_t id)
 }
 
 /* Doubles the hash when it is full; without memory it only gets slower. */
-static void grow(struct emx_engine *e)
+static void peer_grow(struct emx_engine *e)
 {
     unsigned mask = e->peer_mask * 2 + 1;
     struct emx_peer **bigger, *p, *next;
@@ -150,7 +150,7 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
         *peer_p = p;
         return ETHMX_OK;
     }
-    grow(e);
+    peer_grow(e);
     if (a->has_secret) {
         len_bytes = emx_address_encode_public(a, public_addr);
         addr = public_addr;
@@ -170,7 +170,7 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
 
 /* ---- Removal ---- */
 
-static void unwatch(struct emx_engine *e, struct emx_peer *p)
+static void peer_unwatch(struct emx_engine *e, struct emx_peer *p)
 {
     unsigned i = 0;
 
@@ -189,7 +189,7 @@ void emx_peer_unlink(struct emx_engine *e, struct emx_peer *p)
     while (*at != p)
         at = &(*at)->next_hash;
     *at = p->next_hash;
-    unwatch(e, p);
+    peer_unwatch(e, p);
     if (e->last_peer == p)
         e->last_peer = NULL;
     for (unsigned i = 0; i < EMX_HOSTS_LATELY; i++)
@@ -206,7 +206,7 @@ void emx_peer_free(struct emx_engine *e, struct emx_peer *p)
     emx_arena_put(&e->peer_memory, p, sizeof(*p) + p->packed_bytes + secret_bytes);
 }
 
-static bool agrees(const struct emx_engine *e, const struct emx_address *a, char *err, size_t err_len_bytes)
+static bool peer_agrees(const struct emx_engine *e, const struct emx_address *a, char *err, size_t err_len_bytes)
 {
     const char *const is[] = {"off", "on"};
 
@@ -225,7 +225,7 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
     struct emx_address a;
     int rc;
 
-    if (!emx_address_decode(&a, addr, len_bytes, err, err_len_bytes) || !agrees(e, &a, err, err_len_bytes))
+    if (!emx_address_decode(&a, addr, len_bytes, err, err_len_bytes) || !peer_agrees(e, &a, err, err_len_bytes))
         return ETHMX_ERR_PARAM;
     rc = emx_peer_make(e, &a, addr, len_bytes, peer_p);
     if (rc == ETHMX_ERR_NO_MEMORY)
@@ -278,7 +278,7 @@ static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
 }
 
 /* "packet eth0" */
-static void split(const char *route, struct ethmx_peer_info *info_p)
+static void peer_split(const char *route, struct ethmx_peer_info *info_p)
 {
     const char *blank = strchr(route, ' ');
     int wire_len = (int)(blank ? (size_t)(blank - route) : strlen(route));
@@ -297,7 +297,7 @@ void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct et
     info_p->memory_bytes = memory_bytes(e, peer);
     if (!s || !s->connect || !s->connect->count)
         return;
-    split(s->connect->route[s->connect->current].name, info_p);
+    peer_split(s->connect->route[s->connect->current].name, info_p);
     info_p->frame_bytes = s->frame_bytes;
     info_p->rtt_ns = s->rtt.network_ns;
 }

@@ -32,7 +32,7 @@
 /* ---- What the program can still see of it ---- */
 
 /* A message in the program's hands stays, alone. What is not whole never will be. */
-static void orphan(struct emx_unexpected *a)
+static void removal_orphan(struct emx_unexpected *a)
 {
     struct emx_session *s = a->session;
 
@@ -55,7 +55,7 @@ static void forget_list(struct emx_engine *e, struct emx_list *list, const struc
         if (a->session != p->session)
             continue;
         if (list == &e->taken)
-            orphan(a);
+            removal_orphan(a);
         else
             emx_unexpected_free(e, a);
     }
@@ -154,7 +154,7 @@ static void free_peer(struct emx_engine *e, struct emx_peer *p)
         free_peer(e, like);
 }
 
-static void sweep(struct emx_engine *e, emx_time now)
+static void removal_sweep(struct emx_engine *e, emx_time now)
 {
     struct emx_peer **at = &e->removed, *p;
 
@@ -176,7 +176,7 @@ static void sweep(struct emx_engine *e, emx_time now)
 void emx_removal_expire(struct emx_engine *e, emx_time now)
 {
     emx_heap_clear(&e->timers, &e->removal);
-    sweep(e, now);
+    removal_sweep(e, now);
     if (e->removed)
         emx_heap_set(&e->timers, &e->removal, now + LOOK_NS);
 }
@@ -238,7 +238,7 @@ int emx_engine_remove(struct emx_engine *e, struct emx_peer *p, bool force, emx_
     e->removals++;
     p->next_hash = e->removed;
     e->removed = p;
-    sweep(e, now);
+    removal_sweep(e, now);
     if (e->removed && !emx_timer_is_set(&e->removal))
         emx_heap_set(&e->timers, &e->removal, now + LOOK_NS);
     return ETHMX_OK;

@@ -479,7 +479,7 @@ unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_
         total = look_around(p, total, every_wire, &now);
     else if (p->links.syscall_poll)
         total += input_syscall_poll(p, !total, false, &now);
-    if (emx_engine_ready(p->engine)->flying)
+    if (emx_engine_ready(p->engine)->in_flight)
         total += progress_end_reads(p, &now);
     if (emx_progress_wants_flush(p))
         emx_progress_flush_now(p, progress_round_time(p, &now));

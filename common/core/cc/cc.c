@@ -9,7 +9,7 @@ static uint32_t at_least(uint32_t a, uint32_t floor)
     return a > floor ? a : floor;
 }
 
-static void limit(struct emx_cc *cc)
+static void cc_limit(struct emx_cc *cc)
 {
     if (cc->cwnd_frames > cc->limit_frames)
         cc->cwnd_frames = cc->limit_frames;
@@ -19,7 +19,7 @@ static void limit(struct emx_cc *cc)
 void emx_cc_init(struct emx_cc *cc, uint32_t limit_frames)
 {
     *cc = (struct emx_cc){.cwnd_frames = EMX_CC_START, .threshold_frames = limit_frames, .limit_frames = limit_frames};
-    limit(cc);
+    cc_limit(cc);
 }
 
 uint32_t emx_cc_first(struct emx_cc *cc, uint32_t left_frames)
@@ -28,14 +28,14 @@ uint32_t emx_cc_first(struct emx_cc *cc, uint32_t left_frames)
 
     if (part < cc->cwnd_frames)
         cc->cwnd_frames = part;
-    limit(cc);
+    cc_limit(cc);
     return cc->cwnd_frames < left_frames ? cc->cwnd_frames : left_frames;
 }
 
 void emx_cc_met(struct emx_cc *cc)
 {
     cc->cwnd_frames = at_least(cc->cwnd_frames, EMX_CC_START);
-    limit(cc);
+    cc_limit(cc);
 }
 
 void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool limits, bool recovers)
@@ -53,14 +53,14 @@ void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool limits, bool recovers
             cc->cwnd_frames++;
         }
     }
-    limit(cc);
+    cc_limit(cc);
 }
 
-void emx_cc_coalesce(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns)
+void emx_cc_coalesce(struct emx_cc *cc, uint32_t in_flight_frames, uint64_t rtt_ns)
 {
     uint32_t together = cc->cwnd_frames / EMX_CC_PARTS;
 
-    if (rtt_ns > EMX_CC_LONG_NS && flying_frames && flying_frames + together > cc->cwnd_frames)
+    if (rtt_ns > EMX_CC_LONG_NS && in_flight_frames && in_flight_frames + together > cc->cwnd_frames)
         cc->flight_frames = 0;
 }
 

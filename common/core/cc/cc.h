@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Congestion control of sequenced frames: how many may fly. A replaceable part: the engine calls these events and
- * reads cwnd_frames and flight_frames, nothing else. (Large messages are paced by their receivers, see pace.h.)
+ * Congestion control of sequenced frames: how many may be in flight. A replaceable part: the engine calls these events
+ * and reads cwnd_frames and flight_frames, nothing else. (Large messages are paced by their receivers, see pace.h.)
  *
  * The rule is AIMD as CUBIC has it for windows as small as a cluster's (RFC 9438, section 4.3: growth by 0.53 frames a
  * round trip, three tenths off for a gap), so that it gets as much of a link as a TCP beside it. Nothing is added while
@@ -42,7 +42,8 @@
 
 struct emx_cc {
     uint32_t cwnd_frames;
-    uint32_t flight_frames;    /* frames may leave while fewer than this fly: cwnd_frames, or 0 while they gather */
+    uint32_t
+        flight_frames; /* frames may leave while fewer than this are in flight: cwnd_frames, or 0 while they gather */
     uint32_t threshold_frames; /* slow start below */
     uint32_t credit;           /* hundredths of frames: growth since the last step above it, times cwnd_frames */
     uint32_t limit_frames;
@@ -56,19 +57,20 @@ uint32_t emx_cc_first(struct emx_cc *cc, uint32_t left_frames);
 /* The peer has acknowledged the first. */
 void emx_cc_met(struct emx_cc *cc);
 
-/* Whether the window, rather than the program, decides how many frames fly, which are so many (RFC 7661, section 4.1).
- * If not, the window does not grow: nobody knows whether the network would carry that much. */
-static inline bool emx_cc_limits(const struct emx_cc *cc, uint32_t flying_frames)
+/* Whether the window, rather than the program, decides how many frames are in flight, which are so many (RFC 7661,
+ * section 4.1). If not, the window does not grow: nobody knows whether the network would carry that much. */
+static inline bool emx_cc_limits(const struct emx_cc *cc, uint32_t in_flight_frames)
 {
-    return flying_frames >= (cc->cwnd_frames < cc->threshold_frames ? cc->cwnd_frames / 2 : cc->cwnd_frames);
+    return in_flight_frames >= (cc->cwnd_frames < cc->threshold_frames ? cc->cwnd_frames / 2 : cc->cwnd_frames);
 }
 
 /* frames were acknowledged; limits: as above, before that. recovers: some that were sent before the last gap or
  * time-out are still missing. */
 void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool limits, bool recovers);
 
-/* After acknowledgements: so many fly still, and round trips take so long. Not while something is to be sent again. */
-void emx_cc_coalesce(struct emx_cc *cc, uint32_t flying_frames, uint64_t rtt_ns);
+/* After acknowledgements: so many are in flight still, and round trips take so long. Not while something is to be sent
+ * again. */
+void emx_cc_coalesce(struct emx_cc *cc, uint32_t in_flight_frames, uint64_t rtt_ns);
 
 void emx_cc_slow(struct emx_cc *cc); /* after a gap or a mark; once per round trip at most */
 void emx_cc_timeout(struct emx_cc *cc);

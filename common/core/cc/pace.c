@@ -18,19 +18,19 @@
 #define ANSWERS     8 /* so many say whether there is a queue */
 #define WAYS_DIFFER 4 /* so many times at most */
 
-static uint64_t smaller(uint64_t a, uint64_t b)
+static uint64_t pace_smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t pace_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
 {
-    uint64_t least_bytes = smaller(most_bytes, EMX_PACE_LEAST);
+    uint64_t least_bytes = pace_smaller(most_bytes, EMX_PACE_LEAST);
     uint64_t first_bytes = most_bytes / FIRST_PART;
 
     *p = (struct emx_pace){.limit_bytes = first_bytes > least_bytes ? first_bytes : least_bytes,
@@ -39,13 +39,13 @@ void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
                            .step_bytes = first_bytes};
 }
 
-static void rise(struct emx_pace *p, uint64_t bytes)
+static void pace_rise(struct emx_pace *p, uint64_t bytes)
 {
-    p->limit_bytes += smaller(bytes, p->most_bytes - p->limit_bytes);
+    p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
 }
 
 /* Whether others may want their part of the link. */
-static bool is_shared(const struct emx_pace *p)
+static bool pace_is_shared(const struct emx_pace *p)
 {
     return p->queue || p->marked_bytes;
 }
@@ -53,7 +53,7 @@ static bool is_shared(const struct emx_pace *p)
 /* So long that TCP would notice. */
 static bool is_long(const struct emx_pace *p)
 {
-    return is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
+    return pace_is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
 }
 
 /* What the limit keeps when something is lost in a queue. */
@@ -64,13 +64,13 @@ static uint64_t queue_least(const struct emx_pace *p)
     if (!p->judged)
         return p->least_bytes;
     way_bytes = p->limit_bytes * EMX_PACE_WAY_NS / p->rtt_ns;
-    return smaller(p->least_bytes, larger(way_bytes, FLOOR_BYTES));
+    return pace_smaller(p->least_bytes, pace_larger(way_bytes, FLOOR_BYTES));
 }
 
-static void fall(struct emx_pace *p, uint64_t bytes, uint64_t least_bytes)
+static void pace_fall(struct emx_pace *p, uint64_t bytes, uint64_t least_bytes)
 {
     if (p->limit_bytes > least_bytes)
-        p->limit_bytes -= smaller(bytes, p->limit_bytes - least_bytes);
+        p->limit_bytes -= pace_smaller(bytes, p->limit_bytes - least_bytes);
 }
 
 void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
@@ -81,7 +81,7 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
         *way_ns = rtt_ns;
     if (!p->least_way_ns || rtt_ns < p->least_way_ns)
         p->least_way_ns = rtt_ns;
-    believed_ns = smaller(smaller(*way_ns, WAYS_DIFFER * p->least_way_ns), EMX_PACE_WAY_NS);
+    believed_ns = pace_smaller(pace_smaller(*way_ns, WAYS_DIFFER * p->least_way_ns), EMX_PACE_WAY_NS);
     if (p->answers++ && rtt_ns - believed_ns >= p->wait_ns)
         return;
     p->wait_ns = rtt_ns - believed_ns;
@@ -98,10 +98,10 @@ static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict
 {
     uint64_t step_bytes = p->step_bytes;
 
-    if (is_shared(p) || p->lost)
+    if (pace_is_shared(p) || p->lost)
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
-    if (is_shared(p))
+    if (pace_is_shared(p))
         return p->cut_bytes ? 0 : is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
     if (!verdict)
         return p->judged ? STEP_BYTES : 0;
@@ -125,14 +125,14 @@ static void next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
     }
     step_bytes = next_step(p, chunk_bytes, verdict);
     if (limited)
-        rise(p, step_bytes);
+        pace_rise(p, step_bytes);
 }
 
 void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
 {
     p->arrived_bytes += bytes;
-    p->cut_bytes -= smaller(bytes, p->cut_bytes);
-    p->marked_bytes -= smaller(bytes, p->marked_bytes);
+    p->cut_bytes -= pace_smaller(bytes, p->cut_bytes);
+    p->marked_bytes -= pace_smaller(bytes, p->marked_bytes);
     if (p->arrived_bytes >= p->limit_bytes)
         next_window(p, bytes, limited);
 }
@@ -143,11 +143,11 @@ uint64_t emx_pace_part(const struct emx_pace *p)
 }
 
 /* Others want more of the link: the limit falls once for what has been asked for. false: it did already. */
-static bool cut(struct emx_pace *p)
+static bool pace_cut(struct emx_pace *p)
 {
     if (p->cut_bytes)
         return false;
-    fall(p, p->limit_bytes * CUT / 10, queue_least(p));
+    pace_fall(p, p->limit_bytes * CUT / 10, queue_least(p));
     p->cut_bytes = p->limit_bytes;
     return true;
 }
@@ -155,21 +155,21 @@ static bool cut(struct emx_pace *p)
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
 {
     p->lost = true;
-    if (is_shared(p))
-        cut(p);
+    if (pace_is_shared(p))
+        pace_cut(p);
     else
-        fall(p, bytes, p->least_bytes);
+        pace_fall(p, bytes, p->least_bytes);
 }
 
 bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
 {
     /* At a chunk for each window's worth the limit doubles in as many windows as it has chunks. */
-    p->marked_bytes = p->limit_bytes * (p->limit_bytes / larger(bytes, 1) + 1);
-    return cut(p);
+    p->marked_bytes = p->limit_bytes * (p->limit_bytes / pace_larger(bytes, 1) + 1);
+    return pace_cut(p);
 }
 
 void emx_pace_twice(struct emx_pace *p, uint64_t bytes)
 {
-    if (!is_shared(p))
-        rise(p, bytes);
+    if (!pace_is_shared(p))
+        pace_rise(p, bytes);
 }

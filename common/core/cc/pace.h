@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Pace: how much an endpoint asks for at once, over all senders of large messages. Pure arithmetic, and a replaceable
- * part: rndv.c tells what happens and reads limit_bytes, nothing else.
+ * part: pull.c tells what happens and reads limit_bytes, nothing else.
  *
  * What was asked for and has not arrived meets in one queue: that of the switch's port to us. If it is longer than the
  * queue, frames are lost, and neither the queue's length is known nor who else has frames in it. So the limit is found

@@ -38,7 +38,8 @@ static_assert(EMX_ADDRESS_SECRET == EMX_KEYED_HASH_BYTES, "secret");
 
 /* ---- Keys ---- */
 
-static void derive(const uint8_t *secret, enum emx_tag_key whose, uint32_t from, uint32_t to, struct emx_tag_keys *k)
+static void tag_derive(const uint8_t *secret, enum emx_tag_key whose, uint32_t from, uint32_t to,
+                       struct emx_tag_keys *k)
 {
     const struct EMX_LAYOUT {
         char purpose[9];
@@ -64,10 +65,10 @@ bool emx_tag_open(struct emx_session *s)
     a = emx_peer_address(e, s->peer);
     if (a->has_secret) {
         s->tags->whose = EMX_TAG_OF_RECEIVER;
-        derive(a->secret, EMX_TAG_OF_RECEIVER, e->self.id, a->id, &s->tags->out);
+        tag_derive(a->secret, EMX_TAG_OF_RECEIVER, e->self.id, a->id, &s->tags->out);
     } else {
         s->tags->whose = EMX_TAG_OF_SENDER;
-        derive(e->self.secret, EMX_TAG_OF_SENDER, e->self.id, a->id, &s->tags->out);
+        tag_derive(e->self.secret, EMX_TAG_OF_SENDER, e->self.id, a->id, &s->tags->out);
     }
     return true;
 }
@@ -85,7 +86,7 @@ static bool find_keys(struct emx_engine *e, const struct emx_peer *p, uint32_t f
             return false;
         secret = e->decoded.secret;
     }
-    derive(secret, whose, from, e->self.id, k);
+    tag_derive(secret, whose, from, e->self.id, k);
     return true;
 }
 
@@ -105,8 +106,8 @@ static const struct emx_tag_keys *keys_of(struct emx_engine *e, const struct emx
 /* ---- Tags ---- */
 
 /* Of the number and the first bytes that follow t, and the rest of the frame. */
-static uint64_t compute(const struct emx_tag_keys *k, const struct emx_tag *t, size_t first_bytes, const void *rest,
-                        size_t rest_bytes)
+static uint64_t tag_compute(const struct emx_tag_keys *k, const struct emx_tag *t, size_t first_bytes, const void *rest,
+                            size_t rest_bytes)
 {
     uint64_t tag = emx_keyed_hash(k->first, &t->number, sizeof(t->number) + first_bytes);
 
@@ -114,7 +115,7 @@ static uint64_t compute(const struct emx_tag_keys *k, const struct emx_tag *t, s
 }
 
 /* Moves data behind the header as far as the first key goes. */
-static void gather(struct emx_frame *h, struct emx_txframe *f)
+static void tag_gather(struct emx_frame *h, struct emx_txframe *f)
 {
     size_t n = FIRST_BYTES - f->head_bytes;
 
@@ -134,7 +135,7 @@ void emx_tag_put(struct emx_session *s, struct emx_frame *h, struct emx_txframe 
 
     emx_frame_seal(h, f->head_bytes, NULL, 0, EMX_CHECKSUM_OFF);
     if (f->body_bytes) {
-        gather(h, f);
+        tag_gather(h, f);
         first_bytes = f->head_bytes;
         rest = f->body;
         rest_bytes = f->body_bytes;
@@ -148,13 +149,13 @@ void emx_tag_put(struct emx_session *s, struct emx_frame *h, struct emx_txframe 
                           .frame_bytes = (uint16_t)(sizeof(*h) + h->body_bytes),
                           .dst_id = h->dst_id,
                           .number = ++s->tags->sent};
-    t->tag = compute(&s->tags->out, t, first_bytes, rest, rest_bytes);
+    t->tag = tag_compute(&s->tags->out, t, first_bytes, rest, rest_bytes);
     f->head = t;
     f->head_bytes += sizeof(*t);
 }
 
 /* A frame without a tag: what it would be dropped for anyway, or that. */
-static enum emx_drop untagged(const struct emx_engine *e, const uint8_t *data, uint32_t len_bytes)
+static enum emx_drop tag_untagged(const struct emx_engine *e, const uint8_t *data, uint32_t len_bytes)
 {
     enum emx_drop why = emx_frame_check(data, len_bytes, e->self.id, e->self.cookie);
 
@@ -162,7 +163,7 @@ static enum emx_drop untagged(const struct emx_engine *e, const uint8_t *data, u
 }
 
 /* What tells foreign frames from ours without any hashing. */
-static enum emx_drop plausible(const struct emx_engine *e, const uint8_t *data, uint32_t len_bytes)
+static enum emx_drop tag_is_valid(const struct emx_engine *e, const uint8_t *data, uint32_t len_bytes)
 {
     const struct emx_tag *t = (const void *)data;
     const struct emx_frame *h = (const void *)(t + 1);
@@ -196,8 +197,8 @@ enum emx_drop emx_tag_check(struct emx_engine *e, const uint8_t *data, uint32_t 
     enum emx_drop why;
 
     if (!len_bytes || t->version != EMX_FRAME_V_TAGGED)
-        return untagged(e, data, len_bytes);
-    why = plausible(e, data, len_bytes);
+        return tag_untagged(e, data, len_bytes);
+    why = tag_is_valid(e, data, len_bytes);
     if (why != EMX_ACCEPTED)
         return why;
     p = emx_peer_find(e, h->src_id);
@@ -206,7 +207,7 @@ enum emx_drop emx_tag_check(struct emx_engine *e, const uint8_t *data, uint32_t 
         return EMX_DROP_NO_SESSION;
     k = keys_of(e, p, t, h->src_id, &made);
     first_bytes = t->frame_bytes < FIRST_BYTES ? t->frame_bytes : FIRST_BYTES;
-    if (!k || compute(k, t, first_bytes, (const uint8_t *)h + first_bytes, t->frame_bytes - first_bytes) != t->tag)
+    if (!k || tag_compute(k, t, first_bytes, (const uint8_t *)h + first_bytes, t->frame_bytes - first_bytes) != t->tag)
         return EMX_DROP_FORGED;
     return !s || emx_replay_take(&s->tags->seen, t->number) ? EMX_ACCEPTED : EMX_DROP_REPLAYED;
 }

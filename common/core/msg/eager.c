@@ -31,20 +31,20 @@
 #define LONG_PARTS 3     /* quarters of the congestion window that one of them may take */
 
 /* Over a reliable route no frame ever has to go another way, whose frames may be shorter. */
-static size_t frame_limit(const struct emx_session *s)
+static size_t eager_frame_limit(const struct emx_session *s)
 {
     return emx_min(s->frame_bytes, s->reliable ? EMX_SEQ_FRAME_MAX : s->e->seq_frame_bytes);
 }
 
 size_t emx_eager_room(const struct emx_session *s)
 {
-    return frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
+    return eager_frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
 
 /* Where there are superframes, the frames of a message are as long as these allow, whether they go in one or not. */
 static size_t part_limit(const struct emx_session *s)
 {
-    size_t limit = frame_limit(s);
+    size_t limit = eager_frame_limit(s);
 
     if (!s->bulk_bytes)
         return limit;
@@ -121,7 +121,7 @@ static void read_message(const struct emx_eager_source *m, size_t offset, uint8_
 }
 
 /* Whether a message of so many frames goes in a superframe. */
-static bool take_bulk(struct emx_session *s, unsigned frames)
+static bool eager_take_bulk(struct emx_session *s, unsigned frames)
 {
     return frames > 1 && s->tx.slots_taken < SLOTS && s->bulk_bytes && emx_offload_probe_take(&s->offload, true);
 }
@@ -170,7 +170,7 @@ static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eage
 
 bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, unsigned frames)
 {
-    bool bulk = take_bulk(s, frames);
+    bool bulk = eager_take_bulk(s, frames);
     struct emx_list made, *l;
     size_t offset = 0, n;
 
@@ -202,7 +202,7 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
     bool first = op->sent_bytes == 0;
 
     if (first)
-        op->bulk = take_bulk(s, emx_eager_frames(s, m.total_bytes));
+        op->bulk = eager_take_bulk(s, emx_eager_frames(s, m.total_bytes));
     while (first || op->sent_bytes < m.total_bytes) {
         struct emx_txbuf *b;
         size_t n;
@@ -246,7 +246,7 @@ static const uint8_t *payload(const uint8_t *data, size_t head_bytes, size_t *n_
 }
 
 /* The message has begun and goes on in further frames. */
-static void begin(struct emx_session *s, uint32_t got, uint32_t total)
+static void eager_begin(struct emx_session *s, uint32_t got, uint32_t total)
 {
     s->eager.got = got;
     s->eager.total = total;
@@ -266,10 +266,10 @@ static void into_receive(struct emx_session *s, struct emx_op *op, const uint8_t
     emx_op_expect(e, op, s->peer);
     op->msg_bytes = total;
     s->eager.op = op;
-    begin(s, (uint32_t)n, total);
+    eager_begin(s, (uint32_t)n, total);
 }
 
-static void account(struct emx_engine *e, struct emx_unexpected *a, uint32_t cost)
+static void eager_account(struct emx_engine *e, struct emx_unexpected *a, uint32_t cost)
 {
     a->cost = cost;
     e->stats->unexpected_bytes += cost;
@@ -278,7 +278,8 @@ static void account(struct emx_engine *e, struct emx_unexpected *a, uint32_t cos
 }
 
 /* Nobody has asked for it yet, or it is for a handler. */
-static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
+static enum emx_drop eager_into_arrival(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from,
+                                        size_t n)
 {
     struct emx_engine *e = s->e;
     struct emx_unexpected *a = emx_unexpected_new(e, s, f->total_bytes);
@@ -294,10 +295,10 @@ static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_eage
     a->whole = n == f->total_bytes;
     a->match.bits = f->bits;
     memcpy(a->buf, from, n);
-    account(e, a, emx_eager_cost(f->total_bytes));
+    eager_account(e, a, emx_eager_cost(f->total_bytes));
     if (!a->whole) {
         s->eager.unexpected = a;
-        begin(s, (uint32_t)n, f->total_bytes);
+        eager_begin(s, (uint32_t)n, f->total_bytes);
     }
     if (!a->is_am)
         emx_unexpected_queue(e, a, s->peer, f->bits);
@@ -306,7 +307,7 @@ static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_eage
     return EMX_ACCEPTED;
 }
 
-static bool plausible(const struct emx_session *s, const struct emx_f_eager *f, size_t n)
+static bool eager_is_valid(const struct emx_session *s, const struct emx_f_eager *f, size_t n)
 {
     bool am = f->flags & EMX_FF_AM;
 
@@ -329,7 +330,7 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
 
     (void)now;
     emx_offload_probe_told(&s->offload, f->joined);
-    return plausible(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
+    return eager_is_valid(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
 }
 
 enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -340,7 +341,7 @@ enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data
     struct emx_f_eager f = {.bits = w->bits, .total_bytes = (uint32_t)n};
 
     (void)now;
-    return plausible(s, &f, n) ? emx_eager_accept(s, &f, from, n) : EMX_DROP_MALFORMED;
+    return eager_is_valid(s, &f, n) ? emx_eager_accept(s, &f, from, n) : EMX_DROP_MALFORMED;
 }
 
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
@@ -356,7 +357,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     if (!(f->flags & EMX_FF_AM))
         op = emx_op_match(e, f->bits, s->peer);
     if (!op) {
-        why = into_arrival(s, f, from, n);
+        why = eager_into_arrival(s, f, from, n);
         if (why == EMX_ACCEPTED)
             emx_credit_charge(&s->credit, cost);
         return why;
@@ -393,14 +394,14 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
     if (h->seq != s->rx.next)
         return emx_reorder_out_of_turn(s, h->seq, now);
     f = (struct emx_f_eager){.bits = h->bits, .total_bytes = h->body_bytes};
-    if (!plausible(s, &f, h->body_bytes))
+    if (!eager_is_valid(s, &f, h->body_bytes))
         return EMX_DROP_MALFORMED;
     why = emx_eager_accept(s, &f, data + sizeof(*h), h->body_bytes);
     s->rx.next += why == EMX_ACCEPTED;
     return why;
 }
 
-static void finish(struct emx_session *s)
+static void eager_finish(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
     struct emx_unexpected *a = s->eager.unexpected;
@@ -436,7 +437,7 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
     }
     s->eager.got += (uint32_t)n;
     if (s->eager.got == s->eager.total)
-        finish(s);
+        eager_finish(s);
     return EMX_ACCEPTED;
 }
 

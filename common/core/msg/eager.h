@@ -27,8 +27,6 @@ struct emx_eager_rx {
     bool discard;
 };
 
-/* eager.c, rndv.c, self.c: message classes. input_* return EMX_ACCEPTED or the reason for dropping; DROP_MEMORY means
- * "not now, send it again". */
 struct emx_eager_source { /* what an eager message is made from */
     const struct ethmx_data *data;
     const uint8_t *am_header;

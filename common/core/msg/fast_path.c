@@ -178,7 +178,7 @@ static void in_place(struct emx_session *s, const struct emx_op_args *a, struct 
     }
 }
 
-static void account(struct emx_session *s, const struct emx_op_args *a, emx_time now)
+static void fast_account(struct emx_session *s, const struct emx_op_args *a, emx_time now)
 {
     struct emx_engine *e = s->e;
 
@@ -199,7 +199,7 @@ int emx_engine_send_fast(struct emx_peer *p, const struct emx_op_args *a, struct
         in_place(s, a, f);
     else if (!from_buffer(s, a, f, now))
         return ETHMX_ERR_NO_MEMORY;
-    account(s, a, now);
+    fast_account(s, a, now);
     return ETHMX_OK;
 }
 
@@ -221,7 +221,7 @@ void emx_engine_write_reserved(struct emx_peer *p, const struct emx_op_args *a, 
 
 void emx_engine_commit(struct emx_peer *p, const struct emx_op_args *a, emx_time lately)
 {
-    account(p->session, a, lately);
+    fast_account(p->session, a, lately);
 }
 
 /* ---- Receiving ---- */
@@ -290,8 +290,8 @@ struct message {
 };
 
 /* Whether the frame is such a one, as far as the header tells, which has not been checked, and tells nothing else. */
-static inline bool is_whole(const struct emx_session *s, const struct emx_frame *h, uint32_t len_bytes,
-                            struct message *m)
+static inline bool fast_is_whole(const struct emx_session *s, const struct emx_frame *h, uint32_t len_bytes,
+                                 struct message *m)
 {
     const struct emx_f_eager *f = (const void *)(h + 1);
     const struct emx_f_compact *w = (const void *)(h + 1);
@@ -319,7 +319,7 @@ struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, con
     if (e->tagged_links >> link & 1 || !e->stats->posted_now || len_bytes < sizeof(*h) ||
         h->version == EMX_FRAME_V_SHORT || !(s = turn_of(e, h)))
         return NULL;
-    if (!is_whole(s, h, len_bytes, &m) || s->rx.held_count || !emx_credit_covers(&s->credit, m.len_bytes))
+    if (!fast_is_whole(s, h, len_bytes, &m) || s->rx.held_count || !emx_credit_covers(&s->credit, m.len_bytes))
         return NULL;
     if (h->body_bytes > len_bytes - sizeof(*h) || !emx_frame_unhurt(h))
         return NULL;

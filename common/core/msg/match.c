@@ -127,7 +127,7 @@ static bool peer_fits(const struct emx_peer *wanted, const struct emx_peer *peer
     return !wanted || wanted == peer;
 }
 
-static bool takes(const struct emx_posted *p, uint64_t bits, const struct emx_peer *peer)
+static bool match_takes(const struct emx_posted *p, uint64_t bits, const struct emx_peer *peer)
 {
     return !((p->bits ^ bits) & p->mask) && peer_fits(p->peer, peer);
 }
@@ -142,7 +142,7 @@ static struct emx_posted *first_taker(const struct emx_list *list, uint64_t bits
 
         if (p->order >= order)
             return NULL;
-        if (takes(p, bits, peer))
+        if (match_takes(p, bits, peer))
             return p;
     }
     return NULL;
@@ -153,7 +153,7 @@ struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct e
     struct emx_posted *exact = NULL, *wild = NULL, *first;
 
     if (m->alone)
-        exact = takes(m->alone, bits, peer) ? m->alone : NULL;
+        exact = match_takes(m->alone, bits, peer) ? m->alone : NULL;
     else if (m->posted.count)
         exact = first_taker(table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
     if (m->wild_count)

@@ -88,7 +88,7 @@ void emx_op_queue(struct emx_session *s, struct emx_op *op)
 
 /* ---- Numbers ---- */
 
-static bool grow(struct emx_engine *e)
+static bool op_grow(struct emx_engine *e)
 {
     uint32_t count = e->slot_count ? e->slot_count * 2 : SLOTS_LEAST;
     struct emx_op_slot *slots;
@@ -112,7 +112,7 @@ static bool grow(struct emx_engine *e)
 
 bool emx_op_reserve_id(struct emx_engine *e)
 {
-    return e->slot_free || grow(e);
+    return e->slot_free || op_grow(e);
 }
 
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op)
@@ -121,7 +121,7 @@ bool emx_op_take_id(struct emx_engine *e, struct emx_op *op)
 
     if (op->id)
         return true;
-    if (!e->slot_free && !grow(e))
+    if (!e->slot_free && !op_grow(e))
         return false;
     i = e->slot_free;
     e->slot_free = e->slots[i].next_free;
@@ -171,7 +171,7 @@ void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
     emx_op_await(op);
 }
 
-static void unpost(struct emx_engine *e, struct emx_op *op)
+static void op_unpost(struct emx_engine *e, struct emx_op *op)
 {
     e->stats->posted_now--;
     if (op->match.peer)
@@ -188,7 +188,7 @@ struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer
     if (!m)
         return NULL;
     op = emx_container(m, struct emx_op, match);
-    unpost(e, op);
+    op_unpost(e, op);
     op->where = EMX_OP_FILLING;
     op->bits = bits;
     op->peer = p;
@@ -200,7 +200,7 @@ struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
 {
     if (op->where == EMX_OP_POSTED)
-        unpost(e, op);
+        op_unpost(e, op);
     if (op->counted_wait)
         op->peer->session->awaits--;
     op->counted_wait = false;

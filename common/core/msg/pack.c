@@ -11,7 +11,7 @@
 
 #define STEP_MOST 15
 
-static size_t alike(const uint8_t *base, size_t base_bytes, const uint8_t *data, size_t at, size_t end)
+static size_t pack_alike(const uint8_t *base, size_t base_bytes, const uint8_t *data, size_t at, size_t end)
 {
     size_t n = 0;
 
@@ -21,16 +21,16 @@ static size_t alike(const uint8_t *base, size_t base_bytes, const uint8_t *data,
 }
 
 /* Bytes that differ. A single equal one among them costs less than a step. */
-static size_t unlike(const uint8_t *base, size_t base_bytes, const uint8_t *data, size_t at, size_t end)
+static size_t pack_unlike(const uint8_t *base, size_t base_bytes, const uint8_t *data, size_t at, size_t end)
 {
     size_t n = 0;
 
-    while (at + n < end && alike(base, base_bytes, data, at + n, end) < 2)
+    while (at + n < end && pack_alike(base, base_bytes, data, at + n, end) < 2)
         n++;
     return n;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t pack_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -41,13 +41,13 @@ size_t emx_pack(const uint8_t *base, size_t base_bytes, const uint8_t *data, siz
 
     *p++ = (uint8_t)(len_bytes - 1);
     for (size_t at = 0; at < len_bytes;) {
-        size_t same = alike(base, base_bytes, data, at, len_bytes), other = 0;
+        size_t same = pack_alike(base, base_bytes, data, at, len_bytes), other = 0;
 
         if (at + same == len_bytes)
             break;
         if (same <= STEP_MOST)
-            other = least(unlike(base, base_bytes, data, at + same, len_bytes), STEP_MOST);
-        same = least(same, STEP_MOST);
+            other = pack_least(pack_unlike(base, base_bytes, data, at + same, len_bytes), STEP_MOST);
+        same = pack_least(same, STEP_MOST);
         *p++ = (uint8_t)(same << 4 | other);
         memcpy(p, data + at + same, other);
         p += other;
@@ -61,7 +61,7 @@ size_t emx_unpack(const uint8_t *base, size_t base_bytes, const uint8_t *packed,
     const uint8_t *p = packed, *end = packed + packed_bytes;
     size_t len_bytes = (size_t)*p++ + 1, at = 0;
 
-    memcpy(data, base, least(base_bytes, len_bytes));
+    memcpy(data, base, pack_least(base_bytes, len_bytes));
     while (p < end) {
         size_t other = *p & STEP_MOST;
 

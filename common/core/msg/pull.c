@@ -298,7 +298,7 @@ static emx_time late_ns(const struct emx_rndv *r)
 }
 
 /* What has been asked for is awaited with a timer. */
-static void await(struct emx_rndv *r, emx_time now)
+static void pull_await(struct emx_rndv *r, emx_time now)
 {
     const struct emx_session *s = r->op->peer->session;
 
@@ -322,7 +322,7 @@ static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p, 
                 return b;
             }
         emx_list_del(&r->due);
-        await(r, now);
+        pull_await(r, now);
     }
     return NULL;
 }
@@ -352,7 +352,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     emx_count(s->e, pulls_sent);
     if (t->round)
         emx_count(s->e, pulls_resent);
-    await(r, now);
+    pull_await(r, now);
     emx_session_asked(s, now);
     return true;
 }
@@ -471,7 +471,7 @@ static struct emx_block *find_block(struct emx_rndv *r, uint64_t chunk)
     return NULL;
 }
 
-static void lost(struct emx_rndv *r, struct emx_block *b)
+static void pull_lost(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
@@ -479,7 +479,7 @@ static void lost(struct emx_rndv *r, struct emx_block *b)
     ask_again(r, b);
 }
 
-static bool has(const struct emx_received_map *had, uint64_t chunk)
+static bool pull_has(const struct emx_received_map *had, uint64_t chunk)
 {
     for (unsigned i = 0; i < had->active; i++)
         if (chunk - had->block[i].first < 64 && had->block[i].missing >> (chunk - had->block[i].first) & 1)
@@ -488,8 +488,8 @@ static bool has(const struct emx_received_map *had, uint64_t chunk)
 }
 
 /* Without what came in longer chunks before: programs are promised to get each byte once. */
-static void put(const struct ethmx_data *to, const struct emx_received_map *had, uint64_t offset, const uint8_t *data,
-                size_t n)
+static void pull_write(const struct ethmx_data *to, const struct emx_received_map *had, uint64_t offset,
+                       const uint8_t *data, size_t n)
 {
     if (!had) {
         emx_data_write(to, offset, data, n);
@@ -499,15 +499,15 @@ static void put(const struct ethmx_data *to, const struct emx_received_map *had,
         uint64_t chunk = offset / had->chunk_bytes;
         size_t part = emx_min(n, (chunk + 1) * had->chunk_bytes - offset);
 
-        if (!has(had, chunk))
-            put(to, had->next, offset, data, part);
+        if (!pull_has(had, chunk))
+            pull_write(to, had->next, offset, data, part);
         offset += part;
         data += part;
         n -= part;
     }
 }
 
-static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t round, unsigned bit)
+static void pull_find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t round, unsigned bit)
 {
     struct emx_block *mine = &r->block[b - r->block];
 
@@ -515,9 +515,9 @@ static void find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t ro
         return;
     for (unsigned i = 0; i < r->active; i++)
         if (r->block[i].asked_ns < b->asked_ns)
-            lost(r, &r->block[i]);
+            pull_lost(r, &r->block[i]);
     if (b->missing && bit == emx_rndv_highest_bit(b->asked))
-        lost(r, mine);
+        pull_lost(r, mine);
 }
 
 static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
@@ -547,7 +547,7 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
 }
 
 /* The sender is there again. The blocks that it was asked for say nothing of the network's time. */
-static void come_back(struct emx_session *s, struct emx_rndv *r)
+static void pull_come_back(struct emx_session *s, struct emx_rndv *r)
 {
     struct emx_engine *e = s->e;
 
@@ -588,14 +588,14 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     /* The last chunk brings the fin about, which needs memory. */
     if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
-    put(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
+    pull_write(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
     if (s->get.min_bytes && op->msg_bytes >= s->get.min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
     if (!b->round && !f->round && b->missing == b->asked)
         rndv_answered(s, r, b, now);
     if (r->away)
-        come_back(s, r);
+        pull_come_back(s, r);
     b->missing &= ~(UINT64_C(1) << bit);
     e->pulling_bytes -= r->chunk_bytes;
     e->pulled_bytes += n;
@@ -605,7 +605,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     r->backoff = 0;
     if (f->round == b->round)
         emx_lapse_trust(s, b->asked_ns, now);
-    find_gaps(r, b, f->round, bit);
+    pull_find_gaps(r, b, f->round, bit);
     if (!b->missing)
         end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)

@@ -90,7 +90,7 @@ static void announce_plainly(struct emx_exported *l)
     emx_exported_free(l);
 }
 
-static void found(struct emx_exported *l, const struct emx_export *m, int status)
+static void get_found(struct emx_exported *l, const struct emx_export *m, int status)
 {
     emx_rdma_threshold_learn(&l->session->get.eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
     emx_exported_unqueue(l);
@@ -112,7 +112,7 @@ static bool has_piece(const struct emx_exported *l)
 }
 
 /* len_bytes 0: pull the rest. */
-static void answer(struct emx_exported *l, uint64_t len_bytes)
+static void get_answer(struct emx_exported *l, uint64_t len_bytes)
 {
     struct emx_frame *h = emx_txbuf_frame(l->answer);
 
@@ -124,7 +124,7 @@ static void answer(struct emx_exported *l, uint64_t len_bytes)
     l->end = 0;
 }
 
-static void lent(struct emx_exported *l, const struct emx_export *m, int status)
+static void get_lent(struct emx_exported *l, const struct emx_export *m, int status)
 {
     emx_exported_unqueue(l);
     if (status == ETHMX_OK) {
@@ -137,7 +137,7 @@ static void lent(struct emx_exported *l, const struct emx_export *m, int status)
     if (status == ETHMX_OK && !has_piece(l))
         emx_exported_queue(l, EMX_EXPORT); /* asked for another one meanwhile */
     else
-        answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
+        get_answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
 }
 
 enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -159,7 +159,7 @@ enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data,
     l->asked_from = f->offset;
     l->done_bytes = f->done_bytes;
     if (!f->again && has_piece(l) && !emx_list_linked(&l->link))
-        answer(l, l->end - l->asked_from);
+        get_answer(l, l->end - l->asked_from);
     else
         emx_exported_queue(l, EMX_EXPORT);
     return EMX_ACCEPTED;
@@ -180,7 +180,7 @@ static void not_to_be_read(struct emx_session *s, struct emx_rndv *r)
 }
 
 /* Asks for a key from lent_bytes on. false: no memory. */
-static bool ask(struct emx_session *s, struct emx_rndv *r)
+static bool get_ask(struct emx_session *s, struct emx_rndv *r)
 {
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_request));
     struct emx_frame *h;
@@ -208,7 +208,7 @@ bool emx_get_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f
     r->remote = lent->remote;
     r->key = lent->key;
     r->lent_bytes = emx_min(lent->len_bytes, r->want_bytes);
-    if (!r->lent_bytes && !ask(s, r))
+    if (!r->lent_bytes && !get_ask(s, r))
         return false;
     r->reading = r->borrows = true;
     if (r->lent_bytes)
@@ -223,7 +223,7 @@ static void pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time now)
 }
 
 /* The reads under way are the last. */
-static void give_up(struct emx_session *s, struct emx_rndv *r, emx_time now)
+static void get_end_reads(struct emx_session *s, struct emx_rndv *r, emx_time now)
 {
     r->last = true;
     if (!r->op->reading)
@@ -242,7 +242,7 @@ static void try_again(struct emx_session *s, struct emx_rndv *r, emx_time now)
         return;
     }
     r->tries++;
-    if (!ask(s, r))
+    if (!get_ask(s, r))
         pull_rest(s, r, now);
 }
 
@@ -250,7 +250,7 @@ static void ask_for_more(struct emx_session *s, struct emx_rndv *r)
 {
     if (!r->asked && !r->broken && !r->last && r->started_bytes == r->lent_bytes && r->lent_bytes < r->want_bytes &&
         r->op->reading < AHEAD)
-        ask(s, r); /* without memory: when the next read ends, or as below */
+        get_ask(s, r); /* without memory: when the next read ends, or as below */
 }
 
 enum emx_drop emx_get_input_lend(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -266,7 +266,7 @@ enum emx_drop emx_get_input_lend(struct emx_session *s, const uint8_t *data, emx
         return EMX_ACCEPTED;
     r->asked = false;
     if (!f->len_bytes) {
-        give_up(s, r, now);
+        get_end_reads(s, r, now);
         return EMX_ACCEPTED;
     }
     r->key = f->key;
@@ -302,13 +302,13 @@ void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, in
     not_to_be_read(s, r);
     if (status == ETHMX_OK) {
         op->reading++;
-        e->hints.flying++;
+        e->hints.in_flight++;
         r->started_bytes += rd->len_bytes;
         ask_for_more(s, r);
         return;
     }
     if (status != ETHMX_INPROGRESS) {
-        give_up(s, r, now);
+        get_end_reads(s, r, now);
         return;
     }
     r->broken = true;
@@ -339,7 +339,7 @@ static unsigned link_of(const struct emx_op *op)
     return op->loan ? op->loan->on : op->peer->session->link;
 }
 
-static void severed(struct emx_engine *e, struct emx_op *op)
+static void get_severed(struct emx_engine *e, struct emx_op *op)
 {
     if (emx_list_linked(&op->link)) {
         emx_list_del(&op->link);
@@ -361,10 +361,10 @@ void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t rem
     struct emx_rndv *r = op->rndv;
 
     op->reading--;
-    e->hints.flying--;
+    e->hints.in_flight--;
     if (op->where == EMX_OP_QUIESCING) {
         if (!op->reading)
-            severed(e, op);
+            get_severed(e, op);
         return;
     }
     if (op->is_send) {
@@ -394,7 +394,7 @@ void emx_get_moved(struct emx_session *s, emx_time now)
             continue;
         if (emx_list_linked(&op->rndv->wait))
             not_to_be_read(s, op->rndv);
-        give_up(s, op->rndv, now);
+        get_end_reads(s, op->rndv, now);
     }
 }
 
@@ -457,13 +457,13 @@ void emx_engine_export_done(struct emx_engine *e, const struct emx_export *m, in
     (void)e;
     switch (m->what) {
     case EMX_EXPORT_FOUND:
-        found(m->loan, m, status);
+        get_found(m->loan, m, status);
         break;
     case EMX_EXPORT:
         if (m->write)
             emx_put_exposed(m->loan, m, status);
         else
-            lent(m->loan, m, status);
+            get_lent(m->loan, m, status);
         break;
     case EMX_UNEXPORT:
         if (m->loan->op)

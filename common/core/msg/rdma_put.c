@@ -70,7 +70,7 @@ bool emx_put_start(struct emx_session *s, struct emx_rndv *r)
 }
 
 /* Offers what lies up to end. false: no memory. */
-static bool offer(struct emx_exported *l, uint64_t key, uint64_t end)
+static bool put_offer(struct emx_exported *l, uint64_t key, uint64_t end)
 {
     struct emx_session *s = l->session;
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rtr));
@@ -94,7 +94,7 @@ static bool offer(struct emx_exported *l, uint64_t key, uint64_t end)
 }
 
 /* Nothing more is offered before that. */
-static void take_back(struct emx_exported *l)
+static void put_take_back(struct emx_exported *l)
 {
     l->failed = l->unproven;
     emx_exported_queue(l, EMX_UNEXPORT);
@@ -108,7 +108,7 @@ static void may_come(struct emx_exported *l, const struct emx_put *o)
 }
 
 /* Nobody waits for the answers to what is offered. Returns whether anything may still be written. */
-static bool forsake(struct emx_exported *l)
+static bool put_forsake(struct emx_exported *l)
 {
     for (unsigned i = 0; i < l->offers; i++) {
         if (l->offered[i].end > l->offered[i].offset)
@@ -119,12 +119,12 @@ static bool forsake(struct emx_exported *l)
 }
 
 /* Whether all that was offered has been told of, and nothing more is to be offered so. */
-static void settle(struct emx_exported *l)
+static void put_settle(struct emx_exported *l)
 {
     const struct emx_rndv *r = l->op->rndv;
 
     if (!l->offers && (r->last || r->broken))
-        take_back(l);
+        put_take_back(l);
 }
 
 static void offer_more(struct emx_exported *l)
@@ -144,9 +144,9 @@ void emx_put_exposed(struct emx_exported *l, const struct emx_export *m, int sta
         ; /* it comes too late */
     else if (status == ETHMX_INPROGRESS)
         r->broken = true; /* there is no connection */
-    else if (status != ETHMX_OK || !offer(l, m->key, emx_min(m->end, r->want_bytes)))
+    else if (status != ETHMX_OK || !put_offer(l, m->key, emx_min(m->end, r->want_bytes)))
         r->last = true;
-    settle(l);
+    put_settle(l);
     offer_more(l);
 }
 
@@ -164,7 +164,7 @@ void emx_put_taken_back(struct emx_exported *l, emx_time now)
     }
     r->broken = false;
     r->lent_bytes = r->read_bytes;
-    if (!r->last && r->tries < TRIES && s->state == EMX_S_CONNECTED && offer(l, 0, r->lent_bytes)) {
+    if (!r->last && r->tries < TRIES && s->state == EMX_S_CONNECTED && put_offer(l, 0, r->lent_bytes)) {
         r->tries++;
         return;
     }
@@ -174,7 +174,7 @@ void emx_put_taken_back(struct emx_exported *l, emx_time now)
     emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
 }
 
-static void told(struct emx_exported *l, const struct emx_put *o, enum emx_put_status status)
+static void put_told(struct emx_exported *l, const struct emx_put *o, enum emx_put_status status)
 {
     struct emx_rndv *r = l->op->rndv;
 
@@ -200,12 +200,12 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
     if (f->end != l->offered[0].end || f->status >= EMX_PUT_DONE_COUNT)
         return EMX_DROP_MALFORMED;
     o = take_first(l);
-    told(l, &o, f->status);
+    put_told(l, &o, f->status);
     if (op->rndv->read_bytes == op->rndv->want_bytes) {
         emx_rndv_finish(s, op);
         return EMX_ACCEPTED;
     }
-    settle(l);
+    put_settle(l);
     offer_more(l);
     return EMX_ACCEPTED;
 }
@@ -215,25 +215,25 @@ void emx_put_moved(struct emx_op *op)
     struct emx_exported *l = op->loan;
 
     op->rndv->last = true;
-    forsake(l);
-    take_back(l);
+    put_forsake(l);
+    put_take_back(l);
 }
 
 bool emx_put_sever(struct emx_op *op, int status)
 {
     struct emx_exported *l = op->loan;
 
-    if (op->is_send || !l || !forsake(l))
+    if (op->is_send || !l || !put_forsake(l))
         return false;
     emx_op_hold(l->session->e, op, status);
-    take_back(l);
+    put_take_back(l);
     return true;
 }
 
 /* ---- Sender ---- */
 
 /* The first that is in this state, or NULL. */
-static struct emx_put *first(struct emx_exported *l, enum emx_put_state state)
+static struct emx_put *put_first(struct emx_exported *l, enum emx_put_state state)
 {
     for (unsigned i = 0; i < l->offers; i++) {
         if (l->offered[i].state == state)
@@ -242,7 +242,7 @@ static struct emx_put *first(struct emx_exported *l, enum emx_put_state state)
     return NULL;
 }
 
-static void answer(struct emx_session *s, const struct emx_put *o)
+static void put_answer(struct emx_session *s, const struct emx_put *o)
 {
     struct emx_frame *h = emx_txbuf_frame(o->answer);
 
@@ -257,7 +257,7 @@ static void answer_all(struct emx_exported *l)
     while (l->offers && l->offered[0].state == EMX_PUT_OVER) {
         const struct emx_put o = take_first(l);
 
-        answer(l->session, &o);
+        put_answer(l->session, &o);
     }
 }
 
@@ -277,7 +277,7 @@ static void to_be_written(struct emx_exported *l)
     e->hints.reads |= 1u << l->on;
 }
 
-static bool plausible(const struct emx_op *op, const struct emx_f_rtr *f)
+static bool put_is_valid(const struct emx_op *op, const struct emx_f_rtr *f)
 {
     return f->offset <= op->msg_bytes && f->len_bytes <= op->msg_bytes - f->offset &&
            f->remote <= UINT64_MAX - op->msg_bytes && op->loan->offers < EMX_PUTS;
@@ -295,7 +295,7 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
     if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->loan || op->loan->rts)
         return EMX_ACCEPTED;
     l = op->loan;
-    if (!plausible(op, f))
+    if (!put_is_valid(op, f))
         return EMX_DROP_MALFORMED;
     b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_put_done));
     if (!b)
@@ -325,7 +325,7 @@ bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w)
     if (!first_loan)
         return false;
     l = emx_list_entry(first_loan, struct emx_exported, write);
-    o = first(l, EMX_PUT_READY);
+    o = put_first(l, EMX_PUT_READY);
     *w = (struct emx_read){.from = &l->to,
                            .remote = o->remote + o->offset,
                            .local = (char *)l->op->data.base + o->offset,
@@ -341,22 +341,22 @@ bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w)
 void emx_put_write_started(struct emx_op *op, int status)
 {
     struct emx_exported *l = op->loan;
-    struct emx_put *o = first(l, EMX_PUT_READY);
+    struct emx_put *o = put_first(l, EMX_PUT_READY);
 
     if (status == ETHMX_OK) {
         o->state = EMX_PUT_TAKEN;
         op->reading++;
-        l->session->e->hints.flying++;
+        l->session->e->hints.in_flight++;
     } else {
         end_offer(l, o, status == ETHMX_INPROGRESS ? EMX_PUT_DONE_STALE : EMX_PUT_DONE_REFUSED);
     }
     emx_exported_no_write(l);
-    if (first(l, EMX_PUT_READY))
+    if (put_first(l, EMX_PUT_READY))
         to_be_written(l); /* the others first */
 }
 
 /* Writes over several connections end in any order. */
-static struct emx_put *taken(struct emx_exported *l, uint64_t remote)
+static struct emx_put *put_taken(struct emx_exported *l, uint64_t remote)
 {
     struct emx_put *o = l->offered;
 
@@ -368,7 +368,7 @@ static struct emx_put *taken(struct emx_exported *l, uint64_t remote)
 void emx_put_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status)
 {
     struct emx_engine *e = op->loan->session->e;
-    struct emx_put *o = taken(op->loan, remote);
+    struct emx_put *o = put_taken(op->loan, remote);
 
     if (status == ETHMX_OK)
         emx_add(e, bytes_written, len_bytes);

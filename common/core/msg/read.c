@@ -68,7 +68,7 @@ static uint64_t piece_bytes(const struct emx_rndv *r, uint64_t most)
 }
 
 /* Chooses a place for the next bytes: the program's memory if they lie in one piece there, else the buffer. */
-static bool place(struct emx_engine *e, const struct emx_rndv *r, struct emx_read *rd)
+static bool read_place(struct emx_engine *e, const struct emx_rndv *r, struct emx_read *rd)
 {
     rd->len_bytes = piece_bytes(r, emx_min(PIECE_BYTES, e->cfg->p_pull_window));
     rd->local = (void *)(uintptr_t)emx_data_piece(&r->op->data, r->read_bytes, rd->len_bytes);
@@ -81,7 +81,7 @@ static bool place(struct emx_engine *e, const struct emx_rndv *r, struct emx_rea
 }
 
 /* From now on this message is pulled in frames. */
-static void give_up(struct emx_engine *e, struct emx_rndv *r, emx_time now)
+static void read_fall_back(struct emx_engine *e, struct emx_rndv *r, emx_time now)
 {
     emx_list_del(&r->wait);
     r->reading = false;
@@ -102,7 +102,7 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
         return true;
     }
     *rd = (struct emx_read){.from = &r->op->peer->session->to, .remote = r->remote + r->read_bytes, .op = r->op};
-    if (!place(e, r, rd))
+    if (!read_place(e, r, rd))
         rd->len_bytes = 0; /* no memory: reading nothing will show that nothing was read */
     r->in_hand = true;
     return true;
@@ -121,7 +121,7 @@ static void stop_reading(struct emx_session *s, emx_time now)
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
 
         if (r->op->peer == s->peer)
-            give_up(e, r, now);
+            read_fall_back(e, r, now);
     }
     emx_event_post(e, EMX_EVENT_NOTE, s->peer, ETHMX_OK,
                    "the memory of a process on this host cannot be read (another user, a container, or ptrace is "
@@ -162,7 +162,7 @@ void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int s
         return;
     }
     if (!rd->len_bytes || !emx_lapse_none(s, now)) {
-        give_up(e, r, now);
+        read_fall_back(e, r, now);
         return;
     }
     if (rd->local == e->stage)

@@ -52,7 +52,7 @@ struct emx_received_map {
 struct emx_rndv {
     struct emx_list wait;   /* in engine.pull_wait while it may ask for more, or in engine.reads */
     struct emx_list asking; /* in engine.asking while blocks of it count in engine.pulling_bytes */
-    struct emx_list due;    /* in session.pulls while a pull frame is to be sent */
+    struct emx_list due;    /* in session.pulling.pulls while a pull frame is to be sent */
     struct emx_timer timer; /* nothing has arrived for too long */
     struct emx_op *op;
     uint32_t sender_op;

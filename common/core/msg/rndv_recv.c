@@ -44,7 +44,7 @@ static struct emx_rndv *new_rndv(struct emx_engine *e)
 }
 
 /* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
-static bool reserve(struct emx_engine *e)
+static bool rndv_recv_reserve(struct emx_engine *e)
 {
     return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]) &&
            !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
@@ -59,7 +59,7 @@ struct announced {
     struct emx_f_lent lent; /* remote 0: no device can */
 };
 
-static void start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
+static void rndv_recv_start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
 {
     struct emx_engine *e = s->e;
     struct emx_rndv *r;
@@ -110,7 +110,7 @@ static struct emx_f_lent what_is_lent(const struct emx_f_rts *f)
     return lent;
 }
 
-static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
+static bool rndv_recv_is_valid(const struct emx_f_rts *f, size_t body_bytes)
 {
     bool am = f->flags & EMX_FF_AM;
 
@@ -125,7 +125,7 @@ static bool plausible(const struct emx_f_rts *f, size_t body_bytes)
     return !am || f->bits < ETHMX_AM_HANDLERS;
 }
 
-static enum emx_drop into_arrival(struct emx_session *s, const struct emx_f_rts *f)
+static enum emx_drop rndv_recv_into_arrival(struct emx_session *s, const struct emx_f_rts *f)
 {
     struct emx_engine *e = s->e;
     struct emx_unexpected *a = emx_unexpected_new(e, s, f->am_header_bytes);
@@ -158,20 +158,20 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     struct announced m;
     struct emx_op *op;
 
-    if (!plausible(f, h->body_bytes))
+    if (!rndv_recv_is_valid(f, h->body_bytes))
         return EMX_DROP_MALFORMED;
     if (f->flags & EMX_FF_STARVED)
         emx_credit_starved(s, now);
     if (f->flags & EMX_FF_AM)
-        return into_arrival(s, f);
-    if (!reserve(e))
+        return rndv_recv_into_arrival(s, f);
+    if (!rndv_recv_reserve(e))
         return EMX_DROP_MEMORY;
     op = emx_op_match(e, f->bits, s->peer);
     if (!op)
-        return into_arrival(s, f);
+        return rndv_recv_into_arrival(s, f);
     emx_count(e, match_posted);
     m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f), what_is_lent(f)};
-    start(s, op, &m, now);
+    rndv_recv_start(s, op, &m, now);
     return EMX_ACCEPTED;
 }
 
@@ -179,10 +179,10 @@ int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_
 {
     const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote, a->lent};
 
-    if (!reserve(e))
+    if (!rndv_recv_reserve(e))
         return ETHMX_ERR_NO_MEMORY;
     op->peer = a->match.peer;
-    start(a->session, op, &m, now);
+    rndv_recv_start(a->session, op, &m, now);
     emx_unexpected_free(e, a);
     return ETHMX_OK;
 }

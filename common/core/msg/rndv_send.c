@@ -92,7 +92,8 @@ enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx
 }
 
 /* The queued job for the same block, which a repeated pull only extends. */
-static struct emx_pull_request *find_job(struct emx_session *s, const struct emx_op *op, const struct emx_f_pull *f)
+static struct emx_pull_request *rndv_send_find_request(struct emx_session *s, const struct emx_op *op,
+                                                       const struct emx_f_pull *f)
 {
     emx_list_each(l, &s->pulled.requests)
     {
@@ -104,11 +105,11 @@ static struct emx_pull_request *find_job(struct emx_session *s, const struct emx
     return NULL;
 }
 
-static void drop_job(struct emx_session *s, struct emx_pull_request *j)
+static void rndv_send_drop_request(struct emx_session *s, struct emx_pull_request *j)
 {
     emx_list_del(&j->link);
     s->pulled.request_count--;
-    emx_pool_put(&s->e->jobs, j);
+    emx_pool_put(&s->e->pull_requests, j);
 }
 
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op)
@@ -118,13 +119,13 @@ void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *o
         struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
 
         if (!op || j->op == op)
-            drop_job(s, j);
+            rndv_send_drop_request(s, j);
     }
 }
 
 /* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
  * keep their order; but a message of one frame has nothing to be joined with. */
-static bool take_bulk(struct emx_session *s, const struct emx_f_pull *f)
+static bool rndv_send_take_bulk(struct emx_session *s, const struct emx_f_pull *f)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
@@ -149,7 +150,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     emx_offload_probe_told(&s->offload, f->joined);
     if (f->round >= PROBE_ROUND)
         emx_connect_probe_mtu(s, data_frame_bytes(f->chunk_bytes), now);
-    j = f->round ? find_job(s, op, f) : NULL;
+    j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
@@ -158,7 +159,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         j->bulk = false;
         return EMX_ACCEPTED;
     }
-    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->jobs)))
+    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->pull_requests)))
         return EMX_DROP_MEMORY;
     *j = (struct emx_pull_request){.op = op,
                                    .first = f->first,
@@ -166,7 +167,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
                                    .rop = f->rop,
                                    .round = f->round,
                                    .chunk_bytes = f->chunk_bytes};
-    j->bulk = !f->round && take_bulk(s, f);
+    j->bulk = !f->round && rndv_send_take_bulk(s, f);
     emx_list_append(&s->pulled.requests, &j->link);
     s->pulled.request_count++;
     emx_session_ready(s);
@@ -218,7 +219,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     j = emx_list_entry(l, struct emx_pull_request, link);
     if (is_too_long(s, j)) {
         ask_for_shorter(s, f, scratch, j);
-        drop_job(s, j);
+        rndv_send_drop_request(s, j);
         return true;
     }
     chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
@@ -239,6 +240,6 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     emx_engine_seal(s, h, f, s->seal);
     j->wanted &= j->wanted - 1;
     if (!j->wanted)
-        drop_job(s, j);
+        rndv_send_drop_request(s, j);
     return true;
 }

@@ -13,7 +13,7 @@
 #include "core/peer.h"
 #include "core/rel/credit.h"
 
-static int straight(struct emx_engine *e, struct emx_op *op, const struct emx_op_args *a)
+static int self_straight(struct emx_engine *e, struct emx_op *op, const struct emx_op_args *a)
 {
     size_t len = a->data.len_bytes < op->data.len_bytes ? a->data.len_bytes : op->data.len_bytes;
 
@@ -23,7 +23,7 @@ static int straight(struct emx_engine *e, struct emx_op *op, const struct emx_op
     return ETHMX_OK;
 }
 
-static void deliver(struct emx_engine *e, struct emx_unexpected *a, struct emx_peer *p, uint64_t bits)
+static void self_deliver(struct emx_engine *e, struct emx_unexpected *a, struct emx_peer *p, uint64_t bits)
 {
     a->match.peer = p;
     a->match.bits = bits;
@@ -33,25 +33,25 @@ static void deliver(struct emx_engine *e, struct emx_unexpected *a, struct emx_p
         emx_unexpected_queue(e, a, p, bits);
 }
 
-static uint32_t cost(const struct emx_op_args *a)
+static uint32_t self_cost(const struct emx_op_args *a)
 {
     return emx_eager_cost(a->am_header_bytes + a->data.len_bytes);
 }
 
 /* The bound on unexpected memory holds for our own messages too. */
-static bool affordable(const struct emx_engine *e, const struct emx_op_args *a)
+static bool self_affordable(const struct emx_engine *e, const struct emx_op_args *a)
 {
     return a->mode == ETHMX_SEND_STANDARD && a->data.len_bytes <= e->cfg->p_eager_max &&
-           e->stats->unexpected_promised + cost(a) <= e->cfg->p_unexpected_max;
+           e->stats->unexpected_promised + self_cost(a) <= e->cfg->p_unexpected_max;
 }
 
-static int copied(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a)
+static int self_copied(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a)
 {
     struct emx_unexpected *m = emx_unexpected_new(e, NULL, a->am_header_bytes + a->data.len_bytes);
 
     if (!m)
         return ETHMX_ERR_NO_MEMORY;
-    m->cost = cost(a);
+    m->cost = self_cost(a);
     e->stats->unexpected_bytes += m->cost;
     e->stats->unexpected_promised += m->cost;
     m->is_am = a->is_am;
@@ -62,11 +62,11 @@ static int copied(struct emx_engine *e, struct emx_peer *p, const struct emx_op_
     if (a->am_header_bytes)
         memcpy(m->buf, a->am_header, a->am_header_bytes);
     emx_data_read(&a->data, 0, m->buf + a->am_header_bytes, a->data.len_bytes);
-    deliver(e, m, p, a->bits);
+    self_deliver(e, m, p, a->bits);
     return ETHMX_OK;
 }
 
-static int waiting(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
+static int self_waiting(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
 {
     struct emx_unexpected *m = emx_unexpected_new(e, NULL, a->am_header_bytes);
     struct emx_op *op = m ? emx_op_new_send(e, p, a, now) : NULL;
@@ -84,7 +84,7 @@ static int waiting(struct emx_engine *e, struct emx_peer *p, const struct emx_op
     m->total_bytes = a->data.len_bytes;
     if (a->am_header_bytes)
         memcpy(m->buf, a->am_header, a->am_header_bytes);
-    deliver(e, m, p, a->bits);
+    self_deliver(e, m, p, a->bits);
     return ETHMX_INPROGRESS;
 }
 
@@ -93,10 +93,10 @@ int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_
     struct emx_op *op = a->is_am ? NULL : emx_op_match(e, a->bits, p);
 
     if (op)
-        return straight(e, op, a);
-    if (affordable(e, a))
-        return copied(e, p, a);
-    return waiting(e, p, a, now);
+        return self_straight(e, op, a);
+    if (self_affordable(e, a))
+        return self_copied(e, p, a);
+    return self_waiting(e, p, a, now);
 }
 
 void emx_self_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op)

@@ -27,15 +27,15 @@ static inline bool emx_reorder_acks_at_once(const struct emx_session *s)
 }
 
 /* A frame has been received the short way: what it acknowledges is looked at, and it is acknowledged, at the next
- * catch_up(), which all begin with that must know what is under way. By then an answer may have acknowledged it. If it
- * is to be acknowledged at once, that is done. */
+ * emx_session_deferred_ack(), which all begin with that must know what is under way. By then an answer may have
+ * acknowledged it. If it is to be acknowledged at once, that is done. */
 static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_time now)
 {
     struct emx_engine *e = s->e;
 
     emx_session_deferred_ack(e);
     e->deferred = (struct emx_deferred_ack){.session = s, .now = now, .ack = ack};
-    e->hints.late = true;
+    e->hints.deferred_acks = true;
     if (s->rx.unacked && emx_reorder_acks_at_once(s))
         emx_session_deferred_ack_now(e);
 }

@@ -35,7 +35,7 @@ static size_t limit_bytes(const struct emx_session *s)
 /* ---- Out ---- */
 
 /* An empty bundle at the end of the window; false: no memory or no room. */
-static bool begin(struct emx_session *s)
+static bool coalesce_begin(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
     struct emx_txbuf *b;
@@ -53,7 +53,7 @@ static bool begin(struct emx_session *s)
     return true;
 }
 
-static void append(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
+static void coalesce_append(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
 {
     struct emx_txbuf *b = s->coalesce.open;
     size_t n = data->len_bytes;
@@ -75,11 +75,11 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
         return false;
     if (!emx_credit_take(&s->credit, emx_eager_cost(data->len_bytes)))
         return false;
-    if ((!s->coalesce.open || s->coalesce.open->len_bytes + need > limit) && !begin(s)) {
+    if ((!s->coalesce.open || s->coalesce.open->len_bytes + need > limit) && !coalesce_begin(s)) {
         emx_credit_untake(&s->credit, emx_eager_cost(data->len_bytes));
         return false;
     }
-    append(s, data, bits);
+    coalesce_append(s, data, bits);
     emx_count(s->e, sent_small);
     emx_count(s->e, sent_gathered);
     return true;
@@ -88,7 +88,7 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
 /* ---- In ---- */
 
 /* Whether the parts from `at` on fill the body exactly and the peer has credit for all. */
-static bool plausible(const struct emx_session *s, const uint8_t *at, size_t left_bytes)
+static bool coalesce_is_valid(const struct emx_session *s, const uint8_t *at, size_t left_bytes)
 {
     uint64_t cost = 0;
 
@@ -115,7 +115,7 @@ enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx
     const uint8_t *at = first + s->coalesce.parts_bytes;
 
     (void)now;
-    if (at >= end || !plausible(s, at, (size_t)(end - at)))
+    if (at >= end || !coalesce_is_valid(s, at, (size_t)(end - at)))
         return EMX_DROP_MALFORMED;
     while (at < end) {
         const struct emx_f_part *t = (const void *)at;

@@ -41,7 +41,7 @@
 #define RECALL_LOOKS    16        /* peers that are looked at when a share cannot grow, */
 #define RECALL_PAUSE_NS 1000000   /* no more often than that */
 
-static uint64_t unpromised(const struct emx_engine *e)
+static uint64_t credit_unpromised(const struct emx_engine *e)
 {
     uint64_t promised = e->stats->unexpected_promised;
 
@@ -58,10 +58,10 @@ static uint64_t to_spare(const struct emx_engine *e)
 {
     uint64_t kept = e->credit_peers < e->peer_count ? emx_credit_floor(e) * (e->peer_count - e->credit_peers) : 0;
 
-    return unpromised(e) - emx_min(unpromised(e), kept);
+    return credit_unpromised(e) - emx_min(credit_unpromised(e), kept);
 }
 
-static void promise(struct emx_session *s, uint64_t bytes)
+static void credit_promise(struct emx_session *s, uint64_t bytes)
 {
     s->credit.share += (uint32_t)bytes;
     s->e->stats->unexpected_promised += bytes;
@@ -76,8 +76,8 @@ void emx_credit_open(struct emx_session *s)
 
     e->credit_peers++;
     first = emx_min(to_spare(e) / FIRST_PART, e->cfg->p_unexpected_peer);
-    least = emx_min(emx_credit_floor(e), unpromised(e));
-    promise(s, first > least ? first : least);
+    least = emx_min(emx_credit_floor(e), credit_unpromised(e));
+    credit_promise(s, first > least ? first : least);
 }
 
 void emx_credit_close(struct emx_session *s)
@@ -113,7 +113,7 @@ static bool is_idle(struct emx_session *s, emx_time now)
 }
 
 /* Asks one for what it does not need; returns how much that is. */
-static uint64_t recall(struct emx_session *s, emx_time now)
+static uint64_t credit_recall(struct emx_session *s, emx_time now)
 {
     if (s->state != EMX_S_CONNECTED || !is_idle(s, now) ||
         (s->credit.recalled_ns && now - s->credit.recalled_ns < IDLE_NS))
@@ -140,7 +140,7 @@ static void recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
         if (s->credit.share <= emx_credit_floor(e))
             continue;
         emx_list_append(&e->sharing, l);
-        back += recall(s, now);
+        back += credit_recall(s, now);
     }
 }
 
@@ -210,7 +210,7 @@ void emx_credit_heard_again(struct emx_credit *c, uint32_t limit, uint32_t ack, 
 /* ---- A message did not get through for want of credit, or did ---- */
 
 /* Longest message that may come eagerly. */
-static uint64_t longest(const struct emx_session *s)
+static uint64_t credit_longest(const struct emx_session *s)
 {
     const struct emx_config *cfg = s->e->cfg;
 
@@ -220,7 +220,7 @@ static uint64_t longest(const struct emx_session *s)
 /* A share too small for a message is never used: more is needed whatever was. */
 static bool is_used(const struct emx_session *s)
 {
-    return s->credit.share < 2 * (longest(s) + EMX_EAGER_OVERHEAD) ||
+    return s->credit.share < 2 * (credit_longest(s) + EMX_EAGER_OVERHEAD) ||
            s->credit.charged - s->credit.grown >= s->credit.share / 2;
 }
 
@@ -240,7 +240,7 @@ void emx_credit_starved(struct emx_session *s, emx_time now)
     if (more < EMX_EAGER_OVERHEAD)
         return; /* it asks again */
     s->credit.grown = s->credit.charged;
-    promise(s, more);
+    credit_promise(s, more);
 }
 
 void emx_credit_release(struct emx_session *s, uint32_t cost)

@@ -2,7 +2,7 @@
  *
  * Pieces: frames that have become too long for their route. Somebody lowers an MTU, here, at the peer or between, while
  * a job runs. New frames are made shorter from then on (connect.c finds out how long they may be), and large messages
- * are pulled in shorter chunks (rndv.c). But the sequenced frames in the window were made before, and the peer waits
+ * are pulled in shorter chunks (pull.c). But the sequenced frames in the window were made before, and the peer waits
  * for their numbers. These are cut: the peer puts the pieces of a frame together and then handles it as if it had come
  * whole.
  *
@@ -124,13 +124,13 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
 /* ---- In ---- */
 
 /* How far a frame is from that which the session waits for. Those that came already are furthest. */
-static uint32_t ahead(const struct emx_session *s, uint32_t number)
+static uint32_t fragment_ahead(const struct emx_session *s, uint32_t number)
 {
     return number - s->rx.next;
 }
 
 /* Where the place of a frame hangs; what hangs there is NULL if it has none. */
-static struct emx_reassembly **find(struct emx_session *s, uint32_t number)
+static struct emx_reassembly **fragment_find(struct emx_session *s, uint32_t number)
 {
     struct emx_reassembly **at = &s->fragment.in;
 
@@ -139,7 +139,7 @@ static struct emx_reassembly **find(struct emx_session *s, uint32_t number)
     return at;
 }
 
-static void give_up(struct emx_session *s, struct emx_reassembly **at)
+static void fragment_give_up(struct emx_session *s, struct emx_reassembly **at)
 {
     struct emx_reassembly *j = *at;
 
@@ -148,28 +148,28 @@ static void give_up(struct emx_session *s, struct emx_reassembly **at)
 }
 
 /* For a frame of this number. false: all places belong to frames that are needed sooner. */
-static bool make_room(struct emx_session *s, uint32_t number)
+static bool fragment_make_room(struct emx_session *s, uint32_t number)
 {
     struct emx_reassembly **furthest = &s->fragment.in;
     unsigned count = 0;
 
     for (struct emx_reassembly **at = &s->fragment.in; *at; at = &(*at)->next, count++)
-        if (ahead(s, (*at)->number) > ahead(s, (*furthest)->number))
+        if (fragment_ahead(s, (*at)->number) > fragment_ahead(s, (*furthest)->number))
             furthest = at;
     if (count < PLACES)
         return true;
-    if (ahead(s, (*furthest)->number) < ahead(s, number))
+    if (fragment_ahead(s, (*furthest)->number) < fragment_ahead(s, number))
         return false;
-    give_up(s, furthest);
+    fragment_give_up(s, furthest);
     return true;
 }
 
 /* A place for a frame that has none; NULL: no room or no memory. */
-static struct emx_reassembly *begin(struct emx_session *s, const struct emx_f_fragment *t)
+static struct emx_reassembly *fragment_begin(struct emx_session *s, const struct emx_f_fragment *t)
 {
     struct emx_reassembly *j;
 
-    if (!make_room(s, t->number) || !(j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes)))
+    if (!fragment_make_room(s, t->number) || !(j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes)))
         return NULL;
     *j = (struct emx_reassembly){.next = s->fragment.in,
                                  .number = t->number,
@@ -180,16 +180,16 @@ static struct emx_reassembly *begin(struct emx_session *s, const struct emx_f_fr
 
 static struct emx_reassembly *place_of(struct emx_session *s, const struct emx_f_fragment *t)
 {
-    struct emx_reassembly **at = find(s, t->number), *j = *at;
+    struct emx_reassembly **at = fragment_find(s, t->number), *j = *at;
 
     if (j && j->total_bytes == t->total_bytes)
         return j;
     if (j)
-        give_up(s, at); /* one of the two is not true */
-    return begin(s, t);
+        fragment_give_up(s, at); /* one of the two is not true */
+    return fragment_begin(s, t);
 }
 
-static void put(struct emx_reassembly *j, const struct emx_f_fragment *t, size_t n)
+static void fragment_put(struct emx_reassembly *j, const struct emx_f_fragment *t, size_t n)
 {
     memcpy(j->frame + t->offset, t + 1, n);
     for (size_t i = t->offset / GRAIN; i * GRAIN < t->offset + n; i++) {
@@ -215,7 +215,7 @@ static enum emx_drop handle_whole(struct emx_session *s, const struct emx_reasse
     return emx_engine_dispatch(s->e, j->frame, j->total_bytes, now);
 }
 
-static bool plausible(const struct emx_f_fragment *t, size_t n)
+static bool fragment_is_valid(const struct emx_f_fragment *t, size_t n)
 {
     if (t->total_bytes < sizeof(struct emx_frame) || t->total_bytes > EMX_SEQ_FRAME_MAX)
         return false;
@@ -232,15 +232,15 @@ enum emx_drop emx_fragment_input(struct emx_session *s, const uint8_t *data, emx
     struct emx_reassembly *j;
     enum emx_drop why;
 
-    if (!plausible(t, n))
+    if (!fragment_is_valid(t, n))
         return EMX_DROP_MALFORMED;
     j = place_of(s, t);
     if (!j)
         return EMX_DROP_MEMORY;
-    put(j, t, n);
+    fragment_put(j, t, n);
     if (j->missing)
         return EMX_ACCEPTED;
-    *find(s, j->number) = j->next;
+    *fragment_find(s, j->number) = j->next;
     why = handle_whole(s, j, now);
     emx_alloc_put(&s->e->alloc, j);
     return why;
@@ -249,7 +249,7 @@ enum emx_drop emx_fragment_input(struct emx_session *s, const uint8_t *data, emx
 void emx_fragment_fini(struct emx_session *s)
 {
     while (s->fragment.in)
-        give_up(s, &s->fragment.in);
+        fragment_give_up(s, &s->fragment.in);
     emx_alloc_put(&s->e->alloc, s->fragment.out);
     s->fragment.out = NULL;
 }

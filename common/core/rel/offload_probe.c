@@ -53,7 +53,7 @@ bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
 }
 
 /* Of an eager message's first frame, with parts - 1 frames behind it: whether these are all. */
-static bool is_whole(const struct emx_frame *h, unsigned parts)
+static bool offload_probe_is_whole(const struct emx_frame *h, unsigned parts)
 {
     const struct emx_f_eager *f = (const void *)(h + 1);
     uint64_t first = h->body_bytes - sizeof(*f), more = h->body_bytes - sizeof(struct emx_f_more);
@@ -68,6 +68,6 @@ void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts
 
     if (!p || !p->session)
         return;
-    if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || is_whole(h, parts))
+    if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
         p->session->offload.joined_rx++;
 }

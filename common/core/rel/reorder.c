@@ -23,7 +23,7 @@ static enum emx_drop reorder_call(struct emx_session *s, const uint8_t *data, em
     return s->e->up->in_order[((const struct emx_frame *)data)->type](s, data, now);
 }
 
-static enum emx_drop handle(struct emx_session *s, const uint8_t *data, emx_time now)
+static enum emx_drop reorder_handle(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     enum emx_drop why = reorder_call(s, data, now);
 
@@ -65,7 +65,7 @@ static void handle_held(struct emx_session *s, emx_time now)
 
         if (b->seq != s->rx.next)
             break;
-        why = handle(s, b->frame, now);
+        why = reorder_handle(s, b->frame, now);
         if (why != EMX_ACCEPTED)
             emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be sent again */
         drop_held(s, b);
@@ -75,7 +75,7 @@ static void handle_held(struct emx_session *s, emx_time now)
     map_held(s);
 }
 
-static enum emx_drop hold(struct emx_session *s, const uint8_t *data)
+static enum emx_drop reorder_hold(struct emx_session *s, const uint8_t *data)
 {
     const struct emx_frame *h = (const void *)data;
     size_t len_bytes = sizeof(*h) + h->body_bytes;
@@ -150,7 +150,7 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
     if (s->e->reliable_links >> s->e->input_link & 1)
         return input_reliable(s, data, now);
     if (ahead == 0) {
-        why = handle(s, data, now);
+        why = reorder_handle(s, data, now);
         if (why == EMX_ACCEPTED && s->rx.held_count)
             handle_held(s, now);
     } else if (ahead < 0) {
@@ -158,7 +158,7 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
     } else if ((uint32_t)ahead > s->e->cfg->p_window) {
         why = EMX_DROP_WINDOW;
     } else {
-        why = hold(s, data);
+        why = reorder_hold(s, data);
     }
     if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
         s->rx.ack_now = true;

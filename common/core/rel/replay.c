@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rel/replay.h"
 
-static uint64_t *word(struct emx_replay *r, uint64_t number)
+static uint64_t *replay_word(struct emx_replay *r, uint64_t number)
 {
     return &r->seen[number / 64 % EMX_REPLAY_WORDS];
 }
 
 /* The words between the highest number so far and this one begin anew. */
-static void advance(struct emx_replay *r, uint64_t number)
+static void replay_advance(struct emx_replay *r, uint64_t number)
 {
     uint64_t from = r->last / 64, words = number / 64 - from;
 
@@ -25,9 +25,9 @@ bool emx_replay_take(struct emx_replay *r, uint64_t number)
     if (!number || (number <= r->last && r->last - number >= EMX_REPLAY_WINDOW))
         return false;
     if (number > r->last)
-        advance(r, number);
-    if (*word(r, number) & bit)
+        replay_advance(r, number);
+    if (*replay_word(r, number) & bit)
         return false;
-    *word(r, number) |= bit;
+    *replay_word(r, number) |= bit;
     return true;
 }

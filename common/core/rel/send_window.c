@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sending reliably. Sequenced frames get consecutive numbers when they enter the window (session.unacked), leave as
+ * Sending reliably. Sequenced frames get consecutive numbers when they enter the window (session.tx.unacked), leave as
  * congestion control allows, and stay until acknowledged. A frame is sent again
  *  - when later ones were acknowledged early: it was overtaken by two frames, or a round trip has passed (after RACK,
  *    RFC 8985, simplified: Ethernet seldom reorders, and a frame sent twice does no harm);
@@ -102,7 +102,7 @@ static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
 }
 
 /* The first frame to a peer leaves. */
-static void start(struct emx_session *s)
+static void send_window_start(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
 
@@ -119,10 +119,10 @@ static void end_start(struct emx_session *s)
 }
 
 /* One more frame is under way. */
-static void fly(struct emx_session *s, emx_time now)
+static void send_window_in_flight(struct emx_session *s, emx_time now)
 {
     if (!s->tx.started)
-        start(s);
+        send_window_start(s);
     s->tx.in_flight++;
     if (!s->tx.rto_from_ns) {
         s->tx.rto_from_ns = now;
@@ -150,7 +150,7 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
     b->sent_ns = now;
     if (b->tries < UINT16_MAX)
         b->tries++;
-    fly(s, now);
+    send_window_in_flight(s, now);
 }
 
 void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now)
@@ -164,11 +164,11 @@ void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b, emx_time
     emx_list_append(&s->tx.unacked, &b->link);
     b->sent_ns = now;
     b->tries = 1;
-    fly(s, now);
+    send_window_in_flight(s, now);
 }
 
 /* b leaves the state it is in as seen by the counts. */
-static void settle(struct emx_session *s, struct emx_txbuf *b)
+static void send_window_settle(struct emx_session *s, struct emx_txbuf *b)
 {
     if (b->lost) {
         b->lost = false;
@@ -186,7 +186,7 @@ static uint32_t next_unsent(const struct emx_session *s)
 }
 
 /* The last frame of those acknowledged was sent once, so long ago. */
-static void answered(struct emx_session *s, emx_time ns)
+static void send_window_answered(struct emx_session *s, emx_time ns)
 {
     emx_rtt_sample(&s->rtt, ns, s->peer_ack_delay_ns, s->e->cfg);
     emx_rdma_threshold_round_trip(s, ns);
@@ -204,14 +204,14 @@ static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
         acked += !b->early;
         s->tx.falsely |= s->tx.doubtful && b->lost && b->tries == 1;
         sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
-        settle(s, b);
+        send_window_settle(s, b);
         s->tx.slots_taken -= b->slot;
         emx_list_del(&b->link);
         emx_txbuf_put(&s->e->txbufs, b);
         s->tx.acked++;
     }
     if (sent_once_ns != EMX_NEVER)
-        answered(s, now - sent_once_ns);
+        send_window_answered(s, now - sent_once_ns);
     return acked;
 }
 
@@ -232,7 +232,7 @@ static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsign
         last = b;
         if (b->early)
             continue;
-        settle(s, b);
+        send_window_settle(s, b);
         b->early = true;
         ++*acked_p;
     }
@@ -250,7 +250,7 @@ static bool slow_down(struct emx_session *s)
 }
 
 /* Frames that were sent before `last` and still are not there although it is. */
-static void find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint64_t early, emx_time now)
+static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint64_t early, emx_time now)
 {
     unsigned beyond = (unsigned)__builtin_popcountll(early);
     bool any = false;
@@ -297,7 +297,7 @@ void emx_send_window_marked(struct emx_session *s)
 }
 
 /* What counted as lost has arrived: it is under way as before, and so is congestion control. */
-static void undo(struct emx_session *s)
+static void send_window_undo(struct emx_session *s)
 {
     emx_list_each(l, &s->tx.unacked)
     {
@@ -317,15 +317,15 @@ static void undo(struct emx_session *s)
 }
 
 /* The first acknowledgement after a time-out that declared the window lost. */
-static void judge(struct emx_session *s)
+static void send_window_judge(struct emx_session *s)
 {
     if (s->tx.falsely)
-        undo(s);
+        send_window_undo(s);
     s->tx.doubtful = s->tx.falsely = false;
 }
 
 /* So many frames flew before, and so many of them have arrived. */
-static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_time now)
+static void send_window_advance(struct emx_session *s, unsigned flew, unsigned acked, emx_time now)
 {
     bool limits = s->tx.send_next != &s->tx.unacked || emx_cc_limits(&s->tx.cc, flew);
 
@@ -334,7 +334,7 @@ static void advance(struct emx_session *s, unsigned flew, unsigned acked, emx_ti
         emx_cc_met(&s->tx.cc);
     }
     if (s->tx.doubtful)
-        judge(s);
+        send_window_judge(s);
     emx_cc_acked(&s->tx.cc, acked, limits, emx_seq_before(s->tx.acked, s->tx.recover));
     if (!s->tx.lost)
         emx_cc_coalesce(&s->tx.cc, s->tx.in_flight, s->rtt.network_ns);
@@ -356,11 +356,11 @@ void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, em
     if (moves)
         acked = ack_in_order(s, ack, now);
     if (early && (last = ack_early(s, early, &acked)))
-        find_gaps(s, last, early, now);
+        send_window_find_gaps(s, last, early, now);
     if (!acked && !moves && !s->tx.lost)
         return;
     if (acked || moves) /* it may move over frames that all came early: the resend timer stops with the last */
-        advance(s, flew, acked, now);
+        send_window_advance(s, flew, acked, now);
     go_on(s);
 }
 
@@ -373,7 +373,7 @@ emx_time emx_send_window_deadline(const struct emx_session *s)
 
 /* One frame is to be sent again: the last that the peer can tell of. If some are to be sent again anyway, one of them.
  */
-static void probe(struct emx_session *s)
+static void send_window_probe(struct emx_session *s)
 {
     struct emx_list *l = s->tx.send_next->prev;
     struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
@@ -392,7 +392,7 @@ static void probe(struct emx_session *s)
 }
 
 /* All that is under way counts as lost. */
-static void give_up(struct emx_session *s)
+static void send_window_count_all_lost(struct emx_session *s)
 {
     unsigned flew = s->tx.in_flight;
 
@@ -423,9 +423,9 @@ void emx_send_window_expire(struct emx_session *s, emx_time now)
     if (now < emx_send_window_deadline(s))
         return;
     if (s->tx.backoff < PROBES)
-        probe(s);
+        send_window_probe(s);
     else
-        give_up(s);
+        send_window_count_all_lost(s);
     emx_count(s->e, resent_timeout);
     s->tx.backoff++;
     s->tx.rto_from_ns = now;

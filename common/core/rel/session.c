@@ -225,7 +225,7 @@ void emx_session_deferred_ack_now(struct emx_engine *e)
     struct emx_session *s = late.session;
 
     e->deferred.session = NULL;
-    e->hints.late = false;
+    e->hints.deferred_acks = false;
     if (late.ack != s->tx.acked && !s->reliable)
         emx_send_window_ack(s, late.ack, 0, late.now);
     if (s->rx.unacked)

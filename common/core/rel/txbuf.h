@@ -26,7 +26,7 @@ enum emx_txbuf_size {
 
 /* A sequenced frame, kept until acknowledged. */
 struct emx_txbuf {
-    struct emx_list link; /* session.control or session.unacked */
+    struct emx_list link; /* session.tx.control or session.tx.unacked */
     emx_time sent_ns;     /* 0: not yet */
     uint32_t seq;
     uint16_t len_bytes;
