@@ -48,14 +48,6 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     return op;
 }
 
-void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
-{
-    op->peer = p;
-    if (!emx_list_linked(&op->peer_link))
-        emx_list_append(&p->ops, &op->peer_link);
-    emx_peer_watch(e, p);
-}
-
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
 {
     struct emx_op *op = emx_op_new(e, a, now);

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "core/engine.h"
 #include "core/msg/match.h"
+#include "core/peer.h"
 
 struct emx_exported;
 struct emx_rndv;
@@ -60,7 +61,6 @@ struct emx_op {
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
 void emx_op_queue(struct emx_session *s, struct emx_op *op); /* a send that waits for room in the window */
-void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p); /* fails when the peer does */
 struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_session *s);
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
 bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */
@@ -74,5 +74,14 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);
 struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p); /* a message arrived */
+
+/* The operation fails when the peer does. */
+static inline void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
+{
+    op->peer = p;
+    if (!emx_list_linked(&op->peer_link))
+        emx_list_append(&p->ops, &op->peer_link);
+    emx_peer_watch(e, p);
+}
 
 #endif
