@@ -13,6 +13,7 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/address.h"
+#include "core/msg/eager.h"
 #include "core/msg/exported.h"
 #include "core/msg/fail.h"
 #include "core/msg/fast_path.h"
@@ -77,9 +78,7 @@ static void engine_stop_arriving(struct emx_session *s)
 {
     if (s->eager.unexpected && s->eager.unexpected->is_am)
         emx_unexpected_free(s->e, s->eager.unexpected);
-    s->eager.unexpected = NULL;
-    s->eager.op = NULL;
-    s->eager.discard = false;
+    emx_eager_rx_stop(&s->eager);
 }
 
 static void engine_stopped(struct emx_session *s, int status, emx_time now)

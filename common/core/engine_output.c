@@ -3,6 +3,7 @@
  * Engine, output: decides the class of a message that is sent, fills the windows of sessions, and asks each in turn for
  * frames, the most urgent first.
  */
+#include "core/cc/ecn.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
@@ -199,7 +200,7 @@ static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_
     output_bare(s, EMX_F_ack, f, scratch);
     emx_count(s->e, acks_sent);
     emx_reorder_acked(&s->rx);
-    s->ecn.due = false;
+    emx_ecn_sent(&s->ecn);
     return true;
 }
 

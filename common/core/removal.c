@@ -16,6 +16,7 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/event.h"
+#include "core/msg/eager.h"
 #include "core/msg/exported.h"
 #include "core/msg/fail.h"
 #include "core/msg/op.h"
@@ -23,6 +24,7 @@
 #include "core/msg/unexpected.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
+#include "core/rel/credit.h"
 #include "core/rel/session.h"
 #include "core/removal.h"
 
@@ -36,10 +38,8 @@ static void removal_orphan(struct emx_unexpected *a)
 {
     struct emx_session *s = a->session;
 
-    if (s->eager.unexpected == a)
-        s->eager.unexpected = NULL;
-    s->credit.released += a->cost;
-    s->credit.share -= a->cost; /* still promised, until the message is freed */
+    emx_eager_rx_forget(&s->eager, a);
+    emx_credit_orphan(&s->credit, a->cost);
     a->sync = false;
     a->orphan = true;
     a->session = NULL;

@@ -26,6 +26,7 @@
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
 #include "core/peer.h"
+#include "core/rel/ack.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 
@@ -33,8 +34,7 @@ static void arrived_marked(struct emx_session *s)
 {
     s->ecn.ce_rx++;
     s->ecn.due = true;
-    s->rx.ack_now = true;
-    emx_session_ready(s);
+    emx_reorder_ack_now(s);
 }
 
 void emx_engine_marked(struct emx_engine *e, const uint8_t *data)

@@ -16,6 +16,11 @@ struct emx_ecn {
     bool due;         /* some of ce_rx were not told yet */
 };
 
+static inline void emx_ecn_sent(struct emx_ecn *ecn) /* an acknowledgement tells of all */
+{
+    ecn->due = false;
+}
+
 /* An acknowledgement has told another number of marks. */
 void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t ce);
 

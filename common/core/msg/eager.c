@@ -397,7 +397,8 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
     if (!eager_is_valid(s, &f, h->body_bytes))
         return EMX_DROP_MALFORMED;
     why = emx_eager_accept(s, &f, data + sizeof(*h), h->body_bytes);
-    s->rx.next += why == EMX_ACCEPTED;
+    if (why == EMX_ACCEPTED)
+        emx_reorder_passed(&s->rx);
     return why;
 }
 

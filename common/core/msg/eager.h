@@ -27,6 +27,24 @@ struct emx_eager_rx {
     bool discard;
 };
 
+static inline void emx_eager_rx_stop(struct emx_eager_rx *r) /* the rest will never come */
+{
+    *r = (struct emx_eager_rx){0};
+}
+
+static inline void emx_eager_rx_forget(struct emx_eager_rx *r, const struct emx_unexpected *a) /* it goes */
+{
+    if (r->unexpected == a)
+        r->unexpected = NULL;
+}
+
+static inline void emx_eager_rx_discard(struct emx_eager_rx *r,
+                                        const struct emx_unexpected *a) /* nobody wants its rest */
+{
+    if (r->unexpected == a)
+        r->discard = true;
+}
+
 struct emx_eager_source { /* what an eager message is made from */
     const struct ethmx_data *data;
     const uint8_t *am_header;

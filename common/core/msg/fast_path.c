@@ -89,7 +89,7 @@ static inline void fill_head(struct emx_session *s, uint8_t *to, enum emx_frame_
     put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
     put_word(to + 16, (uint64_t)s->rx.next << 32 | s->tx.next);
     put_word(to + 24, limit);
-    s->credit.announced = limit;
+    emx_credit_announced(&s->credit, limit);
 }
 
 static inline size_t whole_head_bytes(const struct emx_session *s)
@@ -157,8 +157,8 @@ static inline void fill_short(struct emx_session *s, uint8_t *to, const struct e
     put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
     put_word(to + 16, (uint64_t)limit << 32 | s->tx.next);
     put_word(to + 24, a->bits);
-    s->credit.announced = limit;
-    s->tx.acked = ++s->tx.next;
+    emx_credit_announced(&s->credit, limit);
+    emx_send_window_reserve(&s->tx);
 }
 
 /* From where the data are; the shortest behind the header, so that the wire has one piece to copy. */
@@ -182,7 +182,7 @@ static void fast_account(struct emx_session *s, const struct emx_op_args *a, emx
 {
     struct emx_engine *e = s->e;
 
-    s->credit.used += emx_eager_cost(a->data.len_bytes);
+    emx_credit_use(&s->credit, emx_eager_cost(a->data.len_bytes));
     if (s->read.on)
         emx_lapse_spoke(s, now);
     emx_count(e, sent_small);
@@ -276,7 +276,7 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
         return NULL;
     emx_session_heard(s, lately);
     emx_credit_heard_short(&s->credit, h->credit);
-    s->rx.next++;
+    emx_reorder_passed(&s->rx);
     end_receive(e, op, h + 1, n);
     emx_credit_passed(s, emx_eager_cost(n));
     return op;
@@ -327,8 +327,7 @@ struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, con
         return NULL;
     emx_session_heard(s, now);
     emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);
-    s->rx.next++;
-    s->rx.unacked++;
+    emx_reorder_accepted(&s->rx);
     end_receive(e, op, m.data, m.len_bytes);
     emx_credit_passed(s, emx_eager_cost(m.len_bytes));
     emx_session_later(s, h->ack, now);

@@ -182,8 +182,8 @@ int emx_recv_release(struct emx_engine *e, struct emx_unexpected *a)
 {
     if (tell_sender(e, a))
         return ETHMX_ERR_NO_MEMORY;
-    if (a->session && a->session->eager.unexpected == a)
-        a->session->eager.discard = true;
+    if (a->session)
+        emx_eager_rx_discard(&a->session->eager, a);
     emx_unexpected_free(e, a);
     return ETHMX_OK;
 }

@@ -64,10 +64,10 @@ void emx_engine_reserve_fill(struct emx_reservation *p, void *frame, uint32_t le
     struct emx_frame *h = (void *)head->b;
 
     if (!p->done_bytes)
-        s->credit.used += emx_eager_cost(m.total_bytes);
+        emx_credit_use(&s->credit, emx_eager_cost(m.total_bytes));
     emx_eager_head(s, &m, p->done_bytes, n, h);
     h->seq = s->tx.next;
-    s->tx.acked = ++s->tx.next;
+    emx_send_window_reserve(&s->tx);
     emx_engine_stamp(s, h);
     emx_frame_seal(h, head_bytes, NULL, 0, s->seal);
     memcpy(frame, h, head_bytes);

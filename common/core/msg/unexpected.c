@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "core/engine_impl.h"
+#include "core/msg/eager.h"
 #include "core/msg/match.h"
 #include "core/msg/unexpected.h"
 #include "core/peer.h"
@@ -65,8 +66,8 @@ void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
         emx_credit_release(a->session, a->cost);
     else
         e->stats->unexpected_promised -= a->cost; /* from ourselves */
-    if (a->session && a->session->eager.unexpected == a)
-        a->session->eager.unexpected = NULL;
+    if (a->session)
+        emx_eager_rx_forget(&a->session->eager, a);
     if (a->buf != a->small)
         emx_alloc_put(&e->alloc, a->buf);
     emx_pool_put(&e->arrivals, a);

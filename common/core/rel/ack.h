@@ -17,6 +17,13 @@ static inline void emx_session_deferred_ack(struct emx_engine *e)
         emx_session_deferred_ack_now(e);
 }
 
+/* An acknowledgement is to leave as soon as a frame can. */
+static inline void emx_reorder_ack_now(struct emx_session *s)
+{
+    s->rx.ack_now = true;
+    emx_session_ready(s);
+}
+
 /* Whether the frames that were accepted are to be acknowledged now, rather than in a while. */
 static inline bool emx_reorder_acks_at_once(const struct emx_session *s)
 {
@@ -42,16 +49,14 @@ static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_ti
 
 static inline void emx_credit_tell(struct emx_session *s) /* the sender, before it runs dry */
 {
-    if (!emx_credit_is_news(&s->credit))
-        return;
-    s->rx.ack_now = true;
-    emx_session_ready(s);
+    if (emx_credit_is_news(&s->credit))
+        emx_reorder_ack_now(s);
 }
 
 static inline void emx_credit_passed(struct emx_session *s, uint32_t cost) /* charged and released at once */
 {
     emx_credit_charge(&s->credit, cost);
-    s->credit.released += cost;
+    emx_credit_released(&s->credit, cost);
     emx_credit_tell(s);
 }
 

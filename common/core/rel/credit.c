@@ -165,8 +165,7 @@ enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data,
     emx_add(s->e, credit_recalled, s->credit.share - kept);
     s->e->stats->unexpected_promised -= s->credit.share - kept;
     s->credit.share = kept;
-    s->rx.ack_now = true; /* until the peer hears of it, it takes no limit */
-    emx_session_ready(s);
+    emx_reorder_ack_now(s); /* until the peer hears of it, it takes no limit */
     return EMX_ACCEPTED;
 }
 

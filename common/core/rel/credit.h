@@ -47,12 +47,17 @@ static inline bool emx_credit_allows(const struct emx_credit *c, uint32_t cost)
     return (int32_t)(c->limit - c->used - cost) >= 0;
 }
 
+static inline void emx_credit_use(struct emx_credit *c, uint32_t cost) /* sender: it is allowed */
+{
+    c->used += cost;
+}
+
 /* Sender. true: the message goes eagerly. */
 static inline bool emx_credit_take(struct emx_credit *c, uint32_t cost)
 {
     if (!emx_credit_allows(c, cost))
         return false;
-    c->used += cost;
+    emx_credit_use(c, cost);
     return true;
 }
 
@@ -100,6 +105,23 @@ static inline void emx_credit_charge(struct emx_credit *c, uint32_t cost)
 static inline uint32_t emx_credit_limit(const struct emx_credit *c)
 {
     return c->released + c->share;
+}
+
+static inline void emx_credit_announced(struct emx_credit *c, uint32_t limit) /* a frame that tells it leaves */
+{
+    c->announced = limit;
+}
+
+static inline void emx_credit_released(struct emx_credit *c, uint32_t cost)
+{
+    c->released += cost;
+}
+
+/* Releases what the peer is not given back: it is gone, and the promise stays until the message is freed. */
+static inline void emx_credit_orphan(struct emx_credit *c, uint32_t cost)
+{
+    c->released += cost;
+    c->share -= cost;
 }
 
 /* Whether the sender is to be told of its limit before it runs dry. */

@@ -102,12 +102,19 @@ static enum emx_drop reorder_hold(struct emx_session *s, const uint8_t *data)
 void emx_reorder_owe(struct emx_session *s, emx_time now)
 {
     if (emx_reorder_acks_at_once(s)) {
-        s->rx.ack_now = true;
-        emx_session_ready(s);
+        emx_reorder_ack_now(s);
     } else if (!s->rx.ack_at_ns) {
         s->rx.ack_at_ns = now + s->rx.ack_delay_ns;
         emx_session_arm(s, s->rx.ack_at_ns);
     }
+}
+
+void emx_reorder_expire(struct emx_session *s, emx_time now)
+{
+    if (!s->rx.ack_at_ns || now < s->rx.ack_at_ns)
+        return;
+    s->rx.ack_at_ns = 0;
+    emx_reorder_ack_now(s);
 }
 
 static void lost_promise(struct emx_session *s, emx_time now)
@@ -161,8 +168,7 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
         why = reorder_hold(s, data);
     }
     if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
-        s->rx.ack_now = true;
-        emx_session_ready(s);
+        emx_reorder_ack_now(s);
     } else if (why == EMX_ACCEPTED) {
         emx_reorder_owe(s, now);
     }

@@ -34,6 +34,22 @@ struct emx_reorder {
     unsigned held_count;
 };
 
+static inline void emx_reorder_begin(struct emx_reorder *r, uint32_t first) /* the peer has told it */
+{
+    r->next = r->first = first;
+}
+
+static inline void emx_reorder_passed(struct emx_reorder *r) /* the next frame has been handled; over a reliable link */
+{
+    r->next++;
+}
+
+static inline void emx_reorder_accepted(struct emx_reorder *r) /* the same over others: it is to be acknowledged */
+{
+    r->next++;
+    r->unacked++;
+}
+
 static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with our ack went out */
 {
     r->unacked = 0;
@@ -52,6 +68,7 @@ void emx_reorder_owe(struct emx_session *s,
                      emx_time now); /* frames were accepted: acknowledged at once or in a while */
 /* A frame from a reliable link that is not the next one: why it is dropped; the session may be over. */
 enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now);
+void emx_reorder_expire(struct emx_session *s, emx_time now); /* an acknowledgement may be due */
 void emx_reorder_fini(struct emx_session *s);
 
 #endif

@@ -30,7 +30,8 @@ static inline void emx_engine_head(struct emx_engine *e, const struct emx_peer *
 static inline void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
 {
     h->ack = s->rx.next;
-    h->credit = s->credit.announced = emx_credit_limit(&s->credit);
+    h->credit = emx_credit_limit(&s->credit);
+    emx_credit_announced(&s->credit, h->credit);
 }
 
 /* The last step of every frame: h is complete but for what proves it whole, and *f tells its lengths and body. Before h

@@ -207,7 +207,7 @@ enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h
     uint32_t first = h->seq;
 
     if (!s->greeted || (session_is_fresh(s) && emx_seq_before(s->rx.first, first)))
-        s->rx.next = s->rx.first = first;
+        emx_reorder_begin(&s->rx, first);
     s->greeted = true;
     if (emx_seq_before(first, s->rx.first))
         return EMX_DROP_STALE;

@@ -7,6 +7,7 @@
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/rel/connect.h"
+#include "core/rel/reorder.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 
@@ -44,10 +45,6 @@ void emx_session_expire(struct emx_session *s, emx_time now)
     if (s->state == EMX_S_DEAD)
         return;
     emx_send_window_expire(s, now);
-    if (s->rx.ack_at_ns && now >= s->rx.ack_at_ns) {
-        s->rx.ack_at_ns = 0;
-        s->rx.ack_now = true;
-        emx_session_ready(s);
-    }
+    emx_reorder_expire(s, now);
     session_arm_next(s);
 }
