@@ -21,7 +21,7 @@ static void window_grows_and_shrinks(void **state)
     assert_int_equal(cc.cwnd_frames, EMX_CC_START + 10); /* slow start */
     emx_cc_acked(&cc, 1000, true, false);
     assert_int_equal(cc.cwnd_frames, 128); /* the limit */
-    emx_cc_slow(&cc);
+    emx_cc_lost(&cc);
     assert_int_equal(cc.cwnd_frames, 89);
     emx_cc_acked(&cc, 167, true, false);
     assert_int_equal(cc.cwnd_frames, 89); /* 0.53 more per window */
@@ -30,7 +30,7 @@ static void window_grows_and_shrinks(void **state)
     emx_cc_acked(&cc, 1, true, false);
     assert_int_equal(cc.cwnd_frames, 90);
     for (int i = 0; i < 100; i++)
-        emx_cc_slow(&cc);
+        emx_cc_lost(&cc);
     assert_int_equal(cc.cwnd_frames, EMX_CC_FLOOR);
 }
 
@@ -41,7 +41,7 @@ static void what_has_slowed_does_not_double(void **state)
     (void)state;
     emx_cc_init(&cc, 128);
     emx_cc_acked(&cc, 36, true, false);
-    emx_cc_slow(&cc); /* below its limit, while it doubled */
+    emx_cc_lost(&cc); /* below its limit, while it doubled */
     assert_int_equal(cc.cwnd_frames, 70);
     emx_cc_acked(&cc, 132, true, false);
     assert_int_equal(cc.cwnd_frames, 70);
@@ -55,10 +55,10 @@ static void timeouts_in_a_row_count_once(void **state)
 
     (void)state;
     emx_cc_init(&cc, 128);
-    emx_cc_timeout(&cc);
+    emx_cc_timed_out(&cc);
     assert_int_equal(cc.cwnd_frames, 1);
-    emx_cc_timeout(&cc);
-    emx_cc_timeout(&cc);
+    emx_cc_timed_out(&cc);
+    emx_cc_timed_out(&cc);
     assert_int_equal(cc.threshold_frames, EMX_CC_START / 2);
     emx_cc_acked(&cc, 31, true, false);
     assert_int_equal(cc.cwnd_frames, 32);
@@ -79,9 +79,9 @@ static void frames_gather_where_the_way_is_long(void **state)
     emx_cc_acked(&cc, 1, true, true);
     assert_int_equal(cc.flight_frames, 64);
     emx_cc_coalesce(&cc, 57, EMX_CC_LONG_NS + 1);
-    emx_cc_slow(&cc); /* what was lost goes at once */
+    emx_cc_lost(&cc); /* what was lost goes at once */
     assert_int_equal(cc.flight_frames, 44);
-    emx_cc_timeout(&cc);
+    emx_cc_timed_out(&cc);
     assert_int_equal(cc.flight_frames, 1);
     emx_cc_coalesce(&cc, 0, EMX_CC_LONG_NS + 1); /* nothing would come to end it */
     assert_int_equal(cc.flight_frames, 1);
@@ -141,7 +141,7 @@ static void window_grows_only_where_it_limits(void **state)
     emx_cc_init(&cc, 128);
     assert_false(emx_cc_limits(&cc, EMX_CC_START / 2 - 1));
     assert_true(emx_cc_limits(&cc, EMX_CC_START / 2)); /* slow start doubles what flies */
-    emx_cc_slow(&cc);
+    emx_cc_lost(&cc);
     assert_false(emx_cc_limits(&cc, cc.cwnd_frames - 1));
     assert_true(emx_cc_limits(&cc, cc.cwnd_frames));
     emx_cc_acked(&cc, 1000, false, false);

@@ -64,14 +64,25 @@ void emx_cc_coalesce(struct emx_cc *cc, uint32_t in_flight_frames, uint64_t rtt_
         cc->flight_frames = 0;
 }
 
-void emx_cc_slow(struct emx_cc *cc)
+static void cc_decrease(struct emx_cc *cc)
 {
     cc->cwnd_frames = at_least(cc->cwnd_frames * EMX_CC_LEAVES / 10, EMX_CC_FLOOR);
     cc->threshold_frames = cc->flight_frames = cc->cwnd_frames;
     cc->credit = cc->clean_frames = 0;
 }
 
-void emx_cc_timeout(struct emx_cc *cc)
+void emx_cc_lost(struct emx_cc *cc)
+{
+    cc_decrease(cc);
+}
+
+/* As much as for a loss: cc.h tells why. */
+void emx_cc_marked(struct emx_cc *cc)
+{
+    cc_decrease(cc);
+}
+
+void emx_cc_timed_out(struct emx_cc *cc)
 {
     if (cc->cwnd_frames > 1) /* further time-outs in a row say nothing new */
         cc->threshold_frames = at_least(cc->cwnd_frames / 2, EMX_CC_FLOOR);

@@ -72,7 +72,9 @@ void emx_cc_acked(struct emx_cc *cc, uint32_t frames, bool limits, bool recovers
  * again. */
 void emx_cc_coalesce(struct emx_cc *cc, uint32_t in_flight_frames, uint64_t rtt_ns);
 
-void emx_cc_slow(struct emx_cc *cc); /* after a gap or a mark; once per round trip at most */
-void emx_cc_timeout(struct emx_cc *cc);
+/* Frames were lost, or arrived with marks; together once per round trip at most. */
+void emx_cc_lost(struct emx_cc *cc);
+void emx_cc_marked(struct emx_cc *cc);
+void emx_cc_timed_out(struct emx_cc *cc);
 
 #endif

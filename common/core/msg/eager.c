@@ -311,8 +311,8 @@ static bool eager_is_valid(const struct emx_session *s, const struct emx_f_eager
 {
     bool am = f->flags & EMX_FF_AM;
 
-    if (s->eager.op || s->eager.unexpected || s->eager.discard)
-        return false; /* the last one is not whole */
+    if (!emx_eager_rx_idle(&s->eager))
+        return false;
     if (n > f->total_bytes || (n < f->total_bytes && !n))
         return false;
     if (f->am_header_bytes > f->total_bytes || f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
@@ -427,8 +427,7 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
     const uint8_t *from = payload(data, sizeof(*f), &n);
 
     (void)now;
-    if ((!s->eager.op && !s->eager.unexpected && !s->eager.discard) || !n || f->offset != s->eager.got ||
-        n > s->eager.total - s->eager.got)
+    if (emx_eager_rx_idle(&s->eager) || !n || f->offset != s->eager.got || n > s->eager.total - s->eager.got)
         return EMX_DROP_MALFORMED;
     if (s->eager.op)
         emx_data_write(&s->eager.op->data, s->eager.got, from, n);

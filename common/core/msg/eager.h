@@ -27,6 +27,12 @@ struct emx_eager_rx {
     bool discard;
 };
 
+/* A message may begin: the last one is whole. All that accept eager messages ask this, and emx_credit_covers(). */
+static inline bool emx_eager_rx_idle(const struct emx_eager_rx *r)
+{
+    return !r->op && !r->unexpected && !r->discard;
+}
+
 static inline void emx_eager_rx_stop(struct emx_eager_rx *r) /* the rest will never come */
 {
     *r = (struct emx_eager_rx){0};

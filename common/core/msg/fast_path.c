@@ -236,7 +236,7 @@ static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx
     if (h->dst_id != e->self.id || h->cookie != e->self.cookie || !(p = emx_peer_find(e, h->src_id)))
         return NULL;
     s = p->session;
-    if (!s || !s->takes || h->seq != s->rx.next || s->eager.op || s->eager.unexpected || s->eager.discard)
+    if (!s || !s->takes || h->seq != s->rx.next || !emx_eager_rx_idle(&s->eager))
         return NULL;
     return s;
 }

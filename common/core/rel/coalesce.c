@@ -92,8 +92,8 @@ static bool coalesce_is_valid(const struct emx_session *s, const uint8_t *at, si
 {
     uint64_t cost = 0;
 
-    if (s->eager.op || s->eager.unexpected || s->eager.discard)
-        return false; /* the last message is not whole */
+    if (!emx_eager_rx_idle(&s->eager))
+        return false;
     do {
         const struct emx_f_part *t = (const void *)at;
         size_t part_bytes;

@@ -241,11 +241,11 @@ static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsign
 }
 
 /* The window falls, once for what was under way then. false: it has. */
-static bool slow_down(struct emx_session *s)
+static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc *cc))
 {
     if (emx_seq_before(s->tx.acked, s->tx.recover))
         return false;
-    emx_cc_slow(&s->tx.cc);
+    why(&s->tx.cc);
     s->tx.recover = next_unsent(s);
     return true;
 }
@@ -278,7 +278,7 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
         emx_count(s->e, resent_gap);
     }
     if (any)
-        slow_down(s);
+        send_window_reduce(s, emx_cc_lost);
 }
 
 /* Apart, so that it costs acknowledgements without a map nothing. Returns how many frames were acknowledged. */
@@ -302,7 +302,7 @@ static void go_on(struct emx_session *s)
 
 void emx_send_window_marked(struct emx_session *s)
 {
-    if (!slow_down(s))
+    if (!send_window_reduce(s, emx_cc_marked))
         return;
     emx_count(s->e, marks_heeded);
     go_on(s); /* frames that gathered no longer do */
@@ -425,7 +425,7 @@ static void send_window_count_all_lost(struct emx_session *s)
         s->tx.before = s->tx.cc;
     s->tx.doubtful = true;
     if (flew > 1) /* one says nothing of how many the network carries */
-        emx_cc_timeout(&s->tx.cc);
+        emx_cc_timed_out(&s->tx.cc);
     s->tx.recover = next_unsent(s);
 }
 
