@@ -132,17 +132,17 @@ static const char *check_offers(const struct emx_peer *p)
         const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
         const struct emx_rndv *r = op->where == EMX_OP_PULLING ? op->rndv : NULL;
 
-        if (op->loan && (op->loan->op != op || op->loan->offers > EMX_PUTS))
-            return "offers: a loan that is not its operation's";
-        if (!op->is_send && op->loan && (!r || !r->lends))
+        if (op->exported && (op->exported->op != op || op->exported->offers > EMX_PUTS))
+            return "offers: an export that is not its operation's";
+        if (!op->is_send && op->exported && (!r || !r->by_put))
             return "offers: memory of a receive that nobody writes to is held out";
-        if (!r || !r->lends)
+        if (!r || !r->by_put)
             continue;
-        if (!op->loan || !r->reading || r->borrows || r->active || !r->fin)
+        if (!op->exported || !r->reading || r->by_get || r->active || !r->fin)
             return "offers: a message that nobody writes";
         if (r->read_bytes > r->lent_bytes || r->lent_bytes > r->want_bytes)
             return "offers: more is offered than wanted, or there than offered";
-        if (!op->loan->offers && !emx_list_linked(&op->loan->link))
+        if (!op->exported->offers && !emx_list_linked(&op->exported->link))
             return "offers: nobody is asked for more";
     }
     return NULL;
@@ -250,8 +250,8 @@ static const char *check_reads(const struct emx_engine *e, unsigned link)
             return "reads: a message that is not being read";
         if (r->op->peer->session->link != link)
             return "reads: a message of another link";
-        if (r->borrows ? r->started_bytes >= r->lent_bytes || r->lent_bytes > r->want_bytes || r->asked
-                       : r->read_bytes >= r->want_bytes || !r->op->peer->session->read.on)
+        if (r->by_get ? r->started_bytes >= r->lent_bytes || r->lent_bytes > r->want_bytes || r->asked
+                      : r->read_bytes >= r->want_bytes || !r->op->peer->session->read.on)
             return "reads: a message that can't be read";
         if (r->in_hand && l != e->reads[link].next)
             return "reads: another than the first is in the wire's hands";
@@ -282,7 +282,7 @@ static const char *check_hints(const struct emx_engine *e)
         if ((emx_list_empty(&e->reads[i]) && emx_list_empty(&e->writes[i])) == (bool)(e->hints.reads >> i & 1))
             return "hints: the reads are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((emx_list_empty(&e->loans[i]) && emx_list_empty(&e->severs[i])) == (bool)(e->hints.memory >> i & 1))
+        if ((emx_list_empty(&e->exports[i]) && emx_list_empty(&e->severs[i])) == (bool)(e->hints.memory >> i & 1))
             return "hints: the work with memory is not what is there";
     return NULL;
 }

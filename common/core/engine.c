@@ -126,7 +126,7 @@ static void init_lists(struct emx_engine *e)
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++) {
         emx_list_init(&e->reads[i]);
         emx_list_init(&e->writes[i]);
-        emx_list_init(&e->loans[i]);
+        emx_list_init(&e->exports[i]);
         emx_list_init(&e->severs[i]);
         emx_list_init(&e->ready[i]);
         emx_list_init(&e->welcoming[i]);
@@ -136,13 +136,13 @@ static void init_lists(struct emx_engine *e)
 static void init_pools(struct emx_engine *e)
 {
     emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
-    emx_pool_init(&e->arrivals, &e->alloc, sizeof(struct emx_unexpected), 64);
+    emx_pool_init(&e->unexpected_pool, &e->alloc, sizeof(struct emx_unexpected), 64);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_NEAR], &e->alloc, sizeof(struct emx_txbuf) + EMX_SEQ_FRAME_MAX, 8);
     emx_pool_init(&e->pull_requests, &e->alloc, sizeof(struct emx_pull_request), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
-    emx_pool_init(&e->loan_pool, &e->alloc, sizeof(struct emx_exported), 16);
+    emx_pool_init(&e->exported_pool, &e->alloc, sizeof(struct emx_exported), 16);
 }
 
 /* The ranks of a node share its port. */
@@ -249,12 +249,12 @@ void emx_engine_destroy(struct emx_engine *e)
     while (emx_engine_event(e, &ev))
         ;
     emx_pool_fini(&e->ops);
-    emx_pool_fini(&e->arrivals);
+    emx_pool_fini(&e->unexpected_pool);
     for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
         emx_pool_fini(&e->txbufs.pool[i]);
     emx_pool_fini(&e->pull_requests);
     emx_pool_fini(&e->rndvs);
-    emx_pool_fini(&e->loan_pool);
+    emx_pool_fini(&e->exported_pool);
     if (e->match.alloc)
         emx_match_fini(&e->match);
     emx_heap_fini(&e->timers);

@@ -64,7 +64,7 @@ void emx_engine_destroy(struct emx_engine *e);
 int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
                     size_t err_len_bytes);
 
-/* As ethmx_peer_remove(). The peer may not be in the pump's hands: no event of it is being answered. */
+/* As ethmx_peer_remove(). The peer may not be in progress' hands: no event of it is being answered. */
 int emx_engine_remove(struct emx_engine *e, struct emx_peer *peer, bool force, emx_time now);
 
 struct emx_route {
@@ -111,7 +111,7 @@ struct emx_op_args {
 };
 
 int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, emx_time now);
-/* The short way of a short message: whether it can be sent in this moment as one frame, over which link. */
+/* The fast path of a short message: whether it can be sent in this moment as one frame, over which link. */
 bool emx_engine_fast(const struct emx_peer *peer, const struct emx_op_args *a, unsigned *link_p);
 /* Sends it, if emx_engine_fast() just said so and the link's wire has room. *f is its frame, for the wire to take
  * before anything else is done with the engine or the message's data. ETHMX_OK, ETHMX_ERR_NO_MEMORY. */
@@ -162,7 +162,7 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
 
-/* The short way of a frame (fast_path.c): the next one of its session, a whole message that a posted receive takes. The
+/* The fast path of a frame (fast_path.c): the next one of its session, a whole message that a posted receive takes. The
  * receive is over then, and the caller's as if emx_engine_completed() had returned it; so only while that would return
  * nothing. NULL: nothing has happened, and emx_engine_input() must do it. The first is for reliable links, and lately
  * may be a time told before. */
@@ -273,12 +273,12 @@ struct emx_export {
     const struct emx_wire_addr *to;
     const void *base; /* the message, */
     size_t len_bytes;
-    uint64_t offset;           /* of which memory from here on is exposed, */
-    uint64_t done_bytes;       /* and what ends here, or before, concealed */
-    void **held;               /* the wire's: what is exposed */
-    uint64_t key, end;         /* result: the key, for what lies between offset and end */
-    bool kept;                 /* result: it was registered already */
-    struct emx_exported *loan; /* the engine's own */
+    uint64_t offset;               /* of which memory from here on is exposed, */
+    uint64_t done_bytes;           /* and what ends here, or before, concealed */
+    void **held;                   /* the wire's: what is exposed */
+    uint64_t key, end;             /* result: the key, for what lies between offset and end */
+    bool kept;                     /* result: it was registered already */
+    struct emx_exported *exported; /* the engine's own */
 };
 
 /* Takes the next; false: there is none. Progress does it and tells so before it calls any other engine function. */

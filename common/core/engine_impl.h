@@ -42,7 +42,7 @@ struct emx_scratch {
 static_assert(offsetof(struct emx_scratch, b) - offsetof(struct emx_scratch, tag) == sizeof(struct emx_tag),
               "the tag precedes the frame");
 
-/* A frame that was received the short way, and of which the rest is still to be done (session.c). */
+/* A frame that was received the fast path, and of which the rest is still to be done (session.c). */
 struct emx_deferred_ack {
     struct emx_session *session; /* NULL: there is none */
     emx_time now;                /* when it came */
@@ -66,7 +66,7 @@ struct emx_engine {
 
     struct emx_match match;
     unsigned posted_any; /* receives from anybody */
-    struct emx_pool ops, arrivals, pull_requests, rndvs, loan_pool;
+    struct emx_pool ops, unexpected_pool, pull_requests, rndvs, exported_pool;
     struct emx_txbufs txbufs;
 
     struct emx_peer **peers; /* hash by id */
@@ -108,13 +108,13 @@ struct emx_engine {
     struct emx_timer look;   /* for senders that are away, while messages wait for the window */
     struct emx_pace pace;    /* how much that may be */
     struct emx_list pull_wait;
-    unsigned reliable_links, input_link;      /* mask; of the frame being handled */
-    unsigned tagged_links;                    /* mask: frames carry tags there */
-    struct emx_list spent;                    /* frames of reliable sessions that are in the wire's hands */
-    struct emx_list reads[EMX_ENGINE_LINKS];  /* emx_rndv.wait of messages that are read */
-    struct emx_list writes[EMX_ENGINE_LINKS]; /* emx_exported.write of messages that are to be written */
-    struct emx_list loans[EMX_ENGINE_LINKS];  /* for which progress has something to do; */
-    struct emx_list severs[EMX_ENGINE_LINKS]; /* emx_op.link: connections that must end for it */
+    unsigned reliable_links, input_link;       /* mask; of the frame being handled */
+    unsigned tagged_links;                     /* mask: frames carry tags there */
+    struct emx_list spent;                     /* frames of reliable sessions that are in the wire's hands */
+    struct emx_list reads[EMX_ENGINE_LINKS];   /* emx_rndv.wait of messages that are read */
+    struct emx_list writes[EMX_ENGINE_LINKS];  /* emx_exported.write of messages that are to be written */
+    struct emx_list exports[EMX_ENGINE_LINKS]; /* for which progress has something to do; */
+    struct emx_list severs[EMX_ENGINE_LINKS];  /* emx_op.link: connections that must end for it */
 
     struct emx_list severed; /* emx_op.peer_link of operations that are EMX_OP_QUIESCING */
 

@@ -4,7 +4,7 @@
  *
  * From the call on nothing finds the peer any more: its operations complete, its messages are dropped, and frames from
  * it are those of a stranger. What is left is for its memory to go. That waits for the goodbye to leave, for a while at
- * most, and for what devices or the pump still do to the memory of its operations: these need its session to the end.
+ * most, and for what devices or progress still do to the memory of its operations: these need its session to the end.
  * Meanwhile a timer looks. Against the address of a peer others may be packed (peer.c); then its address stays until
  * they go, too.
  *
@@ -106,7 +106,7 @@ static void forget_results(struct emx_engine *e, const struct emx_peer *p)
 
 /* ---- Its memory ---- */
 
-/* Whether the pump or a device is still at something of it. */
+/* Whether progress or a device is still at something of it. */
 static bool is_in_use(const struct emx_engine *e, const struct emx_peer *p)
 {
     emx_list_each(l, &e->severed)
@@ -120,7 +120,7 @@ static bool is_in_use(const struct emx_engine *e, const struct emx_peer *p)
             if (emx_list_entry(l, struct emx_rndv, wait)->op->peer == p)
                 return true;
         }
-        emx_list_each(l, &e->loans[i])
+        emx_list_each(l, &e->exports[i])
         {
             if (emx_list_entry(l, struct emx_exported, link)->session == p->session)
                 return true;

@@ -18,7 +18,7 @@ void emx_exported_has_work(struct emx_engine *e, unsigned link)
 
 void emx_exported_no_work(struct emx_engine *e, unsigned link)
 {
-    if (emx_list_empty(&e->loans[link]) && emx_list_empty(&e->severs[link]))
+    if (emx_list_empty(&e->exports[link]) && emx_list_empty(&e->severs[link]))
         e->hints.memory &= ~(1u << link);
 }
 
@@ -29,7 +29,7 @@ void emx_exported_queue(struct emx_exported *l, enum emx_export_what what)
     l->what = (uint8_t)what;
     if (emx_list_linked(&l->link))
         return;
-    emx_list_append(&s->e->loans[l->on], &l->link);
+    emx_list_append(&s->e->exports[l->on], &l->link);
     emx_exported_has_work(s->e, l->on);
 }
 
@@ -41,7 +41,7 @@ void emx_exported_unqueue(struct emx_exported *l)
 
 struct emx_exported *emx_exported_new(struct emx_session *s, struct emx_op *op)
 {
-    struct emx_exported *l = emx_pool_get(&s->e->loan_pool);
+    struct emx_exported *l = emx_pool_get(&s->e->exported_pool);
 
     if (!l)
         return NULL;
@@ -52,7 +52,7 @@ struct emx_exported *emx_exported_new(struct emx_session *s, struct emx_op *op)
     l->on = s->link;
     l->to = s->to;
     l->op = op;
-    op->loan = l;
+    op->exported = l;
     return l;
 }
 
@@ -65,7 +65,7 @@ void emx_exported_free(struct emx_exported *l)
     emx_exported_no_work(e, l->on);
     if (l->answer)
         emx_txbuf_put(&e->txbufs, l->answer);
-    emx_pool_put(&e->loan_pool, l);
+    emx_pool_put(&e->exported_pool, l);
 }
 
 void emx_exported_no_write(struct emx_exported *l)
@@ -88,9 +88,9 @@ void emx_exported_forget_offers(struct emx_exported *l)
 
 void emx_exported_over(struct emx_op *op, int status)
 {
-    struct emx_exported *l = op->loan;
+    struct emx_exported *l = op->exported;
 
-    op->loan = NULL;
+    op->exported = NULL;
     l->op = NULL;
     if (l->rts)
         l->rts->unready = false;

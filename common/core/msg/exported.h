@@ -39,7 +39,7 @@ struct emx_put {
 
 /* Memory of a message that devices reach: the sending side, see rdma_get.c, or the receiving side, see rdma_put.c. */
 struct emx_exported {
-    struct emx_list link;  /* in engine.loans while progress has something to do for it */
+    struct emx_list link;  /* in engine.exports while progress has something to do for it */
     struct emx_list write; /* sends: in engine.writes while there is something to be written */
     struct emx_session *session;
     struct emx_wire_addr to;  /* of the session when this began, */

@@ -35,7 +35,7 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     op->arg = a->arg;
     op->peer = NULL;
     op->rndv = NULL;
-    op->loan = NULL;
+    op->exported = NULL;
     op->reading = 0;
     op->is_send = op->is_am = op->sync = op->eager = op->counted_wait = op->matched = false;
     op->am_header_bytes = 0;
@@ -196,7 +196,7 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
     if (op->counted_wait)
         op->peer->session->awaits--;
     op->counted_wait = false;
-    if (op->loan)
+    if (op->exported)
         emx_exported_over(op, status);
     emx_op_drop_id(e, op);
     if (emx_list_linked(&op->peer_link))
@@ -212,8 +212,8 @@ void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
     if (emx_list_linked(&op->peer_link))
         emx_list_del(&op->peer_link);
     emx_list_append(&e->severed, &op->peer_link);
-    if (op->loan)
-        emx_exported_forget_offers(op->loan);
+    if (op->exported)
+        emx_exported_forget_offers(op->exported);
     op->where = EMX_OP_QUIESCING;
     op->status = status;
 }

@@ -37,10 +37,10 @@ struct emx_op {
     struct ethmx_data data;
     ethmx_done_fn done;
     void *arg;
-    struct emx_peer *peer;     /* sends: to; receives: from, once known */
-    struct emx_rndv *rndv;     /* receives by rendezvous */
-    struct emx_exported *loan; /* sends that devices read or write, receives that they write; NULL otherwise */
-    uint8_t where;             /* enum emx_op_where */
+    struct emx_peer *peer;         /* sends: to; receives: from, once known */
+    struct emx_rndv *rndv;         /* receives by rendezvous */
+    struct emx_exported *exported; /* sends that devices read or write, receives that they write; NULL otherwise */
+    uint8_t where;                 /* enum emx_op_where */
     bool is_send, is_am, sync;
     bool bulk;         /* sends: the frames being made are */
     bool eager;        /* sends: credit was taken, frames are being made */

@@ -58,9 +58,9 @@ bool emx_exported_start(struct emx_session *s, struct emx_op *op)
 
 void emx_exported_announced(struct emx_op *op, struct emx_txbuf *rts)
 {
-    op->loan->rts = rts;
+    op->exported->rts = rts;
     rts->unready = true;
-    emx_exported_queue(op->loan, EMX_EXPORT_FOUND);
+    emx_exported_queue(op->exported, EMX_EXPORT_FOUND);
 }
 
 /* What stands at the end of the rts. */
@@ -86,7 +86,7 @@ static void announce_plainly(struct emx_exported *l)
     h->body_bytes = (uint16_t)(h->body_bytes - sizeof(struct emx_f_lent));
     l->rts->len_bytes = (uint16_t)(l->rts->len_bytes - sizeof(struct emx_f_lent));
     let_rts_go(l);
-    l->op->loan = NULL;
+    l->op->exported = NULL;
     emx_exported_free(l);
 }
 
@@ -147,9 +147,9 @@ enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data,
     struct emx_exported *l;
 
     (void)now;
-    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->loan || op->loan->rts)
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->exported || op->exported->rts)
         return EMX_ACCEPTED;
-    l = op->loan;
+    l = op->exported;
     if (f->offset >= op->msg_bytes || f->done_bytes > f->offset)
         return EMX_DROP_MALFORMED;
     if (!l->answer &&
@@ -210,7 +210,7 @@ bool emx_get_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f
     r->lent_bytes = emx_min(lent->len_bytes, r->want_bytes);
     if (!r->lent_bytes && !get_ask(s, r))
         return false;
-    r->reading = r->borrows = true;
+    r->reading = r->by_get = true;
     if (r->lent_bytes)
         to_be_read(s, r);
     return true;
@@ -218,7 +218,7 @@ bool emx_get_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f
 
 static void pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time now)
 {
-    r->reading = r->borrows = false;
+    r->reading = r->by_get = false;
     emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
 }
 
@@ -259,7 +259,7 @@ enum emx_drop emx_get_input_lend(struct emx_session *s, const uint8_t *data, emx
     struct emx_op *op = emx_op_by_id(s->e, f->rop, s);
     struct emx_rndv *r;
 
-    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->borrows)
+    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->by_get)
         return EMX_ACCEPTED;
     r = op->rndv;
     if (!r->asked || r->broken || r->last || f->offset != r->lent_bytes)
@@ -336,7 +336,7 @@ static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_byt
 /* The link over which devices are at an operation's memory. */
 static unsigned link_of(const struct emx_op *op)
 {
-    return op->loan ? op->loan->on : op->peer->session->link;
+    return op->exported ? op->exported->on : op->peer->session->link;
 }
 
 static void get_severed(struct emx_engine *e, struct emx_op *op)
@@ -388,9 +388,9 @@ void emx_get_moved(struct emx_session *s, emx_time now)
     {
         struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
 
-        if (op->where == EMX_OP_PULLING && op->rndv->lends)
+        if (op->where == EMX_OP_PULLING && op->rndv->by_put)
             emx_put_moved(op);
-        if (op->where != EMX_OP_PULLING || !op->rndv->borrows)
+        if (op->where != EMX_OP_PULLING || !op->rndv->by_get)
             continue;
         if (emx_list_linked(&op->rndv->wait))
             not_to_be_read(s, op->rndv);
@@ -405,7 +405,7 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
     if (!op->reading)
         return emx_put_sever(op, status);
     emx_op_hold(e, op, status);
-    if (!op->loan && !s->get.min_bytes)
+    if (!op->exported && !s->get.min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
     emx_list_append(&e->severs[link_of(op)], &op->link);
     emx_exported_has_work(e, link_of(op));
@@ -422,14 +422,15 @@ static bool next_sever(struct emx_engine *e, unsigned link, struct emx_export *m
     if (!l)
         return false;
     op = emx_list_entry(l, struct emx_op, link);
-    *m = (struct emx_export){.what = EMX_EXPORT_DISCONNECT, .to = op->loan ? &op->loan->to : &op->peer->session->to};
+    *m = (struct emx_export){.what = EMX_EXPORT_DISCONNECT,
+                             .to = op->exported ? &op->exported->to : &op->peer->session->to};
     emx_exported_no_work(e, link);
     return true;
 }
 
 bool emx_engine_export(struct emx_engine *e, unsigned link, struct emx_export *m)
 {
-    struct emx_list *first = emx_list_first(&e->loans[link]);
+    struct emx_list *first = emx_list_first(&e->exports[link]);
     struct emx_exported *l;
 
     if (next_sever(e, link, m))
@@ -437,7 +438,7 @@ bool emx_engine_export(struct emx_engine *e, unsigned link, struct emx_export *m
     if (!first)
         return false;
     l = emx_list_entry(first, struct emx_exported, link);
-    *m = (struct emx_export){.what = l->what, .to = &l->to, .held = &l->held, .loan = l};
+    *m = (struct emx_export){.what = l->what, .to = &l->to, .held = &l->held, .exported = l};
     if (l->what == EMX_UNEXPORT) {
         m->sever = l->failed && l->held;
         m->keyed = l->op; /* it is a receive's */
@@ -457,19 +458,19 @@ void emx_engine_export_done(struct emx_engine *e, const struct emx_export *m, in
     (void)e;
     switch (m->what) {
     case EMX_EXPORT_FOUND:
-        get_found(m->loan, m, status);
+        get_found(m->exported, m, status);
         break;
     case EMX_EXPORT:
         if (m->write)
-            emx_put_exposed(m->loan, m, status);
+            emx_put_exposed(m->exported, m, status);
         else
-            get_lent(m->loan, m, status);
+            get_lent(m->exported, m, status);
         break;
     case EMX_UNEXPORT:
-        if (m->loan->op)
-            emx_put_taken_back(m->loan, now);
+        if (m->exported->op)
+            emx_put_taken_back(m->exported, now);
         else
-            emx_exported_free(m->loan);
+            emx_exported_free(m->exported);
         break;
     case EMX_EXPORT_DISCONNECT:
         break;

@@ -64,7 +64,7 @@ bool emx_put_start(struct emx_session *s, struct emx_rndv *r)
 
     if (!l)
         return false;
-    r->reading = r->lends = true;
+    r->reading = r->by_put = true;
     emx_exported_queue(l, EMX_EXPORT);
     return true;
 }
@@ -168,9 +168,9 @@ void emx_put_taken_back(struct emx_exported *l, emx_time now)
         r->tries++;
         return;
     }
-    op->loan = NULL;
+    op->exported = NULL;
     emx_exported_free(l);
-    r->reading = r->lends = false;
+    r->reading = r->by_put = false;
     emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
 }
 
@@ -194,9 +194,9 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
     struct emx_exported *l;
 
     (void)now;
-    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->lends || !op->loan->offers)
+    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->by_put || !op->exported->offers)
         return EMX_ACCEPTED;
-    l = op->loan;
+    l = op->exported;
     if (f->end != l->offered[0].end || f->status >= EMX_PUT_DONE_COUNT)
         return EMX_DROP_MALFORMED;
     o = take_first(l);
@@ -212,7 +212,7 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
 
 void emx_put_moved(struct emx_op *op)
 {
-    struct emx_exported *l = op->loan;
+    struct emx_exported *l = op->exported;
 
     op->rndv->last = true;
     put_forsake(l);
@@ -221,7 +221,7 @@ void emx_put_moved(struct emx_op *op)
 
 bool emx_put_sever(struct emx_op *op, int status)
 {
-    struct emx_exported *l = op->loan;
+    struct emx_exported *l = op->exported;
 
     if (op->is_send || !l || !put_forsake(l))
         return false;
@@ -280,7 +280,7 @@ static void to_be_written(struct emx_exported *l)
 static bool put_is_valid(const struct emx_op *op, const struct emx_f_rtr *f)
 {
     return f->offset <= op->msg_bytes && f->len_bytes <= op->msg_bytes - f->offset &&
-           f->remote <= UINT64_MAX - op->msg_bytes && op->loan->offers < EMX_PUTS;
+           f->remote <= UINT64_MAX - op->msg_bytes && op->exported->offers < EMX_PUTS;
 }
 
 enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -292,9 +292,9 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
     struct emx_exported *l;
 
     (void)now;
-    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->loan || op->loan->rts)
+    if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED || !op->exported || op->exported->rts)
         return EMX_ACCEPTED;
-    l = op->loan;
+    l = op->exported;
     if (!put_is_valid(op, f))
         return EMX_DROP_MALFORMED;
     b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_put_done));
@@ -340,7 +340,7 @@ bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w)
 
 void emx_put_write_started(struct emx_op *op, int status)
 {
-    struct emx_exported *l = op->loan;
+    struct emx_exported *l = op->exported;
     struct emx_put *o = put_first(l, EMX_PUT_READY);
 
     if (status == ETHMX_OK) {
@@ -367,14 +367,14 @@ static struct emx_put *put_taken(struct emx_exported *l, uint64_t remote)
 
 void emx_put_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes, int status)
 {
-    struct emx_engine *e = op->loan->session->e;
-    struct emx_put *o = put_taken(op->loan, remote);
+    struct emx_engine *e = op->exported->session->e;
+    struct emx_put *o = put_taken(op->exported, remote);
 
     if (status == ETHMX_OK)
         emx_add(e, bytes_written, len_bytes);
     else
         emx_count(e, writes_failed);
-    end_offer(op->loan, o,
+    end_offer(op->exported, o,
               status == ETHMX_OK                ? EMX_PUT_DONE
               : status == ETHMX_ERR_UNREACHABLE ? EMX_PUT_DONE_FAILED
                                                 : EMX_PUT_DONE_REFUSED);

@@ -97,7 +97,7 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
     if (!l)
         return emx_put_next(e, link, rd);
     r = emx_list_entry(l, struct emx_rndv, wait);
-    if (r->borrows) {
+    if (r->by_get) {
         emx_get_next(r, rd);
         return true;
     }

@@ -70,8 +70,8 @@ struct emx_rndv {
     int8_t ends;                  /* then: the peer has failed meanwhile, with this enum ethmx_status; 0: it has not */
     uint64_t remote;              /* where the message begins there */
     uint64_t read_bytes;          /* so far */
-    bool lends;                   /* in its place: the sender's device writes, see rdma_put.c */
-    bool borrows;                 /* reading, by a device, see rdma_get.c: */
+    bool by_put;                  /* in its place: the sender's device writes, see rdma_put.c */
+    bool by_get;                  /* reading, by a device, see rdma_get.c: */
     bool asked;                   /* for the next key */
     bool broken;                  /* a read or write has failed, others are under way */
     bool last;                    /* those under way are */

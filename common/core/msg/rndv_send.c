@@ -38,7 +38,7 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
 {
     struct emx_engine *e = s->e;
     uint64_t address = emx_read_address(s, op);
-    bool lends = op->loan || emx_exported_start(s, op);
+    bool lends = op->exported || emx_exported_start(s, op);
     const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
     size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
     size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;

@@ -16,7 +16,7 @@
 
 struct emx_unexpected *emx_unexpected_new(struct emx_engine *e, struct emx_session *s, size_t buf_bytes)
 {
-    struct emx_unexpected *a = emx_pool_get(&e->arrivals);
+    struct emx_unexpected *a = emx_pool_get(&e->unexpected_pool);
 
     if (!a)
         return NULL;
@@ -28,7 +28,7 @@ struct emx_unexpected *emx_unexpected_new(struct emx_engine *e, struct emx_sessi
     a->match.peer = s ? s->peer : NULL;
     a->buf = buf_bytes <= sizeof(a->small) ? a->small : emx_alloc_get(&e->alloc, buf_bytes);
     if (!a->buf) {
-        emx_pool_put(&e->arrivals, a);
+        emx_pool_put(&e->unexpected_pool, a);
         return NULL;
     }
     return a;
@@ -70,7 +70,7 @@ void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
         emx_eager_rx_forget(&a->session->eager, a);
     if (a->buf != a->small)
         emx_alloc_put(&e->alloc, a->buf);
-    emx_pool_put(&e->arrivals, a);
+    emx_pool_put(&e->unexpected_pool, a);
 }
 
 void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct emx_peer *p, uint64_t bits)

@@ -33,7 +33,7 @@ static inline bool emx_reorder_acks_at_once(const struct emx_session *s)
            !s->rx.ack_delay_ns;
 }
 
-/* A frame has been received the short way: what it acknowledges is looked at, and it is acknowledged, at the next
+/* A frame has been received the fast path: what it acknowledges is looked at, and it is acknowledged, at the next
  * emx_session_deferred_ack(), which all begin with that must know what is under way. By then an answer may have
  * acknowledged it. If it is to be acknowledged at once, that is done. */
 static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_time now)
