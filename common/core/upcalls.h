@@ -26,8 +26,8 @@ struct emx_upcalls {
     void (*end)(struct emx_session *s, unsigned state, int status, emx_time now);
 
     /* Nothing is sent to the peer or expected of it any more: a message that is arriving never will be whole. status:
-     * what all operations with the peer complete with; ETHMX_OK: the caller sees to them. Another peer is greeted in its
-     * place. */
+     * what all operations with the peer complete with; ETHMX_OK: the caller sees to them. Another peer is greeted in
+     * its place. */
     void (*stopped)(struct emx_session *s, int status, emx_time now);
 
     /* A message may have left the pull window: others may ask for more. */
