@@ -26,6 +26,7 @@
 #include "core/peer.h"
 #include "core/rel/ack.h"
 #include "core/rel/connect.h"
+#include "core/rel/path_mtu.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 #include "core/removal.h"
@@ -97,7 +98,7 @@ static const struct emx_upcalls engine_upcalls = {
     .pull_more = emx_rndv_more,
     .resized = emx_fast_open,
     .moved = emx_get_moved,
-    .frames_lost = emx_connect_probe_mtu,
+    .frames_lost = emx_path_mtu_probe,
 };
 
 /* ---- Birth and death ---- */

@@ -240,7 +240,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
                output_ping(s, f, scratch, now);
     if ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch))
         return true;
-    if (s->connect->doubted && emx_connect_output_hello(s, f, scratch, now))
+    if (s->connect->mtu_probing && emx_connect_output_hello(s, f, scratch, now))
         return true;
     if (s->fragment.out && emx_fragment_output(s, f, scratch, i))
         return true;

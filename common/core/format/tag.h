@@ -12,7 +12,7 @@
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
 #include "core/rel/replay.h"
-#include "wire/wire.h"
+#include "base/txframe.h"
 
 struct emx_session;
 

@@ -13,6 +13,7 @@
 #include "core/msg/read.h"
 #include "core/msg/rndv.h"
 #include "core/rel/connect.h"
+#include "core/rel/path_mtu.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/seal.h"
@@ -149,7 +150,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_MALFORMED;
     emx_offload_probe_told(&s->offload, f->joined);
     if (f->round >= PROBE_ROUND)
-        emx_connect_probe_mtu(s, data_frame_bytes(f->chunk_bytes), now);
+        emx_path_mtu_probe(s, data_frame_bytes(f->chunk_bytes), now);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;

@@ -33,6 +33,7 @@
 #include "core/msg/rdma_threshold.h"
 #include "core/peer.h"
 #include "core/rel/connect.h"
+#include "core/rel/path_mtu.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/rtt.h"
@@ -40,17 +41,10 @@
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 
-#define FIRST_RETRY_NS   5000000
 #define LAST_RETRY_NS    500000000
 #define CONNECTED_ACK_NS 1000000 /* least delay of an acknowledgement there */
 #define PLACE_NS         1000000 /* an unanswered hello keeps others waiting for so long */
 #define RUNG_PART        16      /* of the time-out, for each length below that */
-#define NARROW_BYTES     1472    /* an MTU of 1500, over Ethernet or UDP */
-
-static const struct emx_route *current_route(const struct emx_session *s)
-{
-    return &s->connect->route[s->connect->current];
-}
 
 /* Ranks of a job begin all at once, and their hellos may overflow the queue before somebody whom all know. So they do
  * not come again all at once. */
@@ -92,7 +86,7 @@ static void greet(struct emx_session *s, bool takes_place, emx_time now)
     c->has_place = takes_place;
     s->e->greeting += takes_place;
     c->due[0] = c->due[1] = true;
-    c->wait_ns = FIRST_RETRY_NS;
+    c->wait_ns = EMX_CONNECT_RETRY_NS;
     c->retry_ns = retry_ns(s, now);
     c->place_ns = now + PLACE_NS;
     c->give_up_ns = now + s->e->cfg->p_connect_timeout;
@@ -238,14 +232,14 @@ bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, stru
     struct emx_connect *c = s->connect;
     int full;
 
-    if ((s->state != EMX_S_CONNECTING && !c->doubted) || (!c->due[0] && !c->due[1]))
+    if ((s->state != EMX_S_CONNECTING && !c->mtu_probing) || (!c->due[0] && !c->due[1]))
         return false;
     full = !c->due[0];
     c->due[full] = false;
-    build(s, current_route(s), EMX_F_hello,
-          !full        ? 0
-          : c->doubted ? c->tried_bytes
-                       : s->frame_bytes,
+    build(s, emx_connect_route(s), EMX_F_hello,
+          !full            ? 0
+          : c->mtu_probing ? c->tried_bytes
+                           : s->frame_bytes,
           s->probe | (uint32_t)full, f, scratch);
     emx_session_asked(s, now);
     return true;
@@ -356,139 +350,10 @@ static void connected(struct emx_session *s)
     emx_connect_give_place(s, s->heard_ns);
     s->e->up->resized(s);
     s->e->stats->peers_connected++;
-    emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", current_route(s)->name);
+    emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", emx_connect_route(s)->name);
     /* What waited can go; and the peer learns that this side is up. */
     s->rx.ack_now = true;
     emx_session_ready(s);
-}
-
-/* ---- Doubt ---- */
-
-/* Long frames seem to get lost on a route that carried them, as they do when somebody lowers an MTU. So pairs of hellos
- * go out, a small one and one as long as the longest frame, until the long one is answered: then it was a false alarm.
- * Where only small ones are answered, STRIKES times, a shorter length is tried. */
-
-#define STRIKES         12       /* a full queue loses long frames more often than short ones */
-#define DOUBT_PAUSE_NS  25000000 /* first pause at most, */
-#define DOUBT_RETRY_MAX 2        /* and the longest, times the first */
-
-static uint16_t next_shorter(unsigned bytes)
-{
-    static const uint16_t rung[] = {8000, 6000, 4000, 2000, NARROW_BYTES, 1400,
-                                    1252, 1100, 972,  800,  600,          EMX_FRAME_LEAST};
-
-    for (unsigned i = 0; i < sizeof(rung) / sizeof(*rung); i++)
-        if (rung[i] < bytes)
-            return rung[i];
-    return 0;
-}
-
-/* The length to try after one of so many bytes; 0: none. Both are without a tag, but what is tried is counted with it,
- * as in narrow(): a peer that has become as narrow itself answers with no longer frames. */
-static uint16_t shorter_untagged(const struct emx_session *s, unsigned bytes)
-{
-    unsigned tag_bytes = emx_tag_bytes(s->e, s->link);
-    uint16_t shorter = next_shorter(bytes + tag_bytes);
-
-    return shorter ? (uint16_t)(shorter - tag_bytes) : 0;
-}
-
-static emx_time doubt_pause_ns(const struct emx_session *s)
-{
-    emx_time rto_ns = emx_min(emx_rtt_backed_off(&s->rtt, 0, s->e->cfg), DOUBT_PAUSE_NS);
-
-    return rto_ns > FIRST_RETRY_NS ? rto_ns : FIRST_RETRY_NS;
-}
-
-static void try_length(struct emx_session *s, uint16_t bytes, emx_time now)
-{
-    struct emx_connect *c = s->connect;
-
-    c->doubted = true;
-    c->tried_bytes = bytes;
-    c->strikes = 0;
-    c->got[0] = c->got[1] = false;
-    c->due[0] = c->due[1] = true;
-    c->wait_ns = doubt_pause_ns(s);
-    c->retry_ns = now + c->wait_ns;
-    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u;
-    emx_session_ready(s);
-    emx_session_arm(s, c->retry_ns);
-}
-
-void emx_connect_probe_mtu(struct emx_session *s, size_t frame_bytes, emx_time now)
-{
-    if (frame_bytes + emx_tag_bytes(s->e, s->link) <= EMX_FRAME_LEAST)
-        return;
-    if (s->state == EMX_S_CONNECTED && !s->reliable && !current_route(s)->connected && !s->connect->doubted &&
-        shorter_untagged(s, s->frame_bytes))
-        try_length(s, s->frame_bytes, now);
-}
-
-static void too_narrow(struct emx_session *s, emx_time now)
-{
-    struct emx_engine *e = s->e;
-
-    emx_count(e, peers_dead);
-    emx_event_post(e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE,
-                   "%s to host %s: even frames of %u bytes are lost now, shorter ones are not: an MTU was lowered, on "
-                   "%s, on %s or on a switch between, too far for ethmx",
-                   current_route(s)->name, emx_peer_address(e, s->peer)->host, EMX_FRAME_LEAST, e->self.host,
-                   emx_peer_address(e, s->peer)->host);
-    emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
-}
-
-/* Without memory for it the doubt comes again. */
-static void go_on_shorter(struct emx_session *s, uint16_t bytes, emx_time now)
-{
-    unsigned before = s->frame_bytes, tag_bytes = emx_tag_bytes(s->e, s->link);
-
-    if (!emx_fragment_narrow(s, bytes))
-        return;
-    emx_event_post(s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
-                   "%s to host %s: frames of %u bytes are lost now, those of %u are not, so it goes on with these; was "
-                   "the MTU lowered, on %s, there or on a switch between?",
-                   current_route(s)->name, emx_peer_address(s->e, s->peer)->host, before + tag_bytes, bytes + tag_bytes,
-                   s->e->self.host);
-    emx_send_window_hurry(s, now);
-    emx_session_ready(s);
-}
-
-static enum emx_drop doubt_answered(struct emx_session *s, const struct emx_f_hello *t, emx_time now)
-{
-    struct emx_connect *c = s->connect;
-
-    if (!(t->probe & 1)) {
-        c->got[0] = true;
-        return EMX_ACCEPTED;
-    }
-    if (t->frame_bytes < c->tried_bytes)
-        return EMX_DROP_STALE;
-    c->doubted = false;
-    if (c->tried_bytes < s->frame_bytes)
-        go_on_shorter(s, c->tried_bytes, now);
-    return EMX_ACCEPTED;
-}
-
-static void doubt_expire(struct emx_session *s, emx_time now)
-{
-    struct emx_connect *c = s->connect;
-
-    if (now < c->retry_ns)
-        return;
-    c->strikes += c->got[0];
-    if (c->strikes < STRIKES) {
-        c->got[0] = false;
-        c->due[0] = c->due[1] = true;
-        if (c->wait_ns < DOUBT_RETRY_MAX * doubt_pause_ns(s))
-            c->wait_ns *= 2;
-        c->retry_ns = now + c->wait_ns;
-        emx_session_ready(s);
-    } else if (shorter_untagged(s, c->tried_bytes)) {
-        try_length(s, shorter_untagged(s, c->tried_bytes), now);
-    } else {
-        too_narrow(s, now);
-    }
 }
 
 enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -503,16 +368,16 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
         return EMX_DROP_MALFORMED;
     if (!emx_peer_is(s->e, s->peer, &a))
         return EMX_DROP_NO_SESSION;
-    if ((s->state != EMX_S_CONNECTING && !s->connect->doubted) || (t->probe & ~1u) != s->probe)
+    if ((s->state != EMX_S_CONNECTING && !s->connect->mtu_probing) || (t->probe & ~1u) != s->probe)
         return EMX_DROP_STALE;
-    if (s->connect->doubted)
-        return doubt_answered(s, t, now);
+    if (s->connect->mtu_probing)
+        return emx_path_mtu_answered(s, t, now);
     if (full && t->frame_bytes < s->frame_bytes)
         return EMX_DROP_STALE; /* the way back is narrower */
     if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
         return why;
     take_terms(s, t);
-    if (!full && !s->connect->got[0] && current_route(s)->frame_bytes > NARROW_BYTES)
+    if (!full && !s->connect->got[0] && emx_connect_route(s)->frame_bytes > EMX_PATH_MTU_COMMON)
         s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
     s->connect->got[full] = true;
     if (s->connect->got[0] && s->connect->got[1])
@@ -526,7 +391,7 @@ emx_time emx_connect_deadline(const struct emx_session *s)
 {
     const struct emx_connect *c = s->connect;
 
-    if (s->state == EMX_S_CONNECTED && c->doubted)
+    if (s->state == EMX_S_CONNECTED && c->mtu_probing)
         return c->retry_ns;
     if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return EMX_NEVER;
@@ -541,9 +406,9 @@ static uint16_t narrower(const struct emx_connect *c)
 
     if (c->route[c->current].connected)
         return 0;
-    if (bytes > NARROW_BYTES)
-        return NARROW_BYTES;
-    return c->current + 1 == c->count ? next_shorter(bytes) : 0;
+    if (bytes > EMX_PATH_MTU_COMMON)
+        return EMX_PATH_MTU_COMMON;
+    return c->current + 1 == c->count ? emx_path_mtu_shorter(bytes) : 0;
 }
 
 static bool narrow(struct emx_session *s, emx_time now)
@@ -564,7 +429,7 @@ static bool narrow(struct emx_session *s, emx_time now)
         r->bulk_bytes = shorter;
     use_route(s, c->current, now);
     /* the other half is spent */
-    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == NARROW_BYTES ? 2 : RUNG_PART);
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == EMX_PATH_MTU_COMMON ? 2 : RUNG_PART);
     return true;
 }
 
@@ -595,7 +460,7 @@ static void give_up(struct emx_session *s, emx_time now)
 static void route_failed(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
-    const struct emx_route *r = current_route(s);
+    const struct emx_route *r = emx_connect_route(s);
     size_t len = strlen(c->why);
     unsigned long long ms = s->e->cfg->p_connect_timeout / 1000000;
     unsigned next = next_to_try(s, now);
@@ -644,12 +509,12 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     if (frame_bytes < s->frame_bytes && !emx_fragment_narrow(s, frame_bytes))
         return;
     emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more; trying the next way",
-                   current_route(s)->name);
+                   emx_connect_route(s)->name);
     s->e->up->moved(s, now);
     s->e->link_peers[s->link]--;
     emx_list_del(&s->ready);
     c->current = i;
-    c->doubted = c->due[0] = c->due[1] = false;
+    c->mtu_probing = c->due[0] = c->due[1] = false;
     s->link = r->link;
     s->to = r->to;
     s->e->link_peers[s->link]++;
@@ -690,8 +555,8 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
 
-    if (s->state == EMX_S_CONNECTED && c->doubted)
-        doubt_expire(s, now);
+    if (s->state == EMX_S_CONNECTED && c->mtu_probing)
+        emx_path_mtu_expire(s, now);
     if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return;
     if (c->has_place && now >= c->place_ns)

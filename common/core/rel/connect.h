@@ -16,9 +16,10 @@
 struct emx_scratch;
 struct emx_session;
 
-#define EMX_GREETED_NODE  128 /* peers that the endpoints of a host greet at a time, */
-#define EMX_GREETED_LEAST 2   /* and each of them at least */
-#define EMX_FRAME_LEAST   400 /* no shorter frames are tried where long ones get lost */
+#define EMX_GREETED_NODE     128     /* peers that the endpoints of a host greet at a time, */
+#define EMX_GREETED_LEAST    2       /* and each of them at least */
+#define EMX_CONNECT_RETRY_NS 5000000 /* after which a hello is first sent again */
+#define EMX_FRAME_LEAST      400     /* no shorter frames are tried where long ones get lost */
 
 /* The ways to a peer and the handshake's state. Kept when connected: a repeated hello wants its answer. */
 struct emx_connect {
@@ -35,10 +36,10 @@ struct emx_connect {
     bool again;        /* all routes have failed, and were tried once more */
     char why[320];     /* of the routes that failed */
 
-    /* when connected: whether long frames still arrive is being tried out */
-    bool doubted;
+    /* when connected, of path_mtu.c */
+    bool mtu_probing;
     uint16_t tried_bytes;
-    unsigned strikes; /* tries of which the short frame was answered and the long one was not */
+    unsigned failures; /* tries of which the short frame was answered and the long one was not */
 };
 
 struct emx_hello_ack {
@@ -57,7 +58,5 @@ void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this proce
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                   struct emx_scratch *scratch);
-/* Frames of so many bytes, without a tag, seem to get lost: finds out if that is for their length. */
-void emx_connect_probe_mtu(struct emx_session *s, size_t frame_bytes, emx_time now);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "core/format/frame.h"
 #include "core/time.h"
-#include "wire/wire.h"
+#include "base/txframe.h"
 
 struct emx_fragmenting;
 struct emx_reassembly;

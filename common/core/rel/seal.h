@@ -12,7 +12,7 @@
 #include "core/format/tag.h"
 #include "core/peer.h"
 #include "core/rel/session.h"
-#include "wire/wire.h"
+#include "base/txframe.h"
 
 /* All but seq, ack, credit, check. */
 static inline void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h,

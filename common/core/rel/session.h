@@ -99,6 +99,10 @@ static inline bool emx_session_over(const struct emx_session *s)
     return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
 }
 
+static inline const struct emx_route *emx_connect_route(const struct emx_session *s) /* in use, or being tried */
+{
+    return &s->connect->route[s->connect->current];
+}
 static inline bool emx_connect_reachable(const struct emx_session *s) /* a route is being tried or proven */
 {
     return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;

@@ -39,10 +39,6 @@
 #include "wire/xdp/xdp_group.h"
 #include "wire/xdp/xdp_kick.h"
 
-#ifndef XDP_PKT_CONTD
-#define XDP_PKT_CONTD (1 << 0)
-#endif
-
 #define PORTS_MAX   4
 #define REFILL      32 /* received chunks that are kept until they are given back together */
 #define SERVE_EVERY 16 /* sweeps between looks whether others want to join */
@@ -213,12 +209,8 @@ static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_s
                                              .ethertype = ntohs(w->ethertype),
                                              .bulk_port = w->offload ? emx_offload_port(w->offload) : 0}};
 
-    for (unsigned i = 0; i < w->port_count; i++) {
-        unsigned place = emx_way_told(site, &site->netifs->nif[w->port[i].netif]);
-
-        if (place < EMX_WIRE_IFS)
-            part.ifs |= (uint8_t)(1u << place);
-    }
+    for (unsigned i = 0; i < w->port_count; i++)
+        emx_xdp_part_listen(&part, site, &site->netifs->nif[w->port[i].netif]);
     return emx_xdp_part_write(&part, value);
 }
 

@@ -20,6 +20,9 @@ struct emx_xdp_part {
     uint8_t ifs; /* bit i: it listens on interface i of the address */
 };
 
+/* The wire listens on nif, if the address tells of it. */
+void emx_xdp_part_listen(struct emx_xdp_part *part, const struct emx_way_site *site, const struct emx_netif *nif);
+
 /* Returns EMX_XDP_PART_BYTES. */
 unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES]);
 

@@ -12,6 +12,10 @@
 
 #include "base/config.h"
 
+#ifndef XDP_PKT_CONTD
+#define XDP_PKT_CONTD (1 << 0)
+#endif
+
 #define EMX_XDP_QUEUES 4   /* receive queues covered; Ethernet types of one's own come in on the first */
 #define EMX_XDP_TX     256 /* chunks, and places in the ring, for each member to send from */
 

@@ -18,6 +18,14 @@ unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_X
     return EMX_XDP_PART_BYTES;
 }
 
+void emx_xdp_part_listen(struct emx_xdp_part *part, const struct emx_way_site *site, const struct emx_netif *nif)
+{
+    unsigned place = emx_way_told(site, nif);
+
+    if (place < EMX_WIRE_IFS)
+        part->ifs |= (uint8_t)(1u << place);
+}
+
 /* Whether the wire is on the interface of this place. */
 static bool xdp_way_is_on(const struct emx_wire_value *value, unsigned place)
 {

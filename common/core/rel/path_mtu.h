@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Path MTU probing: whether long frames still arrive on a connected route, and which length does if they do not.
+ */
+#ifndef EMX_CORE_PATH_MTU_H
+#define EMX_CORE_PATH_MTU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/format/frame.h"
+#include "core/time.h"
+
+struct emx_session;
+
+#define EMX_PATH_MTU_COMMON 1472 /* frame bytes that an MTU of 1500 carries, over Ethernet or UDP */
+
+/* The next shorter length to try, in bytes; 0: none is left. */
+uint16_t emx_path_mtu_shorter(unsigned bytes);
+
+/* Frames of so many bytes, without a tag, seem to get lost: probes whether that is for their length. */
+void emx_path_mtu_probe(struct emx_session *s, size_t frame_bytes, emx_time now);
+
+/* A hello_ack has come while emx_connect.mtu_probing. */
+enum emx_drop emx_path_mtu_answered(struct emx_session *s, const struct emx_f_hello *t, emx_time now);
+
+/* Timer, while emx_connect.mtu_probing. May end the session. */
+void emx_path_mtu_expire(struct emx_session *s, emx_time now);
+
+#endif
