@@ -84,7 +84,8 @@ static void engine_stop_arriving(struct emx_session *s)
 
 static void engine_stopped(struct emx_session *s, int status, emx_time now)
 {
-    emx_connect_give_place(s, now);
+    if (emx_connect_reachable(s))
+        emx_connect_give_place(s, now);
     if (status != ETHMX_OK)
         emx_peer_fail(s->e, s->peer, status);
     engine_stop_arriving(s);
