@@ -90,8 +90,12 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
  * over the next of its routes from now on, if there is one over another wire that may lose frames as this one did. */
 void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now);
 
-/* The address a peer was made from, decoded; valid until the next call. */
+/* What is known of a peer's address: that which it was made from, or what its hello told; valid until the next call. */
 const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer);
+/* That which it was made from, whatever was learned since; valid until the next call. */
+const struct emx_address *emx_peer_given_address(struct emx_engine *e, const struct emx_peer *peer);
+/* Its host, for people; valid until the next call. */
+const char *emx_peer_host(struct emx_engine *e, const struct emx_peer *peer);
 void *emx_peer_user(const struct emx_peer *peer);
 void emx_peer_set_user(struct emx_peer *peer, void *user);
 /* Name, frame length, rtt, state, memory; host, wire and interface from the route's name and the address. */

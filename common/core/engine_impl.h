@@ -124,8 +124,9 @@ struct emx_engine {
     size_t seq_frame_bytes;     /* longest sequenced frame to another host: what its interfaces take */
 
     struct emx_scratch scratch[EMX_WIRE_BATCH];
-    uint8_t *stage;             /* scattered data on its way out, EMX_WIRE_BATCH frames */
-    struct emx_address decoded; /* what emx_peer_address() returned last */
+    uint8_t *stage;                   /* scattered data on its way out, EMX_WIRE_BATCH frames */
+    struct emx_address decoded;       /* what emx_peer_address() returned last, */
+    char host_text[EMX_ADDRESS_HOST]; /* and emx_peer_host() */
 };
 
 #define emx_count(e, name)  ((e)->stats->name++)

@@ -30,7 +30,7 @@ static void input_closed(struct emx_session *s, emx_time now)
     if (missed)
         emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
                        "the peer on host %s has closed its endpoint although operations with it are open",
-                       emx_peer_address(s->e, s->peer)->host);
+                       emx_peer_host(s->e, s->peer));
     else
         emx_event_post(s->e, EMX_EVENT_CLOSED, s->peer, ETHMX_OK, "closed");
     emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);

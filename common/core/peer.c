@@ -73,19 +73,40 @@ static size_t packed_against(const struct emx_engine *e, const struct emx_peer *
     return base_bytes;
 }
 
-const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer)
+static const struct emx_address *peer_decode(struct emx_engine *e, const struct emx_peer *peer, bool learned)
 {
     uint8_t base[ETHMX_ADDRESS_MAX], addr[ETHMX_ADDRESS_MAX];
     size_t base_bytes = packed_against(e, peer, base);
     size_t len_bytes = emx_unpack(base, base_bytes, peer->packed, peer->packed_bytes, addr);
     char err[64];
 
+    if (learned && peer->session && peer->session->connect && peer->session->connect->told) {
+        len_bytes = peer->session->connect->told_bytes;
+        memcpy(addr, peer->session->connect->told, len_bytes);
+    }
     emx_address_decode(&e->decoded, addr, len_bytes, err, sizeof(err));
     if (peer->has_secret) {
         e->decoded.has_secret = true;
         memcpy(e->decoded.secret, peer->packed + peer->packed_bytes, sizeof(e->decoded.secret));
     }
     return &e->decoded;
+}
+
+const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer)
+{
+    return peer_decode(e, peer, true);
+}
+
+const struct emx_address *emx_peer_given_address(struct emx_engine *e, const struct emx_peer *peer)
+{
+    return peer_decode(e, peer, false);
+}
+
+const char *emx_peer_host(struct emx_engine *e, const struct emx_peer *peer)
+{
+    const struct emx_address *a = emx_peer_address(e, peer);
+
+    return emx_address_host(a, e->host_text);
 }
 
 /* It may be told later than the rest. */
@@ -209,19 +230,21 @@ void emx_peer_free(struct emx_engine *e, struct emx_peer *p)
 static bool peer_agrees(const struct emx_engine *e, const struct emx_address *a, char *err, size_t err_len_bytes)
 {
     const char *const is[] = {"off", "on"};
+    char host[EMX_ADDRESS_HOST];
 
     if (a->auth == e->self.auth)
         return true;
     snprintf(err, err_len_bytes,
              "authentication is %s on host %s and %s on host %s: set ETHMX_AUTH alike for all processes of the job "
              "(with Open MPI: mpirun -x ETHMX_AUTH=on)",
-             is[a->auth], a->host, is[e->self.auth], e->self.host);
+             is[a->auth], emx_address_host(a, host), is[e->self.auth], e->self.host);
     return false;
 }
 
 int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, struct emx_peer **peer_p, char *err,
                     size_t err_len_bytes)
 {
+    char host[EMX_ADDRESS_HOST];
     struct emx_address a;
     int rc;
 
@@ -234,7 +257,7 @@ int emx_engine_peer(struct emx_engine *e, const void *addr, size_t len_bytes, st
         snprintf(err, err_len_bytes,
                  "a process on host %s has the same number (%08x) as another one that is known here: start the job, or "
                  "that which joins it, again",
-                 a.host, a.id);
+                 emx_address_host(&a, host), a.id);
     return rc;
 }
 
@@ -272,7 +295,8 @@ static size_t memory_bytes(const struct emx_engine *e, const struct emx_peer *p)
 
     if (!s)
         return bytes;
-    bytes += sizeof(*s) + (s->connect ? sizeof(*s->connect) : 0) + (s->tags ? sizeof(*s->tags) : 0);
+    bytes +=
+        sizeof(*s) + (s->connect ? sizeof(*s->connect) + s->connect->told_bytes : 0) + (s->tags ? sizeof(*s->tags) : 0);
     bytes += (list_length(&s->tx.unacked) + list_length(&s->tx.control)) * e->txbufs.pool[EMX_TXBUF_BIG].object_bytes;
     return bytes + s->rx.held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }
@@ -292,7 +316,7 @@ void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct et
     const struct emx_session *s = peer->session;
 
     memset(info_p, 0, sizeof(*info_p));
-    snprintf(info_p->host, sizeof(info_p->host), "%s", emx_peer_address(e, peer)->host);
+    snprintf(info_p->host, sizeof(info_p->host), "%s", emx_peer_host(e, peer));
     info_p->state = state_name(s);
     info_p->memory_bytes = memory_bytes(e, peer);
     if (!s || !s->connect || !s->connect->count)

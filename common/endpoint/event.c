@@ -20,7 +20,7 @@ static void event_answer_routes(struct ethmx_ep *ep, struct emx_peer *peer, emx_
     unsigned n = emx_routes_find(&ep->view, &a, r, why, sizeof(why));
 
     if (n && why[0])
-        emx_log(EMX_LOG_INFO, "to host %s: not by %s", a.host, why);
+        emx_log(EMX_LOG_INFO, "to host %s: not by %s", emx_peer_host(ep->progress.engine, peer), why);
     emx_engine_routes(ep->progress.engine, peer, r, n, why, now);
 }
 
@@ -61,8 +61,7 @@ void emx_event_handle(void *arg, emx_time now)
             event_log_connected(ep, &ev);
             break;
         case EMX_EVENT_ROUTE_LOST:
-            emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_address(ep->progress.engine, ev.peer)->host,
-                    ev.text);
+            emx_log(EMX_LOG_WARN, "host %s is not reached by %s", emx_peer_host(ep->progress.engine, ev.peer), ev.text);
             break;
         case EMX_EVENT_NARROWER:
             emx_log(EMX_LOG_WARN, "%s", ev.text);
@@ -74,8 +73,7 @@ void emx_event_handle(void *arg, emx_time now)
             event_keep_failure(ep, &ev);
             break;
         case EMX_EVENT_CLOSED:
-            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed",
-                    emx_peer_address(ep->progress.engine, ev.peer)->host);
+            emx_log(EMX_LOG_DEBUG, "the peer on host %s has closed", emx_peer_host(ep->progress.engine, ev.peer));
             break;
         }
     }

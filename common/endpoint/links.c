@@ -130,12 +130,14 @@ int emx_links_tell(const struct emx_links *l, const struct emx_way_site *site, s
     for (unsigned i = 0; i < l->count; i++) {
         const struct emx_link *k = &l->link[i];
         uint8_t value[EMX_WIRE_VALUE_BYTES];
-        unsigned len_bytes = k->ops->describe ? k->ops->describe(k->wire, site, value) : 0;
+        unsigned least_bytes = 0;
+        unsigned len_bytes = k->ops->describe ? k->ops->describe(k->wire, site, value, &least_bytes) : 0;
 
         if (!emx_address_add_part(a, k->ops->part, value, len_bytes)) {
             emx_error_set("the address has no room for the wire %s: name fewer in ETHMX_WIRES", k->ops->name);
             return ETHMX_ERR_PARAM;
         }
+        a->least[k->ops->part] = (uint8_t)least_bytes;
     }
     return ETHMX_OK;
 }

@@ -49,7 +49,7 @@ int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void 
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    len_bytes = emx_address_encode(emx_peer_address(ep->progress.engine, emx_peer_in(peer)), text);
+    len_bytes = emx_address_encode(emx_peer_given_address(ep->progress.engine, emx_peer_in(peer)), text);
     emx_ep_leave(ep);
     if (len_bytes > *len_bytes_p) {
         emx_error_set("the peer's address has %zu bytes; there is room for %zu", len_bytes, *len_bytes_p);

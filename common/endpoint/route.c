@@ -88,12 +88,13 @@ static void describe_theirs(struct emx_text *t, const struct emx_address *peer)
 static void describe_failure(const struct emx_route_view *v, const struct emx_address *peer, const char *reasons,
                              char *why, size_t why_len_bytes)
 {
+    char host[EMX_ADDRESS_HOST];
     struct emx_text t;
 
     emx_text_init(&t, why, why_len_bytes);
     emx_text_add(&t, "no way from host %s (", v->self->host);
     describe_ours(&t, v->site->netifs);
-    emx_text_add(&t, ") to host %s (", peer->host);
+    emx_text_add(&t, ") to host %s (", emx_address_host(peer, host));
     describe_theirs(&t, peer);
     emx_text_add(&t, "): %s. ETHMX_IF names the interfaces to use, ETHMX_WIRES the wires", reasons);
 }

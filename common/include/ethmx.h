@@ -193,8 +193,8 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
 void ethmx_ep_close(struct ethmx_ep *ep);
 
 /* Copies the endpoint's own address. *len_bytes_p: room in, length out. Where there is less room than
- * ETHMX_ADDRESS_MAX, it may tell fewer of the interfaces, and less of the host's name; it is the same endpoint for all.
- * ETHMX_ERR_PARAM: too little room for one interface. */
+ * ETHMX_ADDRESS_MAX, it may tell fewer of the interfaces; it is the same endpoint for all. It takes 56 bytes at most
+ * and tells what a first hello needs; hellos tell the rest. ETHMX_ERR_PARAM: too little room for one interface. */
 int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p);
 
 /* Moves frames, fires timers, runs callbacks. Returns how many events there were; 0: idle. Called in a loop that finds

@@ -15,7 +15,11 @@ void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value
 
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p)
 {
-    if (!value->b || value->len_bytes < EMX_ETHERNET_PART_BYTES)
+    if (!value->len_bytes) {
+        *part_p = (struct emx_ethernet_part){.frame_bytes = UINT16_MAX};
+        return true;
+    }
+    if (value->len_bytes < EMX_ETHERNET_PART_BYTES)
         return false;
     *part_p = (struct emx_ethernet_part){.frame_bytes = emx_wire_value_u16(value->b),
                                          .ethertype = emx_wire_value_u16(value->b + 2),
@@ -23,13 +27,22 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
     return true;
 }
 
-bool emx_ethernet_ends(struct emx_way_search *s, const char *parameter, struct emx_ethernet_ends *ends_p)
+static struct emx_wire_value ethernet_behind(const struct emx_wire_value *value, unsigned skip_bytes)
 {
-    if (!emx_ethernet_part_read(&s->ours, &ends_p->ours) || !emx_ethernet_part_read(&s->theirs, &ends_p->theirs)) {
+    return (struct emx_wire_value){.b = value->b + skip_bytes, .len_bytes = value->len_bytes - skip_bytes};
+}
+
+bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
+                       struct emx_ethernet_ends *ends_p)
+{
+    const struct emx_wire_value ours = ethernet_behind(&s->ours, skip_bytes);
+    const struct emx_wire_value theirs = ethernet_behind(&s->theirs, skip_bytes);
+
+    if (!emx_ethernet_part_read(&ours, &ends_p->ours) || !emx_ethernet_part_read(&theirs, &ends_p->theirs)) {
         s->obstacle = "its address does not say how";
         return false;
     }
-    if (ends_p->ours.ethertype == ends_p->theirs.ethertype)
+    if (!ends_p->theirs.ethertype || ends_p->ours.ethertype == ends_p->theirs.ethertype)
         return true;
     snprintf(s->told, sizeof(s->told), "%s differs between the hosts", parameter);
     s->obstacle = s->told;
@@ -62,6 +75,7 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
 
 const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const struct emx_wire_if *theirs)
 {
+    static const uint8_t no_mac[sizeof(theirs->mac)];
     bool on_link;
     const struct emx_netif *nif = emx_way_towards(s, theirs->ip, &on_link);
 
@@ -70,6 +84,10 @@ const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const str
     if (!on_link || !emx_way_same_subnet(nif->ip.s_addr, theirs->ip, nif->prefix_bits) ||
         !emx_way_same_subnet(nif->ip.s_addr, theirs->ip, theirs->prefix_bits)) {
         s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
+        return NULL;
+    }
+    if (!memcmp(theirs->mac, no_mac, sizeof(no_mac))) {
+        s->obstacle = "the MAC address of its interface is not known yet";
         return NULL;
     }
     if (!nif->has_mac) {

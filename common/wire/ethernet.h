@@ -22,15 +22,16 @@ struct emx_ethernet_part {
 };
 
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES]);
-/* What follows the first EMX_ETHERNET_PART_BYTES is the wire's own. false: it is too short. */
+/* An empty value does not tell them yet: any length, EtherType 0, no superframes. false: it is too short. */
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p);
 
-/* Reads both ends' parts. false: they cannot talk, whatever the way, and s has the obstacle. parameter: that which sets
- * the EtherType. */
+/* Reads both ends' parts, which begin so many bytes after their values do. false: they cannot talk, whatever the way,
+ * and s has the obstacle. parameter: that which sets the EtherType. */
 struct emx_ethernet_ends {
     struct emx_ethernet_part ours, theirs;
 };
-bool emx_ethernet_ends(struct emx_way_search *s, const char *parameter, struct emx_ethernet_ends *ends_p);
+bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
+                       struct emx_ethernet_ends *ends_p);
 
 /* Adds the way from nif to the interface with this mac and address (ip 0: none), with superframes where both ends take
  * them and have IP addresses. */

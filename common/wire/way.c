@@ -21,6 +21,14 @@ unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *ni
     return site->mtu_bytes ? emx_min_u(mtu, site->mtu_bytes) : mtu;
 }
 
+unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_netif *nif,
+                            const struct emx_wire_if *theirs)
+{
+    unsigned mtu = emx_way_mtu(site, nif);
+
+    return theirs->frame_bytes ? emx_min_u(mtu, theirs->frame_bytes) : mtu;
+}
+
 bool emx_way_same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits)
 {
     uint32_t mask = prefix_bits ? htonl(UINT32_MAX << (32 - emx_min_u(prefix_bits, 32))) : 0;

@@ -69,6 +69,10 @@ const struct emx_netif *emx_way_loopback(struct emx_way_search *s);
 /* The longest Ethernet payload that an interface is used with: what peers are told. */
 unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *nif);
 
+/* The same of both ends; an address that does not tell it yet is taken to mean the same as we. */
+unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_netif *nif,
+                            const struct emx_wire_if *theirs);
+
 bool emx_way_same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits);
 
 /* Our chosen interface towards an address of the peer, or NULL and an obstacle. */

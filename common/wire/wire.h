@@ -128,10 +128,10 @@ struct emx_wire_ops {
     void (*query)(const struct emx_wire *w, struct emx_wire_attr *attr_p);
 
     /* Writes to value what peers must know of this wire to reach it, beside the interfaces that the site tells of;
-     * returns the length. It is this wire's part of the endpoint's address. NULL: nothing, but that the wire is open.
-     */
-    unsigned (*describe)(const struct emx_wire *w, const struct emx_way_site *site,
-                         uint8_t value[EMX_WIRE_VALUE_BYTES]);
+     * returns the length. It is this wire's part of the endpoint's address. The launcher may carry only the first
+     * *least_p bytes: enough for a first hello, which tells the rest. NULL: nothing, but that the wire is open. */
+    unsigned (*describe)(const struct emx_wire *w, const struct emx_way_site *site, uint8_t value[EMX_WIRE_VALUE_BYTES],
+                         unsigned *least_p);
 
     /* Adds to s the ways to a peer that has this wire open too, as far as can be told at once; or says by an obstacle
      * why there is none. s->theirs and s->ifs come from the network: any bytes, of any length. */

@@ -54,10 +54,12 @@ static void mem_query(const struct emx_wire *w, struct emx_wire_attr *attr_p)
     *attr_p = (struct emx_wire_attr){.frame_bytes = 8192, .cheap_poll = true, .reliable = reliable};
 }
 
-static unsigned mem_describe(const struct emx_wire *w, const struct emx_way_site *site, uint8_t *value)
+static unsigned mem_describe(const struct emx_wire *w, const struct emx_way_site *site, uint8_t *value,
+                             unsigned *least_p)
 {
     (void)site;
     emx_wire_value_put_u16(value, (uint16_t)((const struct memory_wire *)(const void *)w)->port);
+    *least_p = EMX_UDP_PART_BYTES;
     return EMX_UDP_PART_BYTES;
 }
 

@@ -134,12 +134,15 @@ static void describe(struct end *e)
     const struct emx_way_site site = {.netifs = &e->host->netifs};
     uint8_t b[EMX_WIRE_VALUE_BYTES];
     struct emx_wire_value value = {.b = b};
+    unsigned least = 0;
     struct emx_ethernet_part part;
 
-    value.len_bytes = e->ops->describe ? e->ops->describe(e->w, &site, b) : 0;
+    value.len_bytes = e->ops->describe ? e->ops->describe(e->w, &site, b, &least) : 0;
     if (e->ops == &emx_wire_udp)
         e->udp_port = emx_wire_value_u16(b);
-    else if (emx_ethernet_part_read(&value, &part))
+    if (e->ops == &emx_wire_xdp)
+        value = (struct emx_wire_value){.b = b + EMX_XDP_PART_LEAST, .len_bytes = value.len_bytes - EMX_XDP_PART_LEAST};
+    if (e->ops != &emx_wire_udp && emx_ethernet_part_read(&value, &part))
         e->bulk_port = part.bulk_port;
 }
 

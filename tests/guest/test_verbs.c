@@ -80,6 +80,7 @@ static void open_end(struct end *e)
         .cfg = &e->cfg, .netifs = &e->netifs, .endpoint_id = e->id, .stats = &e->stats};
     struct emx_way_site site = {.netifs = &e->netifs, .told_count = 1};
     char why[512];
+    unsigned least;
 
     if (emx_netifs_read(&e->netifs, &e->cfg, NULL, why, sizeof(why)))
         fail_msg("%s", why);
@@ -87,7 +88,7 @@ static void open_end(struct end *e)
         fail_msg("%s", why);
     emx_wire_verbs.query(e->w, &e->attr);
     site.told[0] = netif_of(e);
-    emx_wire_verbs.describe(e->w, &site, e->told);
+    emx_wire_verbs.describe(e->w, &site, e->told, &least);
     watch_driver(e);
 }
 

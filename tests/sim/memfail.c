@@ -25,6 +25,7 @@ static void memfail(struct sim_case *c)
     w->reads = c->seed / 6 / FAIL_MAX == 2;
     w->cfg.p_read_min = 1000;
     w->reliable = c->seed / 6 / FAIL_MAX == 3;
+    w->brief = c->seed / 6 % 2;
     w->auth = c->seed / 6 / FAIL_MAX == 4 && emx_keyed_hash_usable(&why);
     sim_world_start(w);
     if (!n->engine) { /* it said so, and left nothing behind */

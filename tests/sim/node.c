@@ -176,13 +176,17 @@ static struct emx_peer *find_peer(struct sim_node *n, unsigned party)
     struct emx_peer *peer = NULL;
     uint8_t addr[ETHMX_ADDRESS_MAX];
     char err[256] = "";
+    size_t len_bytes;
     int rc;
 
     if (!emx_address_decode(&a, other->addr, other->addr_bytes, err, sizeof(err)))
         return NULL;
     a.id = w->party[party].id; /* perhaps of an engine that is gone */
     secret_of(a.id, &a);
-    rc = emx_engine_peer(n->engine, addr, emx_address_encode(&a, addr), &peer, err, sizeof(err));
+    if (w->brief)
+        a.ifs[0].frame_bytes = 0;
+    len_bytes = w->brief ? emx_address_encode_within(&a, EMX_ADDRESS_LAUNCHER, addr) : emx_address_encode(&a, addr);
+    rc = emx_engine_peer(n->engine, addr, len_bytes, &peer, err, sizeof(err));
     if (rc == ETHMX_OK)
         return peer;
     if (rc != ETHMX_ERR_NO_MEMORY && !w->mad) /* a forged hello may have come first, with the number of that one */
@@ -312,11 +316,30 @@ int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op
 
 /* ---- Pump: routes, completions, active messages ---- */
 
+/* What is missing while the peer is known from the launcher's address only: superframes, and by chance all routes but
+ * the last, or their order. Returns how many are left. */
+static unsigned spoil_routes(const struct sim_node *n, struct emx_route *r, unsigned count)
+{
+    uint64_t chance = emx_mix64(n->world->seed + n->index);
+
+    for (unsigned i = 0; i < count; i++)
+        r[i].bulk_bytes = 0;
+    if (chance % 3 == 0 || count < 2)
+        return count;
+    for (unsigned i = 0; i < count / 2; i++) {
+        struct emx_route first = r[i];
+
+        r[i] = r[count - 1 - i];
+        r[count - 1 - i] = first;
+    }
+    return chance % 3 == 1 ? count : 1;
+}
+
 static void tell_routes(struct sim_node *n, struct emx_peer *peer)
 {
     struct sim_world *w = n->world;
     struct emx_route r[EMX_ENGINE_LINKS];
-    unsigned party = sim_node_party(n, peer), to = w->party[party].node;
+    unsigned party = sim_node_party(n, peer), to = w->party[party].node, count = n->wire_count;
 
     memset(r, 0, sizeof(r));
     for (unsigned i = 0; i < n->wire_count; i++) {
@@ -333,7 +356,9 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
     }
-    emx_engine_routes(n->engine, peer, r, n->wire_count, n->wire_count ? "" : "the simulated host has no wire",
+    if (w->brief && !emx_peer_address(n->engine, peer)->host[0])
+        count = spoil_routes(n, r, count);
+    emx_engine_routes(n->engine, peer, r, count, n->wire_count ? "" : "the simulated host has no wire",
                       sim_node_now(n));
 }
 

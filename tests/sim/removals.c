@@ -22,6 +22,7 @@ static void begin(struct sim_case *c, struct emx_rng *rng)
     sim_case_begin(c, 2, 1);
     w->cfg.p_peer_timeout = TIMEOUT_NS;
     w->reliable = w->reads = c->seed % 4 == 0;
+    w->brief = c->seed % 3 == 1;
     w->auth = c->seed % 4 == 1 && emx_keyed_hash_usable(&why);
     if (!w->reliable)
         sim_world_faults(w, &x);

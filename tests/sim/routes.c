@@ -23,7 +23,7 @@ static void spoil(struct sim_world *w, unsigned wire, uint32_t max_bytes, bool o
         }
 }
 
-static void play(struct sim_case *c)
+static void play_until(struct sim_case *c, void (*check)(struct sim_world *w))
 {
     struct emx_rng rng = {.state = emx_mix64(c->seed)};
     struct sim_world *w = &c->world;
@@ -37,8 +37,15 @@ static void play(struct sim_case *c)
     for (unsigned i = 0; i < w->node_count; i++)
         if (w->nodes[i].failed_peers)
             sim_fail(w, "n%u: %s", i, w->nodes[i].failed_text);
+    if (check && !sim_failed(w))
+        check(w);
     sim_traffic_free(t);
     sim_case_end(c);
+}
+
+static void play(struct sim_case *c)
+{
+    play_until(c, NULL);
 }
 
 static void black_hole(struct sim_case *c)
@@ -82,6 +89,38 @@ static void crossed(struct sim_case *c)
     n->wires[0] = 1;
     n->wires[1] = 0;
     play(c);
+}
+
+static void check_learned(struct sim_world *w)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_node *n = &w->nodes[i], *other = &w->nodes[!i];
+        struct ethmx_peer_info info;
+
+        emx_peer_query(n->engine, sim_node_peer(n, other->party), &info);
+        if (strcmp(info.state, "connected"))
+            continue;
+        if (info.host[0] != 'n' || strcmp(info.interface, "w0"))
+            sim_fail(w, "n%u: connected to \"%s\" over \"%s\", not to n%u over w0", i, info.host, info.interface,
+                     other->index);
+    }
+}
+
+/* A launcher tells the nodes little of each other, and by that not the best route. They learn the rest from each
+ * other's hellos, and use it. */
+static void learned(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    const char *why;
+
+    sim_case_begin(c, 2, 1 + c->seed % 3);
+    w->brief = true;
+    w->auth = c->seed % 5 == 1 && emx_keyed_hash_usable(&why);
+    w->bulk_bytes = c->seed & 1 ? 1472 : 0;
+    w->resolve_ns = c->seed & 2 ? 1000000 : 0;
+    if (w->wire_count > 1)
+        w->frame_bytes[1] = 4000;
+    play_until(c, check_learned);
 }
 
 /* ---- A route becomes narrower ---- */
@@ -305,6 +344,7 @@ const struct sim_scenario sim_routes[] = {
     {"narrowest", "to the shortest frames there are, with tags and without", narrowest, 16, 0},
     {"too-narrow", "so far that there is nothing to go on with: an error", too_narrow, 4, 0},
     {"connected", "a wire with connections loses the long ones for a while", connected, 4, 0},
+    {"learned", "a launcher tells little, hellos the rest", learned, 60, 0},
     {"crossed", "two nodes prefer different wires", crossed, 20, 0},
     {0},
 };

@@ -215,7 +215,8 @@ static uint16_t bulk_port_of(const struct emx_wire *w)
 {
     const struct emx_way_site site = {.netifs = &netifs};
     uint8_t b[EMX_WIRE_VALUE_BYTES];
-    const struct emx_wire_value value = {.b = b, .len_bytes = emx_wire_packet.describe(w, &site, b)};
+    unsigned least;
+    const struct emx_wire_value value = {.b = b, .len_bytes = emx_wire_packet.describe(w, &site, b, &least)};
     struct emx_ethernet_part part;
 
     return emx_ethernet_part_read(&value, &part) ? part.bulk_port : 0;

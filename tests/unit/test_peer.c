@@ -41,7 +41,8 @@ static struct emx_address endpoint(const struct job *job, unsigned number)
                             .if_count = (uint8_t)job->interfaces};
 
     for (unsigned i = 0; i < job->interfaces; i++) {
-        uint64_t mac = emx_mix64(host * 16 + i) & ~3u; /* as of virtual interfaces; real ones share their first half */
+        uint64_t mac =
+            emx_mix64(host * 16 + i + 1) & ~3u; /* as of virtual interfaces; real ones share their first half */
 
         a.ifs[i].ip = 10 + (i << 8) + ((host >> 8 & 255) << 16) + ((host & 255) << 24);
         a.ifs[i].prefix_bits = 16;

@@ -16,7 +16,7 @@
 
 #define LO 1 /* ifindex */
 /* Wires of a scenario, by bits. */
-enum { PACKET = 1, UDP = 2, XDP = 8, VERBS = 16, PIGEON = 32, BOTH = PACKET | UDP };
+enum { PACKET = 1, UDP = 2, SHM = 4, XDP = 8, VERBS = 16, PIGEON = 32, BOTH = PACKET | UDP };
 
 #define THEIR_PORT 3131 /* of superframes */
 #define CALL_PORT  5151 /* of their verbs wire */
@@ -694,7 +694,8 @@ static void never_more_than_there_is_room_for(void **state)
     build_peer(&s, &peer);
     peer.if_count = EMX_WIRE_IFS;
     for (unsigned i = 0; i < EMX_WIRE_IFS; i++)
-        peer.ifs[i] = (struct emx_wire_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .frame_bytes = 1500};
+        peer.ifs[i] =
+            (struct emx_wire_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
     memset(&r[EMX_ROUTES_MAX], 0xaa, sizeof(r[0]));
     assert_int_equal(emx_routes_find(&h.view, &peer, r, why, sizeof(why)), EMX_ROUTES_MAX);
     for (unsigned i = 0; i < sizeof(r[0]); i++)
@@ -748,6 +749,74 @@ static void a_new_wire_is_a_row(void **state)
     assert_non_null(strstr(why, "pigeon: it has no loft"));
     assert_int_equal(find(&shut, r, why, sizeof(why)), 1);
     assert_non_null(strstr(why, "pigeon: not open there"));
+}
+
+/* ---- What a launcher carries ---- */
+
+struct told {
+    unsigned wires, ifs;
+    bool auth;
+};
+
+/* An address of all these, as an endpoint makes it. */
+static void make_told(const struct told *t, struct emx_address *a)
+{
+    const struct emx_ethernet_part ethernet = {.frame_bytes = 9000, .ethertype = 0x1234, .bulk_port = 4000};
+    const struct emx_xdp_part xdp = {.ethernet = ethernet, .ifs = 0x3f};
+    const struct emx_verbs_address verbs = {.port = 5000, .fabric = {1, 2, 3, 1, 2, 3}};
+
+    memset(a, 0, sizeof(*a));
+    a->id = 7;
+    a->auth = a->has_secret = t->auth;
+    snprintf(a->host, sizeof(a->host), "a-host-with-a-name.of.the.longest.kind.example");
+    for (unsigned i = 0; i < t->ifs; i++) {
+        struct emx_wire_if *told = &a->ifs[a->if_count++];
+
+        *told = (struct emx_wire_if){.ip = htonl(0x0a000001 + (i << 8)), .prefix_bits = 24, .frame_bytes = 9000};
+        mac_of(i, told->mac);
+    }
+    if (t->wires & SHM)
+        add_part(a, EMX_SHM_PART, NULL, 0);
+    if (t->wires & VERBS) {
+        add_verbs(a, &verbs);
+        a->least[EMX_VERBS_ADDRESS_PART] = EMX_VERBS_ADDRESS_LEAST;
+    }
+    if (t->wires & XDP) {
+        add_xdp(a, &xdp);
+        a->least[EMX_XDP_PART] = EMX_XDP_PART_LEAST;
+    }
+    if (t->wires & PACKET)
+        add_packet(a, &ethernet);
+    if (t->wires & UDP) {
+        add_udp(a, 6000);
+        a->least[EMX_UDP_PART] = EMX_UDP_PART_BYTES;
+    }
+}
+
+/* In every configuration a launcher carries at most 56 bytes: with authentication, six interfaces and all wires, too.
+ * Each wire is told, and one interface with all that a first hello needs. */
+static void a_launcher_carries_little(void **state)
+{
+    static const unsigned expect_ifs[2][2] = {{5, 4}, {2, 1}}; /* auth; all wires */
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    struct emx_address a, b;
+    char err[128];
+
+    (void)state;
+    for (unsigned i = 0; i < 32 * 7 * 2; i++) {
+        const struct told t = {.wires = i % 32, .ifs = i / 32 % 7, .auth = i / 32 / 7};
+        size_t len_bytes;
+
+        make_told(&t, &a);
+        len_bytes = emx_address_encode_within(&a, EMX_ADDRESS_LAUNCHER, buf);
+        assert_true(len_bytes && len_bytes <= 56);
+        assert_true(emx_address_decode(&b, buf, len_bytes, err, sizeof(err)));
+        for (unsigned type = 1; type <= EMX_WIRE_PART_TYPES; type++)
+            assert_true(!emx_address_part(&a, type).b == !emx_address_part(&b, type).b);
+        assert_true(!t.ifs || !memcmp(b.ifs[0].mac, a.ifs[0].mac, 6));
+        if (t.ifs == EMX_WIRE_IFS && (t.wires == 31 || t.wires == (SHM | PACKET | UDP)))
+            assert_int_equal(b.if_count, expect_ifs[t.auth][t.wires == 31]);
+    }
 }
 
 /* ---- Every wire ---- */
@@ -831,6 +900,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routes_are_as_expected),
         cmocka_unit_test(a_new_wire_is_a_row),
+        cmocka_unit_test(a_launcher_carries_little),
         cmocka_unit_test(every_wire_has_a_part_of_its_own),
         cmocka_unit_test(any_value_is_refused_or_harmless),
         cmocka_unit_test(shared_memory_is_on_one_host_only),

@@ -8,7 +8,8 @@
  *  8  | cookie                             |
  * 12  | host_id, 6 bytes                   |
  * 18  | secret of 16 bytes, if any
- *     | interfaces of 13 bytes: ip (4, network order), mac (6), frame_bytes (2), prefix_bits (1)
+ *     | interfaces: prefix_bits (6 bits), whether mac and frame_bytes follow (1 bit each); ip (4, network order),
+ *     |     mac (6), frame_bytes (2)
  *     | parts, up to the end: type (5 bits), length (3 bits; 7: a byte with the length follows), value
  *
  * Part 0, the last, is the host name without a final 0; the others are those of wires. The first three bytes stay what
@@ -20,11 +21,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/min.h"
+
 #define MAGIC_0      'x'
 #define MAGIC_1      'M'
 #define FIXED_BYTES  18
 #define ID_AT        4
-#define IF_BYTES     13
+#define IF_BYTES     5 /* least, and most: */
+#define IF_BYTES_MAX 13
+#define IF_PREFIX    63 /* of an interface's first byte */
+#define IF_MAC       64
+#define IF_FRAME     128
+#define MAC_BYTES    6
+#define FRAME_BYTES  2
 #define HOST_TYPE    0
 #define LENGTH_BITS  3
 #define LENGTH_LONG  7 /* and more: in a byte of its own */
@@ -36,7 +45,7 @@
 
 static_assert(EMX_WIRE_IFS <= COUNT_IFS, "count of interfaces");
 static_assert(EMX_WIRE_PART_TYPES == (UINT8_MAX >> LENGTH_BITS), "types of parts");
-static_assert(FIXED_BYTES + EMX_ADDRESS_SECRET + EMX_WIRE_IFS * IF_BYTES + EMX_ADDRESS_PART_BYTES + 2 +
+static_assert(FIXED_BYTES + EMX_ADDRESS_SECRET + EMX_WIRE_IFS * IF_BYTES_MAX + EMX_ADDRESS_PART_BYTES + 2 +
                       EMX_ADDRESS_HOST - 1 <=
                   ETHMX_ADDRESS_MAX,
               "address fits");
@@ -58,21 +67,56 @@ static uint64_t get(const uint8_t **p, unsigned bytes)
     return v;
 }
 
-static uint8_t *put_if(uint8_t *p, const struct emx_wire_if *i)
+static bool if_has_mac(const struct emx_wire_if *i)
 {
-    memcpy(p, &i->ip, 4);
-    memcpy(p + 4, i->mac, 6);
-    p = put(p + 10, i->frame_bytes, 2);
-    return put(p, i->prefix_bits, 1);
+    static const uint8_t none[MAC_BYTES];
+
+    return memcmp(i->mac, none, sizeof(none));
 }
 
-static void get_if(struct emx_wire_if *i, const uint8_t **p)
+static size_t if_bytes(const struct emx_wire_if *i)
 {
-    memcpy(&i->ip, *p, 4);
-    memcpy(i->mac, *p + 4, 6);
-    *p += 10;
-    i->frame_bytes = (uint16_t)get(p, 2);
-    i->prefix_bits = (uint8_t)get(p, 1);
+    return IF_BYTES + (if_has_mac(i) ? MAC_BYTES : 0) + (i->frame_bytes ? FRAME_BYTES : 0);
+}
+
+static uint8_t *put_if(uint8_t *p, const struct emx_wire_if *i)
+{
+    p = put(p, i->prefix_bits | (if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
+    memcpy(p, &i->ip, 4);
+    p += 4;
+    if (if_has_mac(i)) {
+        memcpy(p, i->mac, MAC_BYTES);
+        p += MAC_BYTES;
+    }
+    return i->frame_bytes ? put(p, i->frame_bytes, FRAME_BYTES) : p;
+}
+
+/* What is wrong with the interface at *p_p, which ends before end; NULL: nothing, and *p_p is behind it. */
+static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint8_t *end)
+{
+    const uint8_t *p = *p_p;
+    unsigned first;
+
+    if (end - p < IF_BYTES)
+        return "its length is wrong";
+    first = (unsigned)get(&p, 1);
+    i->prefix_bits = first & IF_PREFIX;
+    if (i->prefix_bits > 32)
+        return "an interface has a prefix of more than 32 bits";
+    memcpy(&i->ip, p, 4);
+    p += 4;
+    if (end - p < (first & IF_MAC ? MAC_BYTES : 0) + (first & IF_FRAME ? FRAME_BYTES : 0))
+        return "its length is wrong";
+    if (first & IF_MAC) {
+        memcpy(i->mac, p, MAC_BYTES);
+        p += MAC_BYTES;
+    }
+    if (first & IF_FRAME)
+        i->frame_bytes = (uint16_t)get(&p, FRAME_BYTES);
+    if ((first & IF_MAC && !if_has_mac(i)) || (first & IF_FRAME && !i->frame_bytes))
+        return "an interface tells nothing where it should";
+    *p_p = p;
+    return NULL;
 }
 
 /* ---- Parts ---- */
@@ -162,7 +206,7 @@ bool emx_address_parts_agree(const struct emx_address *a, const struct emx_addre
     while (next_part(a, &at, &part)) {
         struct emx_wire_value other = emx_address_part(b, part.type);
 
-        if (other.b && (other.len_bytes != part.len_bytes || memcmp(other.b, part.value, part.len_bytes)))
+        if (other.b && memcmp(other.b, part.value, emx_min_u(other.len_bytes, part.len_bytes)))
             return false;
     }
     return true;
@@ -178,16 +222,25 @@ static unsigned part_count(const struct emx_address *a)
     return n + (a->host[0] != 0);
 }
 
+const char *emx_address_host(const struct emx_address *a, char text[EMX_ADDRESS_HOST])
+{
+    uint8_t ip[4];
+
+    if (a->host[0])
+        return a->host;
+    memcpy(ip, &a->ifs[0].ip, sizeof(ip));
+    if (a->if_count && a->ifs[0].ip)
+        snprintf(text, EMX_ADDRESS_HOST, "%u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
+    else
+        snprintf(text, EMX_ADDRESS_HOST, "%012llx", (unsigned long long)a->host_id);
+    return text;
+}
+
 /* ---- Encoding ---- */
 
 static size_t secret_bytes(const struct emx_address *a)
 {
     return a->has_secret ? sizeof(a->secret) : 0;
-}
-
-static size_t host_part_bytes(size_t host_bytes)
-{
-    return host_bytes ? part_head_bytes((unsigned)host_bytes) + host_bytes : 0;
 }
 
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
@@ -225,21 +278,64 @@ size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf)
     return emx_address_encode(&told, buf);
 }
 
+/* Copies the parts of from to `to`, each as long as what a first hello needs. */
+static void least_parts(const struct emx_address *from, struct emx_address *to)
+{
+    struct address_part part;
+
+    to->part_bytes = 0;
+    for (size_t at = 0; next_part(from, &at, &part);)
+        emx_address_add_part(to, part.type, part.value, emx_min_u(part.len_bytes, from->least[part.type]));
+}
+
+/* Completes the parts of `to` in turn as far as *room_p bytes allow. */
+static void complete_parts(const struct emx_address *from, struct emx_address *to, size_t *room_p)
+{
+    struct emx_address made = *to;
+    struct address_part part;
+
+    made.part_bytes = 0;
+    for (size_t at = 0; next_part(from, &at, &part);) {
+        unsigned least = emx_address_part(to, part.type).len_bytes;
+        size_t more_bytes = part.whole_bytes - part_head_bytes(least) - least;
+        bool fits = more_bytes <= *room_p;
+
+        emx_address_add_part(&made, part.type, part.value, fits ? part.len_bytes : least);
+        if (fits)
+            *room_p -= more_bytes;
+    }
+    *to = made;
+}
+
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)
 {
-    size_t least_bytes = FIXED_BYTES + secret_bytes(a) + a->part_bytes, host_bytes = strlen(a->host);
-    struct emx_address cut = *a;
+    struct emx_address told = *a;
+    size_t least_bytes = FIXED_BYTES + secret_bytes(a);
 
-    if (room_bytes < least_bytes + (a->if_count > 0) * IF_BYTES)
+    told.host[0] = 0;
+    least_parts(a, &told);
+    least_bytes += told.part_bytes;
+    for (unsigned i = 0; i < a->if_count; i++) {
+        told.ifs[i].frame_bytes = 0;
+        if (i)
+            memset(told.ifs[i].mac, 0, MAC_BYTES);
+    }
+    if (a->if_count)
+        least_bytes += if_bytes(&told.ifs[0]);
+    if (room_bytes < least_bytes)
         return 0;
     room_bytes -= least_bytes;
-    if (room_bytes / IF_BYTES < cut.if_count)
-        cut.if_count = (uint8_t)(room_bytes / IF_BYTES);
-    room_bytes -= cut.if_count * IF_BYTES;
-    while (host_part_bytes(host_bytes) > room_bytes)
-        host_bytes--;
-    cut.host[host_bytes] = 0;
-    return emx_address_encode(&cut, buf);
+    told.if_count = a->if_count ? (uint8_t)emx_min_u(a->if_count, 1 + (unsigned)(room_bytes / IF_BYTES)) : 0;
+    if (told.if_count)
+        room_bytes -= (told.if_count - 1u) * IF_BYTES;
+    for (unsigned i = 1; i < told.if_count && room_bytes >= MAC_BYTES; i++) {
+        memcpy(told.ifs[i].mac, a->ifs[i].mac, MAC_BYTES);
+        room_bytes -= if_has_mac(&told.ifs[i]) ? MAC_BYTES : 0;
+    }
+    complete_parts(a, &told, &room_bytes);
+    for (unsigned i = 0; i < told.if_count && room_bytes >= FRAME_BYTES; i++, room_bytes -= FRAME_BYTES)
+        told.ifs[i].frame_bytes = a->ifs[i].frame_bytes;
+    return emx_address_encode(&told, buf);
 }
 
 void emx_address_put_id(uint8_t *buf, uint32_t id)
@@ -320,21 +416,18 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     if (in.has_secret && !in.auth)
         goto err_say;
     bad = "its length is wrong";
-    if (in.if_count > EMX_WIRE_IFS || len_bytes > ETHMX_ADDRESS_MAX ||
-        len_bytes < FIXED_BYTES + secret_bytes(&in) + in.if_count * IF_BYTES)
+    if (in.if_count > EMX_WIRE_IFS || len_bytes > ETHMX_ADDRESS_MAX || len_bytes < FIXED_BYTES + secret_bytes(&in))
         goto err_say;
     bad = "its endpoint number is 0";
     if (!in.id)
         goto err_say;
     memcpy(in.secret, p, secret_bytes(&in));
     p += secret_bytes(&in);
-    bad = "an interface has a prefix of more than 32 bits";
-    for (unsigned i = 0; i < in.if_count; i++) {
-        get_if(&in.ifs[i], &p);
-        if (in.ifs[i].prefix_bits > 32)
-            goto err_say;
-    }
-    bad = take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
+    bad = NULL;
+    for (unsigned i = 0; !bad && i < in.if_count; i++)
+        bad = get_if(&in.ifs[i], &p, end);
+    if (!bad)
+        bad = take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
     if (bad)
         goto err_say;
     *a = in;

@@ -20,6 +20,7 @@
 #define EMX_ADDRESS_HOST        48
 #define EMX_ADDRESS_SECRET      16
 #define EMX_ADDRESS_PART_BYTES  95 /* all parts of wires, with their headers */
+#define EMX_ADDRESS_LAUNCHER    56 /* longest that a launcher carries */
 #define EMX_ADDRESS_HOST_ID_MAX UINT64_C(0xffffffffffff)
 
 struct emx_address {
@@ -30,9 +31,10 @@ struct emx_address {
     struct emx_wire_if ifs[EMX_WIRE_IFS];
     uint8_t part_bytes; /* the wires' parts, encoded; use emx_address_part() and emx_address_add_part() */
     uint8_t part[EMX_ADDRESS_PART_BYTES];
-    char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */
-    bool auth;                   /* its frames carry tags (ETHMX_AUTH=on) */
-    bool has_secret;             /* this address tells the secret: it comes from the launcher, not from the network */
+    uint8_t least[EMX_WIRE_PART_TYPES + 1]; /* of each type, how much of the value a first hello needs; not encoded */
+    char host[EMX_ADDRESS_HOST];            /* host name, cut if need be, with a final 0 */
+    bool auth;                              /* its frames carry tags (ETHMX_AUTH=on) */
+    bool has_secret; /* this address tells the secret: it comes from the launcher, not from the network */
     uint8_t secret[EMX_ADDRESS_SECRET];
 };
 
@@ -42,8 +44,11 @@ struct emx_wire_value emx_address_part(const struct emx_address *a, unsigned typ
 /* Adds a part of a type that a does not have. false: no room. */
 bool emx_address_add_part(struct emx_address *a, unsigned type, const void *value, unsigned len_bytes);
 
-/* Whether both have the same values in the parts that both have. */
+/* Whether both have the same values in the parts that both have, as far as both tell them. */
 bool emx_address_parts_agree(const struct emx_address *a, const struct emx_address *b);
+
+/* The host for people: its name, or an IP address that is told, or its number; in text or a. */
+const char *emx_address_host(const struct emx_address *a, char text[EMX_ADDRESS_HOST]);
 
 /* Writes a to buf (ETHMX_ADDRESS_MAX bytes suffice always) and returns the length. */
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
@@ -51,8 +56,10 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
 /* The same without the secret, as it may travel in frames. */
 size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf);
 
-/* The same in at most room_bytes: the host name is cut for that, then the last interfaces are left out. Returns 0 if
- * not even one interface fits (of an address that has any). */
+/* What a first hello to a needs, and what else fits in room_bytes: at least one interface (of an address that has any)
+ * and the least of each part; then more interfaces, which can at first be reached by IP only, their MAC addresses, all
+ * of the parts and how long frames may be. Never the host name. The rest is told by a's own hellos. Returns 0 if there
+ * is not enough room. */
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf);
 
 /* Reads and checks: version, lengths, counts, id. false and a sentence in err: not a usable address. */

@@ -33,9 +33,10 @@
 #include "core/msg/rdma_threshold.h"
 #include "core/peer.h"
 #include "core/rel/connect.h"
-#include "core/rel/path_mtu.h"
 #include "core/rel/fragment.h"
+#include "core/rel/learn.h"
 #include "core/rel/offload_probe.h"
+#include "core/rel/path_mtu.h"
 #include "core/rel/rtt.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
@@ -162,8 +163,18 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
 static void unreachable(struct emx_session *s, const char *why, emx_time now)
 {
     emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE, "host %s cannot be reached from host %s: %s",
-                   emx_peer_address(s->e, s->peer)->host, s->e->self.host, why);
+                   emx_peer_host(s->e, s->peer), s->e->self.host, why);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
+}
+
+static void connected(struct emx_session *s);
+
+static void learned(struct emx_session *s, const struct emx_route *r, unsigned n, emx_time now)
+{
+    if (!emx_learn_routes(s, r, n))
+        use_route(s, 0, now);
+    else if (s->connect->got[0] && s->connect->got[1])
+        connected(s);
 }
 
 void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct emx_route *r, unsigned n,
@@ -172,6 +183,10 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     struct emx_session *s = peer->session;
     struct emx_connect *c;
 
+    if (s && s->state == EMX_S_CONNECTING && s->connect->relearns) {
+        learned(s, r, n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX, now);
+        return;
+    }
     if (!s || s->state != EMX_S_ROUTES)
         return;
     if (!n) {
@@ -332,6 +347,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     if (emx_list_linked(&s->turn))
         greet(s, false, now);
     take_terms(s, t);
+    emx_learn_address(s, &a, t + 1, t->addr_bytes);
     w = &s->welcome[t->probe & 1];
     *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
     if (s->connect->count && !emx_list_linked(&s->welcoming)) {
@@ -380,7 +396,12 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
     if (!full && !s->connect->got[0] && emx_connect_route(s)->frame_bytes > EMX_PATH_MTU_COMMON)
         s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
     s->connect->got[full] = true;
-    if (s->connect->got[0] && s->connect->got[1])
+    emx_learn_address(s, &a, t + 1, t->addr_bytes);
+    if (!s->connect->got[0] || !s->connect->got[1])
+        return EMX_ACCEPTED;
+    if (s->connect->relearns)
+        emx_connect_give_place(s, now);
+    else
         connected(s);
     return EMX_ACCEPTED;
 }
@@ -393,7 +414,7 @@ emx_time emx_connect_deadline(const struct emx_session *s)
 
     if (s->state == EMX_S_CONNECTED && c->mtu_probing)
         return c->retry_ns;
-    if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
+    if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn) || (c->got[0] && c->got[1]))
         return EMX_NEVER;
     return emx_min(emx_min(c->retry_ns, c->give_up_ns), c->has_place ? c->place_ns : EMX_NEVER);
 }
@@ -423,7 +444,7 @@ static bool narrow(struct emx_session *s, emx_time now)
         s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
         "%s to host %s: frames of %u bytes are lost, small ones are not, so it goes on with %u; is the MTU the same on "
         "all switches between?",
-        r->name, emx_peer_address(s->e, s->peer)->host, r->frame_bytes, shorter);
+        r->name, emx_peer_host(s->e, s->peer), r->frame_bytes, shorter);
     r->frame_bytes = shorter;
     if (r->bulk_bytes > shorter)
         r->bulk_bytes = shorter;
@@ -559,6 +580,8 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
         emx_path_mtu_expire(s, now);
     if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return;
+    if (c->got[0] && c->got[1])
+        return; /* it waits for the routes that are asked for once more (learn.c), and has no place */
     if (c->has_place && now >= c->place_ns)
         emx_connect_give_place(s, now);
     if (now >= c->give_up_ns) {

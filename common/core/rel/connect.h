@@ -29,12 +29,15 @@ struct emx_connect {
     emx_time give_up_ns; /* on the current route */
     emx_time retry_ns;
     emx_time wait_ns;  /* between tries, doubling */
-    bool got[2];       /* welcomes: small, full */
-    bool due[2];       /* hellos to send */
     emx_time place_ns; /* it counts in engine.greeting until then at most, */
     bool has_place;    /* and does now */
-    bool again;        /* all routes have failed, and were tried once more */
-    char why[320];     /* of the routes that failed */
+    bool got[2];       /* welcomes: small, full */
+    bool due[2];       /* hellos to send */
+    bool relearns;     /* the routes by told are asked for */
+    uint16_t told_bytes;
+    uint8_t *told; /* the address in its hello, if that tells more than the launcher (learn.c); else NULL */
+    bool again;    /* all routes have failed, and were tried once more */
+    char why[320]; /* of the routes that failed */
 
     /* when connected, of path_mtu.c */
     bool mtu_probing;

@@ -88,8 +88,8 @@ static void path_mtu_too_small(struct emx_session *s, emx_time now)
     emx_event_post(e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE,
                    "%s to host %s: even frames of %u bytes are lost now, shorter ones are not: an MTU was lowered, on "
                    "%s, on %s or on a switch between, too far for ethmx",
-                   emx_connect_route(s)->name, emx_peer_address(e, s->peer)->host, EMX_FRAME_LEAST, e->self.host,
-                   emx_peer_address(e, s->peer)->host);
+                   emx_connect_route(s)->name, emx_peer_host(e, s->peer), EMX_FRAME_LEAST, e->self.host,
+                   emx_peer_host(e, s->peer));
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
 }
 
@@ -103,8 +103,8 @@ static void path_mtu_lower(struct emx_session *s, uint16_t bytes, emx_time now)
     emx_event_post(s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
                    "%s to host %s: frames of %u bytes are lost now, those of %u are not, so it goes on with these; was "
                    "the MTU lowered, on %s, there or on a switch between?",
-                   emx_connect_route(s)->name, emx_peer_address(s->e, s->peer)->host, before + tag_bytes,
-                   bytes + tag_bytes, s->e->self.host);
+                   emx_connect_route(s)->name, emx_peer_host(s->e, s->peer), before + tag_bytes, bytes + tag_bytes,
+                   s->e->self.host);
     emx_send_window_hurry(s, now);
     emx_session_ready(s);
 }

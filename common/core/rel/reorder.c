@@ -124,7 +124,7 @@ static void lost_promise(struct emx_session *s, emx_time now)
         s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
         "frames from the peer on host %s are missing although its wire loses none: its memory is damaged, or "
         "this is a fault of ethmx",
-        emx_peer_address(s->e, s->peer)->host);
+        emx_peer_host(s->e, s->peer));
     s->e->up->end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }
 

@@ -110,6 +110,8 @@ static void session_strip(struct emx_session *s)
     struct emx_engine *e = s->e;
 
     session_quiesce(s);
+    if (s->connect)
+        emx_alloc_put(&e->alloc, s->connect->told);
     emx_alloc_put(&e->alloc, s->connect);
     s->connect = NULL;
     emx_alloc_put(&e->alloc, s->tags);
@@ -129,7 +131,7 @@ void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time
     struct emx_engine *e = s->e;
 
     session_uncount(s);
-    if (s->state == EMX_S_ROUTES) {
+    if (emx_list_linked(&s->routing)) {
         emx_list_del(&s->routing);
         emx_event_taken(e);
     }
@@ -192,7 +194,7 @@ static void session_begun_anew(struct emx_session *s, emx_time now)
 {
     emx_event_post(s->e, emx_list_empty(&s->peer->ops) ? EMX_EVENT_CLOSED : EMX_EVENT_FAILED, s->peer,
                    ETHMX_ERR_PEER_DEAD, "the peer on host %s has forgotten this endpoint and connects anew",
-                   emx_peer_address(s->e, s->peer)->host);
+                   emx_peer_host(s->e, s->peer));
     emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);
 }
 

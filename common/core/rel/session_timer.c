@@ -29,7 +29,7 @@ static void session_die(struct emx_session *s, emx_time now)
         e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_PEER_DEAD,
         "the peer on host %s has not answered for %llu ms over %s: its process or host is gone, or the network "
         "between is cut (ETHMX_PEER_TIMEOUT sets how long to wait)",
-        emx_peer_address(e, s->peer)->host, (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
+        emx_peer_host(e, s->peer), (unsigned long long)(e->cfg->p_peer_timeout / 1000000),
         s->connect->route[s->connect->current].name);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_PEER_DEAD, now);
 }

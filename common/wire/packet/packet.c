@@ -333,7 +333,8 @@ static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr
     *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .cheap_poll = true};
 }
 
-static unsigned packet_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+static unsigned packet_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
+                                unsigned *least_p)
 {
     const struct packet_wire *w = (const struct packet_wire *)base;
     const struct emx_ethernet_part part = {.frame_bytes = (uint16_t)w->frame_bytes,
@@ -342,6 +343,7 @@ static unsigned packet_describe(const struct emx_wire *base, const struct emx_wa
 
     (void)site;
     emx_ethernet_part_write(&part, value);
+    *least_p = 0;
     return EMX_ETHERNET_PART_BYTES;
 }
 

@@ -4,7 +4,6 @@
  */
 #include <arpa/inet.h>
 
-#include "base/min.h"
 #include "wire/ethernet.h"
 #include "wire/packet/packet.h"
 
@@ -14,8 +13,8 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
     const struct emx_netif *nif = emx_ethernet_towards(s, theirs);
 
     if (nif)
-        emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip,
-                         emx_min_u(emx_way_mtu(s->site, nif), theirs->frame_bytes), nif->rank + place);
+        emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
+                         nif->rank + place);
 }
 
 void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)
@@ -25,7 +24,7 @@ void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)
     const struct emx_netif *lo;
 
     (void)w;
-    if (!emx_ethernet_ends(s, "ETHMX_ETHERTYPE", &ends))
+    if (!emx_ethernet_ends(s, 0, "ETHMX_ETHERTYPE", &ends))
         return;
     if (!s->same_host)
         emx_way_each_ip(s, packet_way_try, &ends);

@@ -207,10 +207,12 @@ static void udp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
     *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes};
 }
 
-static unsigned udp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+static unsigned udp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
+                             unsigned *least_p)
 {
     (void)site;
     emx_wire_value_put_u16(value, ((const struct emx_udp_wire *)base)->port);
+    *least_p = EMX_UDP_PART_BYTES;
     return EMX_UDP_PART_BYTES;
 }
 

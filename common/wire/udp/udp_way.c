@@ -27,7 +27,7 @@ static void udp_way_try(struct emx_way_search *s, unsigned place, const void *ar
 
     (void)arg;
     if (nif)
-        udp_way_add(s, nif, theirs->ip, emx_min_u(emx_way_mtu(s->site, nif), theirs->frame_bytes),
+        udp_way_add(s, nif, theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
                     nif->rank + place + (on_link ? 0 : EMX_WAY_GATEWAY));
 }
 

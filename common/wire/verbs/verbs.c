@@ -602,7 +602,8 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
                                      .lend_costs = emx_verbs_export_costs(w)};
 }
 
-static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
+                               unsigned *least_p)
 {
     const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
     struct emx_verbs_address told = {.port = w->listen_port};
@@ -613,6 +614,7 @@ static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way
         if (w->port[i].dev && place < EMX_WIRE_IFS)
             told.fabric[place] = (uint8_t)(w->port[i].dev->fabric + 1);
     }
+    *least_p = EMX_VERBS_ADDRESS_LEAST;
     return emx_verbs_address_write(&told, value);
 }
 

@@ -202,7 +202,8 @@ static void xdp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
     *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes, .cheap_poll = !w->busy_poll};
 }
 
-static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value)
+static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
+                             unsigned *least_p)
 {
     const struct xdp_wire *w = (const struct xdp_wire *)base;
     struct emx_xdp_part part = {.ethernet = {.frame_bytes = (uint16_t)emx_min_u(w->frame_bytes, UINT16_MAX),
@@ -211,6 +212,7 @@ static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_s
 
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_part_listen(&part, site, &site->netifs->nif[w->port[i].netif]);
+    *least_p = EMX_XDP_PART_LEAST;
     return emx_xdp_part_write(&part, value);
 }
 
@@ -244,8 +246,7 @@ static unsigned free_chunks(struct xdp_port *p, unsigned n)
     return g->free_tx_count / each;
 }
 
-/* Takes the descriptors back that the kernel has not looked at: frames lost. Only where it copies, because then it
- * looks during our own call only. */
+/* Takes back descriptors the kernel has not looked at: frames lost. Only if it copies: then it looks in our calls. */
 static unsigned xdp_withdraw(struct xdp_port *p)
 {
     struct emx_xdp_group *g = p->group;
@@ -277,8 +278,7 @@ static int xdp_wake(int fd)
     return sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -1 : 0;
 }
 
-/* Makes the kernel send what is in the ring. What it has no room for now stays there. Returns how many frames were
- * lost. */
+/* Makes the kernel send what is in the ring; what it has no room for stays there. Returns how many frames were lost. */
 static unsigned xdp_kick(struct xdp_port *p)
 {
     struct emx_xdp_queue *queue = &p->group->queue[0];

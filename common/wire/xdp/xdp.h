@@ -11,13 +11,14 @@
 
 extern const struct emx_wire_ops emx_wire_xdp;
 
-/* Its part of an address. */
+/* Its part of an address: the interfaces (1 byte), then as of all Ethernet wires. */
 #define EMX_XDP_PART       4
+#define EMX_XDP_PART_LEAST 1 /* for a first hello */
 #define EMX_XDP_PART_BYTES (EMX_ETHERNET_PART_BYTES + 1)
 
 struct emx_xdp_part {
-    struct emx_ethernet_part ethernet;
     uint8_t ifs; /* bit i: it listens on interface i of the address */
+    struct emx_ethernet_part ethernet;
 };
 
 /* The wire listens on nif, if the address tells of it. */

@@ -3,7 +3,6 @@
  * Ways of the xdp wire: between interfaces in one subnet that the wire is on at both ends. It does not reach the same
  * host.
  */
-#include "base/min.h"
 #include "wire/xdp/xdp.h"
 
 void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
@@ -13,8 +12,8 @@ void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6
 
 unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES])
 {
-    emx_ethernet_part_write(&part->ethernet, value);
-    value[EMX_ETHERNET_PART_BYTES] = part->ifs;
+    value[0] = part->ifs;
+    emx_ethernet_part_write(&part->ethernet, value + EMX_XDP_PART_LEAST);
     return EMX_XDP_PART_BYTES;
 }
 
@@ -29,7 +28,7 @@ void emx_xdp_part_listen(struct emx_xdp_part *part, const struct emx_way_site *s
 /* Whether the wire is on the interface of this place. */
 static bool xdp_way_is_on(const struct emx_wire_value *value, unsigned place)
 {
-    return value->b[EMX_ETHERNET_PART_BYTES] >> place & 1;
+    return value->b[0] >> place & 1;
 }
 
 static void xdp_way_try(struct emx_way_search *s, unsigned place, const void *arg)
@@ -43,8 +42,7 @@ static void xdp_way_try(struct emx_way_search *s, unsigned place, const void *ar
         s->obstacle = "the interfaces that lead to it are without it at one end";
         return;
     }
-    emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip, emx_min_u(emx_way_mtu(s->site, nif), theirs->frame_bytes),
-                     nif->rank + place);
+    emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip, emx_way_common_mtu(s->site, nif, theirs), nif->rank + place);
 }
 
 void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s)
@@ -52,10 +50,10 @@ void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s)
     struct emx_ethernet_ends ends;
 
     (void)w;
-    if (!emx_ethernet_ends(s, "ETHMX_XDP_ETHERTYPE", &ends))
-        return;
     s->obstacle = "its address does not tell on which interfaces it is";
-    if (s->theirs.len_bytes < EMX_XDP_PART_BYTES)
+    if (s->theirs.len_bytes < EMX_XDP_PART_LEAST)
+        return;
+    if (!emx_ethernet_ends(s, EMX_XDP_PART_LEAST, "ETHMX_XDP_ETHERTYPE", &ends))
         return;
     if (s->same_host)
         s->obstacle = "it reaches other hosts only; name another wire too, as in ETHMX_WIRES=shm,xdp,packet";

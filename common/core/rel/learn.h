@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Learning: what a peer's hello tells beyond the address that the launcher carries.
+ */
+#ifndef EMX_CORE_LEARN_H
+#define EMX_CORE_LEARN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct emx_address;
+struct emx_route;
+struct emx_session;
+
+/* The address in a hello or hello_ack, decoded and encoded. */
+void emx_learn_address(struct emx_session *s, const struct emx_address *a, const void *addr, size_t len_bytes);
+/* Takes the routes that were asked for once more. false: the handshake must begin anew, with the first. */
+bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned n);
+
+#endif
