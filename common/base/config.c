@@ -310,6 +310,19 @@ static int entry_param(const char *entry, const char **text_p)
     return -1;
 }
 
+/* Parameters that were renamed. */
+static const struct {
+    const char *former, *now;
+} config_renamed[] = {{"bulk_ring", "gso_ring"}};
+
+static unsigned config_meant(const char *name)
+{
+    for (unsigned i = 0; i < sizeof(config_renamed) / sizeof(config_renamed[0]); i++)
+        if (!strcmp(name, config_renamed[i].former))
+            return config_nearest(config_renamed[i].now);
+    return config_nearest(name);
+}
+
 static void warn_unknown(const char *entry, void (*warn)(void *arg, const char *sentence), void *arg)
 {
     char name[NAME_MAX_BYTES], variable[sizeof(PREFIX) + NAME_MAX_BYTES], sentence[256];
@@ -318,7 +331,7 @@ static void warn_unknown(const char *entry, void (*warn)(void *arg, const char *
     name[strcspn(name, "=")] = 0;
     for (char *p = name; *p; p++)
         *p = (char)tolower((unsigned char)*p);
-    variable_name(config_nearest(name), variable, sizeof(variable));
+    variable_name(config_meant(name), variable, sizeof(variable));
     snprintf(sentence, sizeof(sentence), "%.*s is set, but there is no such parameter; the nearest is %s",
              (int)(strlen(PREFIX) + strlen(name)), entry, variable);
     warn(arg, sentence);

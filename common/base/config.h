@@ -106,15 +106,15 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(BOOL, auth, "no", 0, 0, "on or off", \
       "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md tells what it stops.") \
     X(BOOL, ecn, "yes", 0, 0, "on or off", \
-      "Whether frames that travel in IP packets (the udp wire's, and superframes) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
+      "Whether frames that travel in IP packets (the udp wire's, and GSO packets) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
-    X(SIZE, bulk_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
-      "Receive ring of the packet and xdp wires, each its own, for superframes, the 64 KB packets in which large messages travel. The ranks of a host share it: each has its part, but at least 1m. 0: large messages travel frame by frame.") \
+    X(SIZE, gso_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
+      "Receive ring of the packet and xdp wires, each its own, for GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share it: each has its part, but at least 1m. 0: large messages travel frame by frame.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \
-      "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it). Superframes never do.") \
+      "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it). GSO packets never do.") \
     X(CHOICE, reg_cache, "auto", 0, 0, "auto|uffd|host|off", \
       "Whether memory that was registered with a device stays registered after its message, and who tells when it is unmapped: the kernel (uffd), the MPI library's hooks (host), or the first of these that works (auto). off: nothing is kept.") \
     X(SIZE, reg_max, "1g", 65536, 1099511627776, "64k to 1t", \

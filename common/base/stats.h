@@ -18,8 +18,8 @@
     X(sent_small, "messages", 0, "Sent in one frame.") \
     X(senders_away, "messages", 0, "Large messages whose sender was silent for so long that what it was asked for left pull_window's count.") \
     X(timeouts_undone, "times", 0, "Frames that counted as lost after a time-out, and had arrived.") \
-    X(sent_gathered, "messages", 0, "Of these, sent in a frame that takes several.") \
-    X(bundles_sent, "frames", 0, "Frames made for several small messages.") \
+    X(sent_coalesced, "messages", 0, "Of these, sent in a frame that takes several.") \
+    X(frames_coalesced, "frames", 0, "Frames made for several small messages.") \
     X(sent_medium, "messages", 0, "Sent eagerly in several frames.") \
     X(sent_large, "messages", 0, "Sent by rendezvous.") \
     X(sent_held, "messages", 0, "Sent by rendezvous although short, because the peer's unexpected memory was used up.") \
@@ -39,13 +39,13 @@
     X(frames_held, "frames", 0, "Frames that arrived early and were kept for their turn.") \
     X(resent_gap, "frames", 0, "Sent again early because later ones were acknowledged.") \
     X(resent_timeout, "frames", 0, "Sent again because no acknowledgement came in time.") \
-    X(frames_marked, "frames", 0, "Frames that arrived with a mark of congestion (ECN).") \
-    X(marks_heeded, "times", 0, "Times that less was sent, or asked for, at once because frames had arrived with marks.") \
+    X(frames_ce, "frames", 0, "Frames that arrived with a mark of congestion (ECN).") \
+    X(ce_responses, "times", 0, "Times that less was sent, or asked for, at once because frames had arrived with marks.") \
     X(acks_sent, "frames", 0, "Frames that carried nothing but an acknowledgement.") \
     X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
     X(messages_shortened, "messages", 0, "Large messages that were received in shorter chunks from somewhere on, because an MTU was lowered.") \
-    X(pieces_sent, "frames", 0, "Pieces of frames that had become too long, because an MTU was lowered.") \
+    X(fragments_sent, "frames", 0, "Pieces of frames that had become too long, because an MTU was lowered.") \
     X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm and verbs wires).") \
     X(bytes_read_helped, "bytes", 0, "Of these, written by the sender, which helped (shm wire).") \
     X(bytes_helped, "bytes", 0, "Data of large messages that this process wrote to their receivers' memory, to help them (shm wire).") \
@@ -57,8 +57,8 @@
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
-    X(superframes_sent, "superframes", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
-    X(superframes_received, "superframes", 0, "UDP packets of several frames received (packet and xdp wires).") \
+    X(gso_packets_sent, "packets", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
+    X(gso_packets_received, "packets", 0, "UDP packets of several frames received (packet and xdp wires).") \
     X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
     X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped, or memory was never used again of late.") \

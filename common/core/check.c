@@ -26,7 +26,7 @@ static unsigned check_length(const struct emx_list *head)
 static const char *check_window(const struct emx_session *s)
 {
     uint32_t seq = s->tx.acked;
-    unsigned flying = 0, lost = 0, slots = 0;
+    unsigned in_flight = 0, lost = 0, slots = 0;
     bool sent = true;
 
     emx_list_each(l, &s->tx.unacked)
@@ -43,17 +43,17 @@ static const char *check_window(const struct emx_session *s)
             return "window: a frame is both lost and acknowledged";
         lost += b->lost;
         slots += b->slot;
-        flying += sent && !b->lost && !b->early;
+        in_flight += sent && !b->lost && !b->early;
     }
     if (seq != s->tx.next)
         return "window: length does not fit the numbers";
     if (slots != s->tx.slots_taken)
-        return "window: the count of eager superframes is wrong";
-    if (flying != s->tx.in_flight || lost != s->tx.lost)
-        return "window: counts of flying or lost frames are wrong";
+        return "window: the count of eager GSO packets is wrong";
+    if (in_flight != s->tx.in_flight || lost != s->tx.lost)
+        return "window: counts of in flight or lost frames are wrong";
     if (s->tx.next - s->tx.acked > s->e->cfg->p_window)
         return "window: longer than allowed";
-    if ((flying || lost) && !s->tx.rto_from_ns)
+    if ((in_flight || lost) && !s->tx.rto_from_ns)
         return "window: frames fly and no resend timer runs";
     return NULL;
 }
@@ -81,7 +81,7 @@ static const char *check_held(const struct emx_session *s)
 static const char *check_bundle(const struct emx_session *s)
 {
     if (s->coalesce.open && (s->coalesce.open->tries || s->tx.unacked.prev != &s->coalesce.open->link))
-        return "bundle: takes messages although it is not the last frame, or was sent";
+        return "coalescing: a frame takes messages although it is not the last frame, or was sent";
     return NULL;
 }
 
@@ -132,18 +132,18 @@ static const char *check_offers(const struct emx_peer *p)
         const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
         const struct emx_rndv *r = op->where == EMX_OP_PULLING ? op->rndv : NULL;
 
-        if (op->exported && (op->exported->op != op || op->exported->offers > EMX_PUTS))
-            return "offers: an export that is not its operation's";
+        if (op->exported && (op->exported->op != op || op->exported->put_count > EMX_PUTS))
+            return "put: an export that is not its operation's";
         if (!op->is_send && op->exported && (!r || !r->by_put))
-            return "offers: memory of a receive that nobody writes to is held out";
+            return "put: memory of a receive that nobody writes to is held out";
         if (!r || !r->by_put)
             continue;
         if (!op->exported || !r->reading || r->by_get || r->active || !r->fin)
-            return "offers: a message that nobody writes";
+            return "put: a message that nobody writes";
         if (r->read_bytes > r->lent_bytes || r->lent_bytes > r->want_bytes)
-            return "offers: more is offered than wanted, or there than offered";
-        if (!op->exported->offers && !emx_list_linked(&op->exported->link))
-            return "offers: nobody is asked for more";
+            return "put: more is offered than wanted, or there than offered";
+        if (!op->exported->put_count && !emx_list_linked(&op->exported->link))
+            return "put: nobody is asked for more";
     }
     return NULL;
 }
@@ -276,13 +276,13 @@ static const char *check_hints(const struct emx_engine *e)
     if (news != e->hints.news)
         return "hints: the news are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->welcoming[i])) && !(e->hints.output >> i & 1))
+        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->hello_acking[i])) && !(e->hints.output >> i & 1))
             return "hints: a link with output is not marked";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
         if ((emx_list_empty(&e->reads[i]) && emx_list_empty(&e->writes[i])) == (bool)(e->hints.reads >> i & 1))
             return "hints: the reads are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((emx_list_empty(&e->exports[i]) && emx_list_empty(&e->severs[i])) == (bool)(e->hints.memory >> i & 1))
+        if ((emx_list_empty(&e->exports[i]) && emx_list_empty(&e->disconnects[i])) == (bool)(e->hints.memory >> i & 1))
             return "hints: the work with memory is not what is there";
     return NULL;
 }

@@ -117,7 +117,7 @@ static size_t engine_longest_frame(const struct emx_address *self)
 static void init_lists(struct emx_engine *e)
 {
     struct emx_list *const list[] = {&e->pull_wait, &e->asking,      &e->completed,  &e->events, &e->want_routes,
-                                     &e->am,        &e->am_deferred, &e->unreleased, &e->taken,  &e->severed};
+                                     &e->am,        &e->am_deferred, &e->unreleased, &e->taken,  &e->quiescing};
 
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
@@ -129,9 +129,9 @@ static void init_lists(struct emx_engine *e)
         emx_list_init(&e->reads[i]);
         emx_list_init(&e->writes[i]);
         emx_list_init(&e->exports[i]);
-        emx_list_init(&e->severs[i]);
+        emx_list_init(&e->disconnects[i]);
         emx_list_init(&e->ready[i]);
-        emx_list_init(&e->welcoming[i]);
+        emx_list_init(&e->hello_acking[i]);
     }
 }
 
@@ -205,7 +205,7 @@ static void free_ops(struct emx_engine *e)
 
     while ((l = emx_list_pop(&e->completed)))
         emx_op_recycle(e, emx_list_entry(l, struct emx_op, link));
-    while ((l = emx_list_pop(&e->severed)))
+    while ((l = emx_list_pop(&e->quiescing)))
         emx_op_recycle(e, emx_list_entry(l, struct emx_op, peer_link));
 }
 

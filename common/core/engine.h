@@ -70,13 +70,13 @@ int emx_engine_remove(struct emx_engine *e, struct emx_peer *peer, bool force, e
 struct emx_route {
     uint8_t link;
     uint16_t frame_bytes;
-    uint16_t bulk_bytes;     /* longest frame that may travel in a superframe, 0: none does */
-    bool reliable;           /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
-    bool connected;          /* the wire has connections, and frames are lost only with one: none for its length, none
-                                is damaged */
-    bool reads;              /* the receiver of a large message may read it from the sender's memory */
-    uint64_t lend_min_bytes; /* a device may, if it is so long; 0: none can */
-    const struct emx_costs *lend_costs; /* what it saves beside going eagerly; NULL: not known. Outlives the engine */
+    uint16_t gso_bytes;        /* longest frame that may travel in a GSO packet, 0: none does */
+    bool reliable;             /* the wire loses, doubles and reorders nothing: no acknowledgements, no copies kept */
+    bool connected;            /* the wire has connections, and frames are lost only with one: none for its length, none
+                                  is damaged */
+    bool reads;                /* the receiver of a large message may read it from the sender's memory */
+    uint64_t export_min_bytes; /* a device may, if it is so long; 0: none can */
+    const struct emx_costs *export_costs; /* what it saves beside going eagerly; NULL: not known. Outlives the engine */
     struct emx_wire_addr to;
     char name[24]; /* "packet eth0", for people */
 };
@@ -265,14 +265,15 @@ enum emx_export_what {
     EMX_EXPORT_FOUND, /* expose it if that costs nothing. ETHMX_OK; ETHMX_INPROGRESS: not so; else: it can't be exposed,
                         or should not */
     EMX_EXPORT,       /* expose it. ETHMX_OK, or it can't be */
-    EMX_UNEXPORT, /* conceal all that is held; if sever, end the connection to `to` before, or, if keyed, that of key
+    EMX_UNEXPORT, /* unexport all that is held; if disconnect, end the connection to `to` before, or, if keyed, that of
+                   * key
                    */
     EMX_EXPORT_DISCONNECT, /* end the connection to `to`: reads and writes under way end soon */
 };
 
 struct emx_export {
     enum emx_export_what what;
-    bool sever, keyed;
+    bool disconnect, keyed;
     bool write; /* the peer is to write there */
     const struct emx_wire_addr *to;
     const void *base; /* the message, */

@@ -91,7 +91,7 @@ struct emx_engine {
     unsigned watched_count, watched_room;
     bool unwatched;         /* some with operations open are not among them: there was no memory */
     struct emx_list living; /* sessions that are not over; who was looked after last is last */
-    struct emx_list ready[EMX_ENGINE_LINKS], welcoming[EMX_ENGINE_LINKS];
+    struct emx_list ready[EMX_ENGINE_LINKS], hello_acking[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
     unsigned local_ranks;  /* that share the links; 0: unknown */
     unsigned greeting;     /* peers that were said hello to just now, and have not answered, */
@@ -108,19 +108,19 @@ struct emx_engine {
     struct emx_timer look;   /* for senders that are away, while messages wait for the window */
     struct emx_pace pace;    /* how much that may be */
     struct emx_list pull_wait;
-    unsigned reliable_links, input_link;       /* mask; of the frame being handled */
-    unsigned tagged_links;                     /* mask: frames carry tags there */
-    struct emx_list spent;                     /* frames of reliable sessions that are in the wire's hands */
-    struct emx_list reads[EMX_ENGINE_LINKS];   /* emx_rndv.wait of messages that are read */
-    struct emx_list writes[EMX_ENGINE_LINKS];  /* emx_exported.write of messages that are to be written */
-    struct emx_list exports[EMX_ENGINE_LINKS]; /* for which progress has something to do; */
-    struct emx_list severs[EMX_ENGINE_LINKS];  /* emx_op.link: connections that must end for it */
+    unsigned reliable_links, input_link;           /* mask; of the frame being handled */
+    unsigned tagged_links;                         /* mask: frames carry tags there */
+    struct emx_list spent;                         /* frames of reliable sessions that are in the wire's hands */
+    struct emx_list reads[EMX_ENGINE_LINKS];       /* emx_rndv.wait of messages that are read */
+    struct emx_list writes[EMX_ENGINE_LINKS];      /* emx_exported.write of messages that are to be written */
+    struct emx_list exports[EMX_ENGINE_LINKS];     /* for which progress has something to do; */
+    struct emx_list disconnects[EMX_ENGINE_LINKS]; /* emx_op.link: connections that must end for it */
 
-    struct emx_list severed; /* emx_op.peer_link of operations that are EMX_OP_QUIESCING */
+    struct emx_list quiescing; /* emx_op.peer_link of operations that are EMX_OP_QUIESCING */
 
     struct emx_list completed, events, want_routes, am, am_deferred;
-    struct emx_list taken;      /* arrivals in the program's hands */
-    struct emx_list unreleased; /* arrivals whose senders could not be told yet for want of memory */
+    struct emx_list taken;      /* unexpected messages in the program's hands */
+    struct emx_list unreleased; /* unexpected messages whose senders could not be told yet for want of memory */
     size_t seq_frame_bytes;     /* longest sequenced frame to another host: what its interfaces take */
 
     struct emx_scratch scratch[EMX_WIRE_BATCH];
@@ -132,7 +132,7 @@ struct emx_engine {
 #define emx_count(e, name)  ((e)->stats->name++)
 #define emx_add(e, name, n) ((e)->stats->name += (n))
 
-/* Something for link is in engine.ready or .welcoming. */
+/* Something for link is in engine.ready or .hello_acking. */
 static inline void emx_engine_has_output(struct emx_engine *e, unsigned link)
 {
     e->hints.output |= 1u << link;

@@ -267,8 +267,8 @@ static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_
     struct emx_list *l;
     unsigned n = 0;
 
-    while (n < max && (l = emx_list_first(&e->welcoming[link]))) {
-        struct emx_session *s = emx_list_entry(l, struct emx_session, welcoming);
+    while (n < max && (l = emx_list_first(&e->hello_acking[link]))) {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, hello_acking);
 
         if (emx_connect_output_hello_ack(s, link, &f[n], &e->scratch[n]))
             n++;
@@ -313,7 +313,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         if (more)
             emx_list_append(&e->ready[link], &s->ready); /* the others first */
     }
-    if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->welcoming[link]))
+    if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->hello_acking[link]))
         e->hints.output &= ~(1u << link);
     emx_add(e, frames_sent, n);
     return n;

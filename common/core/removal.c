@@ -109,7 +109,7 @@ static void forget_results(struct emx_engine *e, const struct emx_peer *p)
 /* Whether progress or a device is still at something of it. */
 static bool is_in_use(const struct emx_engine *e, const struct emx_peer *p)
 {
-    emx_list_each(l, &e->severed)
+    emx_list_each(l, &e->quiescing)
     {
         if (emx_list_entry(l, struct emx_op, peer_link)->peer == p)
             return true;

@@ -19,12 +19,12 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
 {
     struct emx_route r = {.link = (uint8_t)link,
                           .frame_bytes = way->frame_bytes,
-                          .bulk_bytes = way->bulk_bytes,
+                          .gso_bytes = way->gso_bytes,
                           .reliable = k->attr.reliable,
                           .connected = k->attr.connected,
                           .reads = k->attr.reads,
-                          .lend_min_bytes = k->attr.lend_min_bytes,
-                          .lend_costs = k->attr.lend_costs,
+                          .export_min_bytes = k->attr.export_min_bytes,
+                          .export_costs = k->attr.export_costs,
                           .to = way->to};
 
     snprintf(r.name, sizeof(r.name), "%s%s%.15s", k->ops->name, way->interface[0] ? " " : "", way->interface);

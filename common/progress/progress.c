@@ -24,7 +24,7 @@
 #define SWEEP_NS   50000 /* longest time that a wire is left alone */
 #define PATIENCE   8     /* rounds that timers wait for frames to be looked at */
 #define CLOCK_GAP  8     /* rounds for one reading of the clock, */
-#define LENDS      8     /* pieces of memory lent in one round */
+#define EXPORTS    8     /* pieces of memory lent in one round */
 #define CLOSE_NS   8000  /* if they took no longer than this */
 #define LOOKS      8     /* polls in a round of a program that only waits */
 
@@ -106,7 +106,7 @@ static int progress_do_export(const struct emx_link *k, struct emx_export *m)
                                 .write = m->write};
     int status;
 
-    if (m->what == EMX_EXPORT_DISCONNECT || m->sever)
+    if (m->what == EMX_EXPORT_DISCONNECT || m->disconnect)
         k->ops->disconnect(k->wire, m->to, m->keyed ? &m->key : NULL);
     if (m->what == EMX_EXPORT_DISCONNECT)
         return ETHMX_OK;
@@ -125,7 +125,7 @@ static void progress_export(struct emx_progress *p, unsigned i, emx_time now)
 {
     struct emx_export m;
 
-    for (unsigned n = 0; n < LENDS && emx_engine_export(p->engine, i, &m); n++) {
+    for (unsigned n = 0; n < EXPORTS && emx_engine_export(p->engine, i, &m); n++) {
         if (m.what == EMX_EXPORT && emx_engine_wants_output(p->engine, i)) {
             progress_output(p, i, now);
             if (!emx_engine_export(p->engine, i, &m))
@@ -392,7 +392,7 @@ static unsigned progress_end_reads(struct emx_progress *p, emx_time *now_p)
     for (unsigned i = 0; i < p->links.count; i++) {
         const struct emx_link *k = &p->links.link[i];
 
-        while (k->attr.lend_min_bytes && k->ops->read_end(k->wire, &end)) {
+        while (k->attr.export_min_bytes && k->ops->read_end(k->wire, &end)) {
             emx_engine_read_ended(p->engine, end.cookie, end.remote, end.len_bytes, end.status,
                                   progress_round_time(p, now_p));
             n++;

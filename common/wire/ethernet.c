@@ -10,7 +10,7 @@ void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value
 {
     emx_wire_value_put_u16(value, part->frame_bytes);
     emx_wire_value_put_u16(value + 2, part->ethertype);
-    emx_wire_value_put_u16(value + 4, part->bulk_port);
+    emx_wire_value_put_u16(value + 4, part->gso_port);
 }
 
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p)
@@ -23,7 +23,7 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
         return false;
     *part_p = (struct emx_ethernet_part){.frame_bytes = emx_wire_value_u16(value->b),
                                          .ethertype = emx_wire_value_u16(value->b + 2),
-                                         .bulk_port = emx_wire_value_u16(value->b + 4)};
+                                         .gso_port = emx_wire_value_u16(value->b + 4)};
     return true;
 }
 
@@ -49,13 +49,13 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
     return false;
 }
 
-/* Superframes are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. */
+/* GSO packets are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. */
 static unsigned ethernet_bulk_bytes(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
                                     unsigned mtu_bytes, unsigned frame_bytes)
 {
     unsigned limit;
 
-    if (!ends->ours.bulk_port || !ends->theirs.bulk_port || !ip || !nif->ip.s_addr || mtu_bytes < EMX_IP_UDP_BYTES)
+    if (!ends->ours.gso_port || !ends->theirs.gso_port || !ip || !nif->ip.s_addr || mtu_bytes < EMX_IP_UDP_BYTES)
         return 0;
     limit = emx_min_u(mtu_bytes - EMX_IP_UDP_BYTES, frame_bytes);
     return limit < EMX_WAY_FRAME_MIN ? 0 : limit;
@@ -65,10 +65,10 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
                       const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score)
 {
     struct emx_way w = emx_way_start(s, nif, emx_min_u(mtu_bytes, ends->theirs.frame_bytes), score);
-    struct emx_offload_way bulk = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.bulk_port};
+    struct emx_offload_way bulk = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.gso_port};
 
     bulk.frame_bytes = (uint16_t)ethernet_bulk_bytes(ends, nif, ip, mtu_bytes, w.frame_bytes);
-    w.bulk_bytes = bulk.frame_bytes;
+    w.gso_bytes = bulk.frame_bytes;
     emx_offload_addr(&w.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
     emx_way_add(s, &w);
 }

@@ -18,11 +18,11 @@
 struct emx_ethernet_part {
     uint16_t frame_bytes; /* longest frame that it takes */
     uint16_t ethertype;
-    uint16_t bulk_port; /* UDP port of superframes to it, host order; 0: it takes none */
+    uint16_t gso_port; /* UDP port of GSO packets to it, host order; 0: it takes none */
 };
 
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES]);
-/* An empty value does not tell them yet: any length, EtherType 0, no superframes. false: it is too short. */
+/* An empty value does not tell them yet: any length, EtherType 0, no GSO packets. false: it is too short. */
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p);
 
 /* Reads both ends' parts, which begin so many bytes after their values do. false: they cannot talk, whatever the way,
@@ -33,7 +33,7 @@ struct emx_ethernet_ends {
 bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
                        struct emx_ethernet_ends *ends_p);
 
-/* Adds the way from nif to the interface with this mac and address (ip 0: none), with superframes where both ends take
+/* Adds the way from nif to the interface with this mac and address (ip 0: none), with GSO packets where both ends take
  * them and have IP addresses. */
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score);

@@ -91,7 +91,7 @@ void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t m
     to.ifindex = ifindex;
     memcpy(to.mac, mac, ETH_ALEN);
     if (way) {
-        to.bulk_bytes = way->frame_bytes;
+        to.gso_bytes = way->frame_bytes;
         to.from_ip = way->from.s_addr;
         to.to_ip = way->to.s_addr;
         to.to_port = way->port;
@@ -151,7 +151,7 @@ static int offload_attach_filter(const struct emx_offload *b)
 /* The ranks of a host share its pull window, so what comes to each is a part of it, and the ring is the same part. */
 static uint64_t offload_ring_bytes(const struct emx_wire_params *params)
 {
-    uint64_t all = params->cfg->p_bulk_ring, part = all / (params->local_ranks ? params->local_ranks : 1);
+    uint64_t all = params->cfg->p_gso_ring, part = all / (params->local_ranks ? params->local_ranks : 1);
 
     return part > SHARED_BYTES ? part : emx_min(all, SHARED_BYTES);
 }
@@ -208,8 +208,8 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
 {
     struct emx_offload *b;
 
-    if (!params->cfg->p_bulk_ring) {
-        snprintf(why, why_len_bytes, "GSO packets off (ETHMX_BULK_RING)");
+    if (!params->cfg->p_gso_ring) {
+        snprintf(why, why_len_bytes, "GSO packets off (ETHMX_GSO_RING)");
         return NULL;
     }
     b = calloc(1, sizeof(*b));
@@ -268,7 +268,7 @@ unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
     unsigned len = offload_length_of(f), total = len, count = 1;
 
-    if (!f->bulk || len > emx_offload_to(f->to).bulk_bytes)
+    if (!f->bulk || len > emx_offload_to(f->to).gso_bytes)
         return 0;
     while (count < n && count < EMX_GSO_PARTS && len % 4 == 0) { /* so that each frame lies aligned */
         unsigned more = offload_length_of(&f[count]);
@@ -347,7 +347,7 @@ static bool take_packet(struct emx_offload *b)
         return false;
     }
     b->stats->wire_lost += b->now.lost;
-    b->stats->superframes_received += b->now.parts > 1;
+    b->stats->gso_packets_received += b->now.parts > 1;
     b->lent[slot] = 1;
     b->now_slot = slot;
     b->now_open = true;

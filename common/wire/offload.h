@@ -17,7 +17,7 @@ struct emx_offload;
 /* What GSO packets to a destination need. */
 struct emx_offload_way {
     struct in_addr from, to;
-    uint16_t port;        /* the receiver's bulk_port, host order */
+    uint16_t port;        /* the receiver's gso_port, host order */
     uint16_t frame_bytes; /* longest frame that fits with IPv4 and UDP headers, 0: no GSO packets */
 };
 
@@ -25,7 +25,7 @@ struct emx_offload_way {
 struct emx_offload_to {
     uint32_t ifindex;
     uint8_t mac[6];
-    uint16_t bulk_bytes; /* longest frame in a GSO packet, 0: none */
+    uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     uint32_t from_ip, to_ip;
     uint16_t to_port;
 };

@@ -36,7 +36,7 @@ struct emx_way {
     unsigned score; /* lower is better */
     struct emx_wire_addr to;
     uint16_t frame_bytes;
-    uint16_t bulk_bytes;         /* longest frame that may travel in a superframe, 0: none does */
+    uint16_t gso_bytes;          /* longest frame that may travel in a GSO packet, 0: none does */
     char interface[IF_NAMESIZE]; /* that it leaves through, "": none */
 };
 

@@ -50,15 +50,15 @@ struct emx_wire_params {
 };
 
 struct emx_wire_attr {
-    unsigned frame_bytes;    /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
-    bool cheap_poll;         /* rx with nothing there costs no system call */
-    bool reliable;           /* frames of one sender arrive once, whole and in order, while both ends live */
-    bool connected;          /* frames travel over connections: as long as one lasts they arrive once, in order and as
-                                they were sent, of whatever length */
-    bool reads;              /* read() works here; towards a given peer it may still fail */
-    uint64_t lend_min_bytes; /* export() and what belongs to it are worth while for messages from this length on; 0:
+    unsigned frame_bytes;      /* longest frame (from the ethmx header on) the wire itself can carry on any interface */
+    bool cheap_poll;           /* rx with nothing there costs no system call */
+    bool reliable;             /* frames of one sender arrive once, whole and in order, while both ends live */
+    bool connected;            /* frames travel over connections: as long as one lasts they arrive once, in order and as
+                                  they were sent, of whatever length */
+    bool reads;                /* read() works here; towards a given peer it may still fail */
+    uint64_t export_min_bytes; /* export() and what belongs to it are worth while for messages from this length on; 0:
                                 they do not work here */
-    const struct emx_costs *lend_costs; /* for weighing that against a round trip; NULL: not known. The wire's own */
+    const struct emx_costs *export_costs; /* for weighing that against a round trip; NULL: not known. The wire's own */
     bool guarded; /* the kernel lets nobody but processes of this user put frames in: they need no tag */
 };
 
@@ -170,8 +170,8 @@ struct emx_wire_ops {
      * peer. A process that has come in the place of the one at from is an error. */
     int (*read)(struct emx_wire *w, const struct emx_wire_read *r);
 
-    /* For wires whose devices read and write memory by themselves; NULL, unless attr.lend_min_bytes. Keys are good for
-     * the connection that there is when they are made: none is of use once it has ended, however it has.
+    /* For wires whose devices read and write memory by themselves; NULL, unless attr.export_min_bytes. Keys are good
+     * for the connection that there is when they are made: none is of use once it has ended, however it has.
      *
      * export() lets the peer at `to` read, or write, from l->offset on, as much as is convenient, until unexport();
      * *held has what is exposed of this message, NULL at first. ETHMX_OK. ETHMX_INPROGRESS: not now, but perhaps later:

@@ -7,7 +7,7 @@
  *     filter   each wire's socket has an exact filter of its own and is asked for each frame (ETHMX_FANOUT=no)
  *     fanout   the sockets are a fanout group, and a program picks the one (from two ranks on)
  *     foreign_filter, foreign_fanout   an IPv4 packet of the host that no wire wants, seen by the sockets for
- *              superframes
+ *              GSO packets
  *
  * Over a virtual interface the receiver's part runs in the sender's call, so that the figure holds both ends; what
  * grows with N is the receiver's.

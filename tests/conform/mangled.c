@@ -40,7 +40,7 @@ void mangled_init(struct mangled *m, const struct end *from, const struct end *t
 static struct emx_gso_way way_between(const struct end *from, const struct end *to)
 {
     bool same = from->host == to->host;
-    struct emx_gso_way way = {.from_port = 9, .to_port = to->bulk_port};
+    struct emx_gso_way way = {.from_port = 9, .to_port = to->gso_port};
 
     if (!way.to_port)
         way.to_port = to->udp_port;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Superframes as no wire sends them: damaged, cut, with parts of a length that does not fit the frames. They are handed
+ * GSO packets as no wire sends them: damaged, cut, with parts of a length that does not fit the frames. They are handed
  * to the network byte by byte.
  */
 #ifndef EMX_TESTS_CONFORM_MANGLED_H
@@ -22,7 +22,7 @@ struct mangled {
 void mangled_init(struct mangled *m, const struct end *from, const struct end *to, uint32_t first, unsigned n,
                   unsigned len_bytes);
 
-/* Sends it to where the end takes superframes. */
+/* Sends it to where the end takes GSO packets. */
 void mangled_send(const struct mangled *m, const struct end *from, const struct end *to);
 /* Sends nothing but the first len_bytes of its headers. */
 void mangled_send_headers(const struct mangled *m, const struct end *from, const struct end *to, unsigned len_bytes);

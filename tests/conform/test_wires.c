@@ -39,8 +39,8 @@ struct pair {
     struct end a, b;
     unsigned fds;
     bool shaped; /* eth0 of host a is made slow */
-    bool uncut;  /* eth0 of host a cuts no superframes: the kernel does */
-    bool bulk;   /* frames may go in superframes */
+    bool uncut;  /* eth0 of host a cuts no GSO packets: the kernel does */
+    bool bulk;   /* frames may go in GSO packets */
 };
 
 static unsigned open_fds(void)
@@ -68,7 +68,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Whether eth0 of host a takes superframes, as cards do that cut them. */
+/* Whether eth0 of host a takes GSO packets, as cards do that cut them. */
 static void set_cutting(struct pair *p, bool on)
 {
     p->uncut = !on;
@@ -432,7 +432,7 @@ static void overflow_is_counted(void **state)
     unsigned len[EMX_WIRE_BATCH], sent = 0, received = 0, n, l;
 
     end_close(&p->b);
-    p->b.cfg.p_ring = p->b.cfg.p_bulk_ring = 65536;
+    p->b.cfg.p_ring = p->b.cfg.p_gso_ring = 65536;
     end_open(&p->b);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = 200;
@@ -904,7 +904,7 @@ static void least_ring_works(void **state)
     }
 }
 
-/* ---- Superframes of the packet and xdp wires ---- */
+/* ---- GSO packets of the packet and xdp wires ---- */
 
 static void equal_frames_are_joined(void **state)
 {
@@ -915,15 +915,15 @@ static void equal_frames_are_joined(void **state)
         len[i] = i == EMX_WIRE_BATCH - 1 ? 777 : most;
     frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
     frames_expect(&p->b, 1, EMX_WIRE_BATCH);
-    assert_true(p->a.stats.superframes_sent > 0);
-    assert_true(p->a.stats.superframes_sent <= EMX_WIRE_BATCH * most / 60000 + 1);
-    assert_int_equal(p->a.stats.superframes_sent, p->b.stats.superframes_received);
+    assert_true(p->a.stats.gso_packets_sent > 0);
+    assert_true(p->a.stats.gso_packets_sent <= EMX_WIRE_BATCH * most / 60000 + 1);
+    assert_int_equal(p->a.stats.gso_packets_sent, p->b.stats.gso_packets_received);
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
-/* A look at the next frame leaves it to rx() while a superframe waits: whoever took one frame after the other that way
+/* A look at the next frame leaves it to rx() while a GSO packet waits: whoever took one frame after the other that way
  * would never come to it. */
-static void look_passes_no_superframe_over(void **state)
+static void look_passes_no_gso_packet_over(void **state)
 {
     struct pair *p = *state;
     struct pollfd fd[2] = {{.fd = p->ops->fd(p->b.w, 0), .events = POLLIN},
@@ -947,7 +947,7 @@ static void look_passes_no_superframe_over(void **state)
 }
 
 /* An interface that cannot cut them: the kernel does, and nobody joins the parts again. */
-static void superframes_cut_on_the_way_arrive(void **state)
+static void gso_packets_cut_on_the_way_arrive(void **state)
 {
     struct pair *p = *state;
     unsigned len[EMX_WIRE_BATCH];
@@ -959,33 +959,33 @@ static void superframes_cut_on_the_way_arrive(void **state)
         frames_send(&p->a, &p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH, len);
         frames_expect(&p->b, batch * EMX_WIRE_BATCH, EMX_WIRE_BATCH);
     }
-    assert_true(p->a.stats.superframes_sent > 0);
-    assert_int_equal(p->b.stats.superframes_received, 0);
+    assert_true(p->a.stats.gso_packets_sent > 0);
+    assert_int_equal(p->b.stats.gso_packets_received, 0);
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
-/* ETHMX_BULK_RING=0 at one end. */
-static void superframes_switched_off_go_singly(void **state)
+/* ETHMX_GSO_RING=0 at one end. */
+static void gso_packets_switched_off_go_singly(void **state)
 {
     struct pair *p = *state;
     unsigned len[EMX_WIRE_BATCH];
 
     end_close(&p->a);
-    p->a.cfg.p_bulk_ring = 0;
+    p->a.cfg.p_gso_ring = 0;
     end_open(&p->a);
-    assert_int_equal(p->a.bulk_port, 0);
+    assert_int_equal(p->a.gso_port, 0);
     assert_int_equal(p->ops->fd(p->a.w, 1), -1);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = 1000;
     frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
     frames_expect(&p->b, 1, EMX_WIRE_BATCH);
-    assert_int_equal(p->a.stats.superframes_sent, 0);
+    assert_int_equal(p->a.stats.gso_packets_sent, 0);
 }
 
-/* A socket that sends to the port of end b's superframes. */
+/* A socket that sends to the port of end b's GSO packets. */
 static int stranger(const struct pair *p)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.bulk_port)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->b.gso_port)};
     int fd;
 
     host_enter(p->host_a);
@@ -997,7 +997,7 @@ static int stranger(const struct pair *p)
 }
 
 /* Made by others, with frames for somebody else inside: each part comes, for the engine to judge. */
-static void foreign_superframes_are_taken_apart(void **state)
+static void foreign_gso_packets_are_taken_apart(void **state)
 {
     static struct frame f;
     static uint8_t all[20 * 100];
@@ -1046,7 +1046,7 @@ static void strange_packets_to_the_port_do_no_harm(void **state)
     assert_int_equal(p->b.stats.wire_lost, 0);
 }
 
-/* ---- Damaged superframes ---- */
+/* ---- Damaged GSO packets ---- */
 
 #define FRAMES 10
 #define ALL    ((1u << FRAMES) - 1)
@@ -1084,7 +1084,7 @@ static void damaged_frames_cost_no_others(void **state)
 }
 
 /* Ends after any byte, and its headers say so: each whole frame in it comes. */
-static void short_superframes_bring_what_they_have(void **state)
+static void short_gso_packets_bring_what_they_have(void **state)
 {
     struct pair *p = *state;
     struct mangled m;
@@ -1101,7 +1101,7 @@ static void short_superframes_bring_what_they_have(void **state)
 /* Ends after any byte, though its headers tell of more. The packet wire takes the whole frames in it and counts the
  * others, except that of less than two frames nobody tells where they end; the kernel's UDP drops the packet. Then all
  * goes on. */
-static void torn_superframes_do_no_harm(void **state)
+static void torn_gso_packets_do_no_harm(void **state)
 {
     struct pair *p = *state;
     bool by_udp = p->ops == &emx_wire_udp;
@@ -1179,8 +1179,8 @@ static void ports_follow_configuration(void **state)
     }
 }
 
-/* Superframes of others may have parts of any length; each is handed up aligned. */
-static void odd_superframes_are_aligned(void **state)
+/* GSO packets of others may have parts of any length; each is handed up aligned. */
+static void odd_gso_packets_are_aligned(void **state)
 {
     static struct frame f;
     static uint8_t all[20 * 101];
@@ -1213,7 +1213,7 @@ static bool joins(const struct end *e)
     return on;
 }
 
-/* While short frames come one at a time nothing is joined. A superframe, long frames and many frames end that; whole
+/* While short frames come one at a time nothing is joined. A GSO packet, long frames and many frames end that; whole
  * they all are. */
 static void calm_comes_and_goes(void **state)
 {
@@ -1312,8 +1312,8 @@ static void lines_stand_a_new_address(void **state)
     assert_int_equal(system("ip addr add 10.88.0.1/24 dev eth0 && ip addr del 10.88.0.9/16 dev eth0"), 0);
 }
 
-/* Superframes that the kernel refuses (here: because checksums are off) go singly. */
-static void superframes_refused_go_singly(void **state)
+/* GSO packets that the kernel refuses (here: because checksums are off) go singly. */
+static void gso_packets_refused_go_singly(void **state)
 {
     struct pair *p = *state;
     unsigned len[EMX_WIRE_BATCH];
@@ -1582,7 +1582,7 @@ static void nothing_is_lost_when_full(void **state)
 
 /* ---- The tables ---- */
 
-/* BULK: superframes of the packet wire, XDP_BULK: of the xdp wire. The kernel's UDP takes no packets that were made by
+/* BULK: GSO packets of the packet wire, XDP_BULK: of the xdp wire. The kernel's UDP takes no packets that were made by
  * hand from within the host: UDP_FAR is udp between hosts. */
 enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, BULK = 16, SHM = 32, XDP = 64, UDP_FAR = 128, XDP_BULK = 256 };
 enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP | XDP, EVERYWHERE = ETHERNET | SHM };
@@ -1622,22 +1622,22 @@ static const struct {
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
     CASE(least_ring_works, HOSTS | INSIDE | PACKET | XDP),
     CASE(equal_frames_are_joined, HOSTS | INSIDE | BULK | XDP_BULK),
-    CASE(look_passes_no_superframe_over, HOSTS | INSIDE | BULK),
-    CASE(superframes_cut_on_the_way_arrive, HOSTS | BULK | XDP_BULK),
-    CASE(superframes_switched_off_go_singly, HOSTS | INSIDE | BULK | XDP_BULK),
-    CASE(foreign_superframes_are_taken_apart, HOSTS | INSIDE | BULK | XDP_BULK),
+    CASE(look_passes_no_gso_packet_over, HOSTS | INSIDE | BULK),
+    CASE(gso_packets_cut_on_the_way_arrive, HOSTS | BULK | XDP_BULK),
+    CASE(gso_packets_switched_off_go_singly, HOSTS | INSIDE | BULK | XDP_BULK),
+    CASE(foreign_gso_packets_are_taken_apart, HOSTS | INSIDE | BULK | XDP_BULK),
     CASE(strange_packets_to_the_port_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK),
     CASE(damaged_frames_cost_no_others, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
-    CASE(short_superframes_bring_what_they_have, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
-    CASE(torn_superframes_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
+    CASE(short_gso_packets_bring_what_they_have, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
+    CASE(torn_gso_packets_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
     CASE(parts_unlike_frames_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
-    CASE(odd_superframes_are_aligned, HOSTS | INSIDE | UDP),
+    CASE(odd_gso_packets_are_aligned, HOSTS | INSIDE | UDP),
     CASE(calm_comes_and_goes, HOSTS | INSIDE | UDP),
     CASE(lines_go_both_ways, HOSTS | INSIDE | UDP),
     CASE(lines_stay_in_their_network, HOSTS | UDP),
     CASE(lines_stand_faults, HOSTS | UDP),
     CASE(lines_stand_a_new_address, HOSTS | UDP),
-    CASE(superframes_refused_go_singly, HOSTS | INSIDE | UDP),
+    CASE(gso_packets_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
     CASE(datagrams_may_be_marked, HOSTS | INSIDE | UDP),
     CASE(marks_are_told, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),

@@ -143,7 +143,7 @@ static void describe(struct end *e)
     if (e->ops == &emx_wire_xdp)
         value = (struct emx_wire_value){.b = b + EMX_XDP_PART_LEAST, .len_bytes = value.len_bytes - EMX_XDP_PART_LEAST};
     if (e->ops != &emx_wire_udp && emx_ethernet_part_read(&value, &part))
-        e->bulk_port = part.bulk_port;
+        e->gso_port = part.gso_port;
 }
 
 int end_try_open(struct end *e, char *why, size_t why_len_bytes)
@@ -183,7 +183,7 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
     bool same = from->host == to->host;
-    struct emx_offload_way bulk = {.port = to->bulk_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
+    struct emx_offload_way bulk = {.port = to->gso_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
     struct emx_wire_addr a;
     struct in_addr ip;
 

@@ -55,10 +55,10 @@ struct end {
     struct ethmx_config cfg;
     struct emx_stats stats;
     struct emx_wire_attr attr;
-    uint16_t udp_port;  /* udp: of its part of an address */
-    uint16_t bulk_port; /* packet, xdp: the same; 0: it takes no superframes */
+    uint16_t udp_port; /* udp: of its part of an address */
+    uint16_t gso_port; /* packet, xdp: the same; 0: it takes no GSO packets */
     uint32_t id;
-    bool bulk; /* what it sends may go in superframes; attr.frame_bytes is then the longest frame that does */
+    bool bulk; /* what it sends may go in GSO packets; attr.frame_bytes is then the longest frame that does */
 };
 
 /* Prepares an end with the default configuration; cfg may be changed before end_open(). */

@@ -162,7 +162,7 @@ static void attacks(struct sim_case *c)
     if (can_play(c)) {
         w->auth = true;
         w->cfg.p_ring = 64 << 20;
-        w->bulk_bytes = c->seed & 4 ? 1472 : 0;
+        w->gso_bytes = c->seed & 4 ? 1472 : 0;
         sim_world_start(w);
         sim_world_judge(w, attack, &x);
         sim_mix_draw(&mix, &x.rng);

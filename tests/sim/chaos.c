@@ -105,7 +105,7 @@ static void draw_nodes(struct sim_world *w, struct emx_rng *r)
 }
 
 /* Some worlds have them, and in some of these they do not arrive as they should. */
-static void draw_superframes(struct sim_world *w, struct emx_rng *r)
+static void draw_gso(struct sim_world *w, struct emx_rng *r)
 {
     static const enum sim_bulk bulk[] = {SIM_BULK_JOINED, SIM_BULK_JOINED, SIM_BULK_CUT, SIM_BULK_LOST};
     uint32_t least = UINT32_MAX;
@@ -114,7 +114,7 @@ static void draw_superframes(struct sim_world *w, struct emx_rng *r)
         return;
     for (unsigned i = 0; i < w->wire_count; i++)
         least = w->frame_bytes[i] < least ? w->frame_bytes[i] : least;
-    w->bulk_bytes = least - 28;
+    w->gso_bytes = least - 28;
     w->bulk = bulk[below(r, 4)];
 }
 
@@ -165,7 +165,7 @@ static void chaos(struct sim_case *c)
     c->world.reads = percent(&r, 20);
     c->world.read_fail_ppm = percent(&r, 50) ? 50000 : 0;
     c->world.read_slow_ns = percent(&r, 50) ? SIM_MS : 0;
-    draw_superframes(&c->world, &r);
+    draw_gso(&c->world, &r);
     sim_world_start(&c->world);
     play(c, &r, rate_bps, 60 * SIM_S);
 }

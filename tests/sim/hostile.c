@@ -223,7 +223,7 @@ static void forged(struct sim_case *c)
     w->mad = true;
     if (!w->reads && c->seed & 8) {
         w->connected = w->lend_mixed = true;
-        w->lend_min_bytes = 100;
+        w->export_min_bytes = 100;
         w->lend_bytes = 5000;
     }
     sim_world_start(w);
@@ -298,7 +298,7 @@ static void forged_pieces(struct sim_case *c)
     sim_node_pump(a);
     if (sim_program_run(p, w->now_ns + 5 * SIM_S))
         sim_model_check(p);
-    if (!a->stats.pieces_sent)
+    if (!a->stats.fragments_sent)
         sim_fail(w, "no frame was cut");
     sim_case_end(c);
 }

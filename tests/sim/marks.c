@@ -22,8 +22,8 @@ static struct totals totals(const struct sim_world *w)
     struct totals t = {0};
 
     for (unsigned i = 0; i < w->node_count; i++) {
-        t.marked += w->nodes[i].stats.frames_marked;
-        t.heeded += w->nodes[i].stats.marks_heeded;
+        t.marked += w->nodes[i].stats.frames_ce;
+        t.heeded += w->nodes[i].stats.ce_responses;
         t.resent += w->nodes[i].stats.frames_resent;
         t.lost += w->nodes[i].in[0].lost;
     }

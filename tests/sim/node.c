@@ -316,14 +316,14 @@ int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op
 
 /* ---- Pump: routes, completions, active messages ---- */
 
-/* What is missing while the peer is known from the launcher's address only: superframes, and by chance all routes but
+/* What is missing while the peer is known from the launcher's address only: GSO packets, and by chance all routes but
  * the last, or their order. Returns how many are left. */
 static unsigned spoil_routes(const struct sim_node *n, struct emx_route *r, unsigned count)
 {
     uint64_t chance = emx_mix64(n->world->seed + n->index);
 
     for (unsigned i = 0; i < count; i++)
-        r[i].bulk_bytes = 0;
+        r[i].gso_bytes = 0;
     if (chance % 3 == 0 || count < 2)
         return count;
     for (unsigned i = 0; i < count / 2; i++) {
@@ -347,11 +347,11 @@ static void tell_routes(struct sim_node *n, struct emx_peer *peer)
 
         r[i].link = n->wires[i];
         r[i].frame_bytes = w->frame_bytes[n->wires[i]];
-        r[i].bulk_bytes = (uint16_t)w->bulk_bytes;
+        r[i].gso_bytes = (uint16_t)w->gso_bytes;
         r[i].connected = w->connected && !(w->lend_first && n->wires[i]);
         r[i].reads = w->reads;
-        r[i].lend_min_bytes = w->lend_first && n->wires[i] ? 0 : w->lend_min_bytes;
-        r[i].lend_costs = w->lend_costs;
+        r[i].export_min_bytes = w->lend_first && n->wires[i] ? 0 : w->export_min_bytes;
+        r[i].export_costs = w->export_costs;
         r[i].reliable = w->reliable;
         memcpy(&r[i].to, &place, sizeof(place));
         snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);

@@ -116,7 +116,7 @@ static void learned(struct sim_case *c)
     sim_case_begin(c, 2, 1 + c->seed % 3);
     w->brief = true;
     w->auth = c->seed % 5 == 1 && emx_keyed_hash_usable(&why);
-    w->bulk_bytes = c->seed & 1 ? 1472 : 0;
+    w->gso_bytes = c->seed & 1 ? 1472 : 0;
     w->resolve_ns = c->seed & 2 ? 1000000 : 0;
     if (w->wire_count > 1)
         w->frame_bytes[1] = 4000;
@@ -150,7 +150,7 @@ static void draw_narrow_world(struct sim_world *w, struct emx_rng *rng)
                                  .reorder_ns = 100000};
 
     w->frame_bytes[0] = emx_rng_below(rng, 3) ? 1500 : 9000;
-    w->bulk_bytes = emx_rng_below(rng, 2) ? 0 : w->frame_bytes[0] - 28;
+    w->gso_bytes = emx_rng_below(rng, 2) ? 0 : w->frame_bytes[0] - 28;
     w->bulk = SIM_BULK_JOINED;
     sim_world_faults(w, &x);
     sim_world_rate(w, 10000000000ull, 65536, 0);
@@ -221,7 +221,7 @@ static void narrower_lossy(struct sim_case *c)
         sim_model_check(p);
     if (a->stats.frames_resent > 4 * LOSSY_FRAMES)
         sim_fail(w, "%llu frames were sent again", (unsigned long long)a->stats.frames_resent);
-    if (!a->stats.pieces_sent || !b->stats.messages_shortened)
+    if (!a->stats.fragments_sent || !b->stats.messages_shortened)
         sim_fail(w, "no frame was cut, or no message went on in shorter chunks");
     sim_case_end(c);
 }

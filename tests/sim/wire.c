@@ -190,8 +190,8 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
     memcpy(&to, f->to, sizeof(to));
     w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
     w->bulk_frames += f->bulk;
-    if (f->bulk && bytes > w->bulk_bytes)
-        sim_fail(w, "n%u: a frame of %zu bytes for superframes, which take %u", n->index, bytes, w->bulk_bytes);
+    if (f->bulk && bytes > w->gso_bytes)
+        sim_fail(w, "n%u: a frame of %zu bytes for GSO packets, which take %u", n->index, bytes, w->gso_bytes);
     if (f->bulk && w->bulk == SIM_BULK_LOST)
         return;
     frame = sim_frame_new(n->index, to.node, x->number, f->head, f->head_bytes, f->body, f->body_bytes);
@@ -323,7 +323,7 @@ static int wire_read_start(struct emx_wire *base, const struct emx_wire_read *r)
     int status;
 
     memcpy(&from, r->from, sizeof(from));
-    if (from.node >= w->node_count || !w->lend_min_bytes) {
+    if (from.node >= w->node_count || !w->export_min_bytes) {
         sim_fail(w, "n%u: a device reads where no route said so", x->node->index);
         return ETHMX_ERR_UNREACHABLE;
     }
@@ -386,8 +386,8 @@ static void wire_query(const struct emx_wire *base, struct emx_wire_attr *attr_p
                                      .guarded = w->reliable,
                                      .connected = w->connected,
                                      .reads = w->reads,
-                                     .lend_min_bytes = w->lend_first && x->number ? 0 : w->lend_min_bytes,
-                                     .lend_costs = w->lend_costs};
+                                     .export_min_bytes = w->lend_first && x->number ? 0 : w->export_min_bytes,
+                                     .export_costs = w->export_costs};
 }
 
 /* ---- Life ---- */

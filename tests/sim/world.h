@@ -29,7 +29,7 @@ struct sim_party {
     unsigned node;
 };
 
-/* What becomes of superframes. */
+/* What becomes of GSO packets. */
 enum sim_bulk {
     SIM_BULK_JOINED, /* they come as they were sent */
     SIM_BULK_CUT,    /* their frames come one by one */
@@ -47,22 +47,22 @@ struct sim_world {
     struct sim_node *nodes;
     struct sim_link *links; /* by (src, dst, wire) */
     uint32_t frame_bytes[EMX_ENGINE_LINKS];
-    uint32_t bulk_bytes; /* longest frame of a superframe on any wire; 0: there are none */
+    uint32_t gso_bytes; /* longest frame of a GSO packet on any wire; 0: there are none */
     enum sim_bulk bulk;
     uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
     bool reliable;                     /* routes say so, and rings lose nothing; links must be without faults */
     bool connected;                    /* routes say so; with lend_first: those of wire 0 */
     bool reads;                        /* routes offer to read the sender's memory */
-    uint64_t lend_min_bytes;           /* routes offer devices that read messages from this length on; 0: they do not */
-    const struct emx_costs *lend_costs; /* NULL: routes say nothing of it */
-    bool lend_new;                      /* all memory is new: nothing is found registered */
-    bool lend_sure;                     /* what is registered is always found */
-    bool lend_first;                    /* over the first wire only */
-    bool lend_mixed;                    /* each node chooses by chance who moves large messages to it */
-    uint64_t lend_bytes;                /* what is lent in one piece at most */
-    unsigned lend_fail_ppm;             /* of memory that cannot be lent */
-    unsigned sever_ppm;                 /* of reads by devices under which the connection breaks */
-    struct sim_lent *lent;              /* what is, see device.c */
+    uint64_t export_min_bytes;         /* routes offer devices that read messages from this length on; 0: they do not */
+    const struct emx_costs *export_costs; /* NULL: routes say nothing of it */
+    bool lend_new;                        /* all memory is new: nothing is found registered */
+    bool lend_sure;                       /* what is registered is always found */
+    bool lend_first;                      /* over the first wire only */
+    bool lend_mixed;                      /* each node chooses by chance who moves large messages to it */
+    uint64_t lend_bytes;                  /* what is lent in one piece at most */
+    unsigned lend_fail_ppm;               /* of memory that cannot be lent */
+    unsigned sever_ppm;                   /* of reads by devices under which the connection breaks */
+    struct sim_lent *lent;                /* what is, see device.c */
     uint64_t lent_count;
     uint32_t *epoch;   /* by two nodes: connections that have ended */
     uint32_t *ended;   /* by node and other node: those of which nothing is taken any more there */

@@ -299,7 +299,7 @@ static void messages_leave_at_once(void **state)
         assert_true(i || (await(&s, &p[0].done) && await_signal(&s, 1)));
     }
     assert_true(hear(&s));
-    assert_int_equal(counter(s.ep, "sent_gathered"), 0);
+    assert_int_equal(counter(s.ep, "sent_coalesced"), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     ethmx_ep_close(s.ep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fanout groups of the packet wire: the program finds each rank; frames and superframes reach the right one of several
+ * Fanout groups of the packet wire: the program finds each rank; frames and GSO packets reach the right one of several
  * processes, and go on to do so when any of them ends or is killed, in any order; nothing is left behind.
  *
  * The processes are in a network namespace of their own and reach each other over its loopback. Needs root, or a kernel
@@ -126,7 +126,7 @@ static void program_finds_each_place(void **state)
 
 #define WAIT_MS     20000 /* longer than anything takes that works */
 #define RANKS       12
-#define PART_BYTES  400 /* frames in superframes */
+#define PART_BYTES  400 /* frames in GSO packets */
 #define SECRET(job) ((job)*0x9e3779b97f4a7c15u)
 
 /* What a rank is told and shows, in memory shared with the test. */
@@ -136,13 +136,13 @@ struct desk {
     volatile int in_group;         /* the kernel's answer: the group, 0: none */
     volatile int filter;           /* the kernel's answer: instructions; 0: none is attached; -1: not asked yet */
     volatile int locked;           /* the kernel's answer: the filter, or that there is none, stays */
-    volatile uint32_t last[2];     /* number of the latest frame: single, in a superframe */
+    volatile uint32_t last[2];     /* number of the latest frame: single, in a GSO packet */
     volatile unsigned strange;     /* frames for somebody else */
     volatile uint64_t group_ranks; /* counter fanout_ranks */
     volatile uint64_t not_mine;    /* counter drop_not_mine */
     uint32_t id;
     struct emx_wire_attr attr;
-    uint16_t bulk_port;
+    uint16_t gso_port;
     char why[512];
 };
 
@@ -219,7 +219,7 @@ static uint16_t bulk_port_of(const struct emx_wire *w)
     const struct emx_wire_value value = {.b = b, .len_bytes = emx_wire_packet.describe(w, &site, b, &least)};
     struct emx_ethernet_part part;
 
-    return emx_ethernet_part_read(&value, &part) ? part.bulk_port : 0;
+    return emx_ethernet_part_read(&value, &part) ? part.gso_port : 0;
 }
 
 /* A rank's process. */
@@ -242,7 +242,7 @@ static void be_rank(struct desk *d, const struct options *o)
         _exit(1);
     }
     emx_wire_packet.query(w, &d->attr);
-    d->bulk_port = bulk_port_of(w);
+    d->gso_port = bulk_port_of(w);
     d->open = 1;
     while (!d->leaves) {
         int group = 0;
@@ -329,7 +329,7 @@ static void send_frames(unsigned rank, bool joined)
     struct emx_frame h = {.dst_id = desk[rank].id, .seq = number};
     struct emx_offload_way bulk = {.from.s_addr = htonl(INADDR_LOOPBACK),
                                    .to.s_addr = htonl(INADDR_LOOPBACK),
-                                   .port = desk[rank].bulk_port,
+                                   .port = desk[rank].gso_port,
                                    .frame_bytes = PART_BYTES};
     struct emx_wire_addr to;
     struct emx_txframe f[2];
@@ -343,7 +343,7 @@ static void send_frames(unsigned rank, bool joined)
     emx_wire_packet.tx(sender, f, joined ? 2 : 1);
 }
 
-/* Frames and superframes come to each rank that lives, at the first try, and to no other. */
+/* Frames and GSO packets come to each rank that lives, at the first try, and to no other. */
 static void check_all(void)
 {
     for (unsigned i = 0; i < RANKS; i++) {
@@ -352,7 +352,7 @@ static void check_all(void)
         number++;
         send_frames(i, false);
         AWAIT(desk[i].last[0] == number);
-        if (!desk[i].bulk_port)
+        if (!desk[i].gso_port)
             continue;
         send_frames(i, true);
         AWAIT(desk[i].last[1] == number);
@@ -407,7 +407,7 @@ static int set_up(void **state)
     memset(desk, 0, RANKS * sizeof(*desk));
     emx_config_defaults(&cfg);
     strcpy(cfg.p_if, "lo");
-    cfg.p_ring = cfg.p_bulk_ring = 1 << 20;
+    cfg.p_ring = cfg.p_gso_ring = 1 << 20;
     assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
     if (emx_wire_packet.open(&sender, &params, why, sizeof(why)))
         fail_msg("%s", why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Superframes: what is built is taken apart again, whole, cut or damaged, without looking beyond the bytes given.
+ * GSO packets: what is built is taken apart again, whole, cut or damaged, without looking beyond the bytes given.
  */
 #include "unit.h"
 
@@ -246,5 +246,5 @@ int main(void)
         cmocka_unit_test(garbage_is_survived),
     };
 
-    return cmocka_run_group_tests_name("superframe", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("GSO packet", tests, NULL, NULL);
 }

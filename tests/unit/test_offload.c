@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Superframes beyond tests/conform: a ring that has fewer slots than frames may be lent at once.
+ * GSO packets beyond tests/conform: a ring that has fewer slots than frames may be lent at once.
  *
  * Over the loopback of a network namespace of its own. Needs root, or a kernel that lets users make user namespaces;
- * skipped without, and where the kernel knows no superframes.
+ * skipped without, and where the kernel knows no GSO packets.
  */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -93,7 +93,7 @@ static void full_ring_is_lent_once(void **state)
         skip();
     emx_config_defaults(&cfg);
     strcpy(cfg.p_if, "lo");
-    cfg.p_bulk_ring = 1;
+    cfg.p_gso_ring = 1;
     assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
     b = emx_offload_open(&params, why, sizeof(why));
     if (!b && strstr(why, "Linux 6.2"))
@@ -127,13 +127,13 @@ static unsigned ring_slots(uint64_t ring_bytes, unsigned local_ranks)
 
     emx_config_defaults(&cfg);
     strcpy(cfg.p_if, "lo");
-    cfg.p_bulk_ring = ring_bytes;
+    cfg.p_gso_ring = ring_bytes;
     assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
     b = emx_offload_open(&params, why, sizeof(why));
     if (!b && strstr(why, "Linux 6.2"))
         skip();
     assert_non_null(b);
-    assert_int_equal(sscanf(why, "%u superframes", &slots), 1);
+    assert_int_equal(sscanf(why, "%u GSO packets", &slots), 1);
     emx_offload_close(b);
     return slots;
 }

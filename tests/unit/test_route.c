@@ -18,7 +18,7 @@
 /* Wires of a scenario, by bits. */
 enum { PACKET = 1, UDP = 2, SHM = 4, XDP = 8, VERBS = 16, PIGEON = 32, BOTH = PACKET | UDP };
 
-#define THEIR_PORT 3131 /* of superframes */
+#define THEIR_PORT 3131 /* of GSO packets */
 #define CALL_PORT  5151 /* of their verbs wire */
 
 /* One interface of a host. name NULL ends the list; rank: its place among the chosen, -1: not chosen. */
@@ -42,13 +42,13 @@ struct scenario {
     struct nic ours[5], theirs[5];
     struct line table[5];
     const char *expect[5];           /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length;
-                                      * with superframes then " bulk 1472 10.0.0.2": longest frame, where to */
+                                      * with GSO packets then " bulk 1472 10.0.0.2": longest frame, where to */
     const char *why;                 /* must be in the reason */
     unsigned our_wires, their_wires; /* 0: both */
     unsigned mtu;                    /* ETHMX_MTU */
     unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
     bool same_host, no_lo, other_ethertype;
-    bool our_bulk, their_bulk;           /* superframes */
+    bool our_bulk, their_bulk;           /* GSO packets */
     unsigned our_xdp, their_xdp;         /* bit i: the xdp wire is on interface i */
     const uint8_t *their_loft;           /* value of their pigeon's part, 2 bytes */
     const char *our_verbs, *their_verbs; /* of each interface, its RDMA device: r RoCE, i iWARP, b InfiniBand, - none */
@@ -180,7 +180,7 @@ static const struct scenario scenarios[] = {
         .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .expect = {"xdp eth0 mac0 3000"},
     }, {
-        .what = "xdp with superframes",
+        .what = "xdp with GSO packets",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
@@ -188,7 +188,7 @@ static const struct scenario scenarios[] = {
         .our_bulk = true, .their_bulk = true,
         .expect = {"xdp eth0 mac0 1500 bulk 1472 10.0.0.2"},
     }, {
-        .what = "xdp without superframes at our end",
+        .what = "xdp without GSO packets at our end",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
@@ -331,7 +331,7 @@ static const struct scenario scenarios[] = {
         .table = {{"10.0.0.0", 24, 3, false}},
         .expect = {"packet eth1 mac1 1500", "udp eth1 10.0.0.2 1472"},
     }, {
-        .what = "superframes, where both ends take them",
+        .what = "GSO packets, where both ends take them",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
@@ -339,7 +339,7 @@ static const struct scenario scenarios[] = {
         .their_bulk = true,
         .expect = {"packet eth0 mac0 1500 bulk 1472 10.0.0.2", "udp eth0 10.0.0.2 1472"},
     }, {
-        .what = "superframes: no frame is longer than the peer's ring takes",
+        .what = "GSO packets: no frame is longer than the peer's ring takes",
         .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
@@ -348,7 +348,7 @@ static const struct scenario scenarios[] = {
         .their_bulk = true,
         .expect = {"packet eth0 mac0 2000 bulk 2000 10.0.0.2", "udp eth0 10.0.0.2 8972"},
     }, {
-        .what = "superframes over loopback",
+        .what = "GSO packets over loopback",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .same_host = true,
@@ -356,14 +356,14 @@ static const struct scenario scenarios[] = {
         .their_bulk = true,
         .expect = {"packet lo lo 9000 bulk 9000 127.0.0.1", "udp lo 127.0.0.1 9000"},
     }, {
-        .what = "superframes: the peer takes none",
+        .what = "GSO packets: the peer takes none",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
         .our_bulk = true,
         .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
     }, {
-        .what = "superframes: we take none",
+        .what = "GSO packets: we take none",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
@@ -484,10 +484,10 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
 {
     const struct emx_ethernet_part packet = {.frame_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000),
                                              .ethertype = s->other_ethertype ? 0x88b6 : 0x88b5,
-                                             .bulk_port = s->their_bulk ? THEIR_PORT : 0};
+                                             .gso_port = s->their_bulk ? THEIR_PORT : 0};
     const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 3000,
                                                   .ethertype = s->other_ethertype ? 0x88b8 : 0x88b6,
-                                                  .bulk_port = packet.bulk_port},
+                                                  .gso_port = packet.gso_port},
                                      .ifs = (uint8_t)s->their_xdp};
     struct emx_verbs_address verbs = {.port = CALL_PORT};
     unsigned wires = s->their_wires ? s->their_wires : BOTH;
@@ -558,9 +558,9 @@ static void add_link(struct here *h, const struct emx_wire_ops *ops, unsigned fr
 /* Our wires as they would be open, best first. */
 static void build_links(const struct scenario *s, struct here *h)
 {
-    const uint16_t bulk_port = s->our_bulk ? 2121 : 0;
-    const struct emx_ethernet_part packet = {.frame_bytes = 9000, .ethertype = 0x88b5, .bulk_port = bulk_port};
-    const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 9000, .ethertype = 0x88b6, .bulk_port = bulk_port},
+    const uint16_t gso_port = s->our_bulk ? 2121 : 0;
+    const struct emx_ethernet_part packet = {.frame_bytes = 9000, .ethertype = 0x88b5, .gso_port = gso_port};
+    const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 9000, .ethertype = 0x88b6, .gso_port = gso_port},
                                      .ifs = (uint8_t)s->our_xdp};
     struct emx_verbs_address verbs = {.port = 5252};
     unsigned wires = s->our_wires ? s->our_wires : BOTH;
@@ -612,11 +612,11 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
     char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
     struct emx_offload_way bulk = {.port = THEIR_PORT};
     struct emx_verbs_way way = {.id = 7, .port = CALL_PORT};
-    unsigned frame_bytes, bulk_bytes = 0, index = 0;
+    unsigned frame_bytes, gso_bytes = 0, index = 0;
     struct emx_wire_addr to;
     uint8_t mac[6] = {0};
 
-    if (sscanf(expect, "%15s %15s %31s %u bulk %u %31s", wire, interface, where, &frame_bytes, &bulk_bytes, their_ip) <
+    if (sscanf(expect, "%15s %15s %31s %u bulk %u %31s", wire, interface, where, &frame_bytes, &gso_bytes, their_ip) <
         4)
         return false;
     for (unsigned i = 0; i < n->count; i++) {
@@ -625,24 +625,24 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
             bulk.from = n->nif[i].ip;
         }
     }
-    bulk.frame_bytes = (uint16_t)bulk_bytes;
+    bulk.frame_bytes = (uint16_t)gso_bytes;
     bulk.to.s_addr = inet_addr(their_ip);
     snprintf(name, sizeof(name), "%s %s", wire, interface);
     if (!strcmp(wire, "packet")) {
         if (!strncmp(where, "mac", 3))
             mac_of((unsigned)atoi(where + 3), mac);
-        emx_packet_addr(&to, index, mac, bulk_bytes ? &bulk : NULL);
+        emx_packet_addr(&to, index, mac, gso_bytes ? &bulk : NULL);
     } else if (!strcmp(wire, "verbs")) {
         way.from = bulk.from;
         way.to.s_addr = inet_addr(where);
         emx_verbs_addr(&to, &way);
     } else if (!strcmp(wire, "xdp")) {
         mac_of((unsigned)atoi(where + 3), mac);
-        emx_xdp_addr(&to, index, mac, bulk_bytes ? &bulk : NULL);
+        emx_xdp_addr(&to, index, mac, gso_bytes ? &bulk : NULL);
     } else {
         emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
     }
-    return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && r->bulk_bytes == bulk_bytes &&
+    return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && r->gso_bytes == gso_bytes &&
            !memcmp(&r->to, &to, sizeof(to)) && r->link == (!strcmp(wire, "udp") && links == 2);
 }
 
@@ -741,7 +741,7 @@ static void a_new_wire_is_a_row(void **state)
     assert_int_equal(find(&open, r, why, sizeof(why)), 2);
     assert_string_equal(r[0].name, "pigeon");
     assert_int_equal(r[0].frame_bytes, 8192);
-    assert_true(r[0].reliable && r[0].reads && !r[0].bulk_bytes && r[0].link == 0);
+    assert_true(r[0].reliable && r[0].reads && !r[0].gso_bytes && r[0].link == 0);
     assert_memory_equal(r[0].to.b, home, sizeof(home));
     assert_string_equal(r[1].name, "udp eth0");
     assert_false(r[1].reliable || r[1].reads);
@@ -761,7 +761,7 @@ struct told {
 /* An address of all these, as an endpoint makes it. */
 static void make_told(const struct told *t, struct emx_address *a)
 {
-    const struct emx_ethernet_part ethernet = {.frame_bytes = 9000, .ethertype = 0x1234, .bulk_port = 4000};
+    const struct emx_ethernet_part ethernet = {.frame_bytes = 9000, .ethertype = 0x1234, .gso_port = 4000};
     const struct emx_xdp_part xdp = {.ethernet = ethernet, .ifs = 0x3f};
     const struct emx_verbs_address verbs = {.port = 5000, .fabric = {1, 2, 3, 1, 2, 3}};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * ECN: congestion that is told by marks instead of losses (RFC 3168). Frames that travel in IP packets leave as "may be
- * marked" (ECT(0)): those of the udp wire, and superframes. A switch, router or host whose queue grows marks them
+ * marked" (ECT(0)): those of the udp wire, and GSO packets. A switch, router or host whose queue grows marks them
  * instead of dropping them, and the receiver's wire says which came so. The others have no place for a mark; loss and
  * delay tell of them, as before.
  *
@@ -42,9 +42,9 @@ void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
     const struct emx_frame *h = emx_frame_within(data);
     struct emx_peer *p = emx_peer_find(e, h->src_id);
 
-    emx_count(e, frames_marked);
+    emx_count(e, frames_ce);
     if (h->type == EMX_F_data)
-        e->stats->marks_heeded += emx_pace_marked(&e->pace, h->body_bytes - sizeof(struct emx_f_data));
+        e->stats->ce_responses += emx_pace_marked(&e->pace, h->body_bytes - sizeof(struct emx_f_data));
     else if (emx_frame_info[h->type].sequenced && p && p->session && !emx_session_over(p->session))
         arrived_marked(p->session);
 }

@@ -31,7 +31,7 @@
 /* The first byte: protocol version 1, and what the checksum covers. The values differ in four bits from each other, so
  * that damage does not turn one into another. A receiver takes each of them. */
 #define EMX_FRAME_V_OFF    0xE1 /* nothing; check is 0 */
-#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello, welcome and bundle */
+#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello, hello_ack and coalesced */
 #define EMX_FRAME_V_FULL   0xB4 /* all */
 
 /* The first byte of a tag. It differs from the above in four bits, too. */
@@ -43,7 +43,7 @@
 #define EMX_FRAME_MIN 256 /* a usable wire carries at least so much */
 #define EMX_FRAME_MAX 65535
 
-/* Frames may start at any byte (one of several in a superframe), so the layouts promise no alignment. */
+/* Frames may start at any byte (one of several in a GSO packet), so the layouts promise no alignment. */
 #define EMX_LAYOUT __attribute__((packed, aligned(1)))
 
 struct EMX_LAYOUT emx_frame {
@@ -97,8 +97,8 @@ enum emx_tag_key {
     X(matched,13, 1,  8, emx_eager_input_matched, "a synchronous eager message has been matched") \
     X(coalesced, 14, 1,  8, emx_coalesce_input, "several small messages") \
     X(fragment, 15, 0,  8, emx_fragment_input, "a fragment of a frame that has become too long for its route") \
-    X(rkey_request, 16, 1, 32, emx_exported_input_ask, "asks for the key to more of a message that devices read") \
-    X(rkey_reply, 17, 1, 32, emx_get_input_lend, "answers it") \
+    X(rkey_request, 16, 1, 32, emx_exported_input_rkey_request, "asks for the key to more of a message that devices read") \
+    X(rkey_reply, 17, 1, 32, emx_get_input_rkey_reply, "answers it") \
     X(shorter,18, 0,  8, emx_rndv_input_shorter, "answers a pull whose chunks have become too long for the route") \
     X(compact, 19, 1,  8, emx_eager_input_compact, "a message that needs nothing told but its bits, over a wire with connections") \
     X(rtr, 20, 1, 40, emx_put_input, "asks for a part of a message to be written by the sender's device (ready to receive)") \
@@ -117,13 +117,13 @@ struct emx_frame_info {
 };
 extern const struct emx_frame_info emx_frame_info[EMX_F_COUNT]; /* by type; unknown: name NULL */
 
-/* hello, welcome. The body is padded with zeros to the probed length when full. The address of the sender follows. */
+/* hello, hello_ack. The body is padded with zeros to the probed length when full. The address of the sender follows. */
 struct EMX_LAYOUT emx_f_hello {
     uint16_t addr_bytes;
     uint16_t frame_bytes; /* length of this frame: the probe */
     uint16_t max_bytes;   /* longest frame that the sender takes over this route */
     uint16_t window;      /* sequenced frames that the sender of the hello takes beyond ack */
-    uint32_t probe;       /* returned in the welcome */
+    uint32_t probe;       /* returned in the hello_ack */
     uint16_t ack_delay;   /* how long the sender keeps acknowledgements back, in EMX_HELLO_DELAY_NS, rounded up */
     uint16_t timeout;     /* when it gives a silent peer up, in EMX_HELLO_TIMEOUT_NS; UINT16_MAX: that or later. 0: of
                              neither anything is told */
@@ -156,7 +156,7 @@ struct EMX_LAYOUT emx_f_eager {
 };
 static_assert(sizeof(struct emx_f_eager) == 24, "eager");
 
-/* A standard message, all of it; the data follow. Instead of eager where no superframes are to be told of: every byte
+/* A standard message, all of it; the data follow. Instead of eager where no GSO packets are to be told of: every byte
  * that a device takes inline counts. */
 struct EMX_LAYOUT emx_f_compact {
     uint64_t bits;
@@ -196,7 +196,7 @@ struct EMX_LAYOUT emx_f_pull {
     uint64_t wanted;      /* bit i: chunk first+i is wanted */
     uint16_t round;       /* counts the tries of this block (after 65535: 1), returned in data: measures round trips */
     uint16_t chunk_bytes; /* first and wanted count in these */
-    uint32_t joined;      /* superframes from the receiver of this pull that arrived well joined, mod 2^32 */
+    uint32_t joined;      /* GSO packets from the receiver of this pull that arrived well joined, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
 
@@ -223,7 +223,7 @@ static_assert(sizeof(struct emx_f_fin) == 16, "fin");
 
 struct EMX_LAYOUT emx_f_rkey_request {
     uint32_t op;         /* the sender's operation, from the rts */
-    uint32_t rop;        /* the receiver's, returned in lend */
+    uint32_t rop;        /* the receiver's, returned in rkey_reply */
     uint64_t offset;     /* from here on */
     uint64_t done_bytes; /* so much has arrived: it need not be lent any longer */
     uint32_t again;      /* 1: what was told before is of no use */
@@ -242,7 +242,7 @@ static_assert(sizeof(struct emx_f_rkey_reply) == 32, "rkey_reply");
 
 struct EMX_LAYOUT emx_f_rtr {
     uint32_t op;        /* the sender's operation, from the rts */
-    uint32_t rop;       /* the receiver's, returned in wrote */
+    uint32_t rop;       /* the receiver's, returned in put_done */
     uint64_t remote;    /* where the message begins in the receiver's process */
     uint64_t key;       /* the wire's: good for the connection that it was told over */
     uint64_t offset;    /* to be written from here on, */
@@ -296,7 +296,7 @@ struct EMX_LAYOUT emx_f_part {
     uint16_t len_bytes;
     uint16_t flags; /* 0 */
 };
-static_assert(sizeof(struct emx_f_part) == 12, "part of a bundle");
+static_assert(sizeof(struct emx_f_part) == 12, "part of a coalesced frame");
 
 /* A short frame: a whole standard eager message over a reliable link. It is sequenced as the others are. What is left
  * out of their headers is 0 there, or has no meaning between such links; so 28 bytes of data share a cache line with

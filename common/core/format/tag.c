@@ -13,7 +13,7 @@
  *
  * Numbers. Frames of a session are numbered as they leave, resent ones and those without a sequence number too, and the
  * number is under the tag. The receiver takes none twice (replay.h). It must let frames overtake each other by far:
- * those in superframes wait in a ring of their own.
+ * those in GSO packets wait in a ring of their own.
  *
  * The tag is SipHash-2-4 of number and first bytes, under one key, xor SipHash-2-4 of the rest under another (as
  * Wegman and Carter do it: the first is different for each frame, and hides the second). So a frame whose data lie

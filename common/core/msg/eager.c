@@ -25,7 +25,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define ALIGN      8u    /* of frames in a superframe */
+#define ALIGN      8u    /* of frames in a GSO packet */
 #define SLOTS      16u   /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
 #define LONG_BYTES 32768 /* messages beyond this length are careful not to overflow a link */
 #define LONG_PARTS 3     /* quarters of the congestion window that one of them may take */
@@ -41,14 +41,14 @@ size_t emx_eager_room(const struct emx_session *s)
     return eager_frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
 
-/* Where there are superframes, the frames of a message are as long as these allow, whether they go in one or not. */
+/* Where there are GSO packets, the frames of a message are as long as these allow, whether they go in one or not. */
 static size_t part_limit(const struct emx_session *s)
 {
     size_t limit = eager_frame_limit(s);
 
-    if (!s->bulk_bytes)
+    if (!s->gso_bytes)
         return limit;
-    return (s->bulk_bytes < limit ? s->bulk_bytes : limit) & ~(size_t)(ALIGN - 1);
+    return (s->gso_bytes < limit ? s->gso_bytes : limit) & ~(size_t)(ALIGN - 1);
 }
 
 static size_t first_room(const struct emx_session *s, uint64_t total_bytes)
@@ -120,10 +120,10 @@ static void read_message(const struct emx_eager_source *m, size_t offset, uint8_
     emx_data_read(m->data, offset - m->am_header_bytes, to, n);
 }
 
-/* Whether a message of so many frames goes in a superframe. */
+/* Whether a message of so many frames goes in a GSO packet. */
 static bool eager_take_bulk(struct emx_session *s, unsigned frames)
 {
-    return frames > 1 && s->tx.slots_taken < SLOTS && s->bulk_bytes && emx_offload_probe_take(&s->offload, true);
+    return frames > 1 && s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, true);
 }
 
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset)

@@ -18,7 +18,7 @@ void emx_exported_has_work(struct emx_engine *e, unsigned link)
 
 void emx_exported_no_work(struct emx_engine *e, unsigned link)
 {
-    if (emx_list_empty(&e->exports[link]) && emx_list_empty(&e->severs[link]))
+    if (emx_list_empty(&e->exports[link]) && emx_list_empty(&e->disconnects[link]))
         e->hints.memory &= ~(1u << link);
 }
 
@@ -76,14 +76,14 @@ void emx_exported_no_write(struct emx_exported *l)
     emx_read_ended(l->session->e, l->on);
 }
 
-void emx_exported_forget_offers(struct emx_exported *l)
+void emx_exported_forget_puts(struct emx_exported *l)
 {
     emx_exported_no_write(l);
-    for (unsigned i = 0; i < l->offers; i++) {
-        if (l->offered[i].answer)
-            emx_txbuf_put(&l->session->e->txbufs, l->offered[i].answer);
+    for (unsigned i = 0; i < l->put_count; i++) {
+        if (l->puts[i].answer)
+            emx_txbuf_put(&l->session->e->txbufs, l->puts[i].answer);
     }
-    l->offers = 0;
+    l->put_count = 0;
 }
 
 void emx_exported_over(struct emx_op *op, int status)
@@ -96,6 +96,6 @@ void emx_exported_over(struct emx_op *op, int status)
         l->rts->unready = false;
     l->rts = NULL;
     l->failed = op->is_send && status != ETHMX_OK; /* what a receive has offered was severed before, if need be */
-    emx_exported_forget_offers(l);
+    emx_exported_forget_puts(l);
     emx_exported_queue(l, EMX_UNEXPORT);
 }

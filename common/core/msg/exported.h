@@ -56,8 +56,8 @@ struct emx_exported {
     uint8_t what;             /* enum emx_export_what: to be done, while linked */
     bool failed;              /* nobody must reach what is held any more, when it is taken back */
     bool unproven;            /* receives: a write has failed, which may still come */
-    uint8_t offers;           /* not answered, the oldest first: */
-    struct emx_put offered[EMX_PUTS];
+    uint8_t put_count;        /* not answered, the oldest first: */
+    struct emx_put puts[EMX_PUTS];
 };
 
 bool emx_exported_start(struct emx_session *s, struct emx_op *op); /* false: no, or no memory */
@@ -68,9 +68,9 @@ void emx_exported_queue(struct emx_exported *l,
                         enum emx_export_what what); /* progress is to do this, and nothing else */
 void emx_exported_unqueue(struct emx_exported *l);
 void emx_exported_over(struct emx_op *op, int status); /* the operation is complete */
-enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data, emx_time now);
-void emx_exported_no_write(struct emx_exported *l);      /* nothing of it is to be written now */
-void emx_exported_forget_offers(struct emx_exported *l); /* what was offered and not answered */
+enum emx_drop emx_exported_input_rkey_request(struct emx_session *s, const uint8_t *data, emx_time now);
+void emx_exported_no_write(struct emx_exported *l);    /* nothing of it is to be written now */
+void emx_exported_forget_puts(struct emx_exported *l); /* what was offered and not answered */
 /* Progress has, or no longer has, something to do over the link. */
 void emx_exported_has_work(struct emx_engine *e, unsigned link);
 void emx_exported_no_work(struct emx_engine *e, unsigned link);

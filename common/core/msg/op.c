@@ -211,9 +211,9 @@ void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
 {
     if (emx_list_linked(&op->peer_link))
         emx_list_del(&op->peer_link);
-    emx_list_append(&e->severed, &op->peer_link);
+    emx_list_append(&e->quiescing, &op->peer_link);
     if (op->exported)
-        emx_exported_forget_offers(op->exported);
+        emx_exported_forget_puts(op->exported);
     op->where = EMX_OP_QUIESCING;
     op->status = status;
 }

@@ -32,7 +32,7 @@
  * little, for at that time all long frames are lost. Pulls and data say how long the chunks are that they count in, so
  * that late ones of the other length are told apart.
  *
- * Superframes (offload_probe.c). Where the route has them, all frames of a block that is asked for the first time are
+ * GSO packets (offload_probe.c). Where the route has them, all frames of a block that is asked for the first time are
  * marked as bulk, or none. What has to be sent again goes in single frames always.
  */
 #include <string.h>

@@ -6,14 +6,14 @@
  * (emx_engine_memory()), so it must not stand in the message's way. The sender first asks what is registered still, and
  * if that is the beginning of the message, the rts carries its key. If not, the rts leaves without, and the sender
  * registers while it is on its way. The receiver reads what it has a key for, piece by piece, and asks (ask, sequenced)
- * for the next piece as soon as the device is at work on the one before; the answer (lend, sequenced) brings the next
- * key, or says that the rest is to be pulled in frames. So the next piece is registered while this one flies. Each ask
- * also tells how far the data have arrived, and the sender gives back what lies before. fin ends it as ever.
+ * for the next piece as soon as the device is at work on the one before; the answer (rkey_reply, sequenced) brings the
+ * next key, or says that the rest is to be pulled in frames. So the next piece is registered while this one flies. Each
+ * ask also tells how far the data have arrived, and the sender gives back what lies before. fin ends it as ever.
  *
  *     sender                                   receiver
  *     registered still? ----- rts, key ------> match, register, read piece 1
  *     register piece 2  <---- ask piece 2 ----
- *                       ----- lend, key -----> read piece 2
+ *                       -- rkey_reply, key --> read piece 2
  *                       <---- fin ------------
  *
  * Reads take their time and end later (emx_engine_read_ended()), those over one connection in their order. One that
@@ -140,7 +140,7 @@ static void get_lent(struct emx_exported *l, const struct emx_export *m, int sta
         get_answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
 }
 
-enum emx_drop emx_exported_input_ask(struct emx_session *s, const uint8_t *data, emx_time now)
+enum emx_drop emx_exported_input_rkey_request(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_rkey_request *f = (const void *)(data + sizeof(struct emx_frame));
     struct emx_op *op = emx_op_by_id(s->e, f->op, s);
@@ -253,7 +253,7 @@ static void ask_for_more(struct emx_session *s, struct emx_rndv *r)
         get_ask(s, r); /* without memory: when the next read ends, or as below */
 }
 
-enum emx_drop emx_get_input_lend(struct emx_session *s, const uint8_t *data, emx_time now)
+enum emx_drop emx_get_input_rkey_reply(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_rkey_reply *f = (const void *)(data + sizeof(struct emx_frame));
     struct emx_op *op = emx_op_by_id(s->e, f->rop, s);
@@ -407,7 +407,7 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
     emx_op_hold(e, op, status);
     if (!op->exported && !s->get.min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
-    emx_list_append(&e->severs[link_of(op)], &op->link);
+    emx_list_append(&e->disconnects[link_of(op)], &op->link);
     emx_exported_has_work(e, link_of(op));
     return true;
 }
@@ -416,7 +416,7 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
 
 static bool next_sever(struct emx_engine *e, unsigned link, struct emx_export *m)
 {
-    struct emx_list *l = emx_list_pop(&e->severs[link]);
+    struct emx_list *l = emx_list_pop(&e->disconnects[link]);
     const struct emx_op *op;
 
     if (!l)
@@ -440,7 +440,7 @@ bool emx_engine_export(struct emx_engine *e, unsigned link, struct emx_export *m
     l = emx_list_entry(first, struct emx_exported, link);
     *m = (struct emx_export){.what = l->what, .to = &l->to, .held = &l->held, .exported = l};
     if (l->what == EMX_UNEXPORT) {
-        m->sever = l->failed && l->held;
+        m->disconnect = l->failed && l->held;
         m->keyed = l->op; /* it is a receive's */
         m->key = l->key;
         return true;

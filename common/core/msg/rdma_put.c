@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Offers: large messages that the sender's device writes straight into the receiver's memory, from its own. The mirror
- * of rdma_get.c, for receivers that want it so (ETHMX_VERBS_MOVE=write); the sender announces the message as it always
- * does.
+ * RDMA put: large messages that the sender's device writes straight into the receiver's memory, from its own. The
+ * mirror of rdma_get.c, for receivers that want it so (ETHMX_VERBS_MOVE=write); the sender announces the message as it
+ * always does.
  *
- * The receiver lends its own memory, a piece at a time, and offers it with a key (offer, sequenced). The sender's
- * device writes there, and when that has ended the sender says so (wrote, sequenced). Two pieces may be offered and not
- * told of, so that the next is registered at both ends while the one before flies. fin ends the message as ever.
+ * The receiver exports its own memory, a piece at a time, and offers it with a key (rtr, sequenced). The sender's
+ * device writes there, and when that has ended the sender says so (put_done, sequenced). Two pieces may be offered and
+ * not told of, so that the next is registered at both ends while the one before flies. fin ends the message as ever.
  *
  *     sender                                   receiver
  *     register          ----- rts -----------> match, register piece 1
  *     write piece 1     <---- offer piece 1 --
  *                       <---- offer piece 2 -- register piece 2
- *                       ----- wrote ---------> piece 1 is there
+ *                       ----- put_done ------> piece 1 is there
  *     write piece 2
- *                       ----- wrote ---------> piece 2 is there
+ *                       ----- put_done ------> piece 2 is there
  *                       <---- fin ------------
  *
  * Each offer is answered once, in order: it was written (and nothing of it is still to come, the wire sees to that), it
  * was refused before anything was begun, its key was stale, or the write failed. The last is the case that must be
  * looked at: what a broken connection has left on the way may still land. So memory counts as ours again only when each
  * write that may have begun is proven to be over, or when our own end of the connection that the memory was offered
- * over has been ended. Progress does that (EMX_UNEXPORT with sever), whether or not the connection seemed to be gone;
- * only then are the rest of the message offered anew or pulled, or the receive completed. That holds for a receive
- * whose peer has died, too, and for one whose peer is reached another way from now on.
+ * over has been ended. Progress does that (EMX_UNEXPORT with disconnect), whether or not the connection seemed to be
+ * gone; only then are the rest of the message offered anew or pulled, or the receive completed. That holds for a
+ * receive whose peer has died, too, and for one whose peer is reached another way from now on.
  *
  * After a failure there may be no connection to offer anything over. So an offer of nothing goes first, and its answer
  * shows that there is one again.
@@ -49,10 +49,10 @@
 
 static struct emx_put take_first(struct emx_exported *l)
 {
-    struct emx_put o = l->offered[0];
+    struct emx_put o = l->puts[0];
 
-    l->offers--;
-    memmove(&l->offered[0], &l->offered[1], l->offers * sizeof(l->offered[0]));
+    l->put_count--;
+    memmove(&l->puts[0], &l->puts[1], l->put_count * sizeof(l->puts[0]));
     return o;
 }
 
@@ -88,7 +88,7 @@ static bool put_offer(struct emx_exported *l, uint64_t key, uint64_t end)
                                                       .offset = r->lent_bytes,
                                                       .len_bytes = end - r->lent_bytes};
     emx_send_window_control(s, b);
-    l->offered[l->offers++] = (struct emx_put){.key = key, .offset = r->lent_bytes, .end = end};
+    l->puts[l->put_count++] = (struct emx_put){.key = key, .offset = r->lent_bytes, .end = end};
     r->lent_bytes = end;
     return true;
 }
@@ -110,11 +110,11 @@ static void may_come(struct emx_exported *l, const struct emx_put *o)
 /* Nobody waits for the answers to what is offered. Returns whether anything may still be written. */
 static bool put_forsake(struct emx_exported *l)
 {
-    for (unsigned i = 0; i < l->offers; i++) {
-        if (l->offered[i].end > l->offered[i].offset)
-            may_come(l, &l->offered[i]);
+    for (unsigned i = 0; i < l->put_count; i++) {
+        if (l->puts[i].end > l->puts[i].offset)
+            may_come(l, &l->puts[i]);
     }
-    l->offers = 0;
+    l->put_count = 0;
     return l->unproven;
 }
 
@@ -123,15 +123,16 @@ static void put_settle(struct emx_exported *l)
 {
     const struct emx_rndv *r = l->op->rndv;
 
-    if (!l->offers && (r->last || r->broken))
+    if (!l->put_count && (r->last || r->broken))
         put_take_back(l);
 }
 
-static void offer_more(struct emx_exported *l)
+static void rdma_put_ask_more(struct emx_exported *l)
 {
     const struct emx_rndv *r = l->op->rndv;
 
-    if (!r->last && !r->broken && l->offers < EMX_PUTS && r->lent_bytes < r->want_bytes && !emx_list_linked(&l->link))
+    if (!r->last && !r->broken && l->put_count < EMX_PUTS && r->lent_bytes < r->want_bytes &&
+        !emx_list_linked(&l->link))
         emx_exported_queue(l, EMX_EXPORT);
 }
 
@@ -147,7 +148,7 @@ void emx_put_exposed(struct emx_exported *l, const struct emx_export *m, int sta
     else if (status != ETHMX_OK || !put_offer(l, m->key, emx_min(m->end, r->want_bytes)))
         r->last = true;
     put_settle(l);
-    offer_more(l);
+    rdma_put_ask_more(l);
 }
 
 void emx_put_taken_back(struct emx_exported *l, emx_time now)
@@ -194,10 +195,10 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
     struct emx_exported *l;
 
     (void)now;
-    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->by_put || !op->exported->offers)
+    if (!op || op->is_send || op->where != EMX_OP_PULLING || !op->rndv->by_put || !op->exported->put_count)
         return EMX_ACCEPTED;
     l = op->exported;
-    if (f->end != l->offered[0].end || f->status >= EMX_PUT_DONE_COUNT)
+    if (f->end != l->puts[0].end || f->status >= EMX_PUT_DONE_COUNT)
         return EMX_DROP_MALFORMED;
     o = take_first(l);
     put_told(l, &o, f->status);
@@ -206,7 +207,7 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
         return EMX_ACCEPTED;
     }
     put_settle(l);
-    offer_more(l);
+    rdma_put_ask_more(l);
     return EMX_ACCEPTED;
 }
 
@@ -235,9 +236,9 @@ bool emx_put_sever(struct emx_op *op, int status)
 /* The first that is in this state, or NULL. */
 static struct emx_put *put_first(struct emx_exported *l, enum emx_put_state state)
 {
-    for (unsigned i = 0; i < l->offers; i++) {
-        if (l->offered[i].state == state)
-            return &l->offered[i];
+    for (unsigned i = 0; i < l->put_count; i++) {
+        if (l->puts[i].state == state)
+            return &l->puts[i];
     }
     return NULL;
 }
@@ -254,7 +255,7 @@ static void put_answer(struct emx_session *s, const struct emx_put *o)
 /* Answers what is over and has nothing before it that is not. */
 static void answer_all(struct emx_exported *l)
 {
-    while (l->offers && l->offered[0].state == EMX_PUT_OVER) {
+    while (l->put_count && l->puts[0].state == EMX_PUT_OVER) {
         const struct emx_put o = take_first(l);
 
         put_answer(l->session, &o);
@@ -280,7 +281,7 @@ static void to_be_written(struct emx_exported *l)
 static bool put_is_valid(const struct emx_op *op, const struct emx_f_rtr *f)
 {
     return f->offset <= op->msg_bytes && f->len_bytes <= op->msg_bytes - f->offset &&
-           f->remote <= UINT64_MAX - op->msg_bytes && op->exported->offers < EMX_PUTS;
+           f->remote <= UINT64_MAX - op->msg_bytes && op->exported->put_count < EMX_PUTS;
 }
 
 enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -300,7 +301,7 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
     b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_put_done));
     if (!b)
         return EMX_DROP_MEMORY;
-    o = &l->offered[l->offers++];
+    o = &l->puts[l->put_count++];
     *o = (struct emx_put){.remote = f->remote,
                           .key = f->key,
                           .offset = f->offset,
@@ -358,7 +359,7 @@ void emx_put_write_started(struct emx_op *op, int status)
 /* Writes over several connections end in any order. */
 static struct emx_put *put_taken(struct emx_exported *l, uint64_t remote)
 {
-    struct emx_put *o = l->offered;
+    struct emx_put *o = l->puts;
 
     while (o->state != EMX_PUT_TAKEN || o->remote + o->offset != remote)
         o++;

@@ -93,7 +93,7 @@ struct emx_pull_request {
     uint64_t first, wanted;
     uint32_t rop;
     uint16_t round, chunk_bytes;
-    bool bulk; /* goes in superframes */
+    bool bulk; /* goes in GSO packets */
 };
 
 /* Of a session: what the peer has asked us for. */
@@ -117,7 +117,7 @@ enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now);
-/* A receive takes an announced message; frees the arrival. NO_MEMORY: nothing has happened. */
+/* A receive takes an announced message; frees the unexpected message. NO_MEMORY: nothing has happened. */
 int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now);
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op); /* fin without pulling */
 bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);

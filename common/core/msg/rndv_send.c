@@ -30,7 +30,7 @@ static size_t data_frame_bytes(uint16_t chunk_bytes)
 
 static uint16_t chunk_limit(const struct emx_session *s)
 {
-    unsigned frame_bytes = s->bulk_bytes ? s->bulk_bytes : s->frame_bytes;
+    unsigned frame_bytes = s->gso_bytes ? s->gso_bytes : s->frame_bytes;
 
     return (uint16_t)((frame_bytes - data_frame_bytes(0)) & ~(size_t)7);
 }
@@ -124,13 +124,13 @@ void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *o
     }
 }
 
-/* Whether a block asked for the first time goes in superframes. All blocks of a message go the same way, if only to
+/* Whether a block asked for the first time goes in GSO packets. All blocks of a message go the same way, if only to
  * keep their order; but a message of one frame has nothing to be joined with. */
 static bool rndv_send_take_bulk(struct emx_session *s, const struct emx_f_pull *f)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
-    return (chunks > 1 || f->first) && s->bulk_bytes &&
+    return (chunks > 1 || f->first) && s->gso_bytes &&
            emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
 }
 

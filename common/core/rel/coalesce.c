@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Bundle: several small messages to one peer in one frame.
+ * Coalescing: several small messages to one peer in one frame.
  *
  * A small message leaves at once, in a frame of its own, while frames can leave. When they cannot, because the wire has
  * no room, or the congestion window, the peer's window or its credit is used up, a small message joins the last frame
@@ -34,7 +34,7 @@ static size_t limit_bytes(const struct emx_session *s)
 
 /* ---- Out ---- */
 
-/* An empty bundle at the end of the window; false: no memory or no room. */
+/* An empty coalesced frame at the end of the window; false: no memory or no room. */
 static bool coalesce_begin(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
@@ -49,7 +49,7 @@ static bool coalesce_begin(struct emx_session *s)
     b->len_bytes = sizeof(*h) + sizeof(struct emx_f_coalesced);
     emx_send_window_push(s, b);
     s->coalesce.open = b;
-    emx_count(e, bundles_sent);
+    emx_count(e, frames_coalesced);
     return true;
 }
 
@@ -81,7 +81,7 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
     }
     coalesce_append(s, data, bits);
     emx_count(s->e, sent_small);
-    emx_count(s->e, sent_gathered);
+    emx_count(s->e, sent_coalesced);
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Connect: the handshake. Each side proves for itself that a route carries frames both ways, small ones and full ones:
- * it sends a hello of each length and waits for a welcome of the same length. Both are repeated with doubling pauses;
+ * it sends a hello of each length and waits for a hello_ack of the same length. Both are repeated with doubling pauses;
  * after connect_timeout the next route is tried; after the last, the first again, since a peer that has not answered on
  * any may be stopped, or wait for a processor. When peer_timeout has passed it is unreachable. A side that hears a
  * hello starts its own handshake at once, so both are connected within about one round trip. A hello carries the
@@ -11,7 +11,7 @@
  * the route is tried once more with the frames of an MTU of 1500 before it is given up; and the last route with shorter
  * and shorter ones.
  *
- * The probe number tells which route a welcome answers.
+ * The probe number tells which route a hello_ack answers.
  *
  * A job of thousands begins with everybody's hellos to all, one of each pair as long as a frame can be. Sent at once
  * they would hold back all that follows them for tens of milliseconds: messages to peers that are connected already,
@@ -144,10 +144,10 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->link = r->link;
     s->to = r->to;
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
-    s->bulk_bytes = r->bulk_bytes ? (uint16_t)(r->bulk_bytes - tag_bytes) : 0;
+    s->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
     s->read.on = r->reads;
-    emx_rdma_threshold_init(s, tag_bytes ? 0 : r->lend_min_bytes,
-                            r->lend_costs); /* what a device reads carries no tag */
+    emx_rdma_threshold_init(s, tag_bytes ? 0 : r->export_min_bytes,
+                            r->export_costs); /* what a device reads carries no tag */
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
     take_nature(s, r);
@@ -199,13 +199,13 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     c->since_ns = now;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
-        if (s->welcome[full].due && !emx_list_linked(&s->welcoming)) {
-            emx_list_append(&e->welcoming[s->welcome[full].link], &s->welcoming);
-            emx_engine_has_output(e, s->welcome[full].link);
+        if (s->hello_ack[full].due && !emx_list_linked(&s->hello_acking)) {
+            emx_list_append(&e->hello_acking[s->hello_ack[full].link], &s->hello_acking);
+            emx_engine_has_output(e, s->hello_ack[full].link);
         }
 }
 
-/* ---- Hello and welcome, out ---- */
+/* ---- Hello and hello_ack, out ---- */
 
 static size_t min_probe_bytes(const struct emx_engine *e)
 {
@@ -274,7 +274,7 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
     const struct emx_route *r = route_over(s, link);
 
     for (int full = 0; full < 2; full++) {
-        struct emx_hello_ack *w = &s->welcome[full];
+        struct emx_hello_ack *w = &s->hello_ack[full];
         size_t bytes = w->frame_bytes;
 
         if (!w->due || w->link != link)
@@ -290,9 +290,9 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
     return false;
 }
 
-/* ---- Hello and welcome, in ---- */
+/* ---- Hello and hello_ack, in ---- */
 
-/* The address in a hello or welcome, if it is well-formed and the sender's own, who has authentication if we have. */
+/* The address in a hello or hello_ack, if it is well-formed and the sender's own, who has authentication if we have. */
 static bool sender_address(const struct emx_engine *e, const uint8_t *data, struct emx_address *a)
 {
     const struct emx_frame *h = (const void *)data;
@@ -348,10 +348,10 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
         greet(s, false, now);
     take_terms(s, t);
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
-    w = &s->welcome[t->probe & 1];
+    w = &s->hello_ack[t->probe & 1];
     *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
-    if (s->connect->count && !emx_list_linked(&s->welcoming)) {
-        emx_list_append(&e->welcoming[link], &s->welcoming);
+    if (s->connect->count && !emx_list_linked(&s->hello_acking)) {
+        emx_list_append(&e->hello_acking[link], &s->hello_acking);
         emx_engine_has_output(e, link);
     }
     return EMX_ACCEPTED;
@@ -446,8 +446,8 @@ static bool narrow(struct emx_session *s, emx_time now)
         "all switches between?",
         r->name, emx_peer_host(s->e, s->peer), r->frame_bytes, shorter);
     r->frame_bytes = shorter;
-    if (r->bulk_bytes > shorter)
-        r->bulk_bytes = shorter;
+    if (r->gso_bytes > shorter)
+        r->gso_bytes = shorter;
     use_route(s, c->current, now);
     /* the other half is spent */
     c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == EMX_PATH_MTU_COMMON ? 2 : RUNG_PART);
@@ -539,7 +539,7 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->link = r->link;
     s->to = r->to;
     s->e->link_peers[s->link]++;
-    s->bulk_bytes = 0;
+    s->gso_bytes = 0;
     s->read.on = false;
     emx_rdma_threshold_init(s, 0, NULL);
     take_nature(s, r);

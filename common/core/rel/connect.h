@@ -31,7 +31,7 @@ struct emx_connect {
     emx_time wait_ns;  /* between tries, doubling */
     emx_time place_ns; /* it counts in engine.greeting until then at most, */
     bool has_place;    /* and does now */
-    bool got[2];       /* welcomes: small, full */
+    bool got[2];       /* hello_acks: small, full */
     bool due[2];       /* hellos to send */
     bool relearns;     /* the routes by told are asked for */
     uint16_t told_bytes;

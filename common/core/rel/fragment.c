@@ -28,9 +28,9 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define SUPERFRAME_BYTES 28 /* what a frame in a superframe has before it, more than one of the own EtherType */
-#define GRAIN            8  /* bytes: pieces begin and end at multiples of it; the last ends where the frame ends */
-#define PLACES           4
+#define GSO_BYTES 28 /* what a frame in a GSO packet has before it, more than one of the own EtherType */
+#define GRAIN     8  /* bytes: pieces begin and end at multiples of it; the last ends where the frame ends */
+#define PLACES    4
 
 struct emx_fragmenting {
     uint16_t len_bytes, sent_bytes; /* equal: nothing is being cut */
@@ -61,8 +61,8 @@ bool emx_fragment_narrow(struct emx_session *s, uint16_t frame_bytes)
     }
     s->fragment.out->sent_bytes = s->fragment.out->len_bytes; /* its pieces were too long, too */
     s->frame_bytes = frame_bytes;
-    if (s->bulk_bytes > frame_bytes - SUPERFRAME_BYTES)
-        s->bulk_bytes = (uint16_t)(frame_bytes - SUPERFRAME_BYTES);
+    if (s->gso_bytes > frame_bytes - GSO_BYTES)
+        s->gso_bytes = (uint16_t)(frame_bytes - GSO_BYTES);
     if (s->fast_room)
         s->e->up->resized(s);
     return true;
@@ -96,7 +96,7 @@ bool emx_fragment_output(struct emx_session *s, struct emx_txframe *f, struct em
         .to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t), .body = body, .body_bytes = (uint16_t)n};
     emx_engine_seal(s, h, f, s->seal);
     c->sent_bytes = (uint16_t)(c->sent_bytes + n);
-    emx_count(s->e, pieces_sent);
+    emx_count(s->e, fragments_sent);
     return true;
 }
 
@@ -108,7 +108,7 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
     struct emx_fragmenting *c = s->fragment.out;
 
     if (len_bytes <= s->frame_bytes) {
-        f->bulk = f->bulk && len_bytes <= s->bulk_bytes;
+        f->bulk = f->bulk && len_bytes <= s->gso_bytes;
         return true;
     }
     if (len_bytes > s->e->seq_frame_bytes)

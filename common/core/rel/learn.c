@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Learning: the launcher carries only what a first hello needs (emx_address_encode_within()). The peer's hellos and
- * their answers tell the rest: further interfaces and their MAC addresses, superframes, how long frames may be, the
+ * their answers tell the rest: further interfaces and their MAC addresses, GSO packets, how long frames may be, the
  * host's name. What is new is kept with the session. The owner is asked for routes once more when it may change them;
  * the handshake goes on meanwhile, and begins anew only if the best route is another one, or has another length.
  */
@@ -68,6 +68,6 @@ bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned
     c->current = 0;
     tag_bytes = emx_tag_bytes(s->e, r->link);
     s->to = c->route[0].to;
-    s->bulk_bytes = c->route[0].bulk_bytes ? (uint16_t)(c->route[0].bulk_bytes - tag_bytes) : 0;
+    s->gso_bytes = c->route[0].gso_bytes ? (uint16_t)(c->route[0].gso_bytes - tag_bytes) : 0;
     return true;
 }

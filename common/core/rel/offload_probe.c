@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Trust in superframes. Where the route has them, the frames of a block or of an eager message may be marked as bulk,
+ * Probing of GSO packets. Where the route has them, the frames of a block or of an eager message may be marked as bulk,
  * and the wire may join them with their neighbours. Not every network that carries ethmx's own frames carries these,
  * and where nothing joins again what was cut on the way they are slower than single frames. So the sender begins with
- * one block or message of this kind; each pull, ack and eager frame tells how many superframes came well joined; and
+ * one block or message of this kind; each pull, ack and eager frame tells how many GSO packets came well joined; and
  * while that number grows the sender trusts the way and uses it for all. When it does not grow, one is tried from time
  * to time, ever more seldom. What has to be sent again goes in single frames always.
  *
- * A superframe came well joined if it brought EMX_JOINED_BYTES or a whole eager message: fewer frames in a slot of the
+ * A GSO packet came well joined if it brought EMX_JOINED_BYTES or a whole eager message: fewer frames in a slot of the
  * receiver's ring would be a waste of it.
  */
 #include "core/engine.h"
@@ -17,7 +17,7 @@
 #include "core/rel/offload_probe.h"
 #include "core/rel/session.h"
 
-#define TRUST   1024      /* blocks and messages in superframes before the peer must have told of some */
+#define TRUST   1024      /* blocks and messages in GSO packets before the peer must have told of some */
 #define GAP     32        /* of them without trust between two tries at first; doubles */
 #define GAP_MAX (1 << 20) /* at most */
 

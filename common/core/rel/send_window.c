@@ -268,7 +268,7 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
         }
         if (b->lost || b->sent_ns > last->sent_ns || (b->tries > 1 && b->sent_ns == last->sent_ns))
             continue;
-        /* A superframe and a single frame take two ways: that one overtakes the other means nothing. */
+        /* A GSO packet and a single frame take two ways: that one overtakes the other means nothing. */
         if ((beyond < OVERTAKEN || b->bulk != last->bulk) && now - b->sent_ns < s->rtt.network_ns)
             continue;
         b->lost = true;
@@ -304,7 +304,7 @@ void emx_send_window_marked(struct emx_session *s)
 {
     if (!send_window_reduce(s, emx_cc_marked))
         return;
-    emx_count(s->e, marks_heeded);
+    emx_count(s->e, ce_responses);
     go_on(s); /* frames that gathered no longer do */
 }
 

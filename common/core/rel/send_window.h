@@ -35,7 +35,7 @@ struct emx_send_window {
     unsigned backoff;
     uint32_t recover;      /* one window reduction per round trip */
     uint32_t start_frames; /* started: so many of engine.start_frames */
-    unsigned slots_taken;  /* eager messages in superframes, not acknowledged */
+    unsigned slots_taken;  /* eager messages in GSO packets, not acknowledged */
     struct emx_cc before;  /* doubtful: cc before that */
 };
 

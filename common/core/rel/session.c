@@ -47,7 +47,7 @@ static void session_init(struct emx_session *s, struct emx_engine *e, struct emx
     emx_list_init(&s->routing);
     emx_list_init(&s->turn);
     emx_list_init(&s->ready);
-    emx_list_init(&s->welcoming);
+    emx_list_init(&s->hello_acking);
     emx_list_init(&s->backlog);
     emx_list_init(&s->rx.held);
     emx_list_init(&s->pulled.requests);
@@ -99,7 +99,7 @@ static void session_quiesce(struct emx_session *s)
     emx_fragment_fini(s);
     emx_heap_clear(&s->e->timers, &s->timer);
     emx_list_del(&s->ready);
-    emx_list_del(&s->welcoming);
+    emx_list_del(&s->hello_acking);
     s->rx.ack_now = s->ping_due = s->pong_due = s->credit.recall_due = s->takes = false;
     s->fast_room = 0;
 }

@@ -54,8 +54,8 @@ struct emx_session {
     bool ping_due, pong_due;
     uint8_t byes_due;
     uint16_t frame_bytes;
-    uint16_t bulk_bytes; /* longest frame in a superframe, 0: none */
-    uint32_t fast_room;  /* messages shorter than this may take the fast path (fast_path.c); 0: none */
+    uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
+    uint32_t fast_room; /* messages shorter than this may take the fast path (fast_path.c); 0: none */
     emx_time heard_ns;
     emx_time asked_ns; /* first frame since then that wants an answer; 0: none */
     struct emx_wire_addr to;
@@ -78,14 +78,14 @@ struct emx_session {
 
     /* the handshake */
     struct emx_connect *connect;
-    struct emx_hello_ack welcome[2]; /* small, full */
-    uint32_t probe;                  /* number of the current route's hellos */
+    struct emx_hello_ack hello_ack[2]; /* small, full */
+    uint32_t probe;                    /* number of the current route's hellos */
 
     /* life */
-    struct emx_list living;    /* in engine.living until it is over */
-    struct emx_list routing;   /* in engine.want_routes */
-    struct emx_list turn;      /* in engine.turns while it may not say hello yet */
-    struct emx_list welcoming; /* in engine.welcoming[link] while welcomes are due there */
+    struct emx_list living;       /* in engine.living until it is over */
+    struct emx_list routing;      /* in engine.want_routes */
+    struct emx_list turn;         /* in engine.turns while it may not say hello yet */
+    struct emx_list hello_acking; /* in engine.hello_acking[link] while hello_acks are due there */
     struct emx_timer timer;
     emx_time peer_ack_delay_ns; /* how long the peer's acknowledgements wait for a frame to ride on */
     emx_time peer_timeout_ns;   /* when the peer gives this side up (EMX_NEVER: not told) */

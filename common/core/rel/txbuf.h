@@ -35,7 +35,7 @@ struct emx_txbuf {
     bool lost;    /* to be sent again */
     bool unready; /* an rts whose key is still to come (rdma_get.c) */
     uint8_t size; /* enum emx_txbuf_size: whose it is */
-    bool bulk;    /* may travel in a superframe, the first time */
+    bool bulk;    /* may travel in a GSO packet, the first time */
     bool slot;    /* the first frame of a message that does */
 
     uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */

@@ -71,9 +71,9 @@ struct packet_wire {
     struct emx_wire base;
     int rx_fd, tx_fd;
     uint32_t endpoint_id;
-    bool filtered;  /* the kernel passes only frames for it */
-    bool bared;     /* the kernel did not, at least once, because the rank was alone */
-    bool strangers; /* there are others' frames on this host */
+    bool filtered;       /* the kernel passes only frames for it */
+    bool bared;          /* the kernel did not, at least once, because the rank was alone */
+    bool foreign_frames; /* there are others' frames on this host */
     struct emx_stats *stats;
     unsigned frame_bytes;
     uint16_t ethertype; /* network order */
@@ -141,7 +141,7 @@ static void packet_detach_filter(struct packet_wire *w)
     int unused = 0;
 
     if (setsockopt(w->rx_fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused))) {
-        w->strangers = true; /* it stays */
+        w->foreign_frames = true; /* it stays */
         return;
     }
     w->filtered = false;
@@ -152,7 +152,7 @@ static void packet_detach_filter(struct packet_wire *w)
 static void packet_count_foreign(struct packet_wire *w)
 {
     w->stats->drop_not_mine += !w->bared;
-    w->strangers = true;
+    w->foreign_frames = true;
     if (!w->filtered)
         packet_attach_filter(w);
 }
@@ -339,7 +339,7 @@ static unsigned packet_describe(const struct emx_wire *base, const struct emx_wa
     const struct packet_wire *w = (const struct packet_wire *)base;
     const struct emx_ethernet_part part = {.frame_bytes = (uint16_t)w->frame_bytes,
                                            .ethertype = ntohs(w->ethertype),
-                                           .bulk_port = w->offload ? emx_offload_port(w->offload) : 0};
+                                           .gso_port = w->offload ? emx_offload_port(w->offload) : 0};
 
     (void)site;
     emx_ethernet_part_write(&part, value);
@@ -485,7 +485,7 @@ static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *
 
     if (!err) {
         emx_backlog_success(&w->backlog);
-        w->stats->superframes_sent += n > 1;
+        w->stats->gso_packets_sent += n > 1;
     } else if (emx_backlog_full_error(err)) {
         w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
     } else {
@@ -632,7 +632,7 @@ static void packet_sweep(struct emx_wire *base)
     if (!w->fanout)
         return;
     emx_fanout_sweep(w->fanout);
-    filter = w->strangers || !emx_fanout_is_alone(w->fanout);
+    filter = w->foreign_frames || !emx_fanout_is_alone(w->fanout);
     if (filter == w->filtered)
         return;
     if (filter)

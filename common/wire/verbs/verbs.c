@@ -598,8 +598,8 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
     *attr_p = (struct emx_wire_attr){.frame_bytes = EMX_VERBS_FRAME_BYTES,
                                      .cheap_poll = true,
                                      .connected = true,
-                                     .lend_min_bytes = emx_verbs_export_min(w),
-                                     .lend_costs = emx_verbs_export_costs(w)};
+                                     .export_min_bytes = emx_verbs_export_min(w),
+                                     .export_costs = emx_verbs_export_costs(w)};
 }
 
 static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,

@@ -140,7 +140,7 @@ static uint64_t work_number(const struct emx_verbs_conn *c, enum emx_verbs_work 
 
 static inline struct emx_verbs_flight *flight(const struct emx_verbs_conn *c, uint32_t number)
 {
-    return &c->flying[number & c->flying_mask];
+    return &c->in_flight[number & c->in_flight_mask];
 }
 
 /* Gives wr to the device. b: its buffer, or NULL. */
@@ -408,9 +408,9 @@ static int make_flying(struct emx_verbs_conn *c)
 
     while (n < c->depth)
         n *= 2;
-    c->flying_mask = n - 1;
-    c->flying = calloc(n, sizeof(c->flying[0]));
-    return c->flying ? 0 : ENOMEM;
+    c->in_flight_mask = n - 1;
+    c->in_flight = calloc(n, sizeof(c->in_flight[0]));
+    return c->in_flight ? 0 : ENOMEM;
 }
 
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
@@ -426,8 +426,8 @@ int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
     if (!err)
         err = make_qp(c);
     if (err) {
-        free(c->flying);
-        c->flying = NULL;
+        free(c->in_flight);
+        c->in_flight = NULL;
         c->dev = NULL;
         emx_verbs_dev_release(d, promise(d));
         return err;
@@ -456,8 +456,8 @@ void emx_verbs_conn_fini(struct emx_verbs_conn *c)
             reap_part(c, i, false);
         d->wanted -= d->srq ? receives(d) : 0;
         emx_verbs_dev_release(d, promise(d));
-        free(c->flying);
-        c->flying = NULL;
+        free(c->in_flight);
+        c->in_flight = NULL;
         c->dev = NULL;
     }
     if (c->id)

@@ -87,8 +87,8 @@ struct emx_verbs_conn {
     unsigned inline_bytes; /* messages up to this need no buffer: */
     struct ibv_send_wr inline_wr;
     struct ibv_sge inline_sge[EMX_VERBS_SGES];
-    uint32_t flying_mask;            /* by number: */
-    struct emx_verbs_flight *flying; /* a power of two, at least depth */
+    uint32_t in_flight_mask;            /* by number: */
+    struct emx_verbs_flight *in_flight; /* a power of two, at least depth */
 
     uint32_t nonce;        /* the same at both ends: keys of another connection are of no use */
     struct emx_list reads; /* emx_verbs_read that have not ended; in their order */

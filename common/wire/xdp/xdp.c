@@ -208,7 +208,7 @@ static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_s
     const struct xdp_wire *w = (const struct xdp_wire *)base;
     struct emx_xdp_part part = {.ethernet = {.frame_bytes = (uint16_t)emx_min_u(w->frame_bytes, UINT16_MAX),
                                              .ethertype = ntohs(w->ethertype),
-                                             .bulk_port = w->offload ? emx_offload_port(w->offload) : 0}};
+                                             .gso_port = w->offload ? emx_offload_port(w->offload) : 0}};
 
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_part_listen(&part, site, &site->netifs->nif[w->port[i].netif]);
@@ -430,7 +430,7 @@ static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, uns
     int err = p ? emx_offload_send(w->offload, p->mac, f, n) : ENODEV;
 
     if (!err) {
-        w->stats->superframes_sent += n > 1;
+        w->stats->gso_packets_sent += n > 1;
         return;
     }
     w->no_joining = err == EINVAL || err == EOPNOTSUPP || err == EMSGSIZE;
@@ -598,7 +598,7 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
     return n + xdp_take(w, f + n, max - n);
 }
 
-/* Superframes go back at once; the others together, when they are many, or else by an rx() with nothing there. */
+/* GSO packets go back at once; the others together, when they are many, or else by an rx() with nothing there. */
 static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;

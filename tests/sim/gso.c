@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Superframes: they are used where they arrive joined, and hardly where they are cut or lost on the way.
+ * GSO packets: they are used where they arrive joined, and hardly where they are cut or lost on the way.
  */
 #include "scenario.h"
 
@@ -16,7 +16,7 @@ static void begin(struct sim_case *c, enum sim_bulk bulk)
     struct sim_faults faults = {.delay_ns = 10000};
 
     sim_case_begin(c, 2, 1);
-    c->world.bulk_bytes = BULK_BYTES;
+    c->world.gso_bytes = BULK_BYTES;
     c->world.bulk = bulk;
     sim_world_rate(&c->world, 10000000000, 0, 0);
     sim_world_faults(&c->world, &faults);
@@ -39,13 +39,13 @@ static void transfer(struct sim_case *c, uint64_t slack_ns)
     }
 }
 
-/* The share of data frames that went in superframes. */
+/* The share of data frames that went in GSO packets. */
 static void expect_share(struct sim_world *w, unsigned least_percent, unsigned most_percent)
 {
     uint64_t percent = w->data_frames ? 100 * w->bulk_frames / w->data_frames : 0;
 
     if (percent < least_percent || percent > most_percent)
-        sim_fail(w, "%llu of %llu data frames went in superframes", (unsigned long long)w->bulk_frames,
+        sim_fail(w, "%llu of %llu data frames went in GSO packets", (unsigned long long)w->bulk_frames,
                  (unsigned long long)w->data_frames);
     w->bulk_frames = w->data_frames = 0;
 }
@@ -139,13 +139,13 @@ static void eager_lost(struct sim_case *c)
     sim_case_end(c);
 }
 
-const struct sim_scenario sim_superframes[] = {
-    {"superframes-joined", "superframes come as they were sent", joined, 4, 0},
-    {"superframes-cut", "nobody joins what was cut on the way", cut, 4, 0},
-    {"superframes-lost", "the network loses superframes and nothing else", lost, 4, 0},
-    {"superframes-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
-    {"superframes-eager-joined", "eager messages in superframes that come as they were sent", eager_joined, 4, 0},
-    {"superframes-eager-cut", "eager messages: nobody joins what was cut on the way", eager_cut, 4, 0},
-    {"superframes-eager-lost", "eager messages: the network loses superframes", eager_lost, 4, 0},
+const struct sim_scenario sim_gso[] = {
+    {"GSO packets-joined", "GSO packets come as they were sent", joined, 4, 0},
+    {"GSO packets-cut", "nobody joins what was cut on the way", cut, 4, 0},
+    {"GSO packets-lost", "the network loses GSO packets and nothing else", lost, 4, 0},
+    {"GSO packets-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
+    {"GSO packets-eager-joined", "eager messages in GSO packets that come as they were sent", eager_joined, 4, 0},
+    {"GSO packets-eager-cut", "eager messages: nobody joins what was cut on the way", eager_cut, 4, 0},
+    {"GSO packets-eager-lost", "eager messages: the network loses GSO packets", eager_lost, 4, 0},
     {0},
 };

@@ -55,9 +55,9 @@ static void left_alone(struct sim_case *c)
         sim_node_pump(a);
     }
     sim_world_run_until(&c->world, c->world.now_ns + way_ns);
-    if (b->stats.unexpected_now != count || a->stats.sent_gathered)
+    if (b->stats.unexpected_now != count || a->stats.sent_coalesced)
         sim_fail(&c->world, "%llu of %u messages have come, %llu were gathered",
-                 (unsigned long long)b->stats.unexpected_now, count, (unsigned long long)a->stats.sent_gathered);
+                 (unsigned long long)b->stats.unexpected_now, count, (unsigned long long)a->stats.sent_coalesced);
     receive_all(c, count, 70);
     sim_case_end(c);
 }
@@ -73,9 +73,9 @@ static void behind_others(struct sim_case *c)
     send_some(c, count, c->seed);
     sim_node_pump(a);
     sim_world_run_until(&c->world, c->world.now_ns + 10 * SIM_MS);
-    if (a->stats.sent_gathered < count / 2 || a->stats.bundles_sent > count / 20)
+    if (a->stats.sent_coalesced < count / 2 || a->stats.frames_coalesced > count / 20)
         sim_fail(&c->world, "%llu of %u messages were gathered in %llu frames",
-                 (unsigned long long)a->stats.sent_gathered, count, (unsigned long long)a->stats.bundles_sent);
+                 (unsigned long long)a->stats.sent_coalesced, count, (unsigned long long)a->stats.frames_coalesced);
     receive_all(c, count, 70);
     sim_case_end(c);
 }
@@ -98,7 +98,7 @@ static void ping_pong(struct sim_case *c)
     }
     if (sim_program_run(&c->program, c->world.now_ns + SIM_S))
         sim_model_check(&c->program);
-    if (n[0].stats.sent_gathered || n[1].stats.sent_gathered)
+    if (n[0].stats.sent_coalesced || n[1].stats.sent_coalesced)
         sim_fail(&c->world, "messages were gathered");
     sim_case_end(c);
 }
@@ -269,7 +269,7 @@ static void malformed(struct sim_case *c)
     sim_case_end(c);
 }
 
-const struct sim_scenario sim_bundles[] = {
+const struct sim_scenario sim_coalescing[] = {
     {"bundles-left-alone", "a program sends and then computes for ever", left_alone, 100, 0},
     {"bundles-behind-others", "more messages at once than may leave", behind_others, 33, 0},
     {"bundles-ping-pong", "nothing is gathered where each message is waited for", ping_pong, 1, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Superframes from the network: the frames taken out lie in the bytes given, in order, and none twice; counts fit.
+ * GSO packets from the network: the frames taken out lie in the bytes given, in order, and none twice; counts fit.
  */
 #include "fuzz.h"
 #include "wire/gso.h"

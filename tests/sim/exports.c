@@ -26,7 +26,7 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
     w->cfg.p_verbs_move = move;
     w->lend_mixed = mixed;
     w->connected = true;
-    w->lend_min_bytes = 1u << (8 + emx_rng_below(rng, 9));
+    w->export_min_bytes = 1u << (8 + emx_rng_below(rng, 9));
     w->lend_bytes = 1000u << emx_rng_below(rng, 13);
     w->read_bps = emx_rng_below(rng, 4) ? 40000000000ull : 0;
     sim_world_rate(w, 10000000000ull, 65536, 0);
@@ -54,7 +54,7 @@ static void among_programs(struct sim_case *c)
     struct sim_mix mix;
 
     begin(c, 2 + c->seed % 4, &rng);
-    w->lend_costs = c->seed & 16 ? &costs : NULL;
+    w->export_costs = c->seed & 16 ? &costs : NULL;
     w->lend_new = c->seed & 32;
     if (c->seed & 1)
         sim_world_faults(w, &(struct sim_faults){.delay_ns = 5000, .drop_ppm = 20000});
@@ -177,9 +177,9 @@ static void is_worth_a_round_trip(struct sim_case *c)
     unsigned tag = 0;
 
     begin(c, 2, &rng);
-    w->lend_min_bytes = 8192;
+    w->export_min_bytes = 8192;
     w->lend_bytes = 1 << 20;
-    w->lend_costs = &costs;
+    w->export_costs = &costs;
     sim_world_faults(w, &link);
     sim_connect(c, &w->nodes[0], &w->nodes[1]);
     count_read(c, &tag, 2, 100); /* shows how long a round trip is */
@@ -280,7 +280,7 @@ static void goes_another_way(struct sim_case *c)
     w->frame_bytes[0] = 8256;
     w->frame_bytes[1] = c->seed & 1 ? 1500 : 9000;
     w->connected = true;
-    w->lend_min_bytes = 1u << (8 + emx_rng_below(&rng, 9));
+    w->export_min_bytes = 1u << (8 + emx_rng_below(&rng, 9));
     w->lend_bytes = 100000u << emx_rng_below(&rng, 6);
     w->lend_first = true;
     w->read_bps = 40000000000ull;
@@ -361,7 +361,7 @@ static void writes_go_another_way(struct sim_case *c)
     by_writes(c, goes_another_way);
 }
 
-const struct sim_scenario sim_lends[] = {
+const struct sim_scenario sim_exports[] = {
     {"writes-another-way", "the wire is gone for good: all goes on over the next", writes_go_another_way, 40, 0},
     {"writes", "random programs whose devices write to each other, or some of which; faults", writes_among_programs, 0,
      10},
