@@ -234,8 +234,8 @@ int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void
  * add the other, or be greeted by it, and has a new peer. ETHMX_ERR_PARAM: the endpoint itself. ETHMX_ERR_CLOSED. */
 int ethmx_peer_remove(struct ethmx_ep *ep, struct ethmx_peer *peer, bool force);
 
-/* Copies the address that the peer was made known by. *len_bytes_p: room in, length out. ETHMX_ERR_PARAM: too little
- * room. */
+/* Copies the address that the peer was made known by first: by the program or its hello. *len_bytes_p: room in, length
+ * out. ETHMX_ERR_PARAM: too little room. */
 int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void *addr, size_t *len_bytes_p);
 
 /* What ethmx_peer_add() was given as user; NULL for a peer that came by itself. */
