@@ -9,7 +9,11 @@
  *     xdp      AF_XDP, copy mode, the program in the driver
  *     generic  the same, the program in the network stack
  *
- * usage: floor INTERFACE [--seconds S] WIRE BYTES...
+ * With wavefront:WIRE the ranks are a pipeline, as in apps/wavefront.c: sweeps of 12 planes, for each of which a rank
+ * takes a frame, computes as long as that program does, and sends a frame. Prints "wavefront BYTES MICROSECONDS": of a
+ * plane.
+ *
+ * usage: floor INTERFACE [--seconds S] [wavefront:]WIRE BYTES...
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,6 +22,7 @@
 #include <mpi.h>
 #include <net/ethernet.h>
 #include <net/if.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,8 +333,60 @@ static void answer(const struct wire *w, const uint8_t *frame, int bytes)
         w->send(frame, (size_t)bytes);
 }
 
+/* ---- The pipeline ---- */
+
+#define WAVEFRONT "wavefront:"
+
+enum { PLANES = 12, VALUES = 24, PASSES = 46 }; /* computing as apps/wavefront.c does with an edge of 200 bytes */
+
+static void compute(double *values)
+{
+    double last = 0.5;
+
+    for (int pass = 0; pass < PASSES; pass++)
+        for (int i = 0; i < VALUES; i++)
+            values[i] = last = 0.75 * last + 0.25 * values[i];
+}
+
+static void sweep(const struct wire *w, const uint8_t *frame, int bytes, bool first)
+{
+    static double values[VALUES];
+
+    for (int plane = 0; plane < PLANES; plane++) {
+        if (!first && !await(w, PATIENCE_S))
+            die("a frame was lost");
+        compute(values);
+        if (first)
+            w->send(frame, (size_t)bytes);
+    }
+}
+
+/* Both sockets are open: the caller has waited for that. A link of the virtual cluster loses nothing. */
+static void wavefront(const struct wire *w, const uint8_t *frame, int bytes, double seconds)
+{
+    double us[RUNS], start;
+    int sweeps = (int)(seconds / RUNS / (2 * PLANES * 4e-6)) + 10;
+
+    for (int i = 0; i < RUNS; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        start = MPI_Wtime();
+        for (int n = 0; n < sweeps; n++) {
+            sweep(w, frame, bytes, rank == 0);
+            sweep(w, frame, bytes, rank != 0);
+        }
+        us[i] = (MPI_Wtime() - start) * 1e6 / sweeps / (2 * PLANES);
+    }
+    if (rank == 0)
+        printf("wavefront %d %.3f\n", bytes, bench_median(us, RUNS));
+}
+
+static bool is_wavefront;
+
 static const void *find(const char *name)
 {
+    is_wavefront = !strncmp(name, WAVEFRONT, strlen(WAVEFRONT));
+    if (is_wavefront)
+        name += strlen(WAVEFRONT);
     for (unsigned i = 0; i < sizeof(wires) / sizeof(wires[0]); i++)
         if (!strcmp(wires[i].name, name))
             return &wires[i];
@@ -345,7 +402,10 @@ static void measure(const void *kind, int bytes, double seconds)
     bytes = bytes <= LAST ? LAST + 1 : bytes;
     MPI_Barrier(MPI_COMM_WORLD);
     w->open(interface);
-    if (rank == 0)
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (is_wavefront)
+        wavefront(w, frame, bytes, seconds);
+    else if (rank == 0)
         printf("latency %d %.3f\n", bytes, ask(w, frame, bytes, seconds));
     else
         answer(w, frame, bytes);
