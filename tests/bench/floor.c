@@ -384,12 +384,15 @@ static bool is_wavefront;
 
 static const void *find(const char *name)
 {
-    is_wavefront = !strncmp(name, WAVEFRONT, strlen(WAVEFRONT));
-    if (is_wavefront)
+    bool pipeline = !strncmp(name, WAVEFRONT, strlen(WAVEFRONT));
+
+    if (pipeline)
         name += strlen(WAVEFRONT);
     for (unsigned i = 0; i < sizeof(wires) / sizeof(wires[0]); i++)
-        if (!strcmp(wires[i].name, name))
+        if (!strcmp(wires[i].name, name)) {
+            is_wavefront = pipeline;
             return &wires[i];
+        }
     return NULL;
 }
 
