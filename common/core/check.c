@@ -214,6 +214,19 @@ static const char *check_unexpected(const struct emx_engine *e, uint64_t promise
     return NULL;
 }
 
+/* Routes are asked for before the handshake, and once more during it (learn.c). */
+static const char *check_routing(const struct emx_engine *e)
+{
+    emx_list_each(l, &e->want_routes)
+    {
+        const struct emx_session *s = emx_list_entry(l, struct emx_session, routing);
+
+        if (s->state != EMX_S_ROUTES && (s->state != EMX_S_CONNECTING || !s->connect->relearns))
+            return "routes: they are asked for a session that needs none";
+    }
+    return NULL;
+}
+
 static const char *check_turns(const struct emx_engine *e)
 {
     unsigned places = 0;
@@ -296,6 +309,8 @@ const char *emx_engine_check(const struct emx_engine *e)
         wrong = check_unexpected(e, promised);
     if (!wrong)
         wrong = check_posted(e);
+    if (!wrong)
+        wrong = check_routing(e);
     if (!wrong)
         wrong = check_turns(e);
     for (unsigned i = 0; !wrong && i < EMX_ENGINE_LINKS; i++)

@@ -403,6 +403,35 @@ static void a_read_in_hand_is_waited_for(void **state)
 }
 
 /* The addresses of a host's later peers are told as they differ from that of the first. */
+/* The peer's hello tells another address than the launcher did, so routes are asked for once more. */
+static void routes_are_not_asked_for_a_removed_peer(void **state)
+{
+    struct emx_address told = address(1);
+    uint8_t buf[ETHMX_ADDRESS_MAX], data[8] = {0};
+    struct emx_event ev;
+    char err[256];
+
+    (void)state;
+    begin(false);
+    remove_peer(0, true);
+    assert_true(emx_address_add_part(&told, 1, "p", 1));
+    assert_int_equal(emx_engine_peer(engine[0], buf, emx_address_encode(&told, buf), &peer[0], err, sizeof(err)),
+                     ETHMX_OK);
+    assert_int_equal(send_bytes(0, 1, data, sizeof(data), ETHMX_SEND_STANDARD), ETHMX_INPROGRESS);
+    move(0);
+    move(1);
+    assert_int_equal(state_at(0), EMX_S_CONNECTING);
+    assert_true(emx_list_linked(&peer[0]->session->routing));
+    assert_null(emx_engine_check(engine[0]));
+    remove_peer(0, true);
+    assert_null(emx_engine_check(engine[0]));
+    while (emx_engine_event(engine[0], &ev))
+        assert_int_not_equal(ev.type, EMX_EVENT_ROUTES);
+    rest(SECOND_NS);
+    peer[0] = know(0, 1);
+    end();
+}
+
 static void others_of_the_host_keep_their_addresses(void **state)
 {
     enum { COUNT = 16 };
@@ -440,6 +469,7 @@ int main(void)
         cmocka_unit_test(a_lost_goodbye_shows),
         cmocka_unit_test(messages_in_the_programs_hands_stay),
         cmocka_unit_test(a_read_in_hand_is_waited_for),
+        cmocka_unit_test(routes_are_not_asked_for_a_removed_peer),
         cmocka_unit_test(others_of_the_host_keep_their_addresses),
     };
 

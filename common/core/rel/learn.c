@@ -25,10 +25,14 @@ void emx_learn_address(struct emx_session *s, const struct emx_address *a, const
 {
     struct emx_engine *e = s->e;
     struct emx_connect *c = s->connect;
-    const struct emx_address *known = emx_peer_address(e, s->peer);
-    bool changes = learn_changes_routes(a, known);
+    const struct emx_address *known;
+    bool changes;
 
-    if (c->told || (!changes && !strcmp(a->host, known->host)))
+    if (c->told)
+        return;
+    known = emx_peer_address(e, s->peer);
+    changes = learn_changes_routes(a, known);
+    if (!changes && !strcmp(a->host, known->host))
         return;
     c->told = emx_alloc_get(&e->alloc, len_bytes);
     if (!c->told)
@@ -38,8 +42,7 @@ void emx_learn_address(struct emx_session *s, const struct emx_address *a, const
     if (!changes || s->state != EMX_S_CONNECTING)
         return;
     c->relearns = true;
-    emx_list_append(&e->want_routes, &s->routing);
-    e->hints.news |= EMX_RESULT_EVENT;
+    emx_session_ask_routes(s);
 }
 
 /* The current route among the new ones; n: it is not there. */

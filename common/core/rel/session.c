@@ -86,9 +86,14 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
     e->timer_reserve++;
     p->session = s;
     emx_list_append(&e->living, &s->living);
-    emx_list_append(&e->want_routes, &s->routing);
-    e->hints.news |= EMX_RESULT_EVENT;
+    emx_session_ask_routes(s);
     return s;
+}
+
+void emx_session_ask_routes(struct emx_session *s)
+{
+    emx_list_append(&s->e->want_routes, &s->routing);
+    s->e->hints.news |= EMX_RESULT_EVENT;
 }
 
 /* Nothing of it is to be sent or waited for any more. */
@@ -100,6 +105,10 @@ static void session_quiesce(struct emx_session *s)
     emx_heap_clear(&s->e->timers, &s->timer);
     emx_list_del(&s->ready);
     emx_list_del(&s->hello_acking);
+    if (emx_list_linked(&s->routing)) {
+        emx_list_del(&s->routing);
+        emx_event_taken(s->e);
+    }
     s->rx.ack_now = s->ping_due = s->pong_due = s->credit.recall_due = s->takes = false;
     s->fast_room = 0;
 }
@@ -131,10 +140,6 @@ void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time
     struct emx_engine *e = s->e;
 
     session_uncount(s);
-    if (emx_list_linked(&s->routing)) {
-        emx_list_del(&s->routing);
-        emx_event_taken(e);
-    }
     e->up->stopped(s, status, now);
     session_strip(s);
     s->state = (uint8_t)state;

@@ -118,6 +118,7 @@ static inline void emx_session_ready(struct emx_session *s)
 }
 
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
+void emx_session_ask_routes(struct emx_session *s); /* once: s is not in engine.want_routes */
 void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time now);
 void emx_session_leave(struct emx_session *s, emx_time now); /* reachable: all ends but that it says goodbye */
 void emx_session_free(struct emx_session *s);
