@@ -319,7 +319,7 @@ static unsigned config_meant(const char *name)
 {
     for (unsigned i = 0; i < sizeof(config_renamed) / sizeof(config_renamed[0]); i++)
         if (!strcmp(name, config_renamed[i].former))
-            return config_nearest(config_renamed[i].now);
+            return (unsigned)emx_config_find(config_renamed[i].now);
     return config_nearest(name);
 }
 

@@ -6,7 +6,9 @@
 #ifndef EMX_BASE_WIRE_PART_H
 #define EMX_BASE_WIRE_PART_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define EMX_WIRE_IFS         6  /* interfaces told to peers */
 #define EMX_WIRE_PART_TYPES  31 /* types of parts: 1 to this */
@@ -18,6 +20,14 @@ struct emx_wire_if {
     uint8_t mac[6];
     uint16_t frame_bytes; /* longest Ethernet payload */
 };
+
+/* An address that a launcher carries may leave it out. */
+static inline bool emx_wire_if_has_mac(const struct emx_wire_if *i)
+{
+    static const uint8_t none[sizeof(i->mac)];
+
+    return memcmp(i->mac, none, sizeof(none)) != 0;
+}
 
 /* The value of a wire's part. b NULL: there is no such part. */
 struct emx_wire_value {

@@ -147,14 +147,6 @@ static void init_pools(struct emx_engine *e)
     emx_pool_init(&e->exported_pool, &e->alloc, sizeof(struct emx_exported), 16);
 }
 
-/* The ranks of a node share its port. */
-static uint64_t pull_window(const struct emx_engine_params *params)
-{
-    uint64_t part = params->cfg->p_pull_window / (params->local_ranks ? params->local_ranks : 1);
-
-    return part > EMX_PACE_LEAST ? part : emx_min(params->cfg->p_pull_window, EMX_PACE_LEAST);
-}
-
 int emx_engine_create(const struct emx_engine_params *params, struct emx_engine **e_p)
 {
     struct emx_engine *e = params->alloc->get(params->alloc->arg, sizeof(*e));
@@ -176,7 +168,8 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->seq_frame_bytes = engine_longest_frame(&e->self);
     init_lists(e);
     init_pools(e);
-    emx_pace_init(&e->pace, pull_window(params));
+    /* The ranks of a node share its port. */
+    emx_pace_init(&e->pace, emx_part(params->cfg->p_pull_window, params->local_ranks, EMX_PACE_LEAST));
     emx_arena_init(&e->peer_memory, &e->alloc);
     emx_heap_init(&e->timers, &e->alloc);
     e->peer_mask = 15;

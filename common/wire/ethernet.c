@@ -75,7 +75,6 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
 
 const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const struct emx_wire_if *theirs)
 {
-    static const uint8_t no_mac[sizeof(theirs->mac)];
     bool on_link;
     const struct emx_netif *nif = emx_way_towards(s, theirs->ip, &on_link);
 
@@ -86,7 +85,7 @@ const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const str
         s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
         return NULL;
     }
-    if (!memcmp(theirs->mac, no_mac, sizeof(no_mac))) {
+    if (!emx_wire_if_has_mac(theirs)) {
         s->obstacle = "the MAC address of its interface is not known yet";
         return NULL;
     }

@@ -37,6 +37,26 @@ static unsigned sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
     return sum;
 }
 
+unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool bulk_only)
+{
+    unsigned len = emx_gso_frame_bytes(f), total = len, count = 1;
+
+    if (len % 4)
+        return 1;
+    while (count < n && count < EMX_GSO_PARTS) {
+        unsigned more = emx_gso_frame_bytes(&f[count]);
+
+        if ((bulk_only && !f[count].bulk) || more > len || total + more > most_bytes ||
+            memcmp(f[count].to, f->to, sizeof(*f->to)))
+            break;
+        total += more;
+        count++;
+        if (more < len)
+            break;
+    }
+    return count;
+}
+
 void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes)
 {
     uint8_t *ip = head + ETH_BYTES, *udp = ip + UDP_AT;

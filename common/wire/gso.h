@@ -27,6 +27,16 @@ struct emx_gso_way {
     bool ecn;                    /* what has a queue on the way may mark the packet instead of dropping it */
 };
 
+/* Bytes of a frame. */
+static inline unsigned emx_gso_frame_bytes(const struct emx_txframe *f)
+{
+    return (unsigned)f->head_bytes + f->body_bytes;
+}
+
+/* How many of the n frames at f can go as one packet of up to most_bytes; 1: none beside the first. Their lengths are
+ * multiples of 4, so that each lies aligned. bulk_only: only frames that are marked as such follow the first. */
+unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool bulk_only);
+
 /* Writes the headers of a packet with len_bytes of frames. The UDP checksum is left to who sends it: the field holds
  * the sum over the pseudo header. */
 void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);

@@ -148,18 +148,13 @@ static int offload_attach_filter(const struct emx_offload *b)
     return setsockopt(b->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
-/* The ranks of a host share its pull window, so what comes to each is a part of it, and the ring is the same part. */
-static uint64_t offload_ring_bytes(const struct emx_wire_params *params)
-{
-    uint64_t all = params->cfg->p_gso_ring, part = all / (params->local_ranks ? params->local_ranks : 1);
-
-    return part > SHARED_BYTES ? part : emx_min(all, SHARED_BYTES);
-}
-
 static int offload_open_rx(struct emx_offload *b, const struct emx_wire_params *params)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
     int version = TPACKET_V2, on = 1, reserve = RESERVE_BYTES;
+    /* The ranks of a host share its pull window, so what comes to each is a part of it, and the ring is the same part.
+     */
+    uint64_t ring_bytes = emx_part(params->cfg->p_gso_ring, params->local_ranks, SHARED_BYTES);
 
     b->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (b->rx_fd < 0)
@@ -168,7 +163,7 @@ static int offload_open_rx(struct emx_offload *b, const struct emx_wire_params *
     if (offload_attach_filter(b) || setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
-        emx_ring_open(&b->ring, b->rx_fd, offload_ring_bytes(params), SLOT_BYTES, SLOTS_MIN))
+        emx_ring_open(&b->ring, b->rx_fd, ring_bytes, SLOT_BYTES, SLOTS_MIN))
         return -1;
     b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
     return b->lent ? bind(b->rx_fd, (const struct sockaddr *)&all, sizeof(all)) : -1;
@@ -259,28 +254,11 @@ int emx_offload_fd(const struct emx_offload *b)
 
 /* ---- Sending ---- */
 
-static unsigned offload_length_of(const struct emx_txframe *f)
-{
-    return (unsigned)f->head_bytes + f->body_bytes;
-}
-
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
-    unsigned len = offload_length_of(f), total = len, count = 1;
-
-    if (!f->bulk || len > emx_offload_to(f->to).gso_bytes)
+    if (!f->bulk || emx_gso_frame_bytes(f) > emx_offload_to(f->to).gso_bytes)
         return 0;
-    while (count < n && count < EMX_GSO_PARTS && len % 4 == 0) { /* so that each frame lies aligned */
-        unsigned more = offload_length_of(&f[count]);
-
-        if (!f[count].bulk || more > len || total + more > EMX_GSO_MAX || memcmp(f[count].to, f->to, sizeof(*f->to)))
-            break;
-        total += more;
-        count++;
-        if (more < len)
-            break;
-    }
-    return count;
+    return emx_gso_fit(f, n, EMX_GSO_MAX, true);
 }
 
 static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struct emx_gso_way *way,
@@ -295,7 +273,7 @@ static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struc
         b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
         if (f[i].body_bytes)
             b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
-        len_bytes += offload_length_of(&f[i]);
+        len_bytes += emx_gso_frame_bytes(&f[i]);
     }
     b->front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                             .gso_type = VIRTIO_NET_HDR_GSO_NONE,
@@ -304,7 +282,7 @@ static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struc
                                             .csum_offset = offsetof(struct udphdr, check)};
     if (n > 1) {
         b->front.vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
-        b->front.vnet.gso_size = (uint16_t)offload_length_of(f);
+        b->front.vnet.gso_size = (uint16_t)emx_gso_frame_bytes(f);
     }
     emx_gso_head(b->front.head, way, len_bytes);
     return sendmsg(b->tx_fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;

@@ -233,6 +233,30 @@ static void garbage_is_survived(void **state)
     }
 }
 
+static void equal_frames_fit_together(void **state)
+{
+    const struct emx_wire_addr here = {.b = {1}}, there = {.b = {2}};
+    struct emx_txframe f[EMX_GSO_PARTS + 1];
+
+    (void)state;
+    for (unsigned i = 0; i <= EMX_GSO_PARTS; i++)
+        f[i] = (struct emx_txframe){.to = &here, .head_bytes = 40, .body_bytes = 60, .bulk = true};
+    assert_int_equal(emx_gso_fit(f, 1, EMX_GSO_MAX, true), 1);
+    assert_int_equal(emx_gso_fit(f, EMX_GSO_PARTS + 1, EMX_GSO_MAX, true), EMX_GSO_PARTS);
+    assert_int_equal(emx_gso_fit(f, 10, 499, true), 4);
+    f[5].bulk = false;
+    assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, true), 5);
+    assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, false), 10);
+    f[4].body_bytes = 10; /* a shorter one is the last */
+    assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, true), 5);
+    f[3].body_bytes = 64; /* a longer one comes in no more */
+    assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, true), 3);
+    f[2].to = &there;
+    assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, true), 2);
+    f[0].body_bytes = 61; /* the second would not lie aligned */
+    assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, true), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +268,7 @@ int main(void)
         cmocka_unit_test(padding_is_left_out),
         cmocka_unit_test(other_packets_are_refused),
         cmocka_unit_test(garbage_is_survived),
+        cmocka_unit_test(equal_frames_fit_together),
     };
 
     return cmocka_run_group_tests_name("GSO packet", tests, NULL, NULL);

@@ -77,29 +77,40 @@ static void take(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH], ui
         assert_int_equal(number_of(&f[i]), first + i);
 }
 
-static void full_ring_is_lent_once(void **state)
+/* Over the loopback interface; *slots_p: of its ring. The test is skipped where the kernel has no GSO packets. */
+static struct emx_offload *open_ring(struct emx_netifs *netifs, uint64_t ring_bytes, unsigned local_ranks,
+                                     unsigned *slots_p)
 {
-    struct emx_rxframe f[EMX_WIRE_BATCH];
-    struct emx_stats stats = {0};
-    struct emx_netifs netifs;
+    static struct emx_stats stats;
     struct emx_config cfg;
-    const struct emx_wire_params params = {.cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .stats = &stats};
+    const struct emx_wire_params params = {
+        .cfg = &cfg, .netifs = netifs, .endpoint_id = 1, .local_ranks = local_ranks, .stats = &stats};
     struct emx_offload *b;
-    unsigned slots;
     char why[512];
 
-    (void)state;
-    if (!own_network())
-        skip();
     emx_config_defaults(&cfg);
     strcpy(cfg.p_if, "lo");
-    cfg.p_gso_ring = 1;
-    assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
+    cfg.p_gso_ring = ring_bytes;
+    assert_int_equal(emx_netifs_read(netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
     b = emx_offload_open(&params, why, sizeof(why));
     if (!b && strstr(why, "Linux 6.2"))
         skip();
     assert_non_null(b);
-    assert_int_equal(sscanf(why, "%u GSO packets", &slots), 1);
+    assert_int_equal(sscanf(why, "%u GSO packets", slots_p), 1);
+    return b;
+}
+
+static void full_ring_is_lent_once(void **state)
+{
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    struct emx_netifs netifs;
+    struct emx_offload *b;
+    unsigned slots;
+
+    (void)state;
+    if (!own_network())
+        skip();
+    b = open_ring(&netifs, 1, 0, &slots);
     assert_in_range(slots, 2, EMX_WIRE_BATCH - 1);
     for (uint32_t number = 0; number < 3 * slots; number += slots) {
         for (unsigned i = 0; i < slots; i++)
@@ -116,25 +127,10 @@ static void full_ring_is_lent_once(void **state)
 
 static unsigned ring_slots(uint64_t ring_bytes, unsigned local_ranks)
 {
-    static struct emx_netifs netifs;
-    static struct emx_stats stats;
-    struct emx_config cfg;
-    const struct emx_wire_params params = {
-        .cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .local_ranks = local_ranks, .stats = &stats};
-    struct emx_offload *b;
+    struct emx_netifs netifs;
     unsigned slots;
-    char why[512];
 
-    emx_config_defaults(&cfg);
-    strcpy(cfg.p_if, "lo");
-    cfg.p_gso_ring = ring_bytes;
-    assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
-    b = emx_offload_open(&params, why, sizeof(why));
-    if (!b && strstr(why, "Linux 6.2"))
-        skip();
-    assert_non_null(b);
-    assert_int_equal(sscanf(why, "%u GSO packets", &slots), 1);
-    emx_offload_close(b);
+    emx_offload_close(open_ring(&netifs, ring_bytes, local_ranks, &slots));
     return slots;
 }
 

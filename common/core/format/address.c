@@ -67,24 +67,17 @@ static uint64_t get(const uint8_t **p, unsigned bytes)
     return v;
 }
 
-static bool if_has_mac(const struct emx_wire_if *i)
-{
-    static const uint8_t none[MAC_BYTES];
-
-    return memcmp(i->mac, none, sizeof(none));
-}
-
 static size_t if_bytes(const struct emx_wire_if *i)
 {
-    return IF_BYTES + (if_has_mac(i) ? MAC_BYTES : 0) + (i->frame_bytes ? FRAME_BYTES : 0);
+    return IF_BYTES + (emx_wire_if_has_mac(i) ? MAC_BYTES : 0) + (i->frame_bytes ? FRAME_BYTES : 0);
 }
 
 static uint8_t *put_if(uint8_t *p, const struct emx_wire_if *i)
 {
-    p = put(p, i->prefix_bits | (if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
+    p = put(p, i->prefix_bits | (emx_wire_if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
     memcpy(p, &i->ip, 4);
     p += 4;
-    if (if_has_mac(i)) {
+    if (emx_wire_if_has_mac(i)) {
         memcpy(p, i->mac, MAC_BYTES);
         p += MAC_BYTES;
     }
@@ -113,7 +106,7 @@ static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint
     }
     if (first & IF_FRAME)
         i->frame_bytes = (uint16_t)get(&p, FRAME_BYTES);
-    if ((first & IF_MAC && !if_has_mac(i)) || (first & IF_FRAME && !i->frame_bytes))
+    if ((first & IF_MAC && !emx_wire_if_has_mac(i)) || (first & IF_FRAME && !i->frame_bytes))
         return "an interface tells nothing where it should";
     *p_p = p;
     return NULL;
@@ -330,7 +323,7 @@ size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes,
         room_bytes -= (told.if_count - 1u) * IF_BYTES;
     for (unsigned i = 1; i < told.if_count && room_bytes >= MAC_BYTES; i++) {
         memcpy(told.ifs[i].mac, a->ifs[i].mac, MAC_BYTES);
-        room_bytes -= if_has_mac(&told.ifs[i]) ? MAC_BYTES : 0;
+        room_bytes -= emx_wire_if_has_mac(&told.ifs[i]) ? MAC_BYTES : 0;
     }
     complete_parts(a, &told, &room_bytes);
     for (unsigned i = 0; i < told.if_count && room_bytes >= FRAME_BYTES; i++, room_bytes -= FRAME_BYTES)

@@ -98,9 +98,7 @@ static void greet(struct emx_session *s, bool takes_place, emx_time now)
 /* Peers greeted at a time. */
 static unsigned places(const struct emx_engine *e)
 {
-    unsigned part = EMX_GREETED_NODE / (e->local_ranks ? e->local_ranks : 1);
-
-    return part > EMX_GREETED_LEAST ? part : EMX_GREETED_LEAST;
+    return (unsigned)emx_part(EMX_GREETED_NODE, e->local_ranks, EMX_GREETED_LEAST);
 }
 
 void emx_connect_give_place(struct emx_session *s, emx_time now)
@@ -167,7 +165,28 @@ static void unreachable(struct emx_session *s, const char *why, emx_time now)
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
 }
 
-static void connected(struct emx_session *s);
+static void connected(struct emx_session *s)
+{
+    s->state = EMX_S_CONNECTED;
+    s->asked_ns = 0;
+    s->read.lapsed = false;
+    s->read.spoke_ns = s->heard_ns;
+    emx_connect_give_place(s, s->heard_ns);
+    s->e->up->resized(s);
+    s->e->stats->peers_connected++;
+    emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", emx_connect_route(s)->name);
+    /* What waited can go; and the peer learns that this side is up. */
+    s->rx.ack_now = true;
+    emx_session_ready(s);
+}
+
+static void queue_hello_ack(struct emx_engine *e, struct emx_session *s, unsigned link)
+{
+    if (emx_list_linked(&s->hello_acking))
+        return;
+    emx_list_append(&e->hello_acking[link], &s->hello_acking);
+    emx_engine_has_output(e, link);
+}
 
 static void learned(struct emx_session *s, const struct emx_route *r, unsigned n, emx_time now)
 {
@@ -199,10 +218,8 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     c->since_ns = now;
     use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
-        if (s->hello_ack[full].due && !emx_list_linked(&s->hello_acking)) {
-            emx_list_append(&e->hello_acking[s->hello_ack[full].link], &s->hello_acking);
-            emx_engine_has_output(e, s->hello_ack[full].link);
-        }
+        if (s->hello_ack[full].due)
+            queue_hello_ack(e, s, s->hello_ack[full].link);
 }
 
 /* ---- Hello and hello_ack, out ---- */
@@ -350,26 +367,9 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     w = &s->hello_ack[t->probe & 1];
     *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
-    if (s->connect->count && !emx_list_linked(&s->hello_acking)) {
-        emx_list_append(&e->hello_acking[link], &s->hello_acking);
-        emx_engine_has_output(e, link);
-    }
+    if (s->connect->count)
+        queue_hello_ack(e, s, link);
     return EMX_ACCEPTED;
-}
-
-static void connected(struct emx_session *s)
-{
-    s->state = EMX_S_CONNECTED;
-    s->asked_ns = 0;
-    s->read.lapsed = false;
-    s->read.spoke_ns = s->heard_ns;
-    emx_connect_give_place(s, s->heard_ns);
-    s->e->up->resized(s);
-    s->e->stats->peers_connected++;
-    emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", emx_connect_route(s)->name);
-    /* What waited can go; and the peer learns that this side is up. */
-    s->rx.ack_now = true;
-    emx_session_ready(s);
 }
 
 enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now)

@@ -30,29 +30,10 @@ static struct sockaddr_in udp_tx_sockaddr_of(const struct emx_wire_addr *to)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
 }
 
-static unsigned udp_tx_length_of(const struct emx_txframe *f)
-{
-    return (unsigned)f->head_bytes + f->body_bytes;
-}
-
 /* How many of the n frames at f can go as one GSO packet; 1: none beside the first. */
 static unsigned udp_tx_joinable(const struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    unsigned len = udp_tx_length_of(f), total = len, count = 1;
-
-    if (!w->gso || len % 4)
-        return 1;
-    while (count < n && count < EMX_UDP_SEGMENTS) {
-        unsigned more = udp_tx_length_of(&f[count]);
-
-        if (more > len || total + more > DATAGRAM_MAX || memcmp(f[count].to, f->to, sizeof(*f->to)))
-            break;
-        total += more;
-        count++;
-        if (more < len)
-            break;
-    }
-    return count;
+    return w->gso && n > 1 ? emx_gso_fit(f, n, DATAGRAM_MAX, false) : 1;
 }
 
 /* Makes message m out of count frames, with pieces at iov. Returns how many pieces. */
@@ -72,7 +53,7 @@ static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct
     *h =
         (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = pieces};
     if (count > 1) {
-        uint16_t len = (uint16_t)udp_tx_length_of(f);
+        uint16_t len = (uint16_t)emx_gso_frame_bytes(f);
         struct cmsghdr *c;
 
         h->msg_control = &tx->control[m];
@@ -155,7 +136,7 @@ static int udp_tx_send_messages(struct emx_udp_wire *w, const struct emx_txframe
 static int udp_tx_send_one(struct emx_udp_wire *w, const struct emx_txframe *f)
 {
     const void *data = f->head;
-    unsigned len = udp_tx_length_of(f);
+    unsigned len = emx_gso_frame_bytes(f);
 
     if (f->body_bytes && len > EMX_UDP_COPY_BYTES) {
         udp_tx_prepare_message(w->tx, 0, w->tx->iov, f, 1);
@@ -266,7 +247,7 @@ void emx_udp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
     unsigned from = 0;
 
     for (unsigned i = 0; i < n; i++)
-        if (udp_tx_length_of(&f[i]) > w->frame_bytes) {
+        if (emx_gso_frame_bytes(&f[i]) > w->frame_bytes) {
             udp_tx_send_run(w, &f[from], i - from);
             w->stats->wire_tx_errors++;
             from = i + 1;

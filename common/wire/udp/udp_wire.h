@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "wire/backlog.h"
+#include "wire/gso.h"
 #include "wire/udp/udp_conn.h"
 #include "wire/wire.h"
 
@@ -22,12 +23,10 @@
 #define UDP_GRO 104
 #endif
 
-#define EMX_UDP_HEADERS_BYTES 28 /* IPv4 and UDP */
-#define EMX_UDP_SEGMENTS      64 /* frames in a GSO packet: the limit of older kernels */
-#define EMX_UDP_BUFFERS       8  /* received at once */
-#define EMX_UDP_BUFFER_BYTES                                                                                           \
-    (UINT16_MAX + 1 + 3 * EMX_UDP_SEGMENTS) /* parts may have to be moved apart to be aligned */
-#define EMX_UDP_COPY_BYTES 2048             /* frames up to this length are copied together before sending */
+#define EMX_UDP_HEADERS_BYTES 28                                   /* IPv4 and UDP */
+#define EMX_UDP_BUFFERS       8                                    /* received at once */
+#define EMX_UDP_BUFFER_BYTES  (UINT16_MAX + 1 + 3 * EMX_GSO_PARTS) /* parts may have to be moved apart to be aligned */
+#define EMX_UDP_COPY_BYTES    2048 /* frames up to this length are copied together before sending */
 
 struct emx_udp_addr {
     struct in_addr ip;
