@@ -31,6 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "apps/app.h"
 #include "bench.h"
 
 #if HAVE_XDP
@@ -339,15 +340,6 @@ static void answer(const struct wire *w, const uint8_t *frame, int bytes)
 
 enum { PLANES = 12, VALUES = 24, PASSES = 46 }; /* computing as apps/wavefront.c does with an edge of 200 bytes */
 
-static void compute(double *values)
-{
-    double last = 0.5;
-
-    for (int pass = 0; pass < PASSES; pass++)
-        for (int i = 0; i < VALUES; i++)
-            values[i] = last = 0.75 * last + 0.25 * values[i];
-}
-
 static void sweep(const struct wire *w, const uint8_t *frame, int bytes, bool first)
 {
     static double values[VALUES];
@@ -355,7 +347,7 @@ static void sweep(const struct wire *w, const uint8_t *frame, int bytes, bool fi
     for (int plane = 0; plane < PLANES; plane++) {
         if (!first && !await(w, PATIENCE_S))
             die("a frame was lost");
-        compute(values);
+        app_work(values, VALUES, PASSES);
         if (first)
             w->send(frame, (size_t)bytes);
     }

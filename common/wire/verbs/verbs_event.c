@@ -40,8 +40,7 @@ void emx_verbs_events_open(struct emx_verbs_dev *d)
 void emx_verbs_events_close(struct emx_verbs_dev *d)
 {
     emx_verbs_events_lock();
-    if (emx_list_linked(&d->events_link))
-        emx_list_del(&d->events_link);
+    emx_list_del(&d->events_link);
     emx_verbs_events_unlock();
 }
 

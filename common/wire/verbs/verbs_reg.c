@@ -30,15 +30,13 @@ static bool is_want_of_memory(int err)
  */
 struct ibv_mr *emx_verbs_reg_mr(struct ibv_pd *pd, void *base, size_t len_bytes, int flags)
 {
-    struct ibv_mr *mr;
-
 #ifdef IBV_ACCESS_OPTIONAL_RANGE
-    mr = ibv_reg_mr(pd, base, len_bytes, flags | IBV_ACCESS_RELAXED_ORDERING);
+    struct ibv_mr *mr = ibv_reg_mr(pd, base, len_bytes, flags | IBV_ACCESS_RELAXED_ORDERING);
+
     if (mr || is_want_of_memory(errno))
         return mr;
 #endif
-    mr = ibv_reg_mr(pd, base, len_bytes, flags);
-    return mr;
+    return ibv_reg_mr(pd, base, len_bytes, flags);
 }
 
 int emx_verbs_reg(struct ibv_pd *pd, void *base, size_t len_bytes, int flags, void **mr_p)
