@@ -11,7 +11,7 @@
  *
  * With wavefront:WIRE the ranks are a pipeline, as in apps/wavefront.c: sweeps of 12 planes, for each of which a rank
  * takes a frame, computes as long as that program does, and sends a frame. Prints "wavefront BYTES MICROSECONDS": of a
- * plane.
+ * plane. Not for AF_XDP: it takes all that comes to the interface, and MPI has to start the pipeline over that.
  *
  * usage: floor INTERFACE [--seconds S] [wavefront:]WIRE BYTES...
  */
@@ -52,6 +52,7 @@ struct wire {
     void (*send)(const void *frame, size_t len);
     enum taken (*take)(void);
     void (*close)(void);
+    bool takes_all; /* that comes to the interface, frames of MPI too, until it is closed */
 };
 
 #define PATIENCE_S 5.0  /* without any frame */
@@ -275,11 +276,11 @@ static void xdp_close(void)
 #endif
 
 static const struct wire wires[] = {
-    {"packet", packet_open, socket_send, packet_take, packet_close},
-    {"udp", udp_open, socket_send, udp_take, udp_close},
+    {"packet", packet_open, socket_send, packet_take, packet_close, false},
+    {"udp", udp_open, socket_send, udp_take, udp_close, false},
 #if HAVE_XDP
-    {"xdp", xdp_open, xdp_send, xdp_take, xdp_close},
-    {"generic", generic_open, xdp_send, xdp_take, xdp_close},
+    {"xdp", xdp_open, xdp_send, xdp_take, xdp_close, true},
+    {"generic", generic_open, xdp_send, xdp_take, xdp_close, true},
 #endif
 };
 
@@ -353,7 +354,7 @@ static void sweep(const struct wire *w, const uint8_t *frame, int bytes, bool fi
     }
 }
 
-/* Both sockets are open: the caller has waited for that. A link of the virtual cluster loses nothing. */
+/* A link of the virtual cluster loses nothing. */
 static void wavefront(const struct wire *w, const uint8_t *frame, int bytes, double seconds)
 {
     double us[RUNS], start;
@@ -381,7 +382,7 @@ static const void *find(const char *name)
     if (pipeline)
         name += strlen(WAVEFRONT);
     for (unsigned i = 0; i < sizeof(wires) / sizeof(wires[0]); i++)
-        if (!strcmp(wires[i].name, name)) {
+        if (!strcmp(wires[i].name, name) && !(pipeline && wires[i].takes_all)) {
             is_wavefront = pipeline;
             return &wires[i];
         }
@@ -397,7 +398,6 @@ static void measure(const void *kind, int bytes, double seconds)
     bytes = bytes <= LAST ? LAST + 1 : bytes;
     MPI_Barrier(MPI_COMM_WORLD);
     w->open(interface);
-    MPI_Barrier(MPI_COMM_WORLD);
     if (is_wavefront)
         wavefront(w, frame, bytes, seconds);
     else if (rank == 0)
