@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The allocator that the engine is given, so that tests can let the n-th allocation fail.
+ * Allocator: a table of two functions through which the engine and the containers of this room allocate. Tests pass one
+ * whose n-th allocation fails. An object is freed through the table that it came from. Thread safety is the table's:
+ * emx_alloc_libc is thread-safe.
  */
 #ifndef EMX_BASE_ALLOC_H
 #define EMX_BASE_ALLOC_H
@@ -10,7 +12,7 @@
 
 struct emx_alloc {
     void *(*get)(void *arg, size_t len_bytes); /* NULL: out of memory */
-    void (*put)(void *arg, void *ptr);         /* ptr may be NULL */
+    void (*put)(void *arg, void *ptr);         /* frees ptr, which may be NULL */
     void *arg;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Arena: many small objects of any length. An object costs its length, rounded up to 8 bytes and nearly nothing more.
- * One that is given back is taken again for the next of the same length; all memory is freed at once. Not thread-safe.
+ * Arena: many small objects of any length. An object costs its length, rounded up to 8 bytes, and nearly nothing more.
+ * An object that was given back is reused for the next of the same length. emx_arena_fini() frees all objects at once.
+ * Not thread-safe.
  */
 #ifndef EMX_BASE_ARENA_H
 #define EMX_BASE_ARENA_H
@@ -10,7 +11,7 @@
 
 #include "base/alloc.h"
 
-#define EMX_ARENA_LENGTHS 32 /* of objects that are taken again: up to 8 times so many bytes */
+#define EMX_ARENA_LENGTHS 32 /* reused lengths: multiples of 8, up to 8 times this */
 
 struct emx_arena {
     const struct emx_alloc *alloc;
@@ -26,7 +27,7 @@ void emx_arena_fini(struct emx_arena *a);
 
 /* An object with undefined content, 8-byte aligned; NULL: out of memory. */
 void *emx_arena_get(struct emx_arena *a, size_t len_bytes);
-/* Gives back an object of this length; one of more than 8 * EMX_ARENA_LENGTHS bytes is lost until the end. */
+/* Gives back an object of this length. One of more than 8 * EMX_ARENA_LENGTHS bytes is not reused. */
 void emx_arena_put(struct emx_arena *a, void *object, size_t len_bytes);
 
 #endif

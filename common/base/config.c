@@ -33,7 +33,7 @@ static const struct unit times[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1
 
 /* ---- Texts to values. Each returns NULL, or what is wrong with the text; the value is set only on NULL. ---- */
 
-static const char *parse_bool(const char *text, bool *value_p)
+static const char *config_parse_bool(const char *text, bool *value_p)
 {
     static const char *const words[][2] = {{"no", "yes"}, {"off", "on"}, {"false", "true"}, {"0", "1"}};
 
@@ -48,7 +48,7 @@ static const char *parse_bool(const char *text, bool *value_p)
 
 /* Digits at *text_p, decimal or after 0x; moves *text_p behind them. strtoull() would take signs and spaces, and
  * wrap. */
-static const char *parse_digits(const char **text_p, uint64_t *value_p)
+static const char *config_parse_digits(const char **text_p, uint64_t *value_p)
 {
     const char *p = *text_p;
     unsigned base = 10;
@@ -71,10 +71,10 @@ static const char *parse_digits(const char **text_p, uint64_t *value_p)
     return NULL;
 }
 
-static const char *parse_uint(const char *text, uint64_t *value_p)
+static const char *config_parse_uint(const char *text, uint64_t *value_p)
 {
     uint64_t value;
-    const char *bad = parse_digits(&text, &value);
+    const char *bad = config_parse_digits(&text, &value);
 
     if (bad)
         return bad;
@@ -85,11 +85,11 @@ static const char *parse_uint(const char *text, uint64_t *value_p)
 }
 
 /* A number and one of the units; without unit the number stands for itself, if bare. 0 needs no unit. */
-static const char *parse_united(const char *text, const struct unit *units, unsigned count, bool bare,
-                                const char *bad_unit, uint64_t *value_p)
+static const char *config_parse_united(const char *text, const struct unit *units, unsigned count, bool bare,
+                                       const char *bad_unit, uint64_t *value_p)
 {
     uint64_t value;
-    const char *bad = parse_digits(&text, &value);
+    const char *bad = config_parse_digits(&text, &value);
 
     if (bad)
         return bad;
@@ -107,20 +107,20 @@ static const char *parse_united(const char *text, const struct unit *units, unsi
     return bad_unit;
 }
 
-static const char *parse_size(const char *text, uint64_t *value_p)
+static const char *config_parse_size(const char *text, uint64_t *value_p)
 {
-    return parse_united(text, sizes, sizeof(sizes) / sizeof(sizes[0]), true, "needs k, m, g, t or nothing as its unit",
-                        value_p);
+    return config_parse_united(text, sizes, sizeof(sizes) / sizeof(sizes[0]), true,
+                               "needs k, m, g, t or nothing as its unit", value_p);
 }
 
-static const char *parse_time(const char *text, uint64_t *value_p)
+static const char *config_parse_time(const char *text, uint64_t *value_p)
 {
-    return parse_united(text, times, sizeof(times) / sizeof(times[0]), false, "needs ns, us, ms or s as its unit",
-                        value_p);
+    return config_parse_united(text, times, sizeof(times) / sizeof(times[0]), false,
+                               "needs ns, us, ms or s as its unit", value_p);
 }
 
 /* Word i of "a|b|c", or NULL past the last. */
-static const char *choice_word(const char *range, uint64_t i, size_t *len_bytes_p)
+static const char *config_choice_word(const char *range, uint64_t i, size_t *len_bytes_p)
 {
     for (; i; i--) {
         range = strchr(range, '|');
@@ -132,12 +132,12 @@ static const char *choice_word(const char *range, uint64_t i, size_t *len_bytes_
     return range;
 }
 
-static const char *parse_choice(const char *text, const char *range, uint64_t *value_p)
+static const char *config_parse_choice(const char *text, const char *range, uint64_t *value_p)
 {
     const char *word;
     size_t len_bytes;
 
-    for (uint64_t i = 0; (word = choice_word(range, i, &len_bytes)); i++)
+    for (uint64_t i = 0; (word = config_choice_word(range, i, &len_bytes)); i++)
         if (strlen(text) == len_bytes && !strncasecmp(text, word, len_bytes)) {
             *value_p = i;
             return NULL;
@@ -145,7 +145,7 @@ static const char *parse_choice(const char *text, const char *range, uint64_t *v
     return "is none of its words";
 }
 
-static const char *parse_string(const char *text, char *value)
+static const char *config_parse_string(const char *text, char *value)
 {
     if (strlen(text) >= EMX_STRING_MAX)
         return "is too long";
@@ -156,7 +156,7 @@ static const char *parse_string(const char *text, char *value)
     return NULL;
 }
 
-static const char *check_range(unsigned i, uint64_t value)
+static const char *config_check_range(unsigned i, uint64_t value)
 {
     if (value > rows[i].max)
         return "is too large";
@@ -165,21 +165,21 @@ static const char *check_range(unsigned i, uint64_t value)
     return NULL;
 }
 
-static const char *parse_number(unsigned i, const char *text, uint64_t *value_p)
+static const char *config_parse_number(unsigned i, const char *text, uint64_t *value_p)
 {
     uint64_t value;
     const char *bad;
 
     if (rows[i].type == EMX_PARAM_CHOICE)
-        return parse_choice(text, rows[i].range, value_p);
+        return config_parse_choice(text, rows[i].range, value_p);
     if (rows[i].type == EMX_PARAM_SIZE)
-        bad = parse_size(text, &value);
+        bad = config_parse_size(text, &value);
     else if (rows[i].type == EMX_PARAM_TIME)
-        bad = parse_time(text, &value);
+        bad = config_parse_time(text, &value);
     else
-        bad = parse_uint(text, &value);
+        bad = config_parse_uint(text, &value);
     if (!bad)
-        bad = check_range(i, value);
+        bad = config_check_range(i, value);
     if (!bad)
         *value_p = value;
     return bad;
@@ -191,18 +191,18 @@ static const char *config_parse(struct emx_config *cfg, unsigned i, const char *
 
     switch (rows[i].type) {
     case EMX_PARAM_BOOL:
-        return parse_bool(text, field);
+        return config_parse_bool(text, field);
     case EMX_PARAM_STRING:
-        return parse_string(text, field);
+        return config_parse_string(text, field);
     default:
-        return parse_number(i, text, field);
+        return config_parse_number(i, text, field);
     }
 }
 
 /* ---- The parameter's names ---- */
 
 /* "eager_max" as "ETHMX_EAGER_MAX". */
-static void variable_name(unsigned i, char *text, size_t len_bytes)
+static void config_variable_name(unsigned i, char *text, size_t len_bytes)
 {
     size_t n = (size_t)snprintf(text, len_bytes, PREFIX "%s", rows[i].name);
 
@@ -282,7 +282,7 @@ int emx_config_parse(struct emx_config *cfg, unsigned i, const char *text, const
     }
     bad = config_parse(cfg, i, text);
     if (bad) {
-        variable_name(i, variable, sizeof(variable));
+        config_variable_name(i, variable, sizeof(variable));
         snprintf(err, err_len_bytes, "parameter %s (%s, set by %s): \"%.64s\" %s; it takes %s", rows[i].name, variable,
                  source, text, bad, rows[i].range);
         return ETHMX_ERR_PARAM;
@@ -292,7 +292,7 @@ int emx_config_parse(struct emx_config *cfg, unsigned i, const char *text, const
 }
 
 /* The parameter that the environment's entry (NAME=value) sets, or -1. *text_p: the value. */
-static int entry_param(const char *entry, const char **text_p)
+static int config_entry_param(const char *entry, const char **text_p)
 {
     const char *equals = strchr(entry, '=');
 
@@ -301,7 +301,7 @@ static int entry_param(const char *entry, const char **text_p)
     for (unsigned i = 0; i < EMX_P_COUNT; i++) {
         char variable[sizeof(PREFIX) + NAME_MAX_BYTES];
 
-        variable_name(i, variable, sizeof(variable));
+        config_variable_name(i, variable, sizeof(variable));
         if (strlen(variable) == (size_t)(equals - entry) && !strncmp(entry, variable, strlen(variable))) {
             *text_p = equals + 1;
             return (int)i;
@@ -323,7 +323,7 @@ static unsigned config_meant(const char *name)
     return config_nearest(name);
 }
 
-static void warn_unknown(const char *entry, void (*warn)(void *arg, const char *sentence), void *arg)
+static void config_warn_unknown(const char *entry, void (*warn)(void *arg, const char *sentence), void *arg)
 {
     char name[NAME_MAX_BYTES], variable[sizeof(PREFIX) + NAME_MAX_BYTES], sentence[256];
 
@@ -331,7 +331,7 @@ static void warn_unknown(const char *entry, void (*warn)(void *arg, const char *
     name[strcspn(name, "=")] = 0;
     for (char *p = name; *p; p++)
         *p = (char)tolower((unsigned char)*p);
-    variable_name(config_meant(name), variable, sizeof(variable));
+    config_variable_name(config_meant(name), variable, sizeof(variable));
     snprintf(sentence, sizeof(sentence), "%.*s is set, but there is no such parameter; the nearest is %s",
              (int)(strlen(PREFIX) + strlen(name)), entry, variable);
     warn(arg, sentence);
@@ -346,9 +346,9 @@ int emx_config_environ(struct emx_config *cfg, char *const *environ, void (*warn
 
         if (strncmp(*environ, PREFIX, strlen(PREFIX)))
             continue;
-        i = entry_param(*environ, &text);
+        i = config_entry_param(*environ, &text);
         if (i < 0) {
-            warn_unknown(*environ, warn, arg);
+            config_warn_unknown(*environ, warn, arg);
             continue;
         }
         if (emx_config_parse(cfg, (unsigned)i, text, "environment", err, err_len_bytes))
@@ -357,7 +357,7 @@ int emx_config_environ(struct emx_config *cfg, char *const *environ, void (*warn
     return ETHMX_OK;
 }
 
-static void format_united(uint64_t value, const struct unit *units, unsigned count, char *text, size_t len_bytes)
+static void config_format_united(uint64_t value, const struct unit *units, unsigned count, char *text, size_t len_bytes)
 {
     for (unsigned i = 0; value && i < count; i++)
         if (value % units[i].factor == 0) {
@@ -382,13 +382,13 @@ void emx_config_format(const struct emx_config *cfg, unsigned i, char *text, siz
         snprintf(text, text_len_bytes, "%s", field);
         break;
     case EMX_PARAM_SIZE:
-        format_united(*number, sizes, sizeof(sizes) / sizeof(sizes[0]), text, text_len_bytes);
+        config_format_united(*number, sizes, sizeof(sizes) / sizeof(sizes[0]), text, text_len_bytes);
         break;
     case EMX_PARAM_TIME:
-        format_united(*number, times, sizeof(times) / sizeof(times[0]), text, text_len_bytes);
+        config_format_united(*number, times, sizeof(times) / sizeof(times[0]), text, text_len_bytes);
         break;
     case EMX_PARAM_CHOICE:
-        word = choice_word(rows[i].range, *number, &word_bytes);
+        word = config_choice_word(rows[i].range, *number, &word_bytes);
         snprintf(text, text_len_bytes, "%.*s", (int)word_bytes, word ? word : "");
         break;
     case EMX_PARAM_UINT: /* written as its default is */

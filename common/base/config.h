@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Configuration: the one table of parameters. ETHMX_* variables, MCA parameters (mtl_ethmx_*), ethmx_info and the
- * documentation all come from EMX_PARAMS below. A value is read once, when an endpoint is opened; the rooms below get
- * a const struct emx_config.
+ * Configuration: the table of parameters. ETHMX_* variables, MCA parameters (mtl_ethmx_*), ethmx_info and
+ * docs/parameters.md are generated from EMX_PARAMS below. Values are read once, when an endpoint is opened. The rooms
+ * below the API get a const struct emx_config, which needs no lock.
  */
 #ifndef EMX_BASE_CONFIG_H
 #define EMX_BASE_CONFIG_H
@@ -13,7 +13,7 @@
 
 #include "ethmx.h"
 
-/* Kinds of values and their C types. SIZE takes suffixes k, m, g (1024), TIME takes ns, us, ms, s. */
+/* Types of parameters and their C types. SIZE takes the suffixes k, m, g (powers of 1024), TIME takes ns, us, ms, s. */
 enum emx_param_type {
     EMX_PARAM_BOOL,   /* bool: yes/no, on/off, true/false, 1/0 */
     EMX_PARAM_UINT,   /* uint64_t: decimal or 0x */

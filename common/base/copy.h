@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Copy: memcpy() for what is mostly short, without a call then.
+ * Copy: memcpy() without a function call for 4 to 16 bytes, the most frequent lengths. The buffers must not overlap.
  */
 #ifndef EMX_BASE_COPY_H
 #define EMX_BASE_COPY_H

@@ -32,7 +32,7 @@
 
 static uint32_t table[8][256];
 
-static uint64_t load64(const uint8_t *p)
+static uint64_t crc32c_load64(const uint8_t *p)
 {
     uint64_t v;
 
@@ -40,7 +40,7 @@ static uint64_t load64(const uint8_t *p)
     return v;
 }
 
-static void make_table(void)
+static void crc32c_make_table(void)
 {
     for (unsigned b = 0; b < 256; b++) {
         uint32_t c = b;
@@ -60,7 +60,7 @@ uint32_t emx_crc32c_table(uint32_t crc, const void *buf, size_t len_bytes)
     uint32_t c = ~crc;
 
     for (; len_bytes >= 8; p += 8, len_bytes -= 8) {
-        uint64_t v = load64(p) ^ c;
+        uint64_t v = crc32c_load64(p) ^ c;
 
         c = 0;
         for (unsigned k = 0; k < 8; k++, v >>= 8)
@@ -71,7 +71,7 @@ uint32_t emx_crc32c_table(uint32_t crc, const void *buf, size_t len_bytes)
     return ~c;
 }
 
-static uint32_t head_by_table(const uint8_t *p)
+static uint32_t crc32c_head_by_table(const uint8_t *p)
 {
     static const uint8_t zero[4];
 
@@ -86,8 +86,8 @@ static uint32_t head_by_table(const uint8_t *p)
 
 static bool has_instruction;
 
-#define RUN_MOST  1024 /* bytes */
-#define RUN_LEAST 64   /* of shorter ones joining them costs more than it saves */
+#define RUN_MOST 1024 /* bytes */
+#define RUN_MIN  64   /* of shorter ones joining them costs more than it saves */
 
 static uint32_t over[2 * RUN_MOST / 8 + 1]; /* by n / 8: the factor that moves a crc over n zero bytes */
 
@@ -112,9 +112,9 @@ TARGET static inline uint32_t three_runs(uint32_t c, const uint8_t *p, size_t by
     uint64_t c0 = c, c1 = 0, c2 = 0;
 
     for (size_t i = 0; i < bytes; i += 8) {
-        c0 = _mm_crc32_u64(c0, load64(p + i));
-        c1 = _mm_crc32_u64(c1, load64(p1 + i));
-        c2 = _mm_crc32_u64(c2, load64(p2 + i));
+        c0 = _mm_crc32_u64(c0, crc32c_load64(p + i));
+        c1 = _mm_crc32_u64(c1, crc32c_load64(p1 + i));
+        c2 = _mm_crc32_u64(c2, crc32c_load64(p2 + i));
     }
     return move((uint32_t)c0, over[bytes / 4]) ^ move((uint32_t)c1, over[bytes / 8]) ^ (uint32_t)c2;
 }
@@ -124,7 +124,7 @@ TARGET static inline uint32_t one_run(uint32_t from, const uint8_t *p, size_t le
     uint64_t c = from;
 
     for (; len_bytes >= 8; p += 8, len_bytes -= 8)
-        c = _mm_crc32_u64(c, load64(p));
+        c = _mm_crc32_u64(c, crc32c_load64(p));
     for (; len_bytes; p++, len_bytes--)
         c = _mm_crc32_u8((uint32_t)c, *p);
     return (uint32_t)c;
@@ -134,7 +134,7 @@ TARGET static uint32_t by_instruction(uint32_t crc, const uint8_t *p, size_t len
 {
     uint32_t c = ~crc;
 
-    while (len_bytes >= 3 * RUN_LEAST) {
+    while (len_bytes >= 3 * RUN_MIN) {
         size_t bytes = len_bytes >= 3 * RUN_MOST ? RUN_MOST : len_bytes / 24 * 8;
 
         c = three_runs(c, p, bytes);
@@ -149,13 +149,13 @@ TARGET static inline uint32_t head_by_instruction(const uint8_t *p)
     uint64_t c = UINT32_MAX;
 
     for (unsigned i = 0; i < 3; i++)
-        c = _mm_crc32_u64(c, load64(p + 8 * i));
-    return ~(uint32_t)_mm_crc32_u64(c, load64(p + 24) & UINT32_MAX);
+        c = _mm_crc32_u64(c, crc32c_load64(p + 8 * i));
+    return ~(uint32_t)_mm_crc32_u64(c, crc32c_load64(p + 24) & UINT32_MAX);
 }
 
 #define WIDE __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
 
-#define WIDE_LEAST 320 /* bytes: four vectors, and less than one before them */
+#define WIDE_MIN 320 /* bytes: four vectors, and less than one before them */
 
 static bool has_vectors;
 static uint64_t fold_far[2];     /* over 256 bytes: factors of the first and the second half */
@@ -213,7 +213,7 @@ WIDE static inline uint32_t crc_of(__m512i acc)
     return (uint32_t)_mm_crc32_u64(first, (uint64_t)_mm_extract_epi64(lane, 1));
 }
 
-/* Of at least WIDE_LEAST bytes. What is before the last whole vectors takes the instruction meanwhile: its crc, and
+/* Of at least WIDE_MIN bytes. What is before the last whole vectors takes the instruction meanwhile: its crc, and
  * that of what came before, is moved over the others, up to the lengths that there is a factor for. */
 WIDE static uint32_t by_vectors(uint32_t crc, const uint8_t *p, size_t len_bytes)
 {
@@ -241,7 +241,7 @@ WIDE static uint32_t by_vectors(uint32_t crc, const uint8_t *p, size_t len_bytes
 
 __attribute__((constructor)) static void crc32c_prepare(void)
 {
-    make_table();
+    crc32c_make_table();
     __builtin_cpu_init();
     has_instruction = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
     has_vectors = has_instruction && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
@@ -253,14 +253,14 @@ __attribute__((constructor)) static void crc32c_prepare(void)
 
 uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes)
 {
-    if (len_bytes >= WIDE_LEAST && has_vectors)
+    if (len_bytes >= WIDE_MIN && has_vectors)
         return by_vectors(crc, buf, len_bytes);
     return emx_crc32c_instruction(crc, buf, len_bytes);
 }
 
 uint32_t emx_crc32c_but(const void *buf, size_t rest_bytes)
 {
-    uint32_t crc = __builtin_expect(has_instruction, 1) ? head_by_instruction(buf) : head_by_table(buf);
+    uint32_t crc = __builtin_expect(has_instruction, 1) ? head_by_instruction(buf) : crc32c_head_by_table(buf);
 
     return emx_crc32c(crc, (const uint8_t *)buf + HEAD_BYTES, rest_bytes);
 }
@@ -276,7 +276,7 @@ uint32_t emx_crc32c_instruction(uint32_t crc, const void *buf, size_t len_bytes)
 
 __attribute__((constructor)) static void crc32c_prepare(void)
 {
-    make_table();
+    crc32c_make_table();
 }
 
 uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes)
@@ -286,7 +286,7 @@ uint32_t emx_crc32c(uint32_t crc, const void *buf, size_t len_bytes)
 
 uint32_t emx_crc32c_but(const void *buf, size_t rest_bytes)
 {
-    return emx_crc32c_table(head_by_table(buf), (const uint8_t *)buf + HEAD_BYTES, rest_bytes);
+    return emx_crc32c_table(crc32c_head_by_table(buf), (const uint8_t *)buf + HEAD_BYTES, rest_bytes);
 }
 
 uint32_t emx_crc32c_instruction(uint32_t crc, const void *buf, size_t len_bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/crossing.h"
 
-/* By how many thousandths a is more than b; twice as much and more are alike. */
+/* By how many thousandths a exceeds b, at most 1000 (a factor of two). */
 static uint64_t crossing_regret(uint64_t a, uint64_t b)
 {
     if (a <= b)
@@ -11,16 +11,16 @@ static uint64_t crossing_regret(uint64_t a, uint64_t b)
 
 uint64_t emx_threshold(const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
 {
-    uint64_t least = UINT64_MAX, from = EMX_THRESHOLD_NEVER;
+    uint64_t min = UINT64_MAX, from = EMX_THRESHOLD_NEVER;
 
     for (unsigned k = n + 1; k--;) {
         uint64_t sum = 0;
 
         for (unsigned i = 0; i < n; i++)
             sum += i < k ? crossing_regret(copy_ns[i], reg_ns[i]) : crossing_regret(reg_ns[i], copy_ns[i]);
-        if (sum >= least)
+        if (sum >= min)
             continue;
-        least = sum;
+        min = sum;
         from = k < n ? (uint64_t)EMX_THRESHOLD_FIRST << k : EMX_THRESHOLD_NEVER;
     }
     return from;

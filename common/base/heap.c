@@ -41,7 +41,7 @@ static void heap_place(struct emx_heap *h, unsigned i, struct emx_timer *t)
 }
 
 /* Moves the timers above slot i that are later than t down, and puts t where it belongs. */
-static void sift_up(struct emx_heap *h, unsigned i, struct emx_timer *t)
+static void heap_sift_up(struct emx_heap *h, unsigned i, struct emx_timer *t)
 {
     while (i > 0) {
         unsigned parent = (i - 1) / 2;
@@ -55,7 +55,7 @@ static void sift_up(struct emx_heap *h, unsigned i, struct emx_timer *t)
 }
 
 /* Moves the timers below slot i that are earlier than t up, and puts t where it belongs. */
-static void sift_down(struct emx_heap *h, unsigned i, struct emx_timer *t)
+static void heap_sift_down(struct emx_heap *h, unsigned i, struct emx_timer *t)
 {
     for (;;) {
         unsigned child = 2 * i + 1;
@@ -73,21 +73,21 @@ static void sift_down(struct emx_heap *h, unsigned i, struct emx_timer *t)
 }
 
 /* Puts t, which is to stand in slot i or anywhere above or below it. */
-static void sift(struct emx_heap *h, unsigned i, struct emx_timer *t)
+static void heap_sift(struct emx_heap *h, unsigned i, struct emx_timer *t)
 {
     if (i > 0 && h->slot[(i - 1) / 2]->at_ns > t->at_ns)
-        sift_up(h, i, t);
+        heap_sift_up(h, i, t);
     else
-        sift_down(h, i, t);
+        heap_sift_down(h, i, t);
 }
 
 void emx_heap_set(struct emx_heap *h, struct emx_timer *t, uint64_t at_ns)
 {
     t->at_ns = at_ns;
     if (t->slot)
-        sift(h, t->slot - 1, t);
+        heap_sift(h, t->slot - 1, t);
     else
-        sift_up(h, h->count++, t);
+        heap_sift_up(h, h->count++, t);
 }
 
 void emx_heap_clear(struct emx_heap *h, struct emx_timer *t)
@@ -100,5 +100,5 @@ void emx_heap_clear(struct emx_heap *h, struct emx_timer *t)
     t->slot = 0;
     last = h->slot[--h->count];
     if (last != t)
-        sift(h, i - 1, last);
+        heap_sift(h, i - 1, last);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Heap: a binary min-heap of timers, each inside the object it belongs to. Setting, changing and clearing cost
- * O(log n); the earliest is at hand. Ties fire in any order, but the same order in each run.
+ * Heap: a binary min-heap of timers. Each timer is a member of the object that it belongs to, so the heap allocates
+ * only its array of pointers. Setting, changing and clearing a timer cost O(log n), reading the earliest O(1). Timers
+ * with equal times fire in an order that is the same in each run. Not thread-safe.
  */
 #ifndef EMX_BASE_HEAP_H
 #define EMX_BASE_HEAP_H

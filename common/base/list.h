@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Doubly linked circular lists with the links inside the elements. An element that is in no list has next == self
- * (after emx_list_init or emx_list_del), so that emx_list_linked() can tell.
+ * Doubly linked circular lists with the links inside the elements. The caller owns the elements. An element that is in
+ * no list points to itself (after emx_list_init() or emx_list_del()), so emx_list_linked() works. Not thread-safe.
  */
 #ifndef EMX_BASE_LIST_H
 #define EMX_BASE_LIST_H

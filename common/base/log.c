@@ -14,7 +14,7 @@ _Atomic enum emx_log_level emx_log_limit = EMX_LOG_WARN;
 
 static __thread char error_text[ERROR_BYTES];
 
-static const char *level_name(enum emx_log_level level)
+static const char *log_level_name(enum emx_log_level level)
 {
     static const char *const name[] = {"error", "warning", "info", "debug", "trace"};
 
@@ -40,7 +40,8 @@ void emx_log_write(enum emx_log_level level, const char *fmt, ...)
     if (gethostname(host, sizeof(host)))
         strcpy(host, "?");
     host[sizeof(host) - 1] = 0;
-    n = log_written(snprintf(line, room, "ethmx: host %s, pid %d: %s: ", host, (int)getpid(), level_name(level)), room);
+    n = log_written(snprintf(line, room, "ethmx: host %s, pid %d: %s: ", host, (int)getpid(), log_level_name(level)),
+                    room);
     va_start(ap, fmt);
     n += log_written(vsnprintf(line + n, room - n, fmt, ap), room - n);
     va_end(ap);

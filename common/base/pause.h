@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pause: for loops that poll memory until another thread has written to it.
+ * Pause: for loops that poll memory until another thread writes to it.
  *
  * emx_pause() gives the core to its other hardware thread for a moment. emx_pause_loads() is shorter: it waits until
- * earlier loads have completed. A loop without it has dozens of loads in flight, which are all discarded when the first
- * sees the change, take the cache line from the writer, and use units of the core that the other thread needs.
+ * earlier loads have completed. Without it, such a loop has dozens of loads in flight. They compete with the writer for
+ * the cache line and with the other hardware thread for execution units, and all are discarded when the first one sees
+ * the change.
  */
 #ifndef EMX_BASE_PAUSE_H
 #define EMX_BASE_PAUSE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pool: objects of one size, recycled last-in-first-out so that the next one is warm. Grows in chunks, shrinks only
- * when it is emptied. Not thread-safe.
+ * Pool: objects of one size. The object freed last is reused first, because it is still in the cache. The pool grows in
+ * chunks; memory is freed only by emx_pool_fini(). Not thread-safe.
  */
 #ifndef EMX_BASE_POOL_H
 #define EMX_BASE_POOL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Counters: the one table. Always on: one plain increment each, under the endpoint's lock.
- * X(name, unit, level, help). Each reason for dropping a frame has a counter of its own, named drop_*; enum emx_drop
- * in core/format/frame.h has the same names.
+ * Counters: the table of all counters. They are always on. Each costs one increment, under the endpoint's lock. X(name,
+ * unit, level, help). level 1: a current value, not a sum. Each reason to drop a frame has a counter named drop_*; enum
+ * emx_drop in core/format/frame.h has the same names.
  */
 #ifndef EMX_BASE_STATS_H
 #define EMX_BASE_STATS_H

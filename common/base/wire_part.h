@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What an address tells of wires: the endpoint's interfaces, which the wires of one network share, and a part of each
- * wire, whose value only that wire understands.
+ * The parts of an endpoint's address that concern wires: its interfaces, which all wires use, and one value per wire,
+ * which only that wire interprets.
  */
 #ifndef EMX_BASE_WIRE_PART_H
 #define EMX_BASE_WIRE_PART_H
@@ -21,7 +21,7 @@ struct emx_wire_if {
     uint16_t frame_bytes; /* longest Ethernet payload */
 };
 
-/* An address that a launcher carries may leave it out. */
+/* Whether the MAC address is known. An address that a launcher carries may omit it. */
 static inline bool emx_wire_if_has_mac(const struct emx_wire_if *i)
 {
     static const uint8_t none[sizeof(i->mac)];
@@ -29,7 +29,7 @@ static inline bool emx_wire_if_has_mac(const struct emx_wire_if *i)
     return memcmp(i->mac, none, sizeof(none)) != 0;
 }
 
-/* The value of a wire's part. b NULL: there is no such part. */
+/* The value of a wire's part of an address. It points into the address. b NULL: there is no such part. */
 struct emx_wire_value {
     const uint8_t *b;
     unsigned len_bytes;
