@@ -34,7 +34,7 @@ struct pin {
     struct ring *idle;
 };
 
-static struct ring *new_ring(void)
+static struct ring *fake_new_ring(void)
 {
     struct ring *r = calloc(1, sizeof(*r));
     struct io_uring_params p = {0};
@@ -48,7 +48,7 @@ static struct ring *new_ring(void)
     return NULL;
 }
 
-static struct ring *take_ring(struct pin *pin)
+static struct ring *fake_take_ring(struct pin *pin)
 {
     struct ring *r;
 
@@ -57,10 +57,10 @@ static struct ring *take_ring(struct pin *pin)
     if (r)
         pin->idle = r->next;
     pthread_mutex_unlock(&pin->lock);
-    return r ? r : new_ring();
+    return r ? r : fake_new_ring();
 }
 
-static void give_ring(struct pin *pin, struct ring *r)
+static void fake_give_ring(struct pin *pin, struct ring *r)
 {
     pthread_mutex_lock(&pin->lock);
     r->next = pin->idle;
@@ -68,10 +68,10 @@ static void give_ring(struct pin *pin, struct ring *r)
     pthread_mutex_unlock(&pin->lock);
 }
 
-static int pin_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+static int fake_pin_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
 {
     struct iovec iov = {.iov_base = base, .iov_len = len_bytes};
-    struct ring *r = take_ring(arg);
+    struct ring *r = fake_take_ring(arg);
 
     (void)access;
     if (!r)
@@ -80,19 +80,19 @@ static int pin_reg(void *arg, void *base, size_t len_bytes, unsigned access, voi
         *mr_p = r;
         return ETHMX_OK;
     }
-    give_ring(arg, r);
+    fake_give_ring(arg, r);
     return errno == ENOMEM || errno == EAGAIN ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
 }
 
-static void pin_dereg(void *arg, void *mr)
+static void fake_pin_dereg(void *arg, void *mr)
 {
     struct ring *r = mr;
 
     (void)syscall(SYS_io_uring_register, r->fd, IORING_UNREGISTER_BUFFERS, NULL, 0);
-    give_ring(arg, r);
+    fake_give_ring(arg, r);
 }
 
-static void free_pin(struct pin *pin)
+static void fake_free_pin(struct pin *pin)
 {
     while (pin->idle) {
         struct ring *r = pin->idle;
@@ -105,7 +105,7 @@ static void free_pin(struct pin *pin)
     free(pin);
 }
 
-static int open_pin(struct emx_registrar *r_p, char *why, size_t why_len_bytes)
+static int fake_open_pin(struct emx_registrar *r_p, char *why, size_t why_len_bytes)
 {
     struct pin *pin = calloc(1, sizeof(*pin));
     struct ring *r;
@@ -115,15 +115,15 @@ static int open_pin(struct emx_registrar *r_p, char *why, size_t why_len_bytes)
         return ETHMX_ERR_NO_MEMORY;
     }
     pthread_mutex_init(&pin->lock, NULL);
-    r = new_ring();
+    r = fake_new_ring();
     if (!r) {
         snprintf(why, why_len_bytes, "io_uring: %s", strerror(errno));
-        free_pin(pin);
+        fake_free_pin(pin);
         return ETHMX_ERR_PARAM;
     }
-    give_ring(pin, r);
+    fake_give_ring(pin, r);
     *r_p = (struct emx_registrar){
-        .name = "pin", .reg = pin_reg, .dereg = pin_dereg, .arg = pin, .max_bytes = PIN_MAX_BYTES};
+        .name = "pin", .reg = fake_pin_reg, .dereg = fake_pin_dereg, .arg = pin, .max_bytes = PIN_MAX_BYTES};
     return ETHMX_OK;
 }
 
@@ -134,7 +134,7 @@ struct locked {
     size_t len_bytes;
 };
 
-static int mlock_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+static int fake_mlock_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
 {
     struct locked *l = malloc(sizeof(*l));
 
@@ -150,7 +150,7 @@ static int mlock_reg(void *arg, void *base, size_t len_bytes, unsigned access, v
     return ETHMX_OK;
 }
 
-static void mlock_dereg(void *arg, void *mr)
+static void fake_mlock_dereg(void *arg, void *mr)
 {
     struct locked *l = mr;
 
@@ -159,9 +159,9 @@ static void mlock_dereg(void *arg, void *mr)
     free(l);
 }
 
-static int open_mlock(struct emx_registrar *r_p)
+static int fake_open_mlock(struct emx_registrar *r_p)
 {
-    *r_p = (struct emx_registrar){.name = "mlock", .reg = mlock_reg, .dereg = mlock_dereg};
+    *r_p = (struct emx_registrar){.name = "mlock", .reg = fake_mlock_reg, .dereg = fake_mlock_dereg};
     return ETHMX_OK;
 }
 
@@ -170,18 +170,18 @@ static int open_mlock(struct emx_registrar *r_p)
 int emx_fake_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes)
 {
     if (!name)
-        return open_pin(r_p, why, why_len_bytes) ? open_mlock(r_p) : ETHMX_OK;
+        return fake_open_pin(r_p, why, why_len_bytes) ? fake_open_mlock(r_p) : ETHMX_OK;
     if (!strcmp(name, "pin"))
-        return open_pin(r_p, why, why_len_bytes);
+        return fake_open_pin(r_p, why, why_len_bytes);
     if (!strcmp(name, "mlock"))
-        return open_mlock(r_p);
+        return fake_open_mlock(r_p);
     snprintf(why, why_len_bytes, "there is no registrar \"%s\"", name);
     return ETHMX_ERR_PARAM;
 }
 
 const char *emx_fake_registrar_text(const struct emx_registrar *r)
 {
-    return r->reg == pin_reg
+    return r->reg == fake_pin_reg
                ? "no RDMA device: a fake registrar, io_uring, pins the pages as a device's driver would; what the "
                  "device itself takes is not in it"
                : "no RDMA device: a fake registrar, mlock(), locks the pages; what pinning and the device itself "
@@ -190,6 +190,6 @@ const char *emx_fake_registrar_text(const struct emx_registrar *r)
 
 void emx_fake_registrar_close(struct emx_registrar *r)
 {
-    if (r->reg == pin_reg)
-        free_pin(r->arg);
+    if (r->reg == fake_pin_reg)
+        fake_free_pin(r->arg);
 }

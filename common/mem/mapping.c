@@ -39,7 +39,7 @@ int emx_mapping_open(char *why, size_t why_len_bytes)
     return fd;
 }
 
-static bool is_anonymous(bool shared, uint64_t inode, const char *name)
+static bool mapping_is_anonymous(bool shared, uint64_t inode, const char *name)
 {
     return !shared && (!inode || !strncmp(name, HUGE_NAME, strlen(HUGE_NAME)));
 }
@@ -60,7 +60,7 @@ static int mapping_ask(int fd, uintptr_t addr, struct emx_mapping *m_p)
     }
     *m_p = (struct emx_mapping){.base = (uintptr_t)q.vma_start,
                                 .end = (uintptr_t)q.vma_end,
-                                .anonymous = is_anonymous(q.vma_flags & QUERY_SHARED, q.inode, name)};
+                                .anonymous = mapping_is_anonymous(q.vma_flags & QUERY_SHARED, q.inode, name)};
     return 1;
 }
 
@@ -75,11 +75,11 @@ static bool mapping_parse(const char *line, struct emx_mapping *m_p)
     if (sscanf(line, "%lx-%lx %7s %*x %*x:%*x %lu %n", &base, &end, perms, &inode, &name_at) < 4 || !name_at)
         return false;
     *m_p = (struct emx_mapping){
-        .base = base, .end = end, .anonymous = is_anonymous(perms[3] == 's', inode, line + name_at)};
+        .base = base, .end = end, .anonymous = mapping_is_anonymous(perms[3] == 's', inode, line + name_at)};
     return true;
 }
 
-/* A line that is being put together from pieces of text. */
+/* A line of the file that is read block by block. */
 struct line {
     char text[LINE_BYTES];
     size_t bytes;

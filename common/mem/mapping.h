@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The process's own mappings, as the kernel lists them in /proc/self/maps.
+ * Mappings: the process's own mappings, as the kernel lists them in /proc/self/maps. Thread-safe.
  */
 #ifndef EMX_MEM_MAPPING_H
 #define EMX_MEM_MAPPING_H
@@ -14,11 +14,11 @@ struct emx_mapping {
     bool anonymous; /* private and of no file: only this process changes which pages it has */
 };
 
-/* A descriptor for emx_mapping_find(), of this process (not of its children), or -1 and why not. */
+/* Opens a descriptor for emx_mapping_find(), valid in this process only. -1: why has the reason. */
 int emx_mapping_open(char *why, size_t why_len_bytes);
 
-/* The mapping that addr lies in. false: nothing is mapped there, or it cannot be told. Takes no memory and no lock of
- * the program. */
+/* Finds the mapping that contains addr. false: there is none, or the kernel does not tell. Allocates no memory and
+ * takes no lock of the program. */
 bool emx_mapping_find(int fd, uintptr_t addr, struct emx_mapping *m_p);
 
 /* The same without the query of Linux 6.11 (for tests). */

@@ -41,7 +41,7 @@ struct worker {
     int rc;
 };
 
-static uint64_t now_ns(const struct worker *w)
+static uint64_t measure_now_ns(const struct worker *w)
 {
     struct timespec t;
 
@@ -64,7 +64,7 @@ bool emx_fault_in(void *base, size_t len_bytes)
     return !madvise(base, len_bytes, MADV_POPULATE_WRITE);
 }
 
-static bool page_is_resident(uintptr_t at)
+static bool measure_page_is_resident(uintptr_t at)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     unsigned char vec = 0;
@@ -74,7 +74,7 @@ static bool page_is_resident(uintptr_t at)
 
 bool emx_is_resident(const void *base, size_t len_bytes)
 {
-    return page_is_resident((uintptr_t)base) && page_is_resident((uintptr_t)base + len_bytes - 1);
+    return measure_page_is_resident((uintptr_t)base) && measure_page_is_resident((uintptr_t)base + len_bytes - 1);
 }
 
 /* ---- A round ---- */
@@ -87,35 +87,35 @@ static void measure_prepare(const struct worker *w)
 }
 
 /* Registers, perhaps after faulting in, and deregisters; adds the times. */
-static void time_registration(struct worker *w, bool fault, uint64_t *reg_ns, uint64_t *dereg_ns)
+static void measure_time_registration(struct worker *w, bool fault, uint64_t *reg_ns, uint64_t *dereg_ns)
 {
     uint64_t begin, registered;
     void *mr;
     int rc;
 
     measure_prepare(w);
-    begin = now_ns(w);
+    begin = measure_now_ns(w);
     if (fault)
         emx_fault_in(w->mem, w->c->len_bytes);
     rc = w->registrar->reg(w->registrar->arg, w->mem, w->c->len_bytes, EMX_MEM_READ | EMX_MEM_WRITE, &mr);
-    registered = now_ns(w);
+    registered = measure_now_ns(w);
     *reg_ns = registered - begin;
     if (rc) {
         w->rc = rc;
         return;
     }
     w->registrar->dereg(w->registrar->arg, mr);
-    *dereg_ns = now_ns(w) - registered;
+    *dereg_ns = measure_now_ns(w) - registered;
 }
 
-static void time_copy(const struct worker *w, uint64_t *copy_ns)
+static void measure_time_copy(const struct worker *w, uint64_t *copy_ns)
 {
     uint64_t begin;
 
     measure_prepare(w);
-    begin = now_ns(w);
+    begin = measure_now_ns(w);
     measure_copy(w);
-    *copy_ns = now_ns(w) - begin;
+    *copy_ns = measure_now_ns(w) - begin;
 }
 
 /* A round more than asked for: the first one warms up. */
@@ -126,9 +126,9 @@ static void *measure_work(void *arg)
     for (unsigned i = 0; i <= w->c->rounds; i++) {
         uint64_t *ns = w->ns[i ? i - 1 : 0];
 
-        time_registration(w, false, &ns[REG], &ns[DEREG]);
-        time_registration(w, !w->c->resident, &ns[FAULT_REG], &ns[DEREG]);
-        time_copy(w, &ns[COPY]);
+        measure_time_registration(w, false, &ns[REG], &ns[DEREG]);
+        measure_time_registration(w, !w->c->resident, &ns[FAULT_REG], &ns[DEREG]);
+        measure_time_copy(w, &ns[COPY]);
     }
     return NULL;
 }
@@ -144,7 +144,7 @@ static void *measure_begin_work(void *arg)
 
 /* ---- The whole ---- */
 
-static bool have_huge_pages(void)
+static bool measure_have_huge_pages(void)
 {
     FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
     char text[64] = "";
@@ -173,7 +173,7 @@ static char *measure_map(size_t len_bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static bool make_worker(struct worker *w)
+static bool measure_make_worker(struct worker *w)
 {
     w->map_bytes = w->c->len_bytes + 2 * HUGE_BYTES;
     w->ns = calloc(w->c->rounds, sizeof(w->ns[0]));
@@ -195,7 +195,7 @@ static int measure_by_value(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The median of the rounds, or the least. */
+/* The median of the rounds, or the minimum. */
 static uint64_t measure_median(const struct worker *w, unsigned which)
 {
     uint64_t v[EMX_MEASURE_THREADS * EMX_MEASURE_ROUNDS] = {0};
@@ -205,7 +205,7 @@ static uint64_t measure_median(const struct worker *w, unsigned which)
         for (unsigned i = 0; i < w->c->rounds; i++)
             v[n++] = w[t].ns[i][which];
     qsort(v, n, sizeof(v[0]), measure_by_value);
-    return v[w->c->least ? 0 : n / 2];
+    return v[w->c->minimum ? 0 : n / 2];
 }
 
 /* Runs the workers, the first of them here. Returns ETHMX_OK or what one of them met. */
@@ -232,7 +232,7 @@ static int measure_make_and_run(struct worker *w, struct crew *crew)
 {
     for (unsigned t = 0; t < w->c->threads; t++) {
         w[t].crew = crew;
-        if (!make_worker(&w[t]))
+        if (!measure_make_worker(&w[t]))
             return ETHMX_ERR_NO_MEMORY;
     }
     return measure_run(w, crew);
@@ -245,7 +245,7 @@ int emx_measure(const struct emx_registrar *r, const struct emx_measure_case *c,
     int rc;
 
     if (!c->len_bytes || !c->threads || c->threads > EMX_MEASURE_THREADS || !c->rounds ||
-        c->rounds > EMX_MEASURE_ROUNDS || (c->huge && !have_huge_pages()))
+        c->rounds > EMX_MEASURE_ROUNDS || (c->huge && !measure_have_huge_pages()))
         return ETHMX_ERR_PARAM;
     if (pthread_barrier_init(&crew.together, NULL, c->threads))
         return ETHMX_ERR_NO_MEMORY;

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool may_pin_all(void)
+static bool memlock_may_pin_all(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -24,7 +24,7 @@ static bool may_pin_all(void)
     return data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
 }
 
-static uint64_t pinned_now(void)
+static uint64_t memlock_pinned_now(void)
 {
     FILE *f = fopen("/proc/self/status", "re");
     unsigned long long kib, sum = 0;
@@ -45,8 +45,8 @@ uint64_t emx_memlock_left(void)
     uint64_t pinned;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY || may_pin_all())
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY || memlock_may_pin_all())
         return UINT64_MAX;
-    pinned = pinned_now();
+    pinned = memlock_pinned_now();
     return limit.rlim_cur > pinned ? limit.rlim_cur - pinned : 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How much memory this process may pin.
+ * Memlock: the limit of pinned memory.
  */
 #ifndef EMX_MEM_MEMLOCK_H
 #define EMX_MEM_MEMLOCK_H
 
 #include <stdint.h>
 
-/* Bytes that may still be pinned: RLIMIT_MEMLOCK less what is pinned already; UINT64_MAX: as many as there are. */
+/* Bytes that this process may still pin: RLIMIT_MEMLOCK less what is pinned. UINT64_MAX: no limit. */
 uint64_t emx_memlock_left(void);
 
 #endif

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * With userfaultfd. A thread reads the events, because the program's threads may be computing, or be those that wait
- * for their event to be read. What must not happen: a thread unmaps a buffer, memory appears at the same address, in
- * this thread or another, and the cache still knows the buffer. The order of things excludes it:
+ * With userfaultfd. A thread of its own reads the events, because the program's threads may be computing, or be blocked
+ * until their event is read. This must not happen: a thread unmaps a buffer, memory appears at the same address, in
+ * this thread or another, and the cache still has the buffer. This order of steps excludes it:
  *
  *     a thread that unmaps                        a thread that looks up
  *     kernel: changes under way + 1               (gets memory at that address)
- *     kernel: unmapped                            quiet? if not: wait
+ *     kernel: unmapped                            quiet()? if not: wait
  *     kernel: event queued; waits                 lock
  *         reader: lock, read the event,           look up
  *                 tell the caches, unlock         unlock
  *     kernel: changes under way - 1
  *
- * Whoever gets the address got it after the unmapping, so asks later than "+ 1". Either the kernel answers that changes
- * are under way; or the event has been read, which was done with the lock held, and the lock is not given back before
- * the caches know. A thread that looks up its own buffer while another unmaps a neighbour cannot be wrong about its
- * own.
+ * A thread that gets the address gets it after the unmapping, so it calls quiet() after the "+ 1". Either the kernel
+ * answers that changes are under way. Or the event has been read, which happens under the lock, and the lock is
+ * released only after the caches know. A thread that looks up its own buffer while another unmaps a neighbour is always
+ * right about its own.
  *
- * Discarding (madvise) is told before it happens. Between the event and the discarding a cache could take such a page
- * in again: only if it were asked for a buffer there, which the program is just discarding, or if it made registrations
- * larger than what it was asked for. It does not: it joins new buffers with what it has, which does not contain the
- * page any more, and nothing else. The same holds for a host's hooks, which tell of everything before it happens.
+ * Discarding (madvise) is reported before it happens. Between the event and the discarding, a cache could register such
+ * a page again only if it were asked for a buffer there, which the program is just discarding, or if it registered more
+ * than it was asked for. It extends registrations only to what it has already, and that no longer contains the page.
+ * The same holds for a host's hooks, which report everything before it happens.
  *
- * Whole mappings are watched, not the parts that messages come from: a mapping that is watched in part becomes two for
- * the kernel, and mremap() over both fails. They stay watched until they go or the watch ends. Only private memory
- * without a file can be watched: pages of other mappings are changed through a file, too, and nobody is told.
+ * Whole mappings are watched, not the parts that messages use: a mapping that is watched in part becomes two for the
+ * kernel, and mremap() over both fails. They are watched until they leave or the watch ends. Only private memory
+ * without a file can be watched: pages of other mappings can be changed through the file, without a report.
  *
- * Not told, either: MADV_GUARD_INSTALL (Linux 6.13). It discards pages so that any access to them is an error.
+ * MADV_GUARD_INSTALL (Linux 6.13) is not reported either. It discards pages so that any access to them is an error.
  *
- * Deadlock. Who unmaps waits for the reader, who needs the lock; so nobody may unmap with the lock held, and the reader
- * itself must not unmap at all. It uses no memory but its stack.
+ * Deadlock. A thread that unmaps waits for the reader, and the reader needs the lock. So no thread may unmap while it
+ * holds the lock, and the reader must not unmap at all. It uses no memory but its stack.
  *
- * fork(). The child gets a copy of the descriptor, which belongs to the parent's memory. It closes it: while a child
- * has it open, the kernel would go on to hold up the parent's threads after the parent has closed it. The child starts
- * with no watch and nobody in it.
+ * fork(). The child gets a copy of the descriptor, which belongs to the parent's memory, and closes it: while a child
+ * has it open, the kernel would block the parent's threads even after the parent has closed it. The child starts
+ * without a watch.
  */
 #define _GNU_SOURCE
 #include "mem/memwatch.h"
@@ -85,7 +85,7 @@ void emx_memwatch_unlock(void)
     pthread_mutex_unlock(&watch.lock);
 }
 
-/* ---- News ---- */
+/* ---- Reports ---- */
 
 static void memwatch_tell(uintptr_t base, uintptr_t end)
 {
@@ -97,7 +97,7 @@ static void memwatch_tell(uintptr_t base, uintptr_t end)
     }
 }
 
-/* Watches nothing any more. Mappings that have grown since are watched as a whole. */
+/* Stops watching everything. Mappings that have grown meanwhile are watched as a whole. */
 static void memwatch_forget_all(void)
 {
     while (watch.watched.count) {
@@ -108,7 +108,7 @@ static void memwatch_forget_all(void)
     }
 }
 
-/* There is no room in the table: everybody begins anew. */
+/* The table is full: all caches start again from nothing. */
 static void memwatch_start_over(void)
 {
     memwatch_forget_all();
@@ -135,8 +135,8 @@ static unsigned memwatch_take_events(void)
     return n;
 }
 
-/* Linux 6.12 lets any thread ask for short turns, which come sooner. Whoever unmaps waits for ours. */
-static void ask_for_short_turns(void)
+/* Linux 6.12 lets a thread ask for short time slices, which come sooner. A thread that unmaps waits for this one. */
+static void memwatch_ask_for_short_turns(void)
 {
     struct {
         uint32_t size, policy;
@@ -154,7 +154,7 @@ static void *memwatch_read_events(void *arg)
     struct pollfd fd[2] = {{.fd = watch.uffd, .events = POLLIN}, {.fd = watch.stop, .events = POLLIN}};
 
     (void)arg;
-    ask_for_short_turns();
+    memwatch_ask_for_short_turns();
     for (;;) {
         poll(fd, 2, -1);
         if (fd[1].revents)
@@ -179,7 +179,7 @@ void emx_memwatch_gone(uintptr_t base, uintptr_t end)
     emx_memwatch_unlock();
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 bool emx_memwatch_quiet(void)
 {
@@ -202,9 +202,9 @@ bool emx_memwatch_settle(void)
     return false;
 }
 
-/* The mapping around addr was found before it was watched, and looked at again afterwards. If it is still one, all of
- * it is watched: the kernel joins only pieces that are watched alike. */
-static bool watch_mapping(uintptr_t addr, uintptr_t *end_p)
+/* The mapping around addr is looked up before it is watched, and again afterwards. If it is still one mapping, all of
+ * it is watched: the kernel merges only neighbours that are watched alike. */
+static bool memwatch_watch_mapping(uintptr_t addr, uintptr_t *end_p)
 {
     struct emx_mapping m;
 
@@ -231,7 +231,7 @@ bool emx_memwatch_add(uintptr_t base, uintptr_t end)
 
         if (s)
             at = s->end;
-        else if (!watch_mapping(at, &at))
+        else if (!memwatch_watch_mapping(at, &at))
             return false;
     }
     return true;
@@ -239,7 +239,7 @@ bool emx_memwatch_add(uintptr_t base, uintptr_t end)
 
 /* ---- Beginning and end ---- */
 
-static bool start_reader(char *why, size_t why_len_bytes)
+static bool memwatch_start_reader(char *why, size_t why_len_bytes)
 {
     sigset_t all, before;
     int rc;
@@ -280,13 +280,13 @@ static void memwatch_in_child(void)
     watch.watched.count = 0;
 }
 
-static void stop_reader(void)
+static void memwatch_stop_reader(void)
 {
     eventfd_write(watch.stop, 1);
     pthread_join(watch.reader, NULL);
 }
 
-/* Lets a page go and sees whether that is told: the kernel may have been built without what is needed. */
+/* Unmaps a page and checks that this is reported: the kernel may lack an option. */
 static bool memwatch_works(char *why, size_t why_len_bytes)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -313,7 +313,7 @@ static bool memwatch_works(char *why, size_t why_len_bytes)
     return told;
 }
 
-static bool start_uffd(char *why, size_t why_len_bytes)
+static bool memwatch_start_uffd(char *why, size_t why_len_bytes)
 {
     watch.uffd = emx_uffd_open(why, why_len_bytes);
     if (watch.uffd < 0)
@@ -324,7 +324,7 @@ static bool start_uffd(char *why, size_t why_len_bytes)
         return false;
     }
     watch.kind = EMX_WATCH_UFFD;
-    if (!start_reader(why, why_len_bytes)) {
+    if (!memwatch_start_reader(why, why_len_bytes)) {
         watch.kind = EMX_WATCH_OFF;
         return false;
     }
@@ -332,12 +332,12 @@ static bool start_uffd(char *why, size_t why_len_bytes)
         snprintf(why, why_len_bytes, "the kernel tells of unmapped memory (userfaultfd)");
         return true;
     }
-    stop_reader();
+    memwatch_stop_reader();
     watch.kind = EMX_WATCH_OFF;
     return false;
 }
 
-static bool start_host(char *why, size_t why_len_bytes)
+static bool memwatch_start_host(char *why, size_t why_len_bytes)
 {
     if (!watch.host) {
         snprintf(why, why_len_bytes, "the program that uses ethmx tells of no unmapped memory");
@@ -361,13 +361,13 @@ static void memwatch_start(enum emx_watch mode, char *why, size_t why_len_bytes)
         return;
     if (!watch.atfork)
         watch.atfork = !pthread_atfork(NULL, NULL, memwatch_in_child);
-    if (mode != EMX_WATCH_HOST && start_uffd(no_uffd, sizeof(no_uffd))) {
+    if (mode != EMX_WATCH_HOST && memwatch_start_uffd(no_uffd, sizeof(no_uffd))) {
         snprintf(why, why_len_bytes, "%s", no_uffd);
         return;
     }
     memwatch_close_one(&watch.uffd);
     memwatch_close_one(&watch.stop);
-    if (mode != EMX_WATCH_UFFD && start_host(no_host, sizeof(no_host))) {
+    if (mode != EMX_WATCH_UFFD && memwatch_start_host(no_host, sizeof(no_host))) {
         snprintf(why, why_len_bytes, "%s", no_host);
         return;
     }
@@ -375,7 +375,7 @@ static void memwatch_start(enum emx_watch mode, char *why, size_t why_len_bytes)
     snprintf(why, why_len_bytes, "%s%s%s", no_uffd, *no_uffd && *no_host ? "; " : "", no_host);
 }
 
-/* Events of which nobody knows any more may be on their way: mappings that have grown out of what was known. */
+/* Events may still be queued for mappings that have grown beyond the known spans. */
 static void memwatch_end(void)
 {
     if (watch.kind == EMX_WATCH_UFFD) {
@@ -383,7 +383,7 @@ static void memwatch_end(void)
         memwatch_forget_all();
         emx_memwatch_unlock();
         emx_memwatch_settle();
-        stop_reader();
+        memwatch_stop_reader();
     }
     if (watch.kind == EMX_WATCH_HOST)
         watch.host->tell(false);
@@ -391,7 +391,7 @@ static void memwatch_end(void)
     memwatch_close_fds();
 }
 
-static void add_watcher(struct emx_watcher *w)
+static void memwatch_add_watcher(struct emx_watcher *w)
 {
     emx_memwatch_lock();
     emx_list_append(&watch.watchers, &w->link);
@@ -413,7 +413,7 @@ enum emx_watch emx_memwatch_join(struct emx_watcher *w, enum emx_watch mode, cha
         snprintf(why, why_len_bytes, "as for the endpoints of this process that were opened before");
     kind = watch.kind;
     if (kind != EMX_WATCH_OFF)
-        add_watcher(w);
+        memwatch_add_watcher(w);
     pthread_mutex_unlock(&watch.life);
     return kind;
 }

@@ -128,7 +128,7 @@ static struct region *regcache_find(const struct emx_regcache *c, uintptr_t base
     return e && regcache_end_of(e) >= end && (e->r.access & access) == access ? e : NULL;
 }
 
-static void count_bytes(struct emx_regcache *c)
+static void regcache_count_bytes(struct emx_regcache *c)
 {
     c->stats->reg_bytes = c->bytes;
     if (c->bytes > c->stats->reg_bytes_peak)
@@ -140,7 +140,7 @@ static void regcache_request_sweep(struct emx_regcache *c)
     atomic_store_explicit(&c->needs_sweep, true, memory_order_relaxed);
 }
 
-static void to_dead(struct emx_regcache *c, struct region *e)
+static void regcache_to_dead(struct emx_regcache *c, struct region *e)
 {
     e->state = DEAD;
     regcache_request_sweep(c);
@@ -161,7 +161,7 @@ static void regcache_take_out(struct emx_regcache *c, unsigned i)
     }
     emx_list_del(&e->link);
     c->idle_bytes -= e->r.len_bytes;
-    to_dead(c, e);
+    regcache_to_dead(c, e);
 }
 
 static unsigned regcache_index_of(const struct emx_regcache *c, const struct region *e)
@@ -236,11 +236,11 @@ static unsigned regcache_dereg_dead(struct emx_regcache *c)
         c->dead_bytes -= len_bytes;
         n++;
     }
-    count_bytes(c);
+    regcache_count_bytes(c);
     return n;
 }
 
-static void evict_oldest(struct emx_regcache *c)
+static void regcache_evict_oldest(struct emx_regcache *c)
 {
     regcache_take_out(c, regcache_index_of(c, emx_list_entry(emx_list_first(&c->idle), struct region, link)));
     c->stats->reg_evicted++;
@@ -253,7 +253,7 @@ static bool regcache_reserve(struct emx_regcache *c, uint64_t len_bytes)
         if (len_bytes > c->limit_bytes || c->bytes - c->idle_bytes - c->dead_bytes > c->limit_bytes - len_bytes)
             return false;
         while (c->bytes - c->dead_bytes > c->limit_bytes - len_bytes)
-            evict_oldest(c);
+            regcache_evict_oldest(c);
         if (c->bytes <= c->limit_bytes - len_bytes)
             break;
         if (!regcache_dereg_dead(c)) { /* another thread deregisters them */
@@ -263,14 +263,14 @@ static bool regcache_reserve(struct emx_regcache *c, uint64_t len_bytes)
         }
     }
     c->bytes += len_bytes;
-    count_bytes(c);
+    regcache_count_bytes(c);
     return true;
 }
 
 static void regcache_unreserve(struct emx_regcache *c, uint64_t len_bytes)
 {
     c->bytes -= len_bytes;
-    count_bytes(c);
+    regcache_count_bytes(c);
 }
 
 /* ---- Registering ---- */
@@ -321,13 +321,13 @@ static bool regcache_free_idle(struct emx_regcache *c)
 
     emx_memwatch_lock();
     while (!emx_list_empty(&c->idle))
-        evict_oldest(c);
+        regcache_evict_oldest(c);
     freed = regcache_dereg_dead(c);
     emx_memwatch_unlock();
     return freed;
 }
 
-static int call_registrar(struct emx_regcache *c, struct region *e)
+static int regcache_call_registrar(struct emx_regcache *c, struct region *e)
 {
     const struct emx_registrar *r = &c->registrar;
     int rc;
@@ -352,7 +352,7 @@ static void regcache_keep(struct emx_regcache *c, struct region *e)
             i++;
     }
     while (c->count >= c->limit_entries && !emx_list_empty(&c->idle))
-        evict_oldest(c);
+        regcache_evict_oldest(c);
     if (c->count >= c->limit_entries)
         return;
     i = regcache_first_after(c, e->r.base);
@@ -371,7 +371,7 @@ static bool regcache_is_contained(const struct emx_regcache *c, const struct reg
 }
 
 /* Reserves bytes for e, joined with others or, where that is too much, as it is. */
-static bool reserve_joined(struct emx_regcache *c, struct region *e)
+static bool regcache_reserve_joined(struct emx_regcache *c, struct region *e)
 {
     const struct emx_region wanted = e->r;
 
@@ -383,7 +383,7 @@ static bool reserve_joined(struct emx_regcache *c, struct region *e)
 }
 
 /* Whether it is worth while to keep a new region. */
-static bool is_worth_keeping(struct emx_regcache *c)
+static bool regcache_is_worth_keeping(struct emx_regcache *c)
 {
     if (c->wasted == WASTED && ++c->skipped < c->probe)
         return false;
@@ -398,9 +398,9 @@ static int regcache_begin_making(struct emx_regcache *c, struct region *e, bool 
 
     regcache_enter(c);
     regcache_dereg_dead(c);
-    quiet = quiet && is_worth_keeping(c);
+    quiet = quiet && regcache_is_worth_keeping(c);
     e->is_probe = quiet && c->wasted == WASTED;
-    room = quiet && !alone ? reserve_joined(c, e) : regcache_reserve(c, e->r.len_bytes);
+    room = quiet && !alone ? regcache_reserve_joined(c, e) : regcache_reserve(c, e->r.len_bytes);
     if (room) {
         e->state = MAKING;
         emx_list_append(&c->making, &e->link);
@@ -445,7 +445,7 @@ static int regcache_make(struct emx_regcache *c, const struct emx_region *wanted
     e->r = *wanted;
     rc = regcache_begin_making(c, e, quiet, alone);
     if (!rc) {
-        rc = call_registrar(c, e);
+        rc = regcache_call_registrar(c, e);
         regcache_end_making(c, e, rc);
     }
     if (rc) {
@@ -459,8 +459,8 @@ static int regcache_make(struct emx_regcache *c, const struct emx_region *wanted
 /* ---- Get and put ---- */
 
 /* The pages around buf. false: there are none. */
-static bool pages_of(const struct emx_regcache *c, const void *buf, size_t len_bytes, uintptr_t *base_p,
-                     uintptr_t *end_p)
+static bool regcache_pages(const struct emx_regcache *c, const void *buf, size_t len_bytes, uintptr_t *base_p,
+                           uintptr_t *end_p)
 {
     uintptr_t end;
 
@@ -502,7 +502,7 @@ static bool regcache_look_up(struct emx_regcache *c, uintptr_t base, uintptr_t e
 }
 
 /* Joined with others the registration may fail: their memory may be unmapped just now, or not allow as much. */
-static int make_either(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, struct emx_region **r_p)
+static int regcache_either(struct emx_regcache *c, const struct emx_region *wanted, bool quiet, struct emx_region **r_p)
 {
     int rc = regcache_make(c, wanted, quiet, false, r_p);
 
@@ -515,14 +515,16 @@ int emx_regcache_get(struct emx_regcache *c, const void *buf, size_t len_bytes, 
     bool quiet = false;
     uintptr_t base, end;
 
-    if (!pages_of(c, buf, len_bytes, &base, &end) || (c->registrar.max_bytes && end - base > c->registrar.max_bytes))
+    if (!regcache_pages(c, buf, len_bytes, &base, &end) ||
+        (c->registrar.max_bytes && end - base > c->registrar.max_bytes))
         return ETHMX_ERR_PARAM;
     if (c->watch != EMX_WATCH_OFF) {
         quiet = emx_memwatch_quiet() || emx_memwatch_settle();
         if (quiet && regcache_look_up(c, base, end, access, r_p))
             return ETHMX_OK;
     }
-    return make_either(c, &(struct emx_region){.base = base, .len_bytes = end - base, .access = access}, quiet, r_p);
+    return regcache_either(c, &(struct emx_region){.base = base, .len_bytes = end - base, .access = access}, quiet,
+                           r_p);
 }
 
 bool emx_regcache_find(struct emx_regcache *c, const void *buf, size_t len_bytes, unsigned access,
@@ -530,7 +532,7 @@ bool emx_regcache_find(struct emx_regcache *c, const void *buf, size_t len_bytes
 {
     uintptr_t base, end;
 
-    if (c->watch == EMX_WATCH_OFF || !pages_of(c, buf, len_bytes, &base, &end))
+    if (c->watch == EMX_WATCH_OFF || !regcache_pages(c, buf, len_bytes, &base, &end))
         return false;
     return (emx_memwatch_quiet() || emx_memwatch_settle()) && regcache_look_up(c, base, end, access, r_p);
 }
@@ -545,7 +547,7 @@ void emx_regcache_put(struct emx_regcache *c, struct emx_region *r)
             c->idle_bytes += e->r.len_bytes;
             emx_list_append(&c->idle, &e->link);
         } else {
-            to_dead(c, e);
+            regcache_to_dead(c, e);
             if (c->watch == EMX_WATCH_OFF)
                 regcache_dereg_dead(c);
         }
@@ -558,7 +560,7 @@ bool emx_regcache_has(struct emx_regcache *c, const void *buf, size_t len_bytes,
     uintptr_t base, end;
     bool has;
 
-    if (!pages_of(c, buf, len_bytes, &base, &end))
+    if (!regcache_pages(c, buf, len_bytes, &base, &end))
         return false;
     regcache_enter(c);
     has = regcache_find(c, base, end, access);
@@ -641,7 +643,7 @@ static void regcache_set_limit(struct emx_regcache *c, uint64_t wanted_bytes)
 }
 
 /* Whole pages, and several of them within the bound. */
-static void set_piece(struct emx_regcache *c, uint64_t wanted_bytes)
+static void regcache_set_piece(struct emx_regcache *c, uint64_t wanted_bytes)
 {
     uint64_t most = c->limit_bytes / 4;
 
@@ -683,7 +685,7 @@ int emx_regcache_open(struct emx_regcache **c_p, const struct emx_regcache_param
         return ETHMX_ERR_PARAM;
     }
     regcache_set_limit(c, cfg->p_reg_max);
-    set_piece(c, cfg->p_reg_piece);
+    regcache_set_piece(c, cfg->p_reg_piece);
     *c_p = c;
     return ETHMX_OK;
 }

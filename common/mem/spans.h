@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A set of addresses, as spans that neither overlap nor touch, in order. Of fixed size: it is changed where no memory
- * may be allocated.
+ * Spans: a set of addresses as sorted spans that neither overlap nor touch. Of fixed size, because it changes where no
+ * memory may be allocated. Not thread-safe.
  */
 #ifndef EMX_MEM_SPANS_H
 #define EMX_MEM_SPANS_H
@@ -20,10 +20,10 @@ struct emx_spans {
     struct emx_span span[EMX_SPANS];
 };
 
-/* The span that addr lies in, or NULL. Valid until the next change. */
+/* The span that contains addr, or NULL. Valid until the next change. */
 const struct emx_span *emx_spans_find(const struct emx_spans *s, uintptr_t addr);
 
-/* Puts [base, end) in, or takes it out. false: too many spans; nothing was changed. */
+/* Adds or removes [base, end). false: too many spans; nothing was changed. */
 bool emx_spans_add(struct emx_spans *s, uintptr_t base, uintptr_t end);
 bool emx_spans_remove(struct emx_spans *s, uintptr_t base, uintptr_t end);
 

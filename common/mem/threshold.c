@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The file has a line for each device: a word, the hash of what it was measured on (kernel, processor, device), the two
- * sizes, whether to fault in, and the costs of both ends for each length that was measured (registering/copying, ns).
- * Unless it is named by the user it has one line. What is not such a line goes when one is written.
+ * lengths, whether to fault in, and the costs of both ends at each length that was measured (registering/copying, ns).
+ * A file that the user does not name has one line. Other text in the file is removed at the next write.
  *
- * Ranks that start together on a host must not measure together, or each measures the others. So one measures at a
- * time, whatever the device; the others wait for it, and find what it has written, if theirs is the same device. Who
- * has waited for too long guesses. The folder may be one for many hosts (a home on NFS), and they do not disturb each
- * other: each has a lock of its own, a file with the number of its kernel's start in its name, made when it measures.
+ * Ranks that start together on a host must not measure together, or each measures the others. So one process measures
+ * at a time, for any device. The others wait for it and read what it has written, if their device is the same. A
+ * process that has waited too long guesses. Several hosts may share the folder (a home on NFS) and do not disturb each
+ * other: each has a lock file of its own, named after the kernel's boot id, which is created when it measures.
  */
 #define _GNU_SOURCE
 #include "mem/threshold.h"
@@ -51,7 +51,7 @@ static unsigned threshold_measure_sizes(const struct emx_registrar *r, bool resi
         const struct emx_measure_case c = {.len_bytes = (size_t)EMX_THRESHOLD_FIRST << n,
                                            .threads = 1,
                                            .rounds = ROUNDS,
-                                           .least = true,
+                                           .minimum = true,
                                            .resident = resident};
         struct emx_measure m;
 
@@ -64,8 +64,8 @@ static unsigned threshold_measure_sizes(const struct emx_registrar *r, bool resi
     return n;
 }
 
-/* Adds what one end costs. */
-static void add_end(struct emx_costs *way, const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
+/* Adds the costs of one end. */
+static void threshold_add_end(struct emx_costs *way, const uint64_t *reg_ns, const uint64_t *copy_ns, unsigned n)
 {
     if (n < way->count)
         way->count = n;
@@ -84,28 +84,28 @@ int emx_reg_threshold_measure(const struct emx_registrar *r, struct emx_reg_thre
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
     c.resident_bytes = emx_threshold(plain, copy, n);
-    add_end(&c.way, plain, copy, n);
+    threshold_add_end(&c.way, plain, copy, n);
     n = threshold_measure_sizes(r, false, plain, faulted, copy);
     if (!n)
         return ETHMX_ERR_NO_MEMORY;
     c.fault_in = faulted[n - 1] < plain[n - 1];
     fresh = c.fault_in ? faulted : plain;
     c.fresh_bytes = emx_threshold(fresh, copy, n);
-    add_end(&c.way, fresh, copy, n);
+    threshold_add_end(&c.way, fresh, copy, n);
     *c_p = c;
     return ETHMX_OK;
 }
 
 /* ---- The file ---- */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+static uint64_t threshold_hash_text(uint64_t hash, const char *text)
 {
     for (; *text; text++)
         hash = emx_mix64(hash ^ (unsigned char)*text);
     return emx_mix64(hash);
 }
 
-static void processor(char *text, size_t len_bytes)
+static void threshold_processor(char *text, size_t len_bytes)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
 
@@ -122,11 +122,11 @@ static uint64_t threshold_identity(const struct emx_registrar *r, const char *de
 {
     char cpu[CPU_BYTES];
     struct utsname u;
-    uint64_t hash = hash_text(hash_text(0, r->name), device);
+    uint64_t hash = threshold_hash_text(threshold_hash_text(0, r->name), device);
 
-    processor(cpu, sizeof(cpu));
-    hash = hash_text(hash, cpu);
-    return uname(&u) ? hash : hash_text(hash_text(hash, u.release), u.nodename);
+    threshold_processor(cpu, sizeof(cpu));
+    hash = threshold_hash_text(hash, cpu);
+    return uname(&u) ? hash : threshold_hash_text(threshold_hash_text(hash, u.release), u.nodename);
 }
 
 /* Makes the folders above path. */
@@ -167,7 +167,7 @@ static void threshold_load(int fd, char text[FILE_BYTES])
 }
 
 /* A line of the file, and what it was measured on. false: it is none. */
-static bool parse_line(const char *line, uint64_t *id_p, struct emx_reg_threshold *c_p)
+static bool threshold_parse_line(const char *line, uint64_t *id_p, struct emx_reg_threshold *c_p)
 {
     unsigned fault_in, count;
     char word[32];
@@ -187,7 +187,7 @@ static bool parse_line(const char *line, uint64_t *id_p, struct emx_reg_threshol
     return true;
 }
 
-static size_t print_line(char *line, size_t len_bytes, uint64_t id, const struct emx_reg_threshold *c)
+static size_t threshold_print_line(char *line, size_t len_bytes, uint64_t id, const struct emx_reg_threshold *c)
 {
     size_t n = (size_t)snprintf(line, len_bytes, "%s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %u %u", WORD, id,
                                 c->resident_bytes, c->fresh_bytes, c->fault_in, c->way.count);
@@ -197,7 +197,7 @@ static size_t print_line(char *line, size_t len_bytes, uint64_t id, const struct
     return n + (size_t)snprintf(line + n, len_bytes - n, "\n");
 }
 
-static bool read_file(int fd, uint64_t id, struct emx_reg_threshold *c_p)
+static bool threshold_read_file(int fd, uint64_t id, struct emx_reg_threshold *c_p)
 {
     char text[FILE_BYTES], *rest = text, *line;
     struct emx_reg_threshold c;
@@ -205,7 +205,7 @@ static bool read_file(int fd, uint64_t id, struct emx_reg_threshold *c_p)
 
     threshold_load(fd, text);
     while ((line = strsep(&rest, "\n"))) {
-        if (!parse_line(line, &of, &c) || of != id)
+        if (!threshold_parse_line(line, &of, &c) || of != id)
             continue;
         *c_p = c;
         return true;
@@ -214,16 +214,16 @@ static bool read_file(int fd, uint64_t id, struct emx_reg_threshold *c_p)
 }
 
 /* The newest line stands first. Somebody may read the file at any time: it is written at once, and then cut. */
-static bool write_file(int fd, uint64_t id, const struct emx_reg_threshold *c)
+static bool threshold_write_file(int fd, uint64_t id, const struct emx_reg_threshold *c)
 {
     char old[FILE_BYTES], text[FILE_BYTES], *rest = old, *line;
     struct emx_reg_threshold other;
     uint64_t of;
-    size_t n = print_line(text, LINE_BYTES, id, c);
+    size_t n = threshold_print_line(text, LINE_BYTES, id, c);
 
     threshold_load(fd, old);
     while ((line = strsep(&rest, "\n"))) {
-        if (!parse_line(line, &of, &other) || of == id || n + strlen(line) + 1 >= sizeof(text))
+        if (!threshold_parse_line(line, &of, &other) || of == id || n + strlen(line) + 1 >= sizeof(text))
             continue;
         n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", line);
     }
@@ -248,7 +248,7 @@ static void threshold_measure_now(const struct emx_registrar *r, struct emx_reg_
 }
 
 /* The same in all containers of a host, and in no other host; without /proc the host's name must do. */
-static uint64_t host_number(void)
+static uint64_t threshold_host_number(void)
 {
     char text[64] = "";
     struct utsname u;
@@ -258,24 +258,24 @@ static uint64_t host_number(void)
     if (f)
         fclose(f);
     if (known)
-        return hash_text(1, text);
-    return uname(&u) ? 0 : hash_text(2, u.nodename);
+        return threshold_hash_text(1, text);
+    return uname(&u) ? 0 : threshold_hash_text(2, u.nodename);
 }
 
 /* The file that one process of this host at a time locks to measure; where none can be made, the costs' own. */
-static int open_lock(const char *path)
+static int threshold_open_lock(const char *path)
 {
     const char *name = strrchr(path, '/');
     char beside[PATH_BYTES];
     int n = snprintf(beside, sizeof(beside), "%.*smeasuring-%016" PRIx64, name ? (int)(name + 1 - path) : 0, path,
-                     host_number());
+                     threshold_host_number());
     int fd = n < PATH_BYTES ? open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 
     return fd >= 0 ? fd : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/* Waits for whoever measures; not for ever, it may have been stopped. */
-static bool take_lock(int fd)
+/* Waits for the process that measures; limited, because it may have been stopped. */
+static bool threshold_take_lock(int fd)
 {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
 
@@ -290,21 +290,21 @@ static bool take_lock(int fd)
 /* Another host may write its line, too. */
 static bool threshold_keep(int fd, uint64_t id, const struct emx_reg_threshold *c)
 {
-    bool kept = take_lock(fd) && write_file(fd, id, c);
+    bool kept = threshold_take_lock(fd) && threshold_write_file(fd, id, c);
 
     flock(fd, LOCK_UN);
     return kept;
 }
 
-/* The values are not in the file: waits for who finds them, or measures and writes them. */
+/* The values are not in the file: waits for the process that writes them, or measures and writes them. */
 static void threshold_find(int fd, int lock, const char *path, uint64_t id, const struct emx_registrar *r,
                            struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
 {
-    if (!take_lock(lock)) {
+    if (!threshold_take_lock(lock)) {
         threshold_guess(c_p, "another process is measuring it", how, how_len_bytes);
         return;
     }
-    if (read_file(fd, id, c_p)) {
+    if (threshold_read_file(fd, id, c_p)) {
         snprintf(how, how_len_bytes, "measured before (%s)", path);
         return;
     }
@@ -314,16 +314,16 @@ static void threshold_find(int fd, int lock, const char *path, uint64_t id, cons
 }
 
 /* With the file open: reads it, or measures and writes it. */
-static void from_file(int fd, const char *path, uint64_t id, const struct emx_registrar *r,
-                      struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
+static void threshold_from_file(int fd, const char *path, uint64_t id, const struct emx_registrar *r,
+                                struct emx_reg_threshold *c_p, char *how, size_t how_len_bytes)
 {
     int lock;
 
-    if (read_file(fd, id, c_p)) {
+    if (threshold_read_file(fd, id, c_p)) {
         snprintf(how, how_len_bytes, "measured before (%s)", path);
         return;
     }
-    lock = open_lock(path);
+    lock = threshold_open_lock(path);
     threshold_find(fd, lock, path, id, r, c_p, how, how_len_bytes);
     if (lock >= 0)
         close(lock);
@@ -349,6 +349,6 @@ void emx_reg_threshold_get(const struct emx_registrar *r, const char *device, co
         threshold_measure_now(r, c_p, how, how_len_bytes);
         return;
     }
-    from_file(fd, path, id, r, c_p, how, how_len_bytes);
+    threshold_from_file(fd, path, id, r, c_p, how, how_len_bytes);
     close(fd);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ranges are registered in write-protect mode and nothing is ever protected, so nobody takes a fault because of us.
- * What we are after are the events: a thread that unmaps, moves or discards pages of a registered range waits in the
+ * Ranges are registered in write-protect mode and nothing is ever protected, so no thread takes a fault because of
+ * this. Only the events are used: a thread that unmaps, moves or discards pages of a registered range waits in the
  * kernel until the event is read.
  *
- *     munmap, mmap over it, brk, mremap (the old place)    told after it has happened
- *     madvise: DONTNEED, FREE, REMOVE                      told before it happens
+ *     munmap, mmap over it, brk, mremap (the old place)    reported after it has happened
+ *     madvise: DONTNEED, FREE, REMOVE                      reported before it happens
  *
- * Between the change and the reading of its event there is a moment in which another thread may already own new memory
- * at the same address. The kernel counts changes under way (mmap_changing), from before they are made until their
- * events are read, and refuses to fill pages meanwhile: UFFDIO_ZEROPAGE says EAGAIN, whatever its arguments. With
- * arguments that are wrong it says EINVAL otherwise, and does nothing. That is emx_uffd_quiet(). It is a count since
- * Linux 5.15; before, it was a flag that the first of two changes cleared. So an older kernel is not used: asked for is
- * a feature of 5.19, which distributions' kernels with another number have, too.
+ * Between a change and the reading of its event, another thread may already own new memory at the same address. The
+ * kernel counts changes under way (mmap_changing), from before they are made until their events are read. Meanwhile it
+ * refuses to fill pages: UFFDIO_ZEROPAGE returns EAGAIN, whatever its arguments. At other times invalid arguments
+ * return EINVAL and do nothing. emx_uffd_quiet() uses that. The count exists since Linux 5.15; before, it was a flag
+ * that the first of two changes cleared. So older kernels are refused. The test is for a feature of 5.19, because
+ * distributions' kernels with older numbers have it, too.
  */
 #define _GNU_SOURCE
 #include "mem/uffd.h"
@@ -36,7 +36,7 @@
 #define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
 
 /* Without privileges only with UFFD_USER_MODE_ONLY, which limits faults and not events. */
-static int new_fd(char *why, size_t why_len_bytes)
+static int uffd_new_fd(char *why, size_t why_len_bytes)
 {
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 
@@ -53,7 +53,7 @@ int emx_uffd_open(char *why, size_t why_len_bytes)
 {
     struct uffdio_api api = {.api = UFFD_API,
                              .features = EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
-    int fd = new_fd(why, why_len_bytes);
+    int fd = uffd_new_fd(why, why_len_bytes);
 
     if (fd < 0)
         return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * userfaultfd as a source of news: the kernel tells when pages of given ranges are unmapped, moved or discarded.
+ * Uffd: reports of the kernel (userfaultfd) that pages of given ranges were unmapped, moved or discarded. The thread
+ * that causes an event waits in the kernel until the event is read.
  */
 #ifndef EMX_MEM_UFFD_H
 #define EMX_MEM_UFFD_H
@@ -18,20 +19,19 @@ struct emx_uffd_event {
     bool mapped;        /* the range is still mapped, only its content is discarded */
 };
 
-/* A descriptor that tells, or -1 and why not. */
+/* Opens a descriptor. -1: why has the reason. The caller closes it. */
 int emx_uffd_open(char *why, size_t why_len_bytes);
 
-/* From now on the fate of these pages is told; or no more. Whole mappings: a mapping of which a part only is watched
- * becomes two, and mremap() of both fails. add: 0, or a positive errno: EINVAL mappings of files, EBUSY the program
- * watches them with a userfaultfd of its own. */
+/* Starts and stops the reports for [base, end), which must be whole mappings: a mapping that is watched in part becomes
+ * two, and mremap() of both fails. add: 0, or a positive errno: EINVAL a file mapping, EBUSY the program watches it
+ * with a userfaultfd of its own. */
 int emx_uffd_add(int fd, uintptr_t base, uintptr_t end);
 void emx_uffd_remove(int fd, uintptr_t base, uintptr_t end);
 
-/* Nothing is going on in another thread that would have to be told: every change of watched memory that was made before
- * this call has been read. A system call. */
+/* Whether every change of watched memory that was made before this call has been read. A system call. */
 bool emx_uffd_quiet(int fd);
 
-/* Reads up to EMX_UFFD_BATCH events, without waiting. Whoever caused an event goes on as soon as it is read. */
+/* Reads up to EMX_UFFD_BATCH events without waiting; returns how many. Their threads continue at once. */
 unsigned emx_uffd_read(int fd, struct emx_uffd_event e[EMX_UFFD_BATCH]);
 
 #endif
