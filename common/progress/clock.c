@@ -35,7 +35,7 @@
 
 #define KERNELS_CLOCK "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
-static bool kernel_counts_by_it(void)
+static bool clock_kernel_counts_by_it(void)
 {
     char name[16] = "";
     FILE *f = fopen(KERNELS_CLOCK, "re");
@@ -46,17 +46,17 @@ static bool kernel_counts_by_it(void)
     return told && !strcmp(name, "tsc\n");
 }
 
-static bool counter_is_fit(void)
+static bool clock_counter_is_fit(void)
 {
     unsigned eax, ebx, ecx, edx;
     bool invariant = __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx & (1u << 8);
 
-    return invariant || kernel_counts_by_it();
+    return invariant || clock_kernel_counts_by_it();
 }
 
 #else
 
-static bool counter_is_fit(void)
+static bool clock_counter_is_fit(void)
 {
     return false;
 }
@@ -65,7 +65,7 @@ static bool counter_is_fit(void)
 
 /* Both clocks at one moment. A thread that loses its processor between the reads would pair moments that lie apart:
  * the closest of three pairs is taken. */
-static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
+static void clock_read_both(uint64_t *ticks_p, uint64_t *ns_p)
 {
     uint64_t best = UINT64_MAX;
 
@@ -84,14 +84,14 @@ static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
 
 void emx_clock_init(struct emx_clock *c)
 {
-    *c = (struct emx_clock){.has_ticks = counter_is_fit()};
+    *c = (struct emx_clock){.has_ticks = clock_counter_is_fit()};
     if (c->has_ticks)
-        read_both(&c->anchor_ticks, &c->anchor_ns);
+        clock_read_both(&c->anchor_ticks, &c->anchor_ns);
     c->last_ns = emx_clock_kernel_ns();
 }
 
-/* The rate between the anchor and this moment, 0: not to be trusted. */
-static uint64_t rate_since(const struct emx_clock *c, uint64_t ticks, uint64_t ns)
+/* The rate between the anchor and this moment. 0: not plausible. */
+static uint64_t clock_rate_since(const struct emx_clock *c, uint64_t ticks, uint64_t ns)
 {
     unsigned __int128 rate;
 
@@ -106,7 +106,7 @@ uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns)
     bool calibrating = !c->span_ticks;
 
     if (c->has_ticks && !(calibrating && ns - c->anchor_ns < BASELINE_NS)) {
-        c->ns_per_tick_q32 = rate_since(c, ticks, ns);
+        c->ns_per_tick_q32 = clock_rate_since(c, ticks, ns);
         c->anchor_ticks = ticks;
         c->anchor_ns = ns;
         c->span_ticks = 0;
@@ -126,6 +126,6 @@ uint64_t emx_clock_reread(struct emx_clock *c)
     uint64_t ticks = 0, ns = c->read ? c->read(c->read_arg) : emx_clock_kernel_ns();
 
     if (c->has_ticks && (c->span_ticks || ns - c->anchor_ns >= BASELINE_NS))
-        read_both(&ticks, &ns);
+        clock_read_both(&ticks, &ns);
     return emx_clock_anchor(c, ticks, ns);
 }

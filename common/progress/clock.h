@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Clock: monotonic nanoseconds for the protocol, cheap to read. Belongs to a struct emx_progress and is read
- * under its lock. See clock.c for the mechanism.
+ * Clock: monotonic nanoseconds, cheap to read. Belongs to a struct emx_progress and is read under its lock. clock.c
+ * describes the mechanism.
  */
 #ifndef EMX_PROGRESS_CLOCK_H
 #define EMX_PROGRESS_CLOCK_H
@@ -11,26 +11,26 @@
 #include <time.h>
 
 struct emx_clock {
-    uint64_t anchor_ticks, anchor_ns; /* a moment known in both measures */
-    uint64_t span_ticks;              /* how far the anchor reaches; 0: not at all, ask the kernel */
+    uint64_t anchor_ticks, anchor_ns; /* one moment in both units */
+    uint64_t span_ticks;              /* validity of the anchor; 0: none, ask the kernel */
     uint64_t ns_per_tick_q32;         /* fixed point, 32 bits of fraction */
-    uint64_t last_ns;                 /* the latest time ever told */
-    bool has_ticks;                   /* the processor's counter is fit for use */
-    bool is_cheap;                    /* the driver says so: below */
-    uint64_t (*read)(void *arg);      /* in the kernel's place; NULL: the kernel is asked */
+    uint64_t last_ns;                 /* the latest time returned */
+    bool has_ticks;                   /* the processor's counter is usable */
+    bool is_cheap;                    /* as emx_clock_drive() says */
+    uint64_t (*read)(void *arg);      /* replaces the kernel's clock, or NULL */
     void *read_arg;
 };
 
 void emx_clock_init(struct emx_clock *c);
 
-/* In place of emx_clock_init(): a clock in a time of the caller's own, for tests. Each reading calls read(), which
- * gives nanoseconds. cheap: whether readers are to think that it costs a few instructions only. */
+/* Replaces emx_clock_init() in tests: a clock whose time comes from read(), in nanoseconds. cheap: what
+ * emx_clock_is_cheap() answers. */
 static inline void emx_clock_drive(struct emx_clock *c, uint64_t (*read)(void *arg), void *arg, bool cheap)
 {
     *c = (struct emx_clock){.last_ns = read(arg), .is_cheap = cheap, .read = read, .read_arg = arg};
 }
 
-/* The kernel's clock, for who has no lock. */
+/* The kernel's clock, for callers without the lock. */
 static inline uint64_t emx_clock_kernel_ns(void)
 {
     struct timespec ts;
@@ -39,10 +39,10 @@ static inline uint64_t emx_clock_kernel_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The slow half of emx_clock_now(): sets a new anchor by the kernel's clock, or asks the driver. */
+/* The slow path of emx_clock_now(): sets a new anchor by the kernel's clock, or calls read(). */
 uint64_t emx_clock_reread(struct emx_clock *c);
 
-/* Its decision alone, pure: at counter ticks the kernel's clock said ns. Returns the time to tell. */
+/* The pure part of it: at counter value ticks the kernel's clock was ns. Returns the time to report. */
 uint64_t emx_clock_anchor(struct emx_clock *c, uint64_t ticks, uint64_t ns);
 
 /* The processor's counter; 0 where there is none that we use. */
@@ -61,7 +61,7 @@ static inline uint64_t emx_clock_convert(const struct emx_clock *c, uint64_t tic
     return c->anchor_ns + (((ticks - c->anchor_ticks) * c->ns_per_tick_q32) >> 32);
 }
 
-/* Now. Never less than it has told before. */
+/* The current time. Never goes backwards. */
 static inline uint64_t emx_clock_now(struct emx_clock *c)
 {
     uint64_t ticks = emx_clock_ticks();
@@ -76,7 +76,7 @@ static inline uint64_t emx_clock_now(struct emx_clock *c)
     return now;
 }
 
-/* Whether reading costs a few instructions only. */
+/* Whether reading takes only a few instructions. */
 static inline bool emx_clock_is_cheap(const struct emx_clock *c)
 {
     return c->span_ticks || c->is_cheap;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Links: the wires that an engine has open, by the numbers that it knows them by. Belong to a struct emx_progress, and
- * to whoever holds its lock.
+ * Links: the open wires of an engine, numbered as the engine numbers them. They belong to a struct emx_progress and are
+ * used under its lock.
  */
 #ifndef EMX_PROGRESS_LINK_H
 #define EMX_PROGRESS_LINK_H
@@ -15,9 +15,9 @@ struct emx_link {
     struct emx_wire *wire;
     const struct emx_wire_ops *ops;
     struct emx_wire_attr attr;
-    struct emx_rxframe rx[EMX_WIRE_BATCH]; /* lent by the wire: rx_next up to rx_count have not been looked at */
+    struct emx_rxframe rx[EMX_WIRE_BATCH]; /* owned by the wire; [rx_next, rx_count) not handled yet */
     unsigned rx_next, rx_count;
-    struct emx_read read; /* in the wire's hands, while reading */
+    struct emx_read read; /* given to the wire, while reading */
     bool reading;
 };
 
@@ -29,10 +29,10 @@ struct emx_links {
     unsigned reliable, guarded;   /* masks of emx_wire_attr */
 };
 
-/* Adds an open wire as the next link; there are fewer than EMX_ENGINE_LINKS. The wire stays the caller's to close. */
+/* Adds an open wire as the next link; there must be fewer than EMX_ENGINE_LINKS. The caller closes the wire. */
 void emx_links_add(struct emx_links *l, const struct emx_wire_ops *ops, struct emx_wire *wire);
 
-/* Lets each wire do what can wait a little (emx_wire_ops.sweep). */
+/* Lets each wire do its deferred work (emx_wire_ops.sweep). */
 void emx_links_sweep(const struct emx_links *l);
 
 #endif

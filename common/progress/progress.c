@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A program that waits for a message runs rounds in a loop, millions of times without a frame, and each of these polls
- * may delay a frame that has just arrived. So an idle round does as little as possible:
+ * A program that waits for a message runs rounds in a loop, millions of times without a frame, and each poll may delay
+ * a frame that has just arrived. So an idle round does as little as possible:
  *
- * - A wire that is polled by looking at memory is looked at each time. One that needs a system call is asked when
- *   peers are connected over it and the others were silent, or when it is the only one. Otherwise it waits for the
- *   next *sweep*, every SWEEP_NS, which finds the first frames of new peers.
- * - The clock is read once in a round at most, and not at all in most: even the processor's counter
- *   costs as much as dozens of instructions. While rounds follow each other closely only every eighth needs it; and
- *   frames that start no timer (emx_engine_timeless()) are handled with the time read last. Where rounds are further
- *   apart each reads the clock, or timers would be late, unless reading it is expensive.
- * - Where the program does nothing but wait, a round that finds nothing looks LOOKS times, slowly, before it returns:
- *   the loop of the MPI library around it polls other things, too, and a message is found sooner here.
- * - A timer does not fire while frames that have arrived are still to be looked at: the one it waits for may be among
- *   them, when the program has been away for a while. (A flood holds it back for a few rounds only.)
- * - One word of the engine says whether it has something to send.
+ *     - A wire that is polled in memory is polled in each round. A wire that needs a system call is polled when peers
+ * are connected over it and the others had nothing, or when it is the only one. Otherwise it waits for the next
+ * *sweep*, every SWEEP_NS, which finds the first frames of new peers.
+ *     - The clock is read at most once in a round, and not at all in most: even reading the processor's counter costs
+ * as much as dozens of instructions. While rounds follow each other closely, every eighth reads it, and frames that
+ *       start no timer (emx_engine_timeless()) are handled with the time read last. Where rounds are further apart,
+ * each reads the clock, or timers would fire late; unless reading it is expensive.
+ *     - If the program does nothing but wait, a round that finds nothing polls LOOKS times, slowly, before it returns.
+ * The loop of the MPI library around it polls other things, too, and a message is found sooner here.
+ *     - No timer fires while received frames wait to be handled: when the program has been away for a while, the frame
+ * that the timer waits for may be among them. A flood of frames delays timers for a few rounds only.
+ *     - One word of the engine says whether it has something to send.
  */
 #include "progress/progress.h"
 
@@ -24,7 +24,7 @@
 #define SWEEP_NS   50000 /* longest time that a wire is left alone */
 #define PATIENCE   8     /* rounds that timers wait for frames to be looked at */
 #define CLOCK_GAP  8     /* rounds for one reading of the clock, */
-#define EXPORTS    8     /* pieces of memory lent in one round */
+#define EXPORTS    8     /* regions exported in one round */
 #define CLOSE_NS   8000  /* if they took no longer than this */
 #define LOOKS      8     /* polls in a round of a program that only waits */
 
@@ -151,8 +151,8 @@ static void progress_start_read(struct emx_progress *p, const struct emx_link *k
     emx_engine_read_started(p->engine, r, status, emx_clock_now(&p->clock));
 }
 
-/* The read that is in the link's hands. Where others want this core, nobody is asked to help: a helper that has to wait
- * for its core in the middle of a piece holds the message up. false: it is still under way. */
+/* Continues the link's read. false: it is still under way. Where other processes want this core, no helper is asked:
+ * one that waits for its core in the middle of a part delays the message. */
 static bool progress_read_some(struct emx_progress *p, struct emx_link *k)
 {
     const struct emx_wire_read wr = {.from = k->read.from,
@@ -172,8 +172,8 @@ static bool progress_read_some(struct emx_progress *p, struct emx_link *k)
     return !k->reading;
 }
 
-/* Reads one piece of a large message. Frames go out before, for the copy takes time, and after, for it may have been
- * the last piece. */
+/* Reads one part of a large message. Frames are sent before the copy, because it takes time, and after it, because it
+ * may have been the last part. */
 static void progress_read_piece(struct emx_progress *p, unsigned i)
 {
     struct emx_link *k = &p->links.link[i];
@@ -207,13 +207,13 @@ static void progress_export_and_output(struct emx_progress *p, unsigned i, emx_t
         progress_output(p, i, now);
 }
 
-/* A message that leaves the backlog may have memory that is looked up before it is announced: it leaves, too. */
+/* A message that leaves the backlog may have memory to be looked up before it is announced. It leaves, too. */
 void emx_progress_flush_now(struct emx_progress *p, emx_time now)
 {
-    const struct emx_engine_ready *hints = emx_engine_ready(p->engine);
+    const struct emx_engine_ready *ready = emx_engine_ready(p->engine);
 
     do { /* a read that fails is an event, too, and nobody need call again soon */
-        if (hints->news & EMX_RESULT_EVENT)
+        if (ready->news & EMX_RESULT_EVENT)
             p->on_event(p->on_event_arg, now);
         for (unsigned i = 0; i < p->links.count; i++) {
             progress_export_and_output(p, i, now);
@@ -222,11 +222,11 @@ void emx_progress_flush_now(struct emx_progress *p, emx_time now)
             if (emx_engine_wants_read(p->engine, i))
                 progress_read_piece(p, i);
         }
-    } while (hints->news & EMX_RESULT_EVENT);
+    } while (ready->news & EMX_RESULT_EVENT);
 }
 
-/* Whether the next round has something to do, come frames or not: a large message is being read, each round a piece, or
- * frames could not be taken for want of memory. */
+/* Whether the next round has work even if no frame arrives: a large message is being read, one part a round, or frames
+ * could not be handled for lack of memory. */
 static inline bool progress_unfinished(const struct emx_progress *p)
 {
     return emx_engine_ready(p->engine)->reads || emx_engine_ready(p->engine)->memory || p->stuck;
@@ -241,7 +241,7 @@ static void progress_report_marks(struct emx_progress *p, const struct emx_rxfra
         emx_engine_marked(p->engine, f->data);
 }
 
-/* Gives the engine what the wire has lent. False: it is out of memory, and nobody would send the frame again. */
+/* Passes the received frames to the engine. false: it is out of memory, and nobody would send this frame again. */
 static bool progress_take_lent(struct emx_progress *p, unsigned i, emx_time *now_p)
 {
     struct emx_link *k = &p->links.link[i];
@@ -259,8 +259,8 @@ static bool progress_take_lent(struct emx_progress *p, unsigned i, emx_time *now
     return true;
 }
 
-/* The wire has lent frames. Returns how many there were; more: there may be further ones. Not inline: a poll that finds
- * nothing should have little to save and restore. */
+/* The wire has received frames. Returns how many; more: there may be further ones. Not inline, so that a poll that
+ * finds nothing saves and restores few registers. */
 __attribute__((noinline)) static unsigned progress_take(struct emx_progress *p, unsigned i, bool *more_p,
                                                         emx_time *now_p)
 {
@@ -286,21 +286,21 @@ static inline bool progress_look(struct emx_link *k)
     return k->rx_count;
 }
 
-/* The next frame by the short way, if that is possible. Not while others are to be told first. */
+/* Handles the next frame on the fast path, if possible. Not while other completions wait for delivery. */
 static inline bool progress_input_fast(struct emx_progress *p, unsigned i, const struct emx_wire_peek *f,
-                                       emx_time *now_p, struct emx_op **quick_p)
+                                       emx_time *now_p, struct emx_op **fast_p)
 {
     struct emx_link *k = &p->links.link[i];
 
-    if (!quick_p || *quick_p || !f->len_bytes || p->delivering || emx_engine_has_results(p->engine))
+    if (!fast_p || *fast_p || !f->len_bytes || p->delivering || emx_engine_has_results(p->engine))
         return false;
     if (k->attr.reliable)
-        *quick_p = emx_engine_input_short(p->engine, i, f->data, f->len_bytes, p->clock.last_ns);
+        *fast_p = emx_engine_input_short(p->engine, i, f->data, f->len_bytes, p->clock.last_ns);
     else
-        *quick_p = emx_engine_input_compact(p->engine, i, f->data, f->len_bytes, progress_round_time(p, now_p));
-    if (*quick_p)
+        *fast_p = emx_engine_input_compact(p->engine, i, f->data, f->len_bytes, progress_round_time(p, now_p));
+    if (*fast_p)
         k->ops->consume(k->wire);
-    return *quick_p;
+    return *fast_p;
 }
 
 /* Not inline, as progress_take(). */
@@ -314,18 +314,18 @@ static __attribute__((noinline)) unsigned progress_input(struct emx_progress *p,
     return total;
 }
 
-/* Of a wire that can be peeked at, and has lent nothing. */
-static inline unsigned input_peek(struct emx_progress *p, unsigned i, emx_time *now_p, struct emx_op **quick_p)
+/* For a wire that supports peek() and has no frame outstanding. */
+static inline unsigned progress_input_peek(struct emx_progress *p, unsigned i, emx_time *now_p, struct emx_op **fast_p)
 {
     struct emx_link *k = &p->links.link[i];
     struct emx_wire_peek f = k->ops->peek(k->wire);
 
     if (!f.data)
         return 0;
-    return progress_input_fast(p, i, &f, now_p, quick_p) ? 1 : progress_input(p, i, now_p);
+    return progress_input_fast(p, i, &f, now_p, fast_p) ? 1 : progress_input(p, i, now_p);
 }
 
-static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+static inline unsigned progress_input_cheap(struct emx_progress *p, emx_time *now_p, struct emx_op **fast_p)
 {
     unsigned total = 0;
 
@@ -333,7 +333,7 @@ static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, stru
         unsigned i = (unsigned)__builtin_ctz(left);
 
         if (p->links.link[i].ops->peek && !p->links.link[i].rx_count)
-            total += input_peek(p, i, now_p, quick_p);
+            total += progress_input_peek(p, i, now_p, fast_p);
         else if (progress_look(&p->links.link[i]))
             total += progress_input(p, i, now_p);
     }
@@ -341,36 +341,36 @@ static inline unsigned input_cheap(struct emx_progress *p, emx_time *now_p, stru
 }
 
 /* Whether the program waits for something of ours and for nothing else, and nobody else wants the core. */
-static inline bool only_waits(const struct emx_progress *p)
+static inline bool progress_only_waits(const struct emx_progress *p)
 {
     return p->open_ops && p->rounds_dark_max > 1 && !p->oversubscribed;
 }
 
-/* The cheap wires had nothing, so nothing of theirs is lent. Looks once more where that is a look at memory. */
-static inline unsigned progress_look_again(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+/* The cheap wires had nothing, so no frame of theirs is outstanding. Polls again those that are polled in memory. */
+static inline unsigned progress_look_again(struct emx_progress *p, emx_time *now_p, struct emx_op **fast_p)
 {
     unsigned total = 0;
 
     for (unsigned left = p->links.peekable; left && !total; left &= left - 1)
-        total = input_peek(p, (unsigned)__builtin_ctz(left), now_p, quick_p);
+        total = progress_input_peek(p, (unsigned)__builtin_ctz(left), now_p, fast_p);
     return total;
 }
 
-static inline unsigned input_patiently(struct emx_progress *p, emx_time *now_p, struct emx_op **quick_p)
+static inline unsigned progress_input_patiently(struct emx_progress *p, emx_time *now_p, struct emx_op **fast_p)
 {
-    unsigned total = input_cheap(p, now_p, quick_p);
+    unsigned total = progress_input_cheap(p, now_p, fast_p);
 
-    if (total || !quick_p || !p->links.peekable || !only_waits(p))
+    if (total || !fast_p || !p->links.peekable || !progress_only_waits(p))
         return total;
     for (unsigned n = 1; n < LOOKS && !total; n++) {
         emx_pause_loads();
-        total = progress_look_again(p, now_p, quick_p);
+        total = progress_look_again(p, now_p, fast_p);
     }
     return total;
 }
 
 /* quiet: the cheap wires had nothing. all: whether anybody uses them or not. */
-static unsigned input_syscall_poll(struct emx_progress *p, bool quiet, bool all, emx_time *now_p)
+static unsigned progress_input_syscall_poll(struct emx_progress *p, bool quiet, bool all, emx_time *now_p)
 {
     unsigned total = 0;
 
@@ -401,7 +401,7 @@ static unsigned progress_end_reads(struct emx_progress *p, emx_time *now_p)
     return n;
 }
 
-/* Tells the engine whom wires have given up reaching. */
+/* Tells the engine which destinations the wires report as unreachable. */
 static void progress_report_unreachable(struct emx_progress *p, emx_time now)
 {
     struct emx_wire_addr to;
@@ -415,20 +415,20 @@ static void progress_report_unreachable(struct emx_progress *p, emx_time now)
 }
 
 /* Whether this round is to read the clock. */
-static inline bool clock_is_due(const struct emx_progress *p)
+static inline bool progress_clock_is_due(const struct emx_progress *p)
 {
     return p->rounds_dark >= p->rounds_dark_max;
 }
 
-/* The same for a round that has found what somebody waits for: such rounds may follow each other. Where rounds lie far
- * apart, each reads the clock. */
-static inline bool clock_is_overdue(const struct emx_progress *p)
+/* The same for a round that completed a receive: such rounds may follow each other closely. Where rounds are far apart,
+ * each reads the clock. */
+static inline bool progress_clock_is_overdue(const struct emx_progress *p)
 {
     return p->rounds_dark + 1 >= 2 * p->rounds_dark_max;
 }
 
 /* The clock has been read. */
-static void clock_was_read(struct emx_progress *p, emx_time now)
+static void progress_clock_was_read(struct emx_progress *p, emx_time now)
 {
     bool close = now - p->read_ns <= CLOSE_NS || !emx_clock_is_cheap(&p->clock);
 
@@ -437,7 +437,7 @@ static void clock_was_read(struct emx_progress *p, emx_time now)
     p->read_ns = now;
 }
 
-static bool timers_may_fire(struct emx_progress *p, unsigned frames)
+static bool progress_timers_may_fire(struct emx_progress *p, unsigned frames)
 {
     if (frames >= RX_BATCHES * EMX_WIRE_BATCH && ++p->held_back < PATIENCE)
         return false;
@@ -446,11 +446,11 @@ static bool timers_may_fire(struct emx_progress *p, unsigned frames)
 }
 
 /* What depends on time. every_wire: even if it is not due. Returns how many frames came. */
-static unsigned look_around(struct emx_progress *p, unsigned frames, bool every_wire, emx_time *now_p)
+static unsigned progress_look_around(struct emx_progress *p, unsigned frames, bool every_wire, emx_time *now_p)
 {
     emx_time now = progress_round_time(p, now_p);
 
-    clock_was_read(p, now);
+    progress_clock_was_read(p, now);
     if (now >= p->sweep_ns) {
         p->sweep_ns = now + SWEEP_NS;
         every_wire = true;
@@ -459,26 +459,26 @@ static unsigned look_around(struct emx_progress *p, unsigned frames, bool every_
         emx_links_sweep(&p->links);
         progress_report_unreachable(p, now);
     }
-    frames += input_syscall_poll(p, !frames, every_wire, now_p);
-    if (now >= emx_engine_deadline(p->engine) && timers_may_fire(p, frames))
+    frames += progress_input_syscall_poll(p, !frames, every_wire, now_p);
+    if (now >= emx_engine_deadline(p->engine) && progress_timers_may_fire(p, frames))
         emx_engine_expire(p->engine, now);
     return frames;
 }
 
-unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_op **quick_p)
+unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_op **fast_p)
 {
     emx_time now = 0; /* not read */
     unsigned total;
 
     emx_engine_deferred_acks(p->engine);
-    total = input_patiently(p, &now, quick_p);
+    total = progress_input_patiently(p, &now, fast_p);
     p->rounds_dark++;
-    if (quick_p && *quick_p && !clock_is_overdue(p))
-        return total; /* who waits hears of it first; the next round looks around */
-    if (every_wire || now || clock_is_due(p))
-        total = look_around(p, total, every_wire, &now);
+    if (fast_p && *fast_p && !progress_clock_is_overdue(p))
+        return total; /* complete the receive first; the next round does the other work */
+    if (every_wire || now || progress_clock_is_due(p))
+        total = progress_look_around(p, total, every_wire, &now);
     else if (p->links.syscall_poll)
-        total += input_syscall_poll(p, !total, false, &now);
+        total += progress_input_syscall_poll(p, !total, false, &now);
     if (emx_engine_ready(p->engine)->in_flight)
         total += progress_end_reads(p, &now);
     if (emx_progress_wants_flush(p))

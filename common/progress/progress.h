@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Progress: moves frames between an engine and the wires that it has open. An endpoint has one (endpoint/ep.h); so has
- * each node of the simulator and of the fuzzer, whose wires and clocks are made up. What they test is this code.
+ * Progress: moves frames between an engine and its open wires. An endpoint owns one (endpoint/ep.h), and so does each
+ * node of the simulator and of the fuzzer, with simulated wires and a driven clock.
  *
- * Whoever owns it sets engine, links, clock, stats and on_event before the first call, and holds one lock around each
- * call: there is none here, and no thread, no sleep and no callback of the program either. Times are nanoseconds of its
- * clock. Nothing here fails but what starts an operation, whose results are those of core/engine.h; what a wire
- * refuses or loses is the wire's to count.
+ * Contract: the owner sets engine, links, clock, stats and on_event before the first call, and frees them. It holds one
+ * lock around each call; progress has no lock, thread, sleep or user callback. Times are nanoseconds of its clock. Only
+ * the functions that start an operation can fail, with the results of core/engine.h. Wires count what they refuse or
+ * lose.
  */
 #ifndef EMX_PROGRESS_H
 #define EMX_PROGRESS_H
@@ -29,44 +29,44 @@ struct emx_progress {
     void *on_event_arg;
 
     /* the owner's, changed as it likes */
-    uint64_t open_ops;   /* operations under way whose end the program has not been told */
-    bool delivering;     /* the program is being told of ends: nothing is received the short way meanwhile */
-    bool oversubscribed; /* others want this core */
+    uint64_t open_ops;   /* operations whose completion was not delivered yet */
+    bool delivering;     /* completions are being delivered: the fast receive path is off */
+    bool oversubscribed; /* other processes want this core */
 
     /* to be read by others */
-    unsigned stuck; /* mask of links whose frames could not be taken for want of memory */
+    unsigned stuck; /* mask of links whose frames could not be handled: out of memory */
     unsigned full;  /* mask of links whose wire had no room for what the engine wanted to send */
 
     /* progress.c's own */
-    emx_time sweep_ns; /* when every wire must be polled again, those that are polled by a system call too */
-    emx_time read_ns;  /* when a round last read the clock */
-    unsigned rounds_dark, rounds_dark_max; /* rounds since then, and how many there may be */
-    unsigned held_back;                    /* rounds that timers have waited for frames to be looked at */
+    emx_time sweep_ns;                     /* when all wires are polled next, those that need a system call too */
+    emx_time read_ns;                      /* when a round last read the clock */
+    unsigned rounds_dark, rounds_dark_max; /* rounds since then, and their limit */
+    unsigned held_back;                    /* rounds that timers have waited for frames to be handled */
 };
 
-/* One round: frames in, timers, frames out. every_wire: polls also those that would not be due, and reads the clock.
- * Returns how many frames came, and how many reads by devices ended.
- * quick_p: NULL, or *quick_p is NULL and may become a receive that was done the short way (emx_engine_input_short()):
- * the caller's to tell at once, and then to free. */
-unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_op **quick_p);
+/* One round: input, timers, output. every_wire: polls all wires, and reads the clock. Returns the number of frames
+ * received plus the number of device reads that ended. fast_p: NULL, or *fast_p is NULL on entry and may become a
+ * receive that completed on the fast path (emx_engine_input_short()). The caller delivers it at once and then frees it.
+ */
+unsigned emx_progress_round(struct emx_progress *p, bool every_wire, struct emx_op **fast_p);
 
-/* Whether the last round has looked at the time, and so at the timers and at every wire that was due. If it has, and
- * found nothing, the owner may leave progress alone until a frame comes or the deadline has passed. */
+/* Whether the last round read the clock, and so checked the timers and all wires that were due. If it did and found
+ * nothing, progress has nothing to do until a frame arrives or the deadline passes. */
 static inline bool emx_progress_looked_around(const struct emx_progress *p)
 {
     return !p->rounds_dark;
 }
 
-/* When the next round must be although no frame comes: EMX_NEVER, or a time, perhaps one that has passed. */
+/* When the next round is due even if no frame arrives: EMX_NEVER, or a time, which may have passed. */
 emx_time emx_progress_deadline(const struct emx_progress *p);
 
-/* Acts on the engine's events, then sends what it wants to send. After each operation. now: of the clock. */
+/* Handles the engine's events, then sends what it has to send. Called after each operation. now: by the clock. */
 void emx_progress_flush_now(struct emx_progress *p, emx_time now);
 static inline bool emx_progress_wants_flush(const struct emx_progress *p)
 {
-    const struct emx_engine_ready *hints = emx_engine_ready(p->engine);
+    const struct emx_engine_ready *ready = emx_engine_ready(p->engine);
 
-    return hints->output | hints->reads | hints->memory | (hints->news & EMX_RESULT_EVENT);
+    return ready->output | ready->reads | ready->memory | (ready->news & EMX_RESULT_EVENT);
 }
 static inline void emx_progress_flush(struct emx_progress *p, emx_time now)
 {
@@ -74,13 +74,13 @@ static inline void emx_progress_flush(struct emx_progress *p, emx_time now)
         emx_progress_flush_now(p, now);
 }
 
-/* Goes on with reads in which other processes write to the program's memory. True: there is none any more. Before the
- * engine or the links end it is called until it says so. */
+/* Continues reads in which other processes write to the program's memory. true: none is left. Before the engine or the
+ * links are destroyed it is called until it returns true. */
 bool emx_progress_end_reads(struct emx_progress *p);
 
 /* ---- Operations, whose first frames leave in the call ---- */
 
-/* Written where the wire wants it, without a look at the clock. false: nothing has happened. */
+/* Writes the frame into memory of the wire, without reading the clock. false: not possible; nothing has happened. */
 static inline bool emx_progress_send_reserved(struct emx_progress *p, struct emx_link *k, struct emx_peer *peer,
                                               const struct emx_op_args *a)
 {
@@ -96,7 +96,7 @@ static inline bool emx_progress_send_reserved(struct emx_progress *p, struct emx
     return true;
 }
 
-/* Sends a message the short way, if that is possible in this moment. *rc_p: as emx_engine_send(). */
+/* Sends a message on the fast path. false: not possible now. *rc_p: as emx_engine_send(). */
 static inline bool emx_progress_send_fast(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a,
                                           int *rc_p)
 {
@@ -118,10 +118,10 @@ static inline bool emx_progress_send_fast(struct emx_progress *p, struct emx_pee
     return true;
 }
 
-/* Sends any other message, or one that cannot go that way now. Result as emx_engine_send(). */
+/* Sends a message that cannot take the fast path. Result as emx_engine_send(). */
 int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a);
 
-/* Sends a message: the short way if it can. Result as emx_engine_send(). */
+/* Sends a message, on the fast path if possible. Result as emx_engine_send(). */
 static inline int emx_progress_send(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a)
 {
     int rc;
