@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ethmx_progress(): a round of progress, and then the program's callbacks.
+ * ethmx_progress(): a round of progress, then the program's callbacks.
  *
- * Callbacks run without the lock, so that they may start operations and other threads may go on meanwhile. What is
- * finished is taken from the engine in batches under the lock, told without it, and freed under it again. One thread at
- * a time tells (delivering); others, and a callback that calls ethmx_progress() itself, move frames only. So active
- * messages of one peer are handled one after the other, in their order.
+ * Callbacks run without the lock, so that they may start operations and other threads may continue. Completions are
+ * taken from the engine in batches under the lock, delivered without it, and freed under it again. One thread at a time
+ * delivers (`delivering`). Other threads, and callbacks that call ethmx_progress(), only move frames. So active
+ * messages of one peer are handled one after the other, in order.
  */
 #include "base/log.h"
 #include "endpoint/ep.h"
 #include "endpoint/event.h"
 
 #define DONE_BATCH     32
-#define DELIVER_ROUNDS 16 /* callbacks that start work which completes at once must not keep us here for ever */
+#define DELIVER_ROUNDS 16 /* limit: callbacks may start operations that complete at once */
 
 struct finished {
     struct emx_op *op;
@@ -52,8 +52,8 @@ static unsigned deliver_completions(struct ethmx_ep *ep)
 }
 
 /* Runs the handler of one message. The message is over when it returns, unless it was received or is kept. */
-static void handle_am(struct ethmx_ep *ep, const struct emx_am_slot *slot, struct emx_unexpected *msg,
-                      const struct ethmx_am *am)
+static void deliver_handle_am(struct ethmx_ep *ep, const struct emx_am_slot *slot, struct emx_unexpected *msg,
+                              const struct ethmx_am *am)
 {
     bool kept;
 
@@ -76,7 +76,7 @@ static unsigned deliver_ams(struct ethmx_ep *ep)
         struct emx_am_slot slot = id < ETHMX_AM_HANDLERS ? ep->am[id] : (struct emx_am_slot){0};
 
         if (slot.fn) {
-            handle_am(ep, &slot, msg, &am);
+            deliver_handle_am(ep, &slot, msg, &am);
             n++;
         } else if (id < ETHMX_AM_HANDLERS) {
             emx_engine_am_defer(ep->progress.engine, msg);
@@ -94,7 +94,7 @@ static bool deliver_has_ready(const struct ethmx_ep *ep)
 
 static __attribute__((noinline)) unsigned deliver_all(struct ethmx_ep *ep)
 {
-    const struct emx_engine_ready *hints = emx_engine_ready(ep->progress.engine);
+    const struct emx_engine_ready *ready = emx_engine_ready(ep->progress.engine);
     unsigned total = 0, n;
 
     ep->progress.delivering = true;
@@ -102,23 +102,22 @@ static __attribute__((noinline)) unsigned deliver_all(struct ethmx_ep *ep)
         n = 0;
         if (!emx_list_empty(&ep->failures))
             n += emx_event_deliver(ep);
-        if (hints->news & EMX_RESULT_DONE)
+        if (ready->news & EMX_RESULT_DONE)
             n += deliver_completions(ep);
-        if (hints->news & EMX_RESULT_AM)
+        if (ready->news & EMX_RESULT_AM)
             n += deliver_ams(ep);
         if (!n)
             break;
         total += n;
     }
     ep->progress.delivering = false;
-    if (hints->output || hints->news & EMX_RESULT_EVENT)
+    if (ready->output || ready->news & EMX_RESULT_EVENT)
         emx_progress_flush(&ep->progress, emx_clock_now(&ep->progress.clock));
     return total;
 }
 
-/* A receive that is in no list. Apart, as deliver_all(): a poll that finds nothing should have little to save
- * and restore.
- */
+/* Delivers a receive that is in no list. Not inline, like deliver_all(), so that a poll that finds nothing saves and
+ * restores few registers. */
 static __attribute__((noinline)) void deliver_fast(struct ethmx_ep *ep, struct emx_op *op)
 {
     struct ethmx_result result;
@@ -134,17 +133,16 @@ static __attribute__((noinline)) void deliver_fast(struct ethmx_ep *ep, struct e
     ep->progress.delivering = false;
     deliver_forget(ep, op);
     if (emx_progress_wants_flush(&ep->progress))
-        emx_progress_flush_now(&ep->progress,
-                               emx_clock_now(&ep->progress.clock)); /* the time told last may be long ago */
+        emx_progress_flush_now(&ep->progress, emx_clock_now(&ep->progress.clock)); /* the last time read may be old */
 }
 
 static inline unsigned deliver_round(struct ethmx_ep *ep)
 {
-    struct emx_op *quick = NULL;
-    unsigned n = emx_progress_round(&ep->progress, false, &quick);
+    struct emx_op *fast = NULL;
+    unsigned n = emx_progress_round(&ep->progress, false, &fast);
 
-    if (quick)
-        deliver_fast(ep, quick);
+    if (fast)
+        deliver_fast(ep, fast);
     if (deliver_has_ready(ep) && !ep->progress.delivering)
         n += deliver_all(ep);
     if (n)
@@ -152,7 +150,7 @@ static inline unsigned deliver_round(struct ethmx_ep *ep)
     return n;
 }
 
-/* A poll has found nothing, and it is time to see whether that costs others something. */
+/* A poll has found nothing, and it is time to check whether polling takes the core from others. */
 static __attribute__((noinline)) unsigned deliver_poll(struct ethmx_ep *ep)
 {
     return emx_wait_policy_check(ep) ? deliver_round(ep) : 0;

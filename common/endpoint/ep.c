@@ -2,9 +2,9 @@
  *
  * Opening and closing an endpoint.
  *
- * After fork() the child has a copy of the endpoint whose sockets and rings are the parent's: one poll in the child
- * would take away the parent's frames. So the endpoint's sign of life lies in a page that the kernel clears in a child
- * (MADV_WIPEONFORK), and every call looks at it first: one load. In the child the calls do nothing.
+ * After fork() the child has a copy of the endpoint, but its sockets and rings belong to the parent: one poll in the
+ * child would take the parent's frames. So `alive` points to a page that the kernel clears in a child
+ * (MADV_WIPEONFORK), and every call reads it first. In the child the calls do nothing.
  */
 #define _GNU_SOURCE
 #include "endpoint/ep.h"
@@ -26,11 +26,11 @@
 #include "endpoint/linger.h"
 #include "endpoint/wait.h"
 
-#define GOODBYE_NS 10000000u /* closing waits so long for room on a wire */
+#define GOODBYE_NS 10000000u /* how long closing waits for room on a wire */
 
 /* ---- Identity ---- */
 
-static uint64_t random_bits(void)
+static uint64_t ep_random_bits(void)
 {
     uint64_t r;
 
@@ -39,21 +39,21 @@ static uint64_t random_bits(void)
     return r;
 }
 
-static uint32_t random_id(void)
+static uint32_t ep_random_id(void)
 {
     uint32_t id;
 
     do
-        id = (uint32_t)random_bits();
+        id = (uint32_t)ep_random_bits();
     while (!id);
     return id;
 }
 
-/* The endpoint's number in frames. Processes whose launcher tells of them have the job's first number and their own
- * behind: unique within the job by construction, for the endpoints that are opened as the n-th of their processes. Two
- * jobs that meet, of n and m processes, have numbers in common with probability (n + m) / 2^32; then an address is
- * refused (core/peer.c). Random numbers of n processes would with n^2 / 2^33: 40% at 65,536. */
-static uint32_t endpoint_id(const struct ethmx_ep_options *opt)
+/* The endpoint's id in frames. If the launcher tells a process its rank, the id is a number of the job plus the rank:
+ * unique within the job, for the n-th endpoints of all processes. Two jobs of n and m processes that meet have ids in
+ * common with probability (n + m) / 2^32; then an address is refused (core/peer.c). Random ids of n processes would
+ * collide with probability n^2 / 2^33: 40% at 65,536. */
+static uint32_t ep_id(const struct ethmx_ep_options *opt)
 {
     static atomic_uint opened;
     uint64_t half[2], group;
@@ -61,34 +61,34 @@ static uint32_t endpoint_id(const struct ethmx_ep_options *opt)
 
     memcpy(half, opt->job_key, sizeof(half));
     if (!opt->process || (!half[0] && !half[1]))
-        return random_id();
+        return ep_random_id();
     group = opt->process >> 32 | (uint64_t)atomic_fetch_add(&opened, 1) << 32;
     group = emx_mix64(emx_mix64(half[0] ^ emx_mix64(half[1])) ^ emx_mix64(group + 1));
     id = (uint32_t)(group + opt->process);
-    return id ? id : (uint32_t)group; /* that of rank -1 */
+    return id ? id : (uint32_t)group; /* 0 is no valid id; group alone would be that of rank -1 */
 }
 
-/* Not told to anybody, as the cookie is. */
-static uint64_t job_secret(const uint8_t key[16])
+/* Unlike the cookie, this is sent to nobody. */
+static uint64_t ep_job_secret(const uint8_t key[16])
 {
     uint64_t half[2];
 
     memcpy(half, key, sizeof(half));
-    return half[0] || half[1] ? emx_mix64(emx_mix64(half[0] + 1) ^ half[1]) : random_bits();
+    return half[0] || half[1] ? emx_mix64(emx_mix64(half[0] + 1) ^ half[1]) : ep_random_bits();
 }
 
-static uint32_t job_cookie(const uint8_t key[16])
+static uint32_t ep_job_cookie(const uint8_t key[16])
 {
     uint64_t half[2];
 
     memcpy(half, key, sizeof(half));
     if (!half[0] && !half[1])
-        return (uint32_t)random_bits();
+        return (uint32_t)ep_random_bits();
     return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
 }
 
-/* Told in order of preference: the chosen interfaces by rank. */
-static void choose_told(const struct emx_netifs *n, struct emx_way_site *site)
+/* Fills in the interfaces that peers are told of: the chosen ones, in order of preference. */
+static void ep_choose_told(const struct emx_netifs *n, struct emx_way_site *site)
 {
     for (unsigned rank = 0; rank < n->count; rank++) {
         for (unsigned i = 0; i < n->count && site->told_count < EMX_WIRE_IFS; i++) {
@@ -100,7 +100,7 @@ static void choose_told(const struct emx_netifs *n, struct emx_way_site *site)
     }
 }
 
-static void tell_interfaces(const struct emx_way_site *site, struct emx_address *a)
+static void ep_tell_interfaces(const struct emx_way_site *site, struct emx_address *a)
 {
     for (unsigned i = 0; i < site->told_count; i++) {
         const struct emx_netif *nif = site->told[i];
@@ -113,21 +113,22 @@ static void tell_interfaces(const struct emx_way_site *site, struct emx_address 
     }
 }
 
-static unsigned ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
+static unsigned ep_ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
 {
     (void)arg;
     return emx_netif_route(ip, on_link_p);
 }
 
-static void make_site(struct ethmx_ep *ep)
+static void ep_make_site(struct ethmx_ep *ep)
 {
-    ep->site = (struct emx_way_site){.netifs = &ep->netifs, .mtu_bytes = (unsigned)ep->cfg.p_mtu, .lookup = ask_kernel};
-    choose_told(&ep->netifs, &ep->site);
+    ep->site =
+        (struct emx_way_site){.netifs = &ep->netifs, .mtu_bytes = (unsigned)ep->cfg.p_mtu, .lookup = ep_ask_kernel};
+    ep_choose_told(&ep->netifs, &ep->site);
     ep->view = (struct emx_route_view){.site = &ep->site, .self = &ep->self, .links = &ep->progress.links};
 }
 
-/* After make_site(). */
-static int make_address(struct ethmx_ep *ep, uint32_t id)
+/* After ep_make_site(). */
+static int ep_make_address(struct ethmx_ep *ep, uint32_t id)
 {
     struct emx_address *a = &ep->self;
 
@@ -135,8 +136,8 @@ static int make_address(struct ethmx_ep *ep, uint32_t id)
     a->host_id = emx_host_id();
     a->auth = a->has_secret = ep->cfg.p_auth;
     for (size_t i = 0; a->has_secret && i < sizeof(a->secret); i += sizeof(uint64_t))
-        memcpy(a->secret + i, &(uint64_t){random_bits()}, sizeof(uint64_t));
-    tell_interfaces(&ep->site, a);
+        memcpy(a->secret + i, &(uint64_t){ep_random_bits()}, sizeof(uint64_t));
+    ep_tell_interfaces(&ep->site, a);
     if (gethostname(a->host, sizeof(a->host) - 1))
         strcpy(a->host, "?");
     return emx_links_tell(&ep->progress.links, &ep->site, a);
@@ -144,7 +145,7 @@ static int make_address(struct ethmx_ep *ep, uint32_t id)
 
 /* ---- Open ---- */
 
-static volatile uint32_t *alive_page(void)
+static volatile uint32_t *ep_alive_page(void)
 {
     volatile uint32_t *page =
         mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -157,12 +158,12 @@ static volatile uint32_t *alive_page(void)
     return page;
 }
 
-static void free_alive_page(const volatile uint32_t *page)
+static void ep_free_alive_page(const volatile uint32_t *page)
 {
     munmap((void *)page, (size_t)sysconf(_SC_PAGESIZE));
 }
 
-static int copy_config(struct ethmx_ep *ep, const struct ethmx_config *cfg)
+static int ep_copy_config(struct ethmx_ep *ep, const struct ethmx_config *cfg)
 {
     struct ethmx_config *own;
     int rc;
@@ -179,7 +180,7 @@ static int copy_config(struct ethmx_ep *ep, const struct ethmx_config *cfg)
     return ETHMX_OK;
 }
 
-static int read_netifs(struct ethmx_ep *ep, const char *reach)
+static int ep_read_netifs(struct ethmx_ep *ep, const char *reach)
 {
     char why[512];
     int rc = emx_netifs_read(&ep->netifs, &ep->cfg, reach, why, sizeof(why));
@@ -189,26 +190,26 @@ static int read_netifs(struct ethmx_ep *ep, const char *reach)
     return rc;
 }
 
-static int open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
+static int ep_open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
 {
     const struct emx_wire_params params = {.cfg = &ep->cfg,
                                            .netifs = &ep->netifs,
                                            .endpoint_id = id,
                                            .job_cookie = ep->self.cookie,
-                                           .job_secret = job_secret(opt->job_key),
+                                           .job_secret = ep_job_secret(opt->job_key),
                                            .local_ranks = opt->local_ranks,
                                            .stats = &ep->stats};
 
     return emx_links_open(&ep->progress.links, &params);
 }
 
-static int make_engine(struct ethmx_ep *ep, unsigned local_ranks)
+static int ep_make_engine(struct ethmx_ep *ep, unsigned local_ranks)
 {
     const struct emx_engine_params params = {.cfg = &ep->cfg,
                                              .stats = &ep->stats,
                                              .alloc = &emx_alloc_libc,
                                              .self = &ep->self,
-                                             .seed = random_bits(),
+                                             .seed = ep_random_bits(),
                                              .guarded_links = ep->progress.links.guarded,
                                              .reliable_links = ep->progress.links.reliable,
                                              .local_ranks = local_ranks};
@@ -219,7 +220,7 @@ static int make_engine(struct ethmx_ep *ep, unsigned local_ranks)
     return rc;
 }
 
-static int check_auth(const struct emx_config *cfg)
+static int ep_check_auth(const struct emx_config *cfg)
 {
     const char *why;
 
@@ -229,7 +230,7 @@ static int check_auth(const struct emx_config *cfg)
     return ETHMX_ERR_PARAM;
 }
 
-static int check_version(const struct ethmx_ep_options *opt)
+static int ep_check_version(const struct ethmx_ep_options *opt)
 {
     if (opt->api_version == ETHMX_API_VERSION)
         return ETHMX_OK;
@@ -242,16 +243,16 @@ static int check_version(const struct ethmx_ep_options *opt)
 int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p)
 {
     struct ethmx_ep *ep;
-    int rc = check_version(opt);
+    int rc = ep_check_version(opt);
     uint32_t id;
 
     if (rc)
         return rc;
-    id = endpoint_id(opt);
+    id = ep_id(opt);
     ep = calloc(1, sizeof(*ep));
     if (!ep)
         goto err_memory;
-    ep->alive = alive_page();
+    ep->alive = ep_alive_page();
     if (!ep->alive)
         goto err_memory;
     ep->pid = getpid();
@@ -261,9 +262,9 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     ep->progress.stats = &ep->stats;
     ep->progress.on_event = emx_event_handle;
     ep->progress.on_event_arg = ep;
-    rc = copy_config(ep, cfg);
+    rc = ep_copy_config(ep, cfg);
     if (!rc)
-        rc = check_auth(&ep->cfg);
+        rc = ep_check_auth(&ep->cfg);
     if (rc)
         goto err_free;
     emx_log_limit = (enum emx_log_level)ep->cfg.p_log;
@@ -271,17 +272,17 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     ep->progress.oversubscribed = ep->wait_policy.oversubscribed;
     /* membarrier(2) takes 10 us where another thread spins: nothing for a helper that comes often. */
     emx_lock_init(&ep->lock, ep->threads || ep->cfg.p_progress == EMX_PROGRESS_THREAD, emx_helper_wanted(&ep->cfg));
-    rc = read_netifs(ep, opt->reach);
+    rc = ep_read_netifs(ep, opt->reach);
     if (rc)
         goto err_free;
-    ep->self.cookie = job_cookie(opt->job_key);
-    rc = open_links(ep, id, opt);
+    ep->self.cookie = ep_job_cookie(opt->job_key);
+    rc = ep_open_links(ep, id, opt);
     if (rc)
         goto err_free;
-    make_site(ep);
-    rc = make_address(ep, id);
+    ep_make_site(ep);
+    rc = ep_make_address(ep, id);
     if (!rc)
-        rc = make_engine(ep, opt->local_ranks);
+        rc = ep_make_engine(ep, opt->local_ranks);
     if (rc)
         goto err_close_links;
     rc = emx_helper_start(ep);
@@ -295,7 +296,7 @@ err_destroy_engine:
 err_close_links:
     emx_links_close(&ep->progress.links);
 err_free:
-    free_alive_page(ep->alive);
+    ep_free_alive_page(ep->alive);
     free(ep);
     return rc;
 err_memory:
@@ -320,8 +321,8 @@ int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p)
 
 /* ---- Close ---- */
 
-/* Requests that complete now are dropped: their owner has said goodbye. */
-static void drop_completions(struct ethmx_ep *ep)
+/* Drops the requests that complete now: their owner has closed the endpoint. */
+static void ep_drop_completions(struct ethmx_ep *ep)
 {
     struct emx_op *op;
 
@@ -329,8 +330,8 @@ static void drop_completions(struct ethmx_ep *ep)
         emx_engine_op_free(ep->progress.engine, op);
 }
 
-/* One round of closing; sleeps when nothing moves, until end_ns at the latest. */
-static void close_round(struct ethmx_ep *ep, emx_time end_ns)
+/* One round of closing. Sleeps if nothing moves, until end_ns at the latest. */
+static void ep_close_round(struct ethmx_ep *ep, emx_time end_ns)
 {
     emx_time now = emx_clock_now(&ep->progress.clock);
     struct emx_wait w;
@@ -339,29 +340,29 @@ static void close_round(struct ethmx_ep *ep, emx_time end_ns)
         emx_wait_prepare(ep, end_ns - now, &w);
         emx_wait_sleep(&w);
     }
-    drop_completions(ep);
+    ep_drop_completions(ep);
 }
 
-static bool is_delivered(const struct ethmx_ep *ep)
+static bool ep_is_delivered(const struct ethmx_ep *ep)
 {
     return emx_engine_drained(ep->progress.engine) && !emx_links_unsent(&ep->progress.links);
 }
 
-static void deliver_rest(struct ethmx_ep *ep)
+static void ep_deliver_rest(struct ethmx_ep *ep)
 {
     emx_time now = emx_clock_now(&ep->progress.clock), most_ns;
     struct emx_linger linger = emx_linger_start(ep->cfg.p_linger, now);
 
     emx_progress_flush(&ep->progress, now);
-    while (!is_delivered(ep) && (most_ns = emx_linger_round(&linger, now)) > 0) {
-        close_round(ep, now + most_ns);
+    while (!ep_is_delivered(ep) && (most_ns = emx_linger_round(&linger, now)) > 0) {
+        ep_close_round(ep, now + most_ns);
         now = emx_clock_now(&ep->progress.clock);
     }
-    if (!is_delivered(ep))
+    if (!ep_is_delivered(ep))
         emx_log(EMX_LOG_WARN, "closing with data that peers have not acknowledged within ETHMX_LINGER");
 }
 
-static void say_goodbye(struct ethmx_ep *ep)
+static void ep_say_goodbye(struct ethmx_ep *ep)
 {
     emx_time now = emx_clock_now(&ep->progress.clock);
     emx_time end_ns = now + GOODBYE_NS;
@@ -369,7 +370,7 @@ static void say_goodbye(struct ethmx_ep *ep)
     emx_engine_close(ep->progress.engine, now);
     emx_progress_flush(&ep->progress, now);
     while ((ep->progress.full || emx_links_unsent(&ep->progress.links)) && emx_clock_now(&ep->progress.clock) < end_ns)
-        close_round(ep, end_ns);
+        ep_close_round(ep, end_ns);
 }
 
 void ethmx_ep_close(struct ethmx_ep *ep)
@@ -378,13 +379,13 @@ void ethmx_ep_close(struct ethmx_ep *ep)
         return;
     emx_helper_stop(ep);
     emx_lock_take(&ep->lock);
-    deliver_rest(ep);
-    say_goodbye(ep);
+    ep_deliver_rest(ep);
+    ep_say_goodbye(ep);
     while (!emx_progress_end_reads(&ep->progress))
         sched_yield();
     emx_links_close(&ep->progress.links);
     emx_engine_destroy(ep->progress.engine);
     emx_event_drop(ep);
-    free_alive_page(ep->alive);
+    ep_free_alive_page(ep->alive);
     free(ep);
 }

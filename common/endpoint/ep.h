@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Endpoint: what is behind struct ethmx_ep. The engine decides, the links carry, progress joins them; this room adds
- * the lock, the helper thread and the sleep, and runs the callbacks.
+ * Endpoint: the struct behind struct ethmx_ep. It joins the engine, the links and progress, and adds the lock, the
+ * helper thread, sleeping and callbacks.
  *
- * Everything below the lock is touched only by whoever holds it, except what is marked otherwise. Callbacks of the
- * program run without it.
+ * The members below `lock` are used only under it, except where marked. Callbacks of the program run without the lock.
  */
 #ifndef EMX_ENDPOINT_EP_H
 #define EMX_ENDPOINT_EP_H
@@ -72,13 +71,13 @@ static inline struct ethmx_peer *emx_peer_out(const struct emx_peer *p)
     return (struct ethmx_peer *)(uintptr_t)p;
 }
 
-/* Whether a message of so many bytes is more than is sent eagerly. */
+/* Whether a message of this length is too long to be sent eagerly. */
 static inline bool emx_ep_is_large(const struct ethmx_ep *ep, size_t len_bytes)
 {
     return len_bytes > ep->cfg.p_eager_max;
 }
 
-/* Takes the lock; false in a forked child, where nothing may be touched. */
+/* Takes the lock. false: this is a forked child, which must not touch the endpoint. */
 static inline bool emx_ep_enter(struct ethmx_ep *ep)
 {
     if (__builtin_expect(!*ep->alive, 0))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Helper: the thread that answers peers while the program computes. See helper.c.
+ * Helper: the thread that makes progress while the program computes. helper.c describes when it runs.
  */
 #ifndef EMX_ENDPOINT_HELPER_H
 #define EMX_ENDPOINT_HELPER_H
@@ -13,20 +13,19 @@ static inline bool emx_helper_wanted(const struct emx_config *cfg)
     return cfg->p_heartbeat || cfg->p_progress == EMX_PROGRESS_THREAD;
 }
 
-/* Starts the thread if it is wanted. ETHMX_ERR_NO_MEMORY: the system gives no thread; the error sentence is
- * set. */
+/* Starts the thread if it is wanted. ETHMX_ERR_NO_MEMORY: the system refuses a thread; the error sentence is set. */
 int emx_helper_start(struct ethmx_ep *ep);
 
-/* The program has started an operation that takes several frames from the peer, and may now compute. Cheap while
- * wakeups are disabled. */
+/* The program has started an operation that needs several frames of the peer, and may now compute. Wakes the thread.
+ * Cheap while wakeups are disabled. */
 void emx_helper_wake(struct emx_helper *b);
 
-/* Stops the thread and joins it. Nothing if there is none. */
+/* Stops the thread and joins it. Does nothing if there is none. */
 void emx_helper_stop(struct ethmx_ep *ep);
 
-/* Takes the lock for a round of progress of the helper; emx_lock_return() gives it back. False: the program holds the
- * lock, or sleeps on the wires. The test for sleepers is made under the lock, because a program prepares its sleep
- * under it, and would not be woken by a frame that was taken after that. */
+/* Takes the lock for a round of progress of the helper; emx_lock_return() releases it. false: the program holds the
+ * lock, or sleeps on the wires. Sleepers are checked under the lock: a program prepares its sleep under it, and would
+ * not be woken by a frame that the helper took after that. */
 bool emx_helper_enter(struct ethmx_ep *ep);
 
 #endif

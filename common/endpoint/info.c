@@ -12,7 +12,8 @@
 #include "endpoint/ep.h"
 
 /* cfg, or for NULL one from the environment that the caller destroys. */
-static int config_or_own(const struct ethmx_config *cfg, const struct ethmx_config **use_p, struct ethmx_config **own_p)
+static int info_config_or_own(const struct ethmx_config *cfg, const struct ethmx_config **use_p,
+                              struct ethmx_config **own_p)
 {
     int rc;
 
@@ -27,7 +28,7 @@ static int config_or_own(const struct ethmx_config *cfg, const struct ethmx_conf
     return ETHMX_OK;
 }
 
-static int read_netifs(const struct ethmx_config *cfg, struct emx_netifs **n_p)
+static int info_read_netifs(const struct ethmx_config *cfg, struct emx_netifs **n_p)
 {
     struct emx_netifs *n = calloc(1, sizeof(*n));
     char why[512];
@@ -49,8 +50,8 @@ static int read_netifs(const struct ethmx_config *cfg, struct emx_netifs **n_p)
 
 /* ---- Interfaces ---- */
 
-static void tell_interface(const struct emx_netif *nif, void (*fn)(void *arg, const struct ethmx_interface_info *),
-                           void *arg)
+static void info_tell_interface(const struct emx_netif *nif, void (*fn)(void *arg, const struct ethmx_interface_info *),
+                                void *arg)
 {
     char ip[INET_ADDRSTRLEN], ip_text[INET_ADDRSTRLEN + 16] = "", mac_text[18] = "";
     const struct ethmx_interface_info info = {
@@ -73,7 +74,7 @@ static void tell_interface(const struct emx_netif *nif, void (*fn)(void *arg, co
 }
 
 /* The chosen by rank, then the others as the kernel numbers them. */
-static int by_preference(const void *a, const void *b)
+static int info_by_preference(const void *a, const void *b)
 {
     const struct emx_netif *x = a, *y = b;
 
@@ -89,15 +90,15 @@ int ethmx_each_interface(const struct ethmx_config *cfg, void (*fn)(void *arg, c
 {
     struct ethmx_config *own;
     struct emx_netifs *n;
-    int rc = config_or_own(cfg, &cfg, &own);
+    int rc = info_config_or_own(cfg, &cfg, &own);
 
     if (rc)
         return rc;
-    rc = read_netifs(cfg, &n);
+    rc = info_read_netifs(cfg, &n);
     if (!rc) {
-        qsort(n->nif, n->count, sizeof(n->nif[0]), by_preference);
+        qsort(n->nif, n->count, sizeof(n->nif[0]), info_by_preference);
         for (unsigned i = 0; i < n->count; i++)
-            tell_interface(&n->nif[i], fn, arg);
+            info_tell_interface(&n->nif[i], fn, arg);
         free(n);
     }
     ethmx_config_destroy(own);
@@ -106,8 +107,8 @@ int ethmx_each_interface(const struct ethmx_config *cfg, void (*fn)(void *arg, c
 
 /* ---- Wires ---- */
 
-static void tell_wire(const struct emx_wire_ops *ops, const struct emx_wire_params *params, bool listed,
-                      void (*fn)(void *arg, const struct ethmx_wire_info *), void *arg)
+static void info_tell_wire(const struct emx_wire_ops *ops, const struct emx_wire_params *params, bool listed,
+                           void (*fn)(void *arg, const struct ethmx_wire_info *), void *arg)
 {
     char why[512] = "", reason[600];
     struct ethmx_wire_info info = {.name = ops->name, .help = ops->help, .reason = reason};
@@ -127,7 +128,7 @@ static void tell_wire(const struct emx_wire_ops *ops, const struct emx_wire_para
     fn(arg, &info);
 }
 
-static bool is_listed(const struct emx_wire_ops *const *ops, unsigned count, const struct emx_wire_ops *one)
+static bool info_is_listed(const struct emx_wire_ops *const *ops, unsigned count, const struct emx_wire_ops *one)
 {
     for (unsigned i = 0; i < count; i++) {
         if (ops[i] == one)
@@ -137,8 +138,8 @@ static bool is_listed(const struct emx_wire_ops *const *ops, unsigned count, con
 }
 
 /* The listed wires in the user's order, then the others. */
-static int tell_wires(const struct emx_wire_params *params, void (*fn)(void *arg, const struct ethmx_wire_info *),
-                      void *arg)
+static int info_tell_wires(const struct emx_wire_params *params, void (*fn)(void *arg, const struct ethmx_wire_info *),
+                           void *arg)
 {
     const struct emx_wire_ops *ops[EMX_ENGINE_LINKS];
     unsigned count;
@@ -147,10 +148,10 @@ static int tell_wires(const struct emx_wire_params *params, void (*fn)(void *arg
     if (rc)
         return rc;
     for (unsigned i = 0; i < count; i++)
-        tell_wire(ops[i], params, true, fn, arg);
+        info_tell_wire(ops[i], params, true, fn, arg);
     for (unsigned i = 0; emx_wires[i]; i++) {
-        if (!is_listed(ops, count, emx_wires[i]))
-            tell_wire(emx_wires[i], params, false, fn, arg);
+        if (!info_is_listed(ops, count, emx_wires[i]))
+            info_tell_wire(emx_wires[i], params, false, fn, arg);
     }
     return ETHMX_OK;
 }
@@ -160,11 +161,11 @@ int ethmx_each_wire(const struct ethmx_config *cfg, void (*fn)(void *arg, const 
     struct emx_stats stats = {0};
     struct ethmx_config *own;
     struct emx_netifs *n;
-    int rc = config_or_own(cfg, &cfg, &own);
+    int rc = info_config_or_own(cfg, &cfg, &own);
 
     if (rc)
         return rc;
-    rc = read_netifs(cfg, &n);
+    rc = info_read_netifs(cfg, &n);
     if (!rc) {
         const struct emx_wire_params params = {.cfg = cfg,
                                                .netifs = n,
@@ -172,7 +173,7 @@ int ethmx_each_wire(const struct ethmx_config *cfg, void (*fn)(void *arg, const 
                                                .job_cookie = (uint32_t)getpid(),
                                                .stats = &stats};
 
-        rc = tell_wires(&params, fn, arg);
+        rc = info_tell_wires(&params, fn, arg);
         free(n);
     }
     ethmx_config_destroy(own);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How long closing an endpoint waits for its last acknowledgements: in rounds, each of which counts for no more than it
- * could have waited. A program that was stopped, or got no core for seconds, has not listened in that time, and those
- * that were stopped with it have not spoken; to give up then would lose messages that a single round delivers.
- * Not thread safe: one closes.
+ * Linger: how long closing an endpoint waits for its last acknowledgements.
+ *
+ * The time is counted in rounds, and a round counts for at most the time that it could wait. A program that was
+ * stopped, or got no core for seconds, could not receive in that time, and its peers may have been stopped with it. If
+ * that time counted, closing would lose messages that a single round delivers. Not thread-safe: one thread closes.
  */
 #ifndef EMX_ENDPOINT_LINGER_H
 #define EMX_ENDPOINT_LINGER_H
@@ -22,7 +23,7 @@ static inline struct emx_linger emx_linger_start(emx_time linger_ns, emx_time no
     return (struct emx_linger){.seen_ns = now, .left_ns = linger_ns};
 }
 
-/* How long the next round may wait; 0: give up. */
+/* How long the next round may wait; 0: stop waiting. */
 static inline emx_time emx_linger_round(struct emx_linger *l, emx_time now)
 {
     l->left_ns -= emx_min(l->left_ns, emx_min(now - l->seen_ns, EMX_LINGER_ROUND_NS));

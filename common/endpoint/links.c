@@ -9,7 +9,7 @@
 
 #define WHY_BYTES 384
 
-static void known_wires(char *buf, size_t room_bytes)
+static void links_known_wires(char *buf, size_t room_bytes)
 {
     struct emx_text t;
 
@@ -20,11 +20,11 @@ static void known_wires(char *buf, size_t room_bytes)
     }
 }
 
-static int unknown_wire(const char *name)
+static int links_unknown_wire(const char *name)
 {
     char known[128];
 
-    known_wires(known, sizeof(known));
+    links_known_wires(known, sizeof(known));
     if (name)
         emx_error_set("ETHMX_WIRES names the wire \"%s\", which does not exist. There are: %s", name, known);
     else
@@ -32,7 +32,7 @@ static int unknown_wire(const char *name)
     return ETHMX_ERR_PARAM;
 }
 
-static bool is_in(const struct emx_wire_ops *const *ops, unsigned count, const struct emx_wire_ops *one)
+static bool links_is_in(const struct emx_wire_ops *const *ops, unsigned count, const struct emx_wire_ops *one)
 {
     for (unsigned i = 0; i < count; i++) {
         if (ops[i] == one)
@@ -56,8 +56,8 @@ int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops
             continue;
         one = emx_wire_find(name);
         if (!one)
-            return unknown_wire(name);
-        if (is_in(ops, count, one))
+            return links_unknown_wire(name);
+        if (links_is_in(ops, count, one))
             continue;
         if (count == EMX_ENGINE_LINKS) {
             emx_error_set("ETHMX_WIRES names more than %d wires", EMX_ENGINE_LINKS);
@@ -66,14 +66,14 @@ int emx_links_parse(const struct emx_config *cfg, const struct emx_wire_ops *ops
         ops[count++] = one;
     }
     if (!count)
-        return unknown_wire(NULL);
+        return links_unknown_wire(NULL);
     *count_p = count;
     return ETHMX_OK;
 }
 
 /* Opens one wire. Declined: false, and why has the reason. */
-static bool open_one(struct emx_links *l, const struct emx_wire_ops *ops, const struct emx_wire_params *params,
-                     char *why, int *rc_p)
+static bool links_open_one(struct emx_links *l, const struct emx_wire_ops *ops, const struct emx_wire_params *params,
+                           char *why, int *rc_p)
 {
     struct emx_wire *wire;
 
@@ -101,7 +101,7 @@ int emx_links_open(struct emx_links *l, const struct emx_wire_params *params)
     for (unsigned i = 0; i < count; i++) {
         int failure;
 
-        if (open_one(l, ops[i], params, why, &failure))
+        if (links_open_one(l, ops[i], params, why, &failure))
             continue;
         if (failure != ETHMX_ERR_NO_WIRE)
             rc = failure;
@@ -130,14 +130,14 @@ int emx_links_tell(const struct emx_links *l, const struct emx_way_site *site, s
     for (unsigned i = 0; i < l->count; i++) {
         const struct emx_link *k = &l->link[i];
         uint8_t value[EMX_WIRE_VALUE_BYTES];
-        unsigned least_bytes = 0;
-        unsigned len_bytes = k->ops->describe ? k->ops->describe(k->wire, site, value, &least_bytes) : 0;
+        unsigned min_bytes = 0;
+        unsigned len_bytes = k->ops->describe ? k->ops->describe(k->wire, site, value, &min_bytes) : 0;
 
         if (!emx_address_add_part(a, k->ops->part, value, len_bytes)) {
             emx_error_set("the address has no room for the wire %s: name fewer in ETHMX_WIRES", k->ops->name);
             return ETHMX_ERR_PARAM;
         }
-        a->least[k->ops->part] = (uint8_t)least_bytes;
+        a->least[k->ops->part] = (uint8_t)min_bytes;
     }
     return ETHMX_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Most MPI programs call from one thread at a time. For these a mutex would be waste: two atomic instructions in each
- * call, some ten nanoseconds, to keep out a helper thread that looks in twice a second. The *biased* lock puts the
- * whole price on the helper.
+ * Most MPI programs call from one thread at a time. A mutex would cost them two atomic instructions in each call, some
+ * ten nanoseconds, only to exclude a helper thread that runs twice a second. The *biased* lock puts the whole cost on
+ * the helper.
  *
  *     program                          helper
  *     busy = 1                         claim = 1
@@ -11,17 +11,17 @@
  *     ... inside ...                   ... inside ...
  *     busy = 0                         claim = 0
  *
- * This is Dekker's algorithm, which needs a full fence between each side's store and its load. membarrier(2) makes
- * the kernel execute one on every processor that runs a thread of this process. So when it returns, either the
- * program's busy = 1 came before its fence, and the helper sees it and gives up; or it comes after, and then the
- * program's load comes after too and sees the claim. The program needs only the order that the compiler keeps.
+ * This is Dekker's algorithm, which needs a full fence between each side's store and its load. membarrier(2) makes the
+ * kernel execute one on every processor that runs a thread of this process. So when it returns, either the program's
+ * busy = 1 came before its fence, and the helper sees it and gives up; or it comes after, and then the program's load
+ * comes after too and sees the claim. The program needs only the order that the compiler keeps.
  *
- * A program that meets a claim takes busy back and waits for the helper, which stays inside for one round of progress:
- * it spins for a moment, then sleeps on claim as a futex. The helper never waits: when the program is inside, there is
- * nothing to help with.
+ * A program that finds a claim resets busy and waits for the helper, which holds the lock for one round of progress. It
+ * spins for a moment, then sleeps on claim as a futex. The helper never waits: while the program is inside, it makes
+ * progress itself.
  *
- * The mutex is the three-state futex mutex (free, taken, taken with sleepers) with a short spin in front. It also
- * serves where membarrier is missing, and under the thread sanitizer, which knows nothing of membarrier.
+ * The mutex is the three-state futex mutex (free, taken, taken with sleepers) with a short spin before it. It is also
+ * used where membarrier is missing, and under the thread sanitizer, which does not know membarrier.
  */
 #include "endpoint/lock.h"
 
@@ -49,12 +49,12 @@ enum { MUTEX_FREE, MUTEX_TAKEN, MUTEX_AWAITED };
 #define BIAS_ALLOWED 1
 #endif
 
-static void futex_sleep(_Atomic uint32_t *word, uint32_t while_value)
+static void lock_futex_sleep(_Atomic uint32_t *word, uint32_t while_value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, NULL, NULL, 0);
 }
 
-static void futex_wake_one(_Atomic uint32_t *word)
+static void lock_futex_wake_one(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -74,7 +74,7 @@ void emx_lock_init(struct emx_lock *l, bool threads, bool helper)
 
 /* ---- The mutex ---- */
 
-static bool mutex_try(struct emx_lock *l)
+static bool lock_mutex_try(struct emx_lock *l)
 {
     uint32_t is_free = MUTEX_FREE;
 
@@ -85,22 +85,22 @@ static bool mutex_try(struct emx_lock *l)
 void emx_lock_contend(struct emx_lock *l)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&l->mutex, memory_order_relaxed) == MUTEX_FREE && mutex_try(l))
+        if (atomic_load_explicit(&l->mutex, memory_order_relaxed) == MUTEX_FREE && lock_mutex_try(l))
             return;
         emx_pause();
     }
     while (atomic_exchange_explicit(&l->mutex, MUTEX_AWAITED, memory_order_acquire) != MUTEX_FREE)
-        futex_sleep(&l->mutex, MUTEX_AWAITED);
+        lock_futex_sleep(&l->mutex, MUTEX_AWAITED);
 }
 
 void emx_lock_wake(struct emx_lock *l)
 {
-    futex_wake_one(&l->mutex);
+    lock_futex_wake_one(&l->mutex);
 }
 
 /* ---- The biased lock ---- */
 
-static void sleep_on_claim(struct emx_lock *l)
+static void lock_sleep_on_claim(struct emx_lock *l)
 {
     uint32_t seen = CLAIM_HELPER;
 
@@ -110,7 +110,7 @@ static void sleep_on_claim(struct emx_lock *l)
         emx_pause();
     }
     if (atomic_compare_exchange_strong(&l->claim, &seen, CLAIM_AWAITED) || seen == CLAIM_AWAITED)
-        futex_sleep(&l->claim, CLAIM_AWAITED);
+        lock_futex_sleep(&l->claim, CLAIM_AWAITED);
 }
 
 void emx_lock_await_helper(struct emx_lock *l)
@@ -118,26 +118,26 @@ void emx_lock_await_helper(struct emx_lock *l)
     do {
         atomic_store_explicit(&l->busy, 0, memory_order_release);
         while (atomic_load_explicit(&l->claim, memory_order_acquire) != CLAIM_NONE)
-            sleep_on_claim(l);
+            lock_sleep_on_claim(l);
         atomic_store_explicit(&l->busy, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
     } while (atomic_load_explicit(&l->claim, memory_order_acquire) != CLAIM_NONE);
 }
 
-static void claim_end(struct emx_lock *l)
+static void lock_claim_end(struct emx_lock *l)
 {
     if (atomic_exchange_explicit(&l->claim, CLAIM_NONE, memory_order_release) == CLAIM_AWAITED)
-        futex_wake_one(&l->claim);
+        lock_futex_wake_one(&l->claim);
 }
 
-static bool claim_try(struct emx_lock *l)
+static bool lock_claim_try(struct emx_lock *l)
 {
     if (atomic_load_explicit(&l->busy, memory_order_relaxed))
         return false;
     atomic_store(&l->claim, CLAIM_HELPER);
     if (!lock_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && !atomic_load_explicit(&l->busy, memory_order_acquire))
         return true;
-    claim_end(l);
+    lock_claim_end(l);
     return false;
 }
 
@@ -145,13 +145,13 @@ static bool claim_try(struct emx_lock *l)
 
 bool emx_lock_try(struct emx_lock *l)
 {
-    return l->biased ? claim_try(l) : mutex_try(l);
+    return l->biased ? lock_claim_try(l) : lock_mutex_try(l);
 }
 
 void emx_lock_return(struct emx_lock *l)
 {
     if (l->biased)
-        claim_end(l);
+        lock_claim_end(l);
     else
         emx_lock_give(l);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lock: the one lock of an endpoint. Two forms, chosen when it is made: a mutex for programs that call from several
- * threads at once, and a biased lock for the others, which costs the program two plain stores and a load. See lock.c.
+ * Lock: the one lock of an endpoint. The form is chosen when it is initialized: a mutex for programs that call from
+ * several threads at once, or a biased lock for the others, which costs the program two plain stores and a load. lock.c
+ * has the algorithm and its proof.
  */
 #ifndef EMX_ENDPOINT_LOCK_H
 #define EMX_ENDPOINT_LOCK_H
@@ -12,20 +13,20 @@
 
 struct emx_lock {
     bool biased;
-    _Atomic uint32_t busy;  /* biased: the program is inside; written by the program only */
-    _Atomic uint32_t claim; /* biased: CLAIM_*; the helper thread is inside or wants in */
+    _Atomic uint32_t busy;  /* biased: the program holds the lock; written by the program only */
+    _Atomic uint32_t claim; /* biased: CLAIM_*; the helper holds the lock or wants it */
     _Atomic uint32_t mutex; /* MUTEX_* */
 };
 
 /* threads: the program calls from several threads at once. helper: a helper thread will use emx_lock_try(). */
 void emx_lock_init(struct emx_lock *l, bool threads, bool helper);
 
-/* Slow halves. */
+/* Slow paths of the functions below. */
 void emx_lock_contend(struct emx_lock *l);
 void emx_lock_await_helper(struct emx_lock *l);
 void emx_lock_wake(struct emx_lock *l);
 
-/* The program's side. */
+/* Taking and releasing by the program. */
 static inline void emx_lock_take(struct emx_lock *l)
 {
     uint32_t is_free = 0;
@@ -49,7 +50,7 @@ static inline void emx_lock_give(struct emx_lock *l)
         emx_lock_wake(l);
 }
 
-/* The helper thread's side: takes the lock unless the program has it. */
+/* Taking and releasing by the helper thread. try: false: the program holds the lock. */
 bool emx_lock_try(struct emx_lock *l);
 void emx_lock_return(struct emx_lock *l);
 

@@ -14,13 +14,13 @@
 #include "wire/verbs/verbs.h"
 
 /* Never called: the cache is only looked at. */
-static int no_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+static int memory_no_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
 {
     (void)arg, (void)base, (void)len_bytes, (void)access, (void)mr_p;
     return ETHMX_ERR_PARAM;
 }
 
-static void no_dereg(void *arg, void *mr)
+static void memory_no_dereg(void *arg, void *mr)
 {
     (void)arg, (void)mr;
 }
@@ -28,8 +28,8 @@ static void no_dereg(void *arg, void *mr)
 static int memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, const struct ethmx_memory_info *),
                         void *arg)
 {
-    const struct emx_regcache_params params = {.cfg = cfg,
-                                               .registrar = {.name = "none", .reg = no_reg, .dereg = no_dereg}};
+    const struct emx_regcache_params params = {
+        .cfg = cfg, .registrar = {.name = "none", .reg = memory_no_reg, .dereg = memory_no_dereg}};
     struct emx_regcache_info info;
     struct emx_regcache *c;
     char why[512];

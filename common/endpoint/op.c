@@ -11,7 +11,7 @@
 #define LONG_BYTES 16384 /* worth waking the progress thread for */
 
 /* After an operation was started. */
-static inline void note_started(struct ethmx_ep *ep, const struct emx_op_args *a, int rc)
+static inline void op_note_started(struct ethmx_ep *ep, const struct emx_op_args *a, int rc)
 {
     if (rc != ETHMX_INPROGRESS)
         return;
@@ -28,7 +28,7 @@ static inline int start_send(struct ethmx_ep *ep, struct ethmx_peer *peer, const
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     rc = emx_progress_send(&ep->progress, emx_peer_in(peer), a);
-    note_started(ep, a, rc);
+    op_note_started(ep, a, rc);
     emx_ep_leave(ep);
     return rc;
 }
@@ -75,7 +75,7 @@ int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uin
     rc = emx_progress_recv(&ep->progress, emx_peer_in(peer), &a, &op, result_p);
     if (rc == ETHMX_INPROGRESS && req_p)
         *req_p = (struct ethmx_req *)op;
-    note_started(ep, &a, rc);
+    op_note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;
 }
@@ -129,7 +129,7 @@ int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struc
     now = emx_clock_now(&ep->progress.clock);
     rc = emx_engine_mrecv(ep->progress.engine, msg, &a, result_p, now);
     emx_progress_flush(&ep->progress, now);
-    note_started(ep, &a, rc);
+    op_note_started(ep, &a, rc);
     emx_ep_leave(ep);
     return rc;
 }

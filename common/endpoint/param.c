@@ -22,7 +22,7 @@ const struct ethmx_param_info *ethmx_param(unsigned i)
     return i < EMX_P_COUNT ? &params[i] : NULL;
 }
 
-static void warn(void *arg, const char *sentence)
+static void param_warn(void *arg, const char *sentence)
 {
     (void)arg;
     emx_log(EMX_LOG_WARN, "%s", sentence);
@@ -39,7 +39,7 @@ int ethmx_config_create(struct ethmx_config **cfg_p)
         return ETHMX_ERR_NO_MEMORY;
     }
     emx_config_defaults(cfg);
-    rc = emx_config_environ(cfg, environ, warn, NULL, err, sizeof(err));
+    rc = emx_config_environ(cfg, environ, param_warn, NULL, err, sizeof(err));
     if (rc) {
         emx_error_set("%s", err);
         free(cfg);

@@ -32,8 +32,8 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
 }
 
 /* Asks the wire of a link for its ways; s has them, or an obstacle. */
-static void ask_wire(const struct emx_route_view *v, const struct emx_link *k, const struct emx_address *peer,
-                     struct emx_way_search *s)
+static void route_ask_wire(const struct emx_route_view *v, const struct emx_link *k, const struct emx_address *peer,
+                           struct emx_way_search *s)
 {
     *s = (struct emx_way_search){.site = v->site,
                                  .frame_bytes = k->attr.frame_bytes,
@@ -50,7 +50,7 @@ static void ask_wire(const struct emx_route_view *v, const struct emx_link *k, c
         s->obstacle = "not open there";
 }
 
-static void describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_bits)
+static void route_describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_bits)
 {
     char text[INET_ADDRSTRLEN];
 
@@ -60,7 +60,7 @@ static void describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_bits)
         emx_text_add(t, "no IP");
 }
 
-static void describe_ours(struct emx_text *t, const struct emx_netifs *n)
+static void route_describe_ours(struct emx_text *t, const struct emx_netifs *n)
 {
     const char *comma = "";
 
@@ -68,34 +68,34 @@ static void describe_ours(struct emx_text *t, const struct emx_netifs *n)
         if (!n->nif[i].chosen)
             continue;
         emx_text_add(t, "%s%s ", comma, n->nif[i].name);
-        describe_if(t, n->nif[i].ip.s_addr, n->nif[i].prefix_bits);
+        route_describe_if(t, n->nif[i].ip.s_addr, n->nif[i].prefix_bits);
         comma = ", ";
     }
     if (!*comma)
         emx_text_add(t, "no interface");
 }
 
-static void describe_theirs(struct emx_text *t, const struct emx_address *peer)
+static void route_describe_theirs(struct emx_text *t, const struct emx_address *peer)
 {
     for (unsigned i = 0; i < peer->if_count; i++) {
         emx_text_add(t, "%s", i ? ", " : "");
-        describe_if(t, peer->ifs[i].ip, peer->ifs[i].prefix_bits);
+        route_describe_if(t, peer->ifs[i].ip, peer->ifs[i].prefix_bits);
     }
     if (!peer->if_count)
         emx_text_add(t, "no interface");
 }
 
-static void describe_failure(const struct emx_route_view *v, const struct emx_address *peer, const char *reasons,
-                             char *why, size_t why_len_bytes)
+static void route_describe_failure(const struct emx_route_view *v, const struct emx_address *peer, const char *reasons,
+                                   char *why, size_t why_len_bytes)
 {
     char host[EMX_ADDRESS_HOST];
     struct emx_text t;
 
     emx_text_init(&t, why, why_len_bytes);
     emx_text_add(&t, "no way from host %s (", v->self->host);
-    describe_ours(&t, v->site->netifs);
+    route_describe_ours(&t, v->site->netifs);
     emx_text_add(&t, ") to host %s (", emx_address_host(peer, host));
-    describe_theirs(&t, peer);
+    route_describe_theirs(&t, peer);
     emx_text_add(&t, "): %s. ETHMX_IF names the interfaces to use, ETHMX_WIRES the wires", reasons);
 }
 
@@ -111,7 +111,7 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
         const struct emx_link *k = &v->links->link[link];
         struct emx_way_search s;
 
-        ask_wire(v, k, peer, &s);
+        route_ask_wire(v, k, peer, &s);
         for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++)
             r[n++] = make_route(k, link, &s.way[i]);
         if (!s.count) {
@@ -122,6 +122,6 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
     if (n)
         snprintf(why, why_len_bytes, "%s", buf);
     else
-        describe_failure(v, peer, buf, why, why_len_bytes);
+        route_describe_failure(v, peer, buf, why, why_len_bytes);
     return n;
 }

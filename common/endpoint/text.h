@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Text: a sentence put together piece by piece in a buffer of fixed length; what does not fit is cut.
+ * Text: a sentence that is built step by step in a buffer of fixed length. What does not fit is cut off.
  */
 #ifndef EMX_ENDPOINT_TEXT_H
 #define EMX_ENDPOINT_TEXT_H

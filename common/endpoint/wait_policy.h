@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Wait policy: what a waiting program does between its polls: nothing, yield, or sleep (ETHMX_WAIT). See wait_policy.c.
+ * Wait policy: what a waiting program does between its polls: spin, yield, or sleep (ETHMX_WAIT). wait_policy.c
+ * describes how it decides. Used under the endpoint's lock.
  */
 #ifndef EMX_ENDPOINT_WAIT_POLICY_H
 #define EMX_ENDPOINT_WAIT_POLICY_H
@@ -41,14 +42,14 @@ struct emx_wait_policy {
     uint64_t first_ns;   /* when the first of these was */
     unsigned sleeps;     /* in a row, without a successful poll */
     unsigned at_work;    /* checks that found the program at work, since a poll succeeded or the last short sleep */
-    bool oversubscribed; /* others want our core */
+    bool oversubscribed; /* other processes want this core */
     bool settled;        /* oversubscribed does not change: configured, or there are more ranks than cores */
     bool never_sleeps;
     bool checks_long_waits;
-    bool probed;        /* since the last check, in vain: the program waits for a message without an operation */
+    bool probed;        /* probed without success since the last check: the program waits without an operation */
     uint64_t long_ns;   /* when this long wait is checked next; 0: it has not begun */
     unsigned step;      /* idle polls from check to check */
-    uint64_t shared_ns; /* until then others are assumed to share our core */
+    uint64_t shared_ns; /* until then others are assumed to share this core */
     struct emx_wait_policy_mark mark;
     uint64_t seen_ns;    /* when an observed yield last let others run */
     unsigned agreements; /* observations in a row that contradict `oversubscribed` */
@@ -58,8 +59,8 @@ struct emx_wait_policy {
 /* local_ranks: processes of the job on this host, 0: unknown. never_sleeps: the program only yields. */
 void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, unsigned local_ranks, bool never_sleeps);
 
-/* The slow half of ethmx_progress(): after as many idle polls as limit says, or when the wait has become long. The
- * caller holds the lock, which is given back while this sleeps or yields, and taken again. True: poll again at once. */
+/* The slow path of ethmx_progress(): called after `limit` idle polls, or when the wait has become long. The caller
+ * holds the lock, which is released while this function sleeps or yields. true: poll again at once. */
 bool emx_wait_policy_check(struct ethmx_ep *ep);
 
 /* A poll succeeded. */
