@@ -138,7 +138,7 @@ static void own(void)
 
 static void help_out(void)
 {
-    struct emx_shm_piece p;
+    struct emx_shm_claim p;
 
     for (unsigned i = 0; i < play->tries; i++) {
         unsigned round;
@@ -260,7 +260,7 @@ static _Atomic bool enough;
 static void *helper_thread(void *arg)
 {
     struct emx_shm_split *m = arg;
-    struct emx_shm_piece p;
+    struct emx_shm_claim p;
 
     while (!enough) {
         while (emx_shm_helper_claim(m, &p)) {
@@ -422,7 +422,7 @@ static void be_slow_helper(uint32_t id, uint32_t owner, int says, int hears)
     int listener = emx_shm_listen(id), fd = emx_shm_call(owner), memory_fd;
     struct emx_shm_memory *mine = emx_shm_memory_new(&memory_fd), *theirs = NULL;
     struct emx_shm_hello hello;
-    struct emx_shm_piece p;
+    struct emx_shm_claim p;
     char what;
     pid_t pid;
 

@@ -3,7 +3,7 @@
  * The shm wire: processes of one user on one host, in one network namespace.
  *
  * Each pair of endpoints that exchange frames has a ring for each direction (shm_ring.c). Its writer makes it at the
- * first frame and hands it over through a socket (shm_join.c). Received frames are lent from the ring without a copy.
+ * first frame and hands it over through a socket (shm_join.c). Received frames are used in the ring, without a copy.
  * No frame is lost while both processes live.
  *
  * What needs system calls is done in sweep(): new connections, and peers that have gone. One epoll descriptor holds the

@@ -34,7 +34,7 @@ void emx_shm_copy_probe(const struct emx_shm_wire *w, struct emx_shm_in *in)
 void emx_shm_copy_help(struct emx_shm_wire *w, struct emx_shm_in *in)
 {
     struct emx_shm_split *m = &in->rx.m->split;
-    struct emx_shm_piece p;
+    struct emx_shm_claim p;
     bool ok = w->reads && in->pid;
 
     in->rx.called = false;
@@ -89,7 +89,7 @@ static void shm_copy_own_parts(struct emx_shm_out *o, struct emx_shm_in *in, con
         emx_shm_owner_close(&o->owner);
 }
 
-/* Polls for the end of the peer's share. Briefly, because the peer takes small pieces only. */
+/* Polls for the end of the peer's share, for a short time, because the peer takes small parts only. */
 static enum emx_shm_help shm_copy_await_helper(const struct emx_shm_out *o, struct emx_shm_part *part_p)
 {
     for (unsigned i = 0; i < AWAIT_LOOKS; i++) {
@@ -102,7 +102,7 @@ static enum emx_shm_help shm_copy_await_helper(const struct emx_shm_out *o, stru
     return EMX_SHM_HELP_UNDER_WAY;
 }
 
-/* A process that was stopped in the middle of a piece may continue at any time, so the copy cannot be abandoned. */
+/* A process that was stopped while it writes a part may continue at any time, so the copy cannot be abandoned. */
 static void shm_copy_warn_if_slow(struct emx_shm_out *o, const struct emx_shm_in *in)
 {
     uint64_t now = shm_copy_now_ns();

@@ -204,14 +204,14 @@ void emx_shm_in_sweep(struct emx_wire *base)
         shm_in_set_awake(w);
 }
 
-/* Tells the writer which frames have been read. No frame of the ring may be lent. */
+/* Tells the writer which frames have been read. No frame of the ring may be in use. */
 static void shm_in_settle(struct emx_shm_in *in)
 {
     if (emx_shm_rx_settle(&in->rx))
         emx_shm_poke(in->port.fd);
 }
 
-/* Lends frames of one ring. Not inline, so that a poll that finds nothing saves and restores few registers. */
+/* Takes frames of one ring. Not inline, so that a poll that finds nothing saves and restores few registers. */
 __attribute__((noinline)) static unsigned shm_in_take(struct emx_shm_wire *w, struct emx_shm_in *in,
                                                       struct emx_rxframe *f, unsigned max)
 {

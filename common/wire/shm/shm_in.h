@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Rings that an endpoint reads: accepting them, polling, and sleeping until a frame comes.
+ * Rings that an endpoint reads: accepting, polling, and sleeping until a frame arrives. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_SHM_IN_H
 #define EMX_WIRE_SHM_IN_H
@@ -11,10 +11,10 @@
 void emx_shm_in_accept_all(struct emx_shm_wire *w);
 void emx_shm_in_free(struct emx_shm_wire *w, struct emx_shm_in *in);
 
-/* Its socket is readable: the ring comes, a wakeup, or the end of the peer. May free the ring. */
+/* Handles its readable socket: the ring arrives, a wakeup, or the end of the peer. May free the ring. */
 void emx_shm_in_drain_socket(struct emx_shm_wire *w, struct emx_shm_in *in);
 
-/* Whether membarrier(2) works for this process and those that it shares rings with. */
+/* Registers for membarrier(2). Whether it works for this process and those that it shares rings with. */
 bool emx_shm_in_register_barriers(void);
 
 /* Operations of struct emx_wire_ops. */

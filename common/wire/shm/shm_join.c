@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An endpoint listens on a socket whose name is made of its number, in the abstract name space: the name belongs to the
- * network namespace, is no file, and goes when the process does. Who wants to send to it
- *     makes the memory of a ring (memfd, no file either), sealed against shrinking,
- *     connects, and looks who listens there (SO_PEERCRED): another user's process is declined,
- *     sends one message with its number and the memory's descriptor (SCM_RIGHTS).
- * It need not wait for an answer: frames may be in the ring before the other end has seen it. The socket stays: a word
- * sent over it wakes, and its end tells of the other's death. So all of it is gone when both processes are, killed or
- * not, and a ring outlives its writer for as long as there is something to read in it.
+ * An endpoint listens on a socket whose name contains its id, in the abstract name space: the name belongs to the
+ * network namespace, is no file, and disappears with the process. A sender
  *
- * A user who has no number in our user namespace is shown to us as the *overflow user*, whoever it is. If our own
- * number looks the same, and there may be such users, then nobody can be told from us, and the wire does not open.
+ *     creates the memory of a ring (a memfd, no file either), sealed against shrinking,
+ *     connects, and checks who listens (SO_PEERCRED): another user's process is declined,
+ *     sends one message with its id and the memory's descriptor (SCM_RIGHTS).
  *
- * A ring goes one way; for the other way the other one calls. So nothing must be settled when both call at once.
+ * It does not wait for a reply: frames may be in the ring before the other end has seen it. The socket stays open. A
+ * message over it wakes the other end, and its end shows that the other process has ended. So nothing is left when both
+ * processes have ended, killed or not, and a ring remains after its writer for as long as it has frames to read.
+ *
+ * A user without a uid in this user namespace appears as the *overflow user*. If this process has the uid of the
+ * overflow user, and there may be users without a uid, then other users look like its own, and the wire does not open.
+ *
+ * A ring has one direction; the other endpoint connects for the other direction. So nothing must be resolved when both
+ * connect at once.
  */
 #define _GNU_SOURCE
 #include "wire/shm/shm_join.h"
@@ -28,7 +31,7 @@
 #include <unistd.h>
 
 #define MAGIC        0x6d68734du
-#define QUEUE        4096 /* callers not yet accepted; the system may allow less */
+#define QUEUE        4096 /* connections not yet accepted; the system may allow fewer */
 #define SEALS_NEEDED (F_SEAL_SHRINK | F_SEAL_GROW)
 
 union control {
@@ -70,8 +73,8 @@ int emx_shm_listen(uint32_t id)
     return fd;
 }
 
-/* The number that stands for users without one. */
-static unsigned overflow_uid(void)
+/* The uid that stands for users without one. */
+static unsigned shm_join_overflow_uid(void)
 {
     FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
     unsigned uid = 65534;
@@ -83,8 +86,8 @@ static unsigned overflow_uid(void)
     return uid;
 }
 
-/* Whether each user of the machine has a number in our user namespace. */
-static bool all_have_numbers(void)
+/* Whether every user of the machine has a uid in this user namespace. */
+static bool shm_join_all_have_numbers(void)
 {
     FILE *f = fopen("/proc/self/uid_map", "re");
     unsigned inside, outside, count;
@@ -100,7 +103,7 @@ static bool all_have_numbers(void)
 
 bool emx_shm_knows_users(char *why, size_t why_len_bytes)
 {
-    if (geteuid() != overflow_uid() || all_have_numbers())
+    if (geteuid() != shm_join_overflow_uid() || shm_join_all_have_numbers())
         return true;
     snprintf(why, why_len_bytes,
              "this process runs as user %u, as whom its user namespace shows all users that it does not know: others "
@@ -109,7 +112,7 @@ bool emx_shm_knows_users(char *why, size_t why_len_bytes)
     return false;
 }
 
-/* Whether the other end is of our user. */
+/* Whether the other end belongs to this process's user. */
 static bool shm_join_is_ours(int fd, pid_t *pid_p)
 {
     struct ucred c;
@@ -203,7 +206,7 @@ int emx_shm_send(int fd, uint32_t id, const struct emx_shm_token *token, int mem
 }
 
 /* The descriptor that came with a message, or -1. There is room for one. */
-static int passed_fd(struct msghdr *msg)
+static int shm_join_passed_fd(struct msghdr *msg)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(msg);
     int fd = -1;
@@ -213,7 +216,7 @@ static int passed_fd(struct msghdr *msg)
     return fd;
 }
 
-/* Memory that cannot be taken away under us. */
+/* Whether the memory has the right size and cannot shrink. */
 static bool shm_join_is_valid(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -234,7 +237,7 @@ int emx_shm_receive(int fd, struct emx_shm_hello *hello_p, struct emx_shm_memory
 
     if (n < 0)
         return errno;
-    memory_fd = passed_fd(&msg);
+    memory_fd = shm_join_passed_fd(&msg);
     if (n == (ssize_t)sizeof(*hello_p) && hello_p->magic == MAGIC && hello_p->layout == EMX_SHM_LAYOUT &&
         hello_p->memory_bytes == sizeof(struct emx_shm_memory) && memory_fd >= 0 && shm_join_is_valid(memory_fd)) {
         *m_p = shm_join_map(memory_fd);
@@ -247,7 +250,7 @@ int emx_shm_receive(int fd, struct emx_shm_hello *hello_p, struct emx_shm_memory
 
 void emx_shm_poke(int fd)
 {
-    /* A full queue is as good: the other end has pokes to find. */
+    /* A full queue has the same effect: the other end finds earlier messages. */
     (void)!send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Join: how two endpoints on one host come to share memory. See shm_join.c. All sockets are non-blocking.
+ * Join: how two endpoints on one host come to share memory. shm_join.c describes it. All sockets are non-blocking. The
+ * caller owns descriptors and memory.
  */
 #ifndef EMX_WIRE_SHM_JOIN_H
 #define EMX_WIRE_SHM_JOIN_H
@@ -13,7 +14,7 @@
 #include "wire/shm/shm_mem.h"
 #include "wire/shm/shm_ring.h"
 
-/* What the sender of a join tells. */
+/* The message of a sender to the endpoint that it joins. */
 struct emx_shm_hello {
     uint32_t magic, layout;
     uint32_t memory_bytes;
@@ -21,33 +22,34 @@ struct emx_shm_hello {
     struct emx_shm_token token;
 };
 
-/* Whether this process can tell its own user's processes from others. If not, why says so. */
+/* Whether this process can distinguish its own user's processes from others. If not, why has the reason. */
 bool emx_shm_knows_users(char *why, size_t why_len_bytes);
 
-/* Listens for those who want to send to endpoint id. A socket, or -errno. */
+/* Listens for senders to endpoint id. A socket, or -errno. */
 int emx_shm_listen(uint32_t id);
 
-/* The next one who has called; -1: nobody, or one who is not of this user. *pid_p: 0 if it is not visible here. */
+/* Accepts the next connection of a process of this user; -1: there is none. *pid_p: its pid, 0 if it is not visible
+ * here. */
 int emx_shm_accept(int listener, pid_t *pid_p);
 
-/* Calls endpoint id. A socket, or -errno: EAGAIN: its queue is full, try again later; ECONNREFUSED: there is no such
- * endpoint in this network namespace; EPERM: it belongs to another user. */
+/* Connects to endpoint id. A socket, or -errno: EAGAIN: its queue is full, try again later; ECONNREFUSED: there is no
+ * such endpoint in this network namespace; EPERM: it belongs to another user. */
 int emx_shm_call(uint32_t id);
 
-/* Makes a ring's memory, zeroed. NULL and errno. The descriptor is for emx_shm_send(). */
+/* Creates the memory of a ring, zeroed. NULL and errno. *fd_p is for emx_shm_send(). */
 struct emx_shm_memory *emx_shm_memory_new(int *fd_p);
 void emx_shm_memory_free(struct emx_shm_memory *m);
 
-/* Tells who we are and hands over the ring's memory, once. 0 or an errno; EAGAIN: try again. */
+/* Sends the sender's identity and the ring's memory, once. 0 or an errno; EAGAIN: try again. */
 int emx_shm_send(int fd, uint32_t id, const struct emx_shm_token *token, int memory_fd);
 
-/* Receives this. 0 or an errno; EAGAIN: not there yet. EPROTO: it was something else. */
+/* Receives that message. 0 or an errno; EAGAIN: it has not arrived; EPROTO: it was something else. */
 int emx_shm_receive(int fd, struct emx_shm_hello *hello_p, struct emx_shm_memory **m_p);
 
-/* A word without meaning, to wake the other end. */
+/* Sends a message without meaning, to wake the other end. */
 void emx_shm_poke(int fd);
 
-/* Takes all pokes. false: the other end has gone. */
+/* Reads all such messages. false: the other end has ended. */
 bool emx_shm_drain(int fd);
 
 #endif

@@ -17,7 +17,7 @@
  *
  * A write must reach the right process or none, and a check before it does not help: the process may end between check
  * and call. So each write begins with eight bytes for the *guard*, a page at a random place that its owner has mapped
- * for this only, far from where programs have anything. One call works on one address space, and on the pieces in their
+ * for this only, far from where programs have anything. One call works on one address space, and on the parts in their
  * order: where there is no guard nothing is written. Children do not inherit it. (/proc/PID/mem, once opened, stays
  * with its address space, and would need no guard; but writes through it are slower.)
  *
@@ -64,7 +64,7 @@
 #endif
 
 /* 0: no Yama, or it does not mind. */
-static int yama_scope(void)
+static int shm_mem_yama_scope(void)
 {
     int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
     char digit = '0';
@@ -78,7 +78,7 @@ static int yama_scope(void)
 }
 
 /* Whether ptrace(2) is allowed to this process whatever the other one is. */
-static bool may_trace_all(void)
+static bool shm_mem_may_trace_all(void)
 {
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -90,7 +90,7 @@ bool emx_shm_mem_probe(char *why, size_t why_len_bytes)
 {
     struct emx_shm_token own = {.value = 1};
     uint64_t from = 2, to = 0;
-    int scope = yama_scope(), err;
+    int scope = shm_mem_yama_scope(), err;
 
     why[0] = 0;
     own.address = (uintptr_t)&own.value;
@@ -100,7 +100,7 @@ bool emx_shm_mem_probe(char *why, size_t why_len_bytes)
                  strerror(err ? err : EIO));
         return false;
     }
-    if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1 && !may_trace_all()) {
+    if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1 && !shm_mem_may_trace_all()) {
         snprintf(why, why_len_bytes,
                  "this process is undumpable, as setcap makes a program: no other may read it (ambient capabilities, "
                  "see setpriv(1), would do)");
@@ -166,7 +166,7 @@ int emx_shm_mem_read(pid_t pid, const struct emx_shm_token *token, uint64_t remo
 /* ---- Whether it lives ---- */
 
 /* Reads the token of the process that fd belongs to. false: it has gone. */
-static bool has_token(int fd, const struct emx_shm_token *token)
+static bool shm_mem_has_token(int fd, const struct emx_shm_token *token)
 {
     uint64_t value;
 
@@ -180,7 +180,7 @@ int emx_shm_mem_open(pid_t pid, const struct emx_shm_token *token)
 
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || has_token(fd, token))
+    if (fd < 0 || shm_mem_has_token(fd, token))
         return fd;
     close(fd);
     errno = ESRCH;
@@ -189,13 +189,13 @@ int emx_shm_mem_open(pid_t pid, const struct emx_shm_token *token)
 
 bool emx_shm_mem_gone(int fd, const struct emx_shm_token *token)
 {
-    return !has_token(fd, token);
+    return !shm_mem_has_token(fd, token);
 }
 
 /* ---- Writing ---- */
 
 /* At a random place; 0: it is taken, or there is no such place in this kernel's address spaces. */
-static uint64_t try_guard(void)
+static uint64_t shm_mem_try_guard(void)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (ANYWHERE ? 0 : MAP_FIXED_NOREPLACE);
     uint64_t place;
@@ -218,7 +218,7 @@ uint64_t emx_shm_guard_new(void)
     uint64_t guard = 0;
 
     for (unsigned i = 0; i < GUARD_TRIES && !guard; i++)
-        guard = try_guard();
+        guard = shm_mem_try_guard();
     return guard;
 }
 

@@ -3,8 +3,8 @@
  * Layout. A ring has slots of 18 cache lines. The first 4 bytes of a slot, its *word*, say that a frame is there, how
  * long it is and where: a frame of up to 1,148 bytes lies in the slot itself. So a frame of up to 60 bytes moves one
  * cache line from the writer's core to the reader's, which had been polling that very line, and those that follow it
- * can be fetched together with it. Longer frames lie in the *area*, a ring of bytes, in pieces of 64 without a break,
- * so that they can be lent where they are; but the reader learns their place from the word only, one journey between
+ * can be fetched together with it. Longer frames lie in the *area*, a ring of bytes, contiguous in units of 64, so
+ * that they can be used in place; but the reader learns their place from the word only, one journey between
  * cores later. So slots are long enough for most small messages.
  *
  * Fetching. Lines that the reader had last must come back to the writer before it can write them. It asks for those of
@@ -58,7 +58,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define PIECE      64u
+#define AREA_UNIT  64u
 #define OWN_BYTES  2048u /* fetched ahead by the writer */
 #define WORD_BYTES (EMX_SHM_SLOT_BYTES - EMX_SHM_INLINE_BYTES)
 #define WORD_LAP   (1u << 15)
@@ -66,7 +66,7 @@
 static_assert(EMX_SHM_FRAME_BYTES <= EMX_SHM_WORD_LEN, "the word tells each length");
 static_assert(2 * EMX_SHM_FRAME_BYTES + EMX_SHM_TELL_BYTES <= EMX_SHM_AREA_BYTES,
               "there is room when all that is told is taken, also before a gap");
-static_assert(EMX_SHM_AREA_BYTES / PIECE <= UINT16_MAX + 1u, "the word tells each place");
+static_assert(EMX_SHM_AREA_BYTES / AREA_UNIT <= UINT16_MAX + 1u, "the word tells each place");
 static_assert(sizeof(struct emx_shm_slot) == EMX_SHM_SLOT_BYTES, "slot");
 
 /* ---- The writer ---- */
@@ -111,7 +111,7 @@ static bool shm_ring_has_space(const struct emx_shm_tx *t, uint32_t bytes)
 /* A place in the area, or -1. */
 static int64_t shm_ring_allocate(struct emx_shm_tx *t, uint32_t len_bytes)
 {
-    uint32_t need = (len_bytes + PIECE - 1) / PIECE * PIECE;
+    uint32_t need = (len_bytes + AREA_UNIT - 1) / AREA_UNIT * AREA_UNIT;
     uint32_t at, gap;
 
     shm_ring_use_dedicated(t);
@@ -164,7 +164,7 @@ void *emx_shm_tx_reserve(struct emx_shm_tx *t, uint32_t len_bytes)
     place = shm_ring_allocate(t, len_bytes);
     if (place < 0)
         return NULL;
-    t->word |= (uint32_t)place / PIECE << 16;
+    t->word |= (uint32_t)place / AREA_UNIT << 16;
     return t->m->area + place;
 }
 
@@ -219,7 +219,7 @@ void emx_shm_rx_init(struct emx_shm_rx *r, struct emx_shm_memory *m)
 
 const uint8_t *emx_shm_rx_in_area(const struct emx_shm_rx *r, uint32_t word)
 {
-    uint32_t len_bytes = word & EMX_SHM_WORD_LEN, place = (word >> 16) * PIECE;
+    uint32_t len_bytes = word & EMX_SHM_WORD_LEN, place = (word >> 16) * AREA_UNIT;
 
     if (len_bytes > EMX_SHM_FRAME_BYTES || place + len_bytes > EMX_SHM_AREA_BYTES)
         return NULL;
@@ -227,8 +227,8 @@ const uint8_t *emx_shm_rx_in_area(const struct emx_shm_rx *r, uint32_t word)
     return r->m->area + place;
 }
 
-/* Frame of the slot at i with this word, or false: the writer has lost its mind. */
-static bool shm_ring_lend(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
+/* Frame of the slot at i with this word, or false: the word is invalid. */
+static bool shm_ring_frame_at(struct emx_shm_rx *r, uint32_t i, uint32_t word, struct emx_rxframe *f)
 {
     uint32_t len_bytes = word & EMX_SHM_WORD_LEN;
 
@@ -255,7 +255,7 @@ int emx_shm_rx_take(struct emx_shm_rx *r, struct emx_rxframe *f, unsigned max)
 
         if ((word & WORD_LAP) != emx_shm_lap(r->next))
             break;
-        if (shm_ring_lend(r, i, word, &f[n]))
+        if (shm_ring_frame_at(r, i, word, &f[n]))
             n++;
         else if (word & EMX_SHM_WORD_LEN)
             return -1;

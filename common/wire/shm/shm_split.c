@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- *     claims    what nobody has taken; bits 0-15: its first unit, 16-31: the first after it, 32-63: round
- *     finished  bits 0-15: the unit from which on the helper is done, 16: it failed, 32-63: round
+ *     claims    units that are not taken; bits 0-15: the first one, 16-31: the one after the last, 32-63: round
+ *     finished  bits 0-15: the unit from which on the helper has written, 16: it failed, 32-63: round
  *
- * Taking. What is taken is taken by a compare-and-exchange of the one word claims, so no unit has two writers, and when
- * none are left, which the word alone tells, nothing can be taken any more. The owner takes from the beginning, the
- * helper from the end. The helper takes a piece, writes it, says so in `finished`, and only then takes the next.
+ * Taking. Units are taken by a compare-and-exchange of the one word `claims`. So no unit has two writers, and when none
+ * is left, which the word alone shows, nothing can be taken any more. The owner takes from the beginning, the helper
+ * from the end. The helper takes a part, writes it, stores `finished`, and only then takes the next.
  *
- * No late writer. The helper writes only what it has taken. The owner ends the copy, and gives the memory back to the
+ * No late writer. The helper writes only what it has taken. The owner ends the copy, and returns the memory to the
  * program, only when nothing is left to take and `finished` has this round and all that the helper took; or when the
- * helper's process has ended. So whoever was stopped before the compare-and-exchange finds that it fails: the units are
- * gone, or the round is another, which never comes again (the helper waits for the owner in between, and a round takes
- * microseconds; the number would have to turn over under a single look at the word). Who was stopped after it holds the
- * copy up.
+ * helper's process has ended. A helper that was stopped before the compare-and-exchange finds that it fails: the units
+ * are taken, or the round is another one. A round number does not return in that time: the helper waits for the owner
+ * in between, a round takes microseconds, and 2^32 rounds would have to pass during one look at the word. A helper that
+ * was stopped after the exchange delays the copy.
  *
- * The description. The owner writes from, to and len_bytes before it stores claims of the new round (release); the
- * helper loads claims (acquire), reads the description, and then takes a piece by a compare-and-exchange with the value
- * it had loaded, in which units were left. If it succeeds the description was of this round: the owner writes the next
- * one only after all units had been taken, that is after another value had followed the loaded one in claims.
+ * The description. The owner writes from, to and len_bytes before it stores `claims` of the new round (release). The
+ * helper loads `claims` (acquire), reads the description, and takes a part by a compare-and-exchange with the loaded
+ * value, in which units were left. If it succeeds, the description was of this round: the owner writes the next
+ * description only after all units were taken, that is, after `claims` had another value.
  *
- * The data. The kernel has written the piece when the helper's call returns; the helper stores `finished` after it
- * (release), the owner loads it (acquire) before it ends the copy.
+ * The data. The kernel has written the part when the helper's call returns. The helper stores `finished` after that
+ * (release), and the owner loads it (acquire) before it ends the copy.
  *
- * How much. The owner takes the first half. If the helper has not come when that is copied, the owner takes the rest,
- * up to ALONE_BYTES, and has lost one system call. Otherwise both take parts of what is left, ever smaller ones, so
- * that none waits long for the other.
+ * How much. The owner takes the first half. If the helper has taken nothing when that is copied, the owner takes the
+ * rest, up to ALONE_BYTES at a time, and has lost one system call. Otherwise both take parts of what is left, ever
+ * smaller ones, so that neither waits long for the other.
  */
 #include "wire/shm/shm_split.h"
 
@@ -35,13 +35,13 @@
 #define END_SHIFT   16
 #define FAILED      (1u << 16)
 #define LEAST_UNITS 2u                           /* per system call */
-#define MOST_UNITS  (65536 / EMX_SHM_UNIT_BYTES) /* of the helper's: the owner may have to wait for it */
-#define ALONE_BYTES 262144u                      /* and then it is seen whether the helper has come */
+#define MOST_UNITS  (65536 / EMX_SHM_UNIT_BYTES) /* in a helper's part: the owner may have to wait for it */
+#define ALONE_BYTES 262144u                      /* then the owner checks whether the helper has started */
 #define ALONE_UNITS (ALONE_BYTES / EMX_SHM_UNIT_BYTES)
 
 static_assert(sizeof(struct emx_shm_split) == 256, "two pairs of lines");
 
-/* What nobody has taken. */
+/* The units that are not taken. */
 struct left {
     uint32_t first, end;
 };
@@ -165,7 +165,7 @@ static uint32_t shm_split_helpers_share(uint32_t left)
     return emx_min_u(left, emx_min_u(quarter > LEAST_UNITS ? quarter : LEAST_UNITS, MOST_UNITS));
 }
 
-bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_piece *p)
+bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_claim *p)
 {
     uint64_t claims = atomic_load_explicit(&m->claims, memory_order_acquire);
 
@@ -184,7 +184,7 @@ bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_piece *p)
                                                     memory_order_acq_rel, memory_order_acquire)) {
             struct emx_shm_part part = shm_split_part_of(left.end, take, len_bytes);
 
-            *p = (struct emx_shm_piece){.from = from + part.offset,
+            *p = (struct emx_shm_claim){.from = from + part.offset,
                                         .to = to + part.offset,
                                         .len_bytes = part.len_bytes,
                                         .finished = shm_split_claims_of(claims >> 32, left.end, 0)};
@@ -193,7 +193,7 @@ bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_piece *p)
     }
 }
 
-void emx_shm_helper_wrote(struct emx_shm_split *m, const struct emx_shm_piece *p, bool ok)
+void emx_shm_helper_wrote(struct emx_shm_split *m, const struct emx_shm_claim *p, bool ok)
 {
     atomic_store_explicit(&m->finished, p->finished | (ok ? 0 : FAILED), memory_order_release);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Split: a copy that two processes make together. Its *owner* wants data that lie in the memory of another process, the
- * *helper*: the owner reads from the beginning on, the helper writes from the end on, until they meet. See shm_split.c
- * for the proofs. One copy at a time for each pair and direction.
+ * Split: one copy that two processes make together. The *owner* wants data from the memory of another process, the
+ * *helper*. The owner reads from the beginning, the helper writes from the end, until they meet. One copy at a time for
+ * each pair and direction. shm_split.c has the proofs.
  */
 #ifndef EMX_WIRE_SHM_SPLIT_H
 #define EMX_WIRE_SHM_SPLIT_H
@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMX_SHM_UNIT_BYTES  4096u                                     /* parts are so many units, the last shorter */
+#define EMX_SHM_UNIT_BYTES  4096u /* a part has several units; the last unit may be shorter */
 #define EMX_SHM_SPLIT_BYTES ((size_t)UINT16_MAX * EMX_SHM_UNIT_BYTES) /* longest copy */
 
-/* In shared memory: all zero to begin with. */
+/* In shared memory; initially zero. */
 struct emx_shm_split {
-    _Alignas(128) _Atomic uint64_t claims;   /* by both: what nobody has taken: shm_split.c */
+    _Alignas(128) _Atomic uint64_t claims;   /* by both: the units not taken, see shm_split.c */
     _Atomic uint64_t from, to, len_bytes;    /* by the owner: addresses in the helper's memory and in its own */
-    _Alignas(128) _Atomic uint64_t finished; /* by the helper: what it is done with */
+    _Alignas(128) _Atomic uint64_t finished; /* by the helper: the units it has written */
 };
 
 /* ---- The owner ---- */
@@ -28,7 +28,7 @@ struct emx_shm_owner {
     struct emx_shm_split *m;
     size_t len_bytes;
     uint32_t round;
-    uint32_t units, taken; /* in all, and by the owner */
+    uint32_t units, taken; /* in total, and taken by the owner */
 };
 
 /* Part of a copy. */
@@ -38,13 +38,13 @@ struct emx_shm_part {
 
 void emx_shm_owner_init(struct emx_shm_owner *o, struct emx_shm_split *m);
 
-/* Opens a copy of 1 to EMX_SHM_SPLIT_BYTES to the helper, if the one before has ended, and takes the first part of it:
- * a half if the helper is awaited, else most of it. */
+/* Starts a copy of 1 to EMX_SHM_SPLIT_BYTES and takes the first part of it: a half if a helper is expected (awaited),
+ * else most of it. The previous copy has ended. */
 void emx_shm_owner_open(struct emx_shm_owner *o, uint64_t from, uint64_t to, size_t len_bytes, bool awaited,
                         struct emx_shm_part *part_p);
 
-/* The next part for the owner to copy; all that is left if the helper has not come. false: none is left, and the helper
- * takes none any more. */
+/* Takes the next part for the owner; all that is left if the helper has not taken any. false: nothing is left, and the
+ * helper takes no more. */
 bool emx_shm_owner_take(struct emx_shm_owner *o, struct emx_shm_part *part_p);
 
 /* Takes all that is left. */
@@ -53,24 +53,25 @@ void emx_shm_owner_close(struct emx_shm_owner *o);
 enum emx_shm_help {
     EMX_SHM_HELP_UNDER_WAY, /* the helper may write */
     EMX_SHM_HELP_DONE,      /* it has written what it took, and writes no more */
-    EMX_SHM_HELP_FAILED,    /* it writes no more, but what it took is not there */
+    EMX_SHM_HELP_FAILED,    /* it writes no more, and its share is incomplete */
 };
 
-/* What has become of the helper's share, when nothing is left to take. *part_p: the share, perhaps empty. */
+/* The state of the helper's share, when nothing is left to take. *part_p: the share, perhaps empty. */
 enum emx_shm_help emx_shm_owner_look(const struct emx_shm_owner *o, struct emx_shm_part *part_p);
 
 /* ---- The helper ---- */
 
-/* Bytes to write, and where. */
-struct emx_shm_piece {
+/* A part that the helper has taken: what to write, and where. */
+struct emx_shm_claim {
     uint64_t from, to, len_bytes;
     uint64_t finished; /* what emx_shm_helper_wrote() tells */
 };
 
-/* Takes a piece of the copy that is open, if one is. The owner does not end it before emx_shm_helper_wrote(). */
-bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_piece *p);
+/* Takes a part of the started copy. false: there is none. The owner does not end the copy before
+ * emx_shm_helper_wrote(). */
+bool emx_shm_helper_claim(struct emx_shm_split *m, struct emx_shm_claim *p);
 
-/* The piece is written, or cannot be. */
-void emx_shm_helper_wrote(struct emx_shm_split *m, const struct emx_shm_piece *p, bool ok);
+/* Reports that the part is written, or (ok false) cannot be. */
+void emx_shm_helper_wrote(struct emx_shm_split *m, const struct emx_shm_claim *p, bool ok);
 
 #endif

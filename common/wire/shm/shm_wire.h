@@ -18,7 +18,7 @@
 #include "wire/shm/shm_ring.h"
 #include "wire/wire.h"
 
-#define EMX_SHM_NEAR         4   /* rings polled in each round: the latest that had frames, */
+#define EMX_SHM_NEAR         4   /* rings polled in each round: those that had frames last, */
 #define EMX_SHM_FAR          2   /* and so many of the others */
 #define EMX_SHM_FILES_MEMORY 128 /* descriptors for the memory of peers: emx_shm_in.memory_fd */
 
@@ -35,14 +35,14 @@ struct emx_shm_in {
     struct emx_shm_rx rx; /* m NULL: the peer has connected but not sent its ring yet */
     uint32_t id;
     unsigned index; /* in emx_shm_wire.in */
-    bool gone;      /* the writer has ended, or cannot be trusted: freed when the ring is empty */
-    bool lent;      /* frames of it are lent */
+    bool gone;      /* the writer has ended, or wrote invalid data: freed when the ring is empty */
+    bool lent;      /* frames of it are in use (rx() to rx_return()) */
     pid_t pid;      /* 0: not visible in our PID namespace */
-    bool readable;  /* its memory */
+    bool readable;  /* its memory can be read */
     uint64_t proof; /* coarse time when its token was last found there */
     struct emx_shm_token token;
-    int memory_fd;        /* its memory, to see whether the process lives; -1: not opened yet, or cannot be */
-    bool no_help;         /* its memory cannot be opened, or it cannot write to ours */
+    int memory_fd;        /* its memory, to check whether the process lives; -1: not opened, or not possible */
+    bool no_help;         /* it must not help: its memory cannot be opened, or it cannot write to ours */
     struct emx_list link; /* emx_shm_wire.joining */
 };
 
@@ -54,12 +54,12 @@ struct emx_shm_out {
     struct emx_shm_port port; /* fd -1: not connected yet */
     struct emx_shm_tx tx;
     uint32_t id;
-    int memory_fd; /* -1: handed over */
+    int memory_fd; /* -1: sent to the peer */
     bool joined, gone;
     struct emx_shm_owner owner;             /* of a copy from the peer's memory, */
-    bool split;                             /* which the peer takes part in now; */
-    bool helped;                            /* it took part the last time */
-    int err;                                /* errno of our own part */
+    bool split;                             /* the peer may be helping with it; */
+    bool helped;                            /* it helped the last time */
+    int err;                                /* errno of the owner's part */
     uint64_t since_ns;                      /* coarse time since when only the peer's share is missing, or 0 */
     bool warned;                            /* that this takes long */
     struct emx_shm_queued *first, **last_p; /* backlog */
@@ -81,7 +81,7 @@ struct emx_shm_wire {
     bool reads;
     bool registered; /* for membarrier(2) */
     uint64_t token;  /* random; peers are told it and the address of this field */
-    uint64_t guard;  /* for those who write to our memory; 0: nobody does */
+    uint64_t guard;  /* of emx_shm_guard_new(); 0: nobody may write here */
 
     bool awake; /* the readers are AWAKE, not DOZY */
     bool armed;
@@ -95,7 +95,7 @@ struct emx_shm_wire {
     struct emx_shm_in **in; /* all that have a ring */
     unsigned in_count, in_capacity;
     unsigned turn;                                         /* the far ring that was polled last */
-    unsigned lent;                                         /* frames */
+    unsigned lent;                                         /* frames in use */
     struct emx_shm_in *lender[EMX_SHM_NEAR + EMX_SHM_FAR]; /* their rings */
     unsigned lenders;
     unsigned memories; /* emx_shm_in.memory_fd that are open */
@@ -109,7 +109,7 @@ struct emx_shm_wire {
     struct emx_shm_peer *last;    /* the peer that was sent to last; NULL when the table has moved */
 };
 
-/* What a destination holds. */
+/* A destination. */
 struct emx_shm_addr {
     uint32_t id;
 };
