@@ -2,18 +2,18 @@
  *
  * The verbs wire: frames over RDMA devices.
  *
- * A frame is a message on a reliable connection (verbs_conn.c), which the first frame to a peer brings about
- * (verbs_cm.c). Short frames are handed to the device inline, longer ones copied into registered buffers; received
- * ones are lent from the buffer that the device wrote. What finds no connection, no credit or no room in the send queue
- * waits in the peer's *backlog*, copied, and goes in its order; other peers are not held up.
+ * A frame is a message on a reliable connection (verbs_conn.c), which the first frame to a peer establishes
+ * (verbs_cm.c). Short frames are given to the device inline, longer ones are copied into registered buffers. Received
+ * frames are used in the buffer that the device wrote. A frame that finds no connection, no credit or no room in the
+ * send queue is copied into the peer's *backlog* and sent in order; other peers are not delayed.
  *
- * The wire does not say that it is reliable, although its connections are: when one breaks, what was under way is lost.
- * The engine keeps frames until they are acknowledged and sends them again, over a new connection; so nothing is lost
- * or delivered twice. (As long as the first one is under way, the wire drops the second.) What that costs (an
- * acknowledgement for many frames) is little beside the device's work.
+ * The wire does not claim to be reliable, although its connections are: when one breaks, frames in flight are lost. The
+ * engine keeps frames until they are acknowledged and sends them again, over a new connection. So nothing is lost or
+ * delivered twice. (While the first copy is still in flight, the wire drops the second.) The cost, one acknowledgement
+ * for many frames, is small compared with the device's work.
  *
- * A poll looks at the completion queues, in memory. What rdma_cm tells waits for sweep(). Before a sleep arm() asks the
- * completion queues for an event and looks once more; one epoll descriptor holds them and the rest.
+ * A poll reads the completion queues, in memory. Events of rdma_cm wait for sweep(). Before a sleep, arm() requests an
+ * event from the completion queues and polls once more; one epoll descriptor holds all descriptors.
  */
 #define _GNU_SOURCE
 #include "wire/verbs/verbs.h"
@@ -38,7 +38,7 @@
 #define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
 #define POLLED      32  /* completions taken at once */
 #define EVENTS      16
-#define EVENTS_NS   1000000 /* between two looks for news, while nobody waits for any */
+#define EVENTS_NS   1000000 /* between two polls for events, while nothing waits for one */
 
 static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs address");
 
@@ -63,8 +63,8 @@ struct emx_verbs_peer *emx_verbs_peer_get(struct emx_verbs_wire *w, uint32_t id)
     return p;
 }
 
-/* The peer that an address leads to; it is called this way from now on. NULL: out of memory. */
-static struct emx_verbs_peer *peer_at(struct emx_verbs_wire *w, const struct emx_wire_addr *to)
+/* The peer of an address; connect requests use this way from now on. NULL: out of memory. */
+static struct emx_verbs_peer *verbs_peer_at(struct emx_verbs_wire *w, const struct emx_wire_addr *to)
 {
     struct emx_verbs_way way;
 
@@ -76,7 +76,7 @@ static struct emx_verbs_peer *peer_at(struct emx_verbs_wire *w, const struct emx
     return w->last;
 }
 
-static void free_peers(struct emx_verbs_wire *w)
+static void verbs_free_peers(struct emx_verbs_wire *w)
 {
     for (unsigned i = 0; i < EMX_VERBS_PEER_BUCKETS; i++) {
         struct emx_verbs_peer *p;
@@ -91,7 +91,7 @@ static void free_peers(struct emx_verbs_wire *w)
 
 /* ---- The backlog ---- */
 
-static void drop_first(struct emx_verbs_peer *p)
+static void verbs_drop_first(struct emx_verbs_peer *p)
 {
     struct emx_verbs_kept *k = p->first;
 
@@ -107,7 +107,7 @@ static void drop_first(struct emx_verbs_peer *p)
 void emx_verbs_peer_lose(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
 {
     while (p->first) {
-        drop_first(p);
+        verbs_drop_first(p);
         w->stats->wire_tx_errors++;
     }
 }
@@ -121,11 +121,11 @@ void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
 
         if (!emx_verbs_conn_put(p->conn, &f, k->since_ns))
             return;
-        drop_first(p);
+        verbs_drop_first(p);
     }
 }
 
-static bool keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struct emx_txframe *f)
+static bool verbs_keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struct emx_txframe *f)
 {
     size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
     struct emx_verbs_kept *k = p->kept < BACKLOG_MAX ? malloc(sizeof(*k) + len_bytes) : NULL;
@@ -149,7 +149,7 @@ static bool keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const struc
 /* Whether a frame that is sent again is still under way. What goes to a peer goes in its order: so it is, if anything
  * is that was there before it. Once more of it would be for nothing and take a credit, and where the devices lose
  * packets, and frames wait for longer than the engine does, there would soon be little else under way. */
-static bool is_under_way(const struct emx_verbs_peer *p, uint64_t age_ns)
+static bool verbs_is_under_way(const struct emx_verbs_peer *p, uint64_t age_ns)
 {
     uint64_t now = emx_verbs_now();
 
@@ -159,18 +159,18 @@ static bool is_under_way(const struct emx_verbs_peer *p, uint64_t age_ns)
 }
 
 /* false: the frame is lost. */
-static bool send_one(struct emx_verbs_wire *w, const struct emx_txframe *f)
+static bool verbs_send_one(struct emx_verbs_wire *w, const struct emx_txframe *f)
 {
     size_t len_bytes = (size_t)f->head_bytes + f->body_bytes;
-    struct emx_verbs_peer *p = peer_at(w, f->to);
+    struct emx_verbs_peer *p = verbs_peer_at(w, f->to);
 
     if (!p || !len_bytes || len_bytes > EMX_VERBS_FRAME_BYTES)
         return false;
-    if (f->age_ns && is_under_way(p, f->age_ns))
+    if (f->age_ns && verbs_is_under_way(p, f->age_ns))
         return true;
     if (!p->first && p->conn && emx_verbs_conn_put(p->conn, f, w->now_ns))
         return true;
-    if (!keep(w, p, f))
+    if (!verbs_keep(w, p, f))
         return false;
     emx_verbs_call(w, p);
     return true;
@@ -187,7 +187,7 @@ static void verbs_tx(struct emx_wire *base, const struct emx_txframe *f, unsigne
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
     for (unsigned i = 0; i < n; i++) {
-        if (!send_one(w, &f[i]))
+        if (!verbs_send_one(w, &f[i]))
             w->stats->wire_tx_errors++;
     }
 }
@@ -203,7 +203,8 @@ static bool verbs_unsent(const struct emx_wire *base)
 
 /* ---- Receiving ---- */
 
-static void arrived(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b, uint32_t len_bytes)
+static void verbs_arrived(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b,
+                          uint32_t len_bytes)
 {
     b->next = NULL;
     b->conn = c;
@@ -213,8 +214,8 @@ static void arrived(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct e
     w->arrived_p = &b->next;
 }
 
-static void take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b,
-                         uint32_t len_bytes)
+static void verbs_take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, struct emx_verbs_buf *b,
+                               uint32_t len_bytes)
 {
     struct emx_verbs_head h;
 
@@ -230,7 +231,7 @@ static void take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, str
     if (c->state == EMX_VERBS_ASKED)
         emx_verbs_up(w, c);
     if (h.kind == EMX_VERBS_FRAME && len_bytes > sizeof(h)) {
-        arrived(w, c, b, len_bytes - (uint32_t)sizeof(h));
+        verbs_arrived(w, c, b, len_bytes - (uint32_t)sizeof(h));
         return;
     }
     if (h.kind != EMX_VERBS_CREDIT)
@@ -238,8 +239,8 @@ static void take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *c, str
     emx_verbs_conn_recycle(c, b, false);
 }
 
-/* A buffer that came back without a message, or from a connection that is no more. */
-static void stray_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+/* A receive without a message, or of a connection that has ended. */
+static void verbs_foreign_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, struct emx_verbs_buf *b)
 {
     if (c) {
         emx_verbs_conn_recycle(c, b, false);
@@ -252,7 +253,7 @@ static void stray_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, str
     emx_verbs_buf_put(d, b);
 }
 
-static void take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct ibv_wc *wc)
+static void verbs_take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct ibv_wc *wc)
 {
     if (!c || c->state == EMX_VERBS_ENDING)
         return;
@@ -261,76 +262,76 @@ static void take_failure(struct emx_verbs_wire *w, struct emx_verbs_conn *c, con
     emx_verbs_broke(w, c, ibv_wc_status_str(wc->status));
 }
 
-static void take_receive(struct emx_verbs_wire *w, struct emx_verbs_dev *d, struct emx_verbs_conn *c,
-                         const struct ibv_wc *wc)
+static void verbs_take_receive(struct emx_verbs_wire *w, struct emx_verbs_dev *d, struct emx_verbs_conn *c,
+                               const struct ibv_wc *wc)
 {
     struct emx_verbs_buf *b = (struct emx_verbs_buf *)(uintptr_t)wc->wr_id;
 
     if (__builtin_expect(c && wc->status == IBV_WC_SUCCESS, 1)) {
-        take_message(w, c, b, wc->byte_len);
+        verbs_take_message(w, c, b, wc->byte_len);
         return;
     }
     if (wc->status != IBV_WC_SUCCESS)
-        take_failure(w, c, wc);
-    stray_receive(d, c, b);
+        verbs_take_failure(w, c, wc);
+    verbs_foreign_receive(d, c, b);
 }
 
-static __attribute__((noinline)) void take_send(struct emx_verbs_wire *w, struct emx_verbs_conn *c,
-                                                const struct ibv_wc *wc)
+static __attribute__((noinline)) void verbs_take_send(struct emx_verbs_wire *w, struct emx_verbs_conn *c,
+                                                      const struct ibv_wc *wc)
 {
     if (c && !emx_verbs_is_of(c, wc->wr_id))
         return;
     if (wc->status != IBV_WC_SUCCESS)
-        take_failure(w, c, wc);
+        verbs_take_failure(w, c, wc);
     if (c)
         emx_verbs_conn_reap(c, wc->wr_id, wc->status == IBV_WC_SUCCESS);
 }
 
-static inline void take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)
+static inline void verbs_take_completion(struct emx_verbs_wire *w, struct emx_verbs_dev *d, const struct ibv_wc *wc)
 {
     struct emx_verbs_conn *c = emx_verbs_conn_find(d, wc->qp_num);
 
     if (emx_verbs_work(wc->wr_id) == EMX_VERBS_RECEIVE)
-        take_receive(w, d, c, wc);
+        verbs_take_receive(w, d, c, wc);
     else
-        take_send(w, c, wc);
+        verbs_take_send(w, c, wc);
 }
 
-static inline unsigned poll_device(struct emx_verbs_wire *w, struct emx_verbs_dev *d)
+static inline unsigned verbs_poll_device(struct emx_verbs_wire *w, struct emx_verbs_dev *d)
 {
     struct ibv_wc wc[POLLED];
     int n = ibv_poll_cq(d->cq, POLLED, wc);
 
     for (int i = 0; i < n; i++)
-        take_completion(w, d, &wc[i]);
+        verbs_take_completion(w, d, &wc[i]);
     return n > 0 ? (unsigned)n : 0;
 }
 
 /* Takes what the devices have finished. Returns how much that was. */
-static inline unsigned poll_devices(struct emx_verbs_wire *w)
+static inline unsigned verbs_poll_devices(struct emx_verbs_wire *w)
 {
     unsigned total = 0;
 
     for (unsigned i = 0; i < w->dev_count; i++)
-        total += poll_device(w, w->dev[i]);
+        total += verbs_poll_device(w, w->dev[i]);
     return total;
 }
 
 void emx_verbs_drain(struct emx_verbs_wire *w)
 {
     for (unsigned i = 0; i < w->dev_count; i++) {
-        while (poll_device(w, w->dev[i]) == POLLED)
+        while (verbs_poll_device(w, w->dev[i]) == POLLED)
             ;
     }
 }
 
-static void flush_backlogs(struct emx_verbs_wire *w)
+static void verbs_flush_backlogs(struct emx_verbs_wire *w)
 {
     emx_list_each_safe(l, next, &w->busy) emx_verbs_peer_flush(w, emx_list_entry(l, struct emx_verbs_peer, busy));
 }
 
 /* The first of what has arrived; there is one. */
-static inline struct emx_verbs_buf *take_arrived(struct emx_verbs_wire *w)
+static inline struct emx_verbs_buf *verbs_take_arrived(struct emx_verbs_wire *w)
 {
     struct emx_verbs_buf *b = w->arrived;
 
@@ -340,12 +341,12 @@ static inline struct emx_verbs_buf *take_arrived(struct emx_verbs_wire *w)
     return b;
 }
 
-static unsigned lend(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned max)
+static unsigned verbs_take_frames(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned max)
 {
     unsigned n = 0;
 
     for (; n < max && w->arrived; n++) {
-        struct emx_verbs_buf *b = take_arrived(w);
+        struct emx_verbs_buf *b = verbs_take_arrived(w);
 
         f[n] = (struct emx_rxframe){.data = b->data + sizeof(struct emx_verbs_head), .len_bytes = b->len_bytes};
     }
@@ -354,7 +355,7 @@ static unsigned lend(struct emx_verbs_wire *w, struct emx_rxframe *f, unsigned m
 
 /* Devices: what a descriptor of their events stands for is the context, and what one of completions does is the device.
  */
-static bool is_context(const struct emx_verbs_wire *w, const void *p)
+static bool verbs_is_context(const struct emx_verbs_wire *w, const void *p)
 {
     for (unsigned i = 0; i < w->dev_count; i++) {
         if (w->dev[i]->context == p)
@@ -364,27 +365,27 @@ static bool is_context(const struct emx_verbs_wire *w, const void *p)
 }
 
 /* Takes the events out of the descriptors. */
-static void look_at_fds(struct emx_verbs_wire *w)
+static void verbs_look_at_fds(struct emx_verbs_wire *w)
 {
     struct epoll_event ev[EVENTS];
     int n = epoll_wait(w->epoll, ev, EVENTS, 0);
-    bool news = false;
+    bool events = false;
 
     w->events_ns = w->now_ns;
     for (int i = 0; i < n; i++) {
         if (!ev[i].data.ptr)
-            news = true;
-        else if (is_context(w, ev[i].data.ptr))
+            events = true;
+        else if (verbs_is_context(w, ev[i].data.ptr))
             emx_verbs_events_read(ev[i].data.ptr);
         else
             emx_verbs_dev_quiesce(ev[i].data.ptr);
     }
-    emx_verbs_calls(w, news);
+    emx_verbs_calls(w, events);
 }
 
-/* The buffer of the last frame that was passed is posted again, and told to be free, only when the next frame is looked
- * for: the program has its message by then, and perhaps has sent the answer. */
-static inline void recycle_passed(struct emx_verbs_wire *w)
+/* The buffer of the last consumed frame is posted again, and the peer told so, only when the next frame is polled for:
+ * by then the program has its message, and has perhaps sent the reply. */
+static inline void verbs_recycle_passed(struct emx_verbs_wire *w)
 {
     struct emx_verbs_buf *b = w->passed;
 
@@ -395,23 +396,23 @@ static inline void recycle_passed(struct emx_verbs_wire *w)
 }
 
 /* All that has come is in the list of what has arrived. */
-static inline void look(struct emx_verbs_wire *w)
+static inline void verbs_look(struct emx_verbs_wire *w)
 {
     if (w->armed) {
         w->armed = false;
-        look_at_fds(w);
+        verbs_look_at_fds(w);
     }
-    recycle_passed(w);
-    if (poll_devices(w) && !emx_list_empty(&w->busy))
-        flush_backlogs(w);
+    verbs_recycle_passed(w);
+    if (verbs_poll_devices(w) && !emx_list_empty(&w->busy))
+        verbs_flush_backlogs(w);
 }
 
 static unsigned verbs_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
-    look(w);
-    return lend(w, f, max);
+    verbs_look(w);
+    return verbs_take_frames(w, f, max);
 }
 
 static struct emx_wire_peek verbs_peek(struct emx_wire *base)
@@ -419,7 +420,7 @@ static struct emx_wire_peek verbs_peek(struct emx_wire *base)
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
     if (!w->arrived)
-        look(w);
+        verbs_look(w);
     if (!w->arrived)
         return (struct emx_wire_peek){0};
     return (struct emx_wire_peek){w->arrived->data + sizeof(struct emx_verbs_head), w->arrived->len_bytes};
@@ -440,8 +441,8 @@ static void verbs_consume(struct emx_wire *base)
 {
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
-    recycle_passed(w);
-    w->passed = take_arrived(w);
+    verbs_recycle_passed(w);
+    w->passed = verbs_take_arrived(w);
 }
 
 static bool verbs_arm(struct emx_wire *base)
@@ -453,10 +454,10 @@ static bool verbs_arm(struct emx_wire *base)
         if (ibv_req_notify_cq(w->dev[i]->cq, 0))
             return false;
     }
-    recycle_passed(w);
-    found = poll_devices(w);
+    verbs_recycle_passed(w);
+    found = verbs_poll_devices(w);
     if (found)
-        flush_backlogs(w);
+        verbs_flush_backlogs(w);
     w->armed = !found && !w->arrived && emx_list_empty(&w->ended);
     return w->armed;
 }
@@ -466,8 +467,8 @@ static int verbs_fd(struct emx_wire *base, unsigned i)
     return i ? -1 : ((struct emx_verbs_wire *)base)->epoll;
 }
 
-/* The look is a system call, and a sweep comes about as often as a message of a ping-pong. */
-static bool awaits_news(const struct emx_verbs_wire *w)
+/* Polling for events is a system call, and a sweep comes about as often as a message of a ping-pong. */
+static bool verbs_awaits_events(const struct emx_verbs_wire *w)
 {
     return !emx_list_empty(&w->busy) || !emx_list_empty(&w->ending) || w->now_ns - w->events_ns >= EVENTS_NS;
 }
@@ -477,8 +478,8 @@ static void verbs_sweep(struct emx_wire *base)
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
     w->now_ns = emx_verbs_now();
-    if (awaits_news(w))
-        look_at_fds(w);
+    if (verbs_awaits_events(w))
+        verbs_look_at_fds(w);
     for (unsigned i = 0; i < w->dev_count; i++) {
         if (w->dev[i]->cache)
             emx_regcache_sweep(w->dev[i]->cache);
@@ -492,7 +493,7 @@ static void verbs_close(struct emx_wire *base)
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
 
     emx_verbs_disconnect(w);
-    free_peers(w);
+    verbs_free_peers(w);
     if (w->channel)
         rdma_destroy_event_channel(w->channel);
     if (w->epoll >= 0)
@@ -500,7 +501,7 @@ static void verbs_close(struct emx_wire *base)
     free(w);
 }
 
-static int watch(const struct emx_verbs_wire *w, int fd, void *what)
+static int verbs_watch(const struct emx_verbs_wire *w, int fd, void *what)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
     int flags = fcntl(fd, F_GETFL);
@@ -512,7 +513,7 @@ static int watch(const struct emx_verbs_wire *w, int fd, void *what)
 
 /* Before anything is registered: then the library keeps registered memory out of children. A child that needs what
  * lies in the same pages crashes, where otherwise our messages would be wrong. */
-static void prepare_for_forks(void)
+static void verbs_prepare_for_forks(void)
 {
     struct utsname u;
     int err = uname(&u) || emx_fork_takes_pinned(u.release) ? ibv_fork_init() : 0;
@@ -524,11 +525,11 @@ static void prepare_for_forks(void)
                 strerror(err));
 }
 
-static int open_channel(struct emx_verbs_wire *w, char *why, size_t why_len_bytes)
+static int verbs_open_channel(struct emx_verbs_wire *w, char *why, size_t why_len_bytes)
 {
     int err;
 
-    prepare_for_forks();
+    verbs_prepare_for_forks();
     w->channel = rdma_create_event_channel();
     if (!w->channel) {
         snprintf(why, why_len_bytes,
@@ -538,21 +539,22 @@ static int open_channel(struct emx_verbs_wire *w, char *why, size_t why_len_byte
         return ETHMX_ERR_NO_WIRE;
     }
     w->epoll = epoll_create1(EPOLL_CLOEXEC);
-    err = w->epoll < 0 ? errno : watch(w, w->channel->fd, NULL);
+    err = w->epoll < 0 ? errno : verbs_watch(w, w->channel->fd, NULL);
     if (!err)
         return ETHMX_OK;
     snprintf(why, why_len_bytes, "epoll: %s", strerror(err));
     return ETHMX_ERR_NO_WIRE;
 }
 
-static int open_devices(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
+static int verbs_open_devices(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why,
+                              size_t why_len_bytes)
 {
     int ret = emx_verbs_listen(w, netifs, why, why_len_bytes), err;
 
     for (unsigned i = 0; !ret && i < w->dev_count; i++) {
-        err = watch(w, w->dev[i]->channel->fd, w->dev[i]);
+        err = verbs_watch(w, w->dev[i]->channel->fd, w->dev[i]);
         if (!err)
-            err = watch(w, w->dev[i]->context->async_fd, w->dev[i]->context);
+            err = verbs_watch(w, w->dev[i]->context->async_fd, w->dev[i]->context);
         if (!err)
             continue;
         snprintf(why, why_len_bytes, "epoll: %s", strerror(err));
@@ -580,10 +582,10 @@ static int verbs_open(struct emx_wire **w_p, const struct emx_wire_params *param
     emx_list_init(&w->ending);
     emx_list_init(&w->busy);
     emx_list_init(&w->ended);
-    emx_list_init(&w->exposed);
-    ret = open_channel(w, why, why_len_bytes);
+    emx_list_init(&w->exports);
+    ret = verbs_open_channel(w, why, why_len_bytes);
     if (!ret)
-        ret = open_devices(w, params->netifs, why, why_len_bytes);
+        ret = verbs_open_devices(w, params->netifs, why, why_len_bytes);
     if (ret)
         verbs_close(&w->base);
     else
@@ -603,7 +605,7 @@ static void verbs_query(const struct emx_wire *base, struct emx_wire_attr *attr_
 }
 
 static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
-                               unsigned *least_p)
+                               unsigned *min_p)
 {
     const struct emx_verbs_wire *w = (const struct emx_verbs_wire *)base;
     struct emx_verbs_address told = {.port = w->listen_port};
@@ -614,7 +616,7 @@ static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way
         if (w->port[i].dev && place < EMX_WIRE_IFS)
             told.fabric[place] = (uint8_t)(w->port[i].dev->fabric + 1);
     }
-    *least_p = EMX_VERBS_ADDRESS_LEAST;
+    *min_p = EMX_VERBS_ADDRESS_LEAST;
     return emx_verbs_address_write(&told, value);
 }
 

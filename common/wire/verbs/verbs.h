@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The verbs wire: RDMA devices (RoCE, iWARP, InfiniBand) by libibverbs and librdmacm. See verbs.c for the mechanism. In
- * a build without them it declines, and says so.
+ * The verbs wire: RDMA devices (RoCE, iWARP, InfiniBand) by libibverbs and librdmacm. verbs.c describes the mechanism.
+ * In a build without these libraries open() fails and says so.
  */
 #ifndef EMX_WIRE_VERBS_H
 #define EMX_WIRE_VERBS_H
@@ -11,37 +11,37 @@
 #include "mem/regcache.h"
 #include "wire/wire.h"
 
-/* Longest frame, the same for all: who calls need not ask. Eight kilobytes of data and the headers before them. */
+/* Longest frame, the same for all devices: eight kilobytes of data and the headers before them. */
 #define EMX_VERBS_FRAME_BYTES 8256
 
-/* Networks that RDMA devices speak; both ends must be on the same. */
+/* Networks of RDMA devices. Both ends must use the same one. */
 enum emx_verbs_fabric { EMX_VERBS_ROCE, EMX_VERBS_IWARP, EMX_VERBS_IB, EMX_VERBS_FABRICS };
 
 extern const struct emx_wire_ops emx_wire_verbs;
 
-/* Its part of an address: port (2 bytes, little-endian), then, in 4 bits for each interface of the address, what its
- * device speaks. */
+/* Its part of an address: port (2 bytes, little-endian), then 4 bits for each interface of the address: its device's
+ * network. */
 #define EMX_VERBS_ADDRESS_PART  5
 #define EMX_VERBS_ADDRESS_LEAST 3 /* for a first hello: two interfaces */
 #define EMX_VERBS_ADDRESS_BYTES (2 + EMX_WIRE_IFS / 2)
 
 struct emx_verbs_address {
-    uint16_t port;                /* where it is called (rdma_cm) */
+    uint16_t port;                /* where it listens (rdma_cm) */
     uint8_t fabric[EMX_WIRE_IFS]; /* of each interface: enum emx_verbs_fabric + 1; 0: no device in use */
 };
 
 /* Returns EMX_VERBS_ADDRESS_BYTES. */
 unsigned emx_verbs_address_write(const struct emx_verbs_address *told, uint8_t value[EMX_VERBS_ADDRESS_BYTES]);
 
-/* Where an endpoint is called: its number and port, from our address to its. */
+/* The destination of connect requests: endpoint id and port, from the local address to the remote one. */
 struct emx_verbs_way {
     uint32_t id;
     struct in_addr from, to;
     uint16_t port; /* host order */
 };
 
-/* A registrar that registers memory with a real device and does nothing else, for measuring. name: the device's; NULL:
- * the first. ETHMX_ERR_PARAM: there is none that can be opened; why has a sentence. */
+/* Opens a registrar that only registers memory with a real device, for measuring. name: the device; NULL: the first.
+ * ETHMX_ERR_PARAM: there is none that can be opened; why has a sentence. */
 int emx_verbs_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes);
 void emx_verbs_registrar_close(struct emx_registrar *r);
 

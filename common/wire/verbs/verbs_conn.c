@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Credits. A message that finds no receive posted costs a round trip and more, and many of them a storm. So none is
- * sent without one: each side tells how many frames the other may have on the way, and posts so many receives. When
- * frames have been handed up and their buffers posted again, the next frame back tells so; with none to ride on, a
- * message of its own does when half of the credits are owed. Such messages need no credit, or both sides could wait for
- * each other for ever: three further receives are there for them. Proof that these suffice: a message tells of half of
- * the credits (T) at least, so the peer cannot bring about more than credits / T <= 2 of them without reading one; and
- * the first message of all is the third.
+ * Credits. A message that finds no receive posted costs a round trip and more, and many of them cause a storm. So none
+ * is sent without a credit: each side tells how many frames the other may have in flight, and posts as many receives.
+ * When frames were passed up and their buffers posted again, the next frame back carries the credits. If there is none,
+ * a separate message does when half of the credits are owed. Such messages need no credit, or both sides could wait for
+ * each other for ever: three further receives are posted for them. Proof that these suffice: a separate message carries
+ * at least half of the credits (T), so the peer cannot cause more than credits / T <= 2 of them without reading one;
+ * and the first message of all is the third.
  *
- * Selective signalling. The device tells the end of each quarter of the messages only; that of one message is that of
- * all before it. Failed ones are told each. Parts of reads have numbers of their own, and each end is told: siw tells
- * that of a message although a read before it is still under way.
+ * Selective signalling. The device reports the completion of each quarter of the messages only; it implies that all
+ * before have completed. Failed ones are reported each. Parts of reads have numbers of their own, and each is reported,
+ * because siw reports a message although a read before it is still under way.
  */
 #include "wire/verbs/verbs_conn.h"
 
@@ -23,16 +23,16 @@
 
 #define INLINE_STEP 16
 
-/* ---- Which connection a queue pair is ---- */
+/* ---- The table of queue pairs ---- */
 
-static struct emx_verbs_conn **bucket(struct emx_verbs_dev *d, uint32_t qp_num)
+static struct emx_verbs_conn **verbs_conn_bucket(struct emx_verbs_dev *d, uint32_t qp_num)
 {
     return &d->by_qp[qp_num % EMX_VERBS_BUCKETS];
 }
 
-static void remember(struct emx_verbs_conn *c)
+static void verbs_conn_remember(struct emx_verbs_conn *c)
 {
-    struct emx_verbs_conn **at = bucket(c->dev, c->qp_num);
+    struct emx_verbs_conn **at = verbs_conn_bucket(c->dev, c->qp_num);
 
     emx_verbs_events_lock();
     c->next_qp = *at;
@@ -40,9 +40,9 @@ static void remember(struct emx_verbs_conn *c)
     emx_verbs_events_unlock();
 }
 
-static void forget(struct emx_verbs_conn *c)
+static void verbs_conn_forget(struct emx_verbs_conn *c)
 {
-    struct emx_verbs_conn **at = bucket(c->dev, c->qp_num);
+    struct emx_verbs_conn **at = verbs_conn_bucket(c->dev, c->qp_num);
 
     emx_verbs_events_lock();
     while (*at && *at != c)
@@ -54,21 +54,21 @@ static void forget(struct emx_verbs_conn *c)
 
 /* ---- Receives ---- */
 
-static unsigned receives(const struct emx_verbs_dev *d)
+static unsigned verbs_conn_receives(const struct emx_verbs_dev *d)
 {
     return EMX_VERBS_RECEIVES(d->credits);
 }
 
-static unsigned promise(const struct emx_verbs_dev *d)
+static unsigned verbs_conn_promise(const struct emx_verbs_dev *d)
 {
-    return receives(d) + EMX_VERBS_SENDS(d->credits);
+    return verbs_conn_receives(d) + EMX_VERBS_SENDS(d->credits);
 }
 
 /* Posts what is wanted and is not there. 0, or an errno. */
-static int fill(struct emx_verbs_conn *c)
+static int verbs_conn_fill(struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
-    unsigned *have = d->srq ? &d->posted : &c->own, want = d->srq ? d->wanted : receives(d);
+    unsigned *have = d->srq ? &d->posted : &c->own, want = d->srq ? d->wanted : verbs_conn_receives(d);
     int err = 0;
 
     while (*have < want && !err) {
@@ -85,20 +85,20 @@ static int fill(struct emx_verbs_conn *c)
 
 /* Whether a buffer is to be posted again. The shared queue may have more than it needs, left by a connection that
  * ended. */
-static bool is_wanted(const struct emx_verbs_conn *c)
+static bool verbs_conn_is_wanted(const struct emx_verbs_conn *c)
 {
     const struct emx_verbs_dev *d = c->dev;
 
     return d->srq ? d->posted <= d->wanted : c->state != EMX_VERBS_ENDING;
 }
 
-static void keep_back(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+static void verbs_conn_keep_back(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
 {
     --*(c->dev->srq ? &c->dev->posted : &c->own);
     emx_verbs_buf_put(c->dev, b);
 }
 
-static void post_again(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
+static void verbs_conn_post_again(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
 {
     int err = c->dev->srq ? emx_verbs_dev_post_back(c->dev, b) : emx_verbs_dev_post(c->dev, c->id->qp, b);
 
@@ -106,16 +106,16 @@ static void post_again(struct emx_verbs_conn *c, struct emx_verbs_buf *b)
         return;
     c->broken = err;
     if (!c->dev->srq)
-        keep_back(c, b);
+        verbs_conn_keep_back(c, b);
 }
 
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame)
 {
     c->lent -= frame;
-    if (is_wanted(c))
-        post_again(c, b);
+    if (verbs_conn_is_wanted(c))
+        verbs_conn_post_again(c, b);
     else
-        keep_back(c, b);
+        verbs_conn_keep_back(c, b);
     c->owed += frame;
     if (frame && c->state == EMX_VERBS_UP)
         emx_verbs_conn_tell(c, false);
@@ -123,32 +123,32 @@ void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, b
 
 /* ---- Sends ---- */
 
-static bool is_usable(const struct emx_verbs_conn *c)
+static bool verbs_conn_is_usable(const struct emx_verbs_conn *c)
 {
     return c->state == EMX_VERBS_UP && c->may_send && !c->broken;
 }
 
-static bool has_room(const struct emx_verbs_conn *c)
+static bool verbs_conn_has_room(const struct emx_verbs_conn *c)
 {
-    return is_usable(c) && c->sent - c->reaped < c->depth;
+    return verbs_conn_is_usable(c) && c->sent - c->reaped < c->depth;
 }
 
-static uint64_t work_number(const struct emx_verbs_conn *c, enum emx_verbs_work kind, uint32_t number)
+static uint64_t verbs_conn_work_number(const struct emx_verbs_conn *c, enum emx_verbs_work kind, uint32_t number)
 {
     return (uint64_t)c->serial << EMX_VERBS_SERIAL_SHIFT | (uint64_t)number << 2 | kind;
 }
 
-static inline struct emx_verbs_flight *flight(const struct emx_verbs_conn *c, uint32_t number)
+static inline struct emx_verbs_flight *verbs_conn_in_flight(const struct emx_verbs_conn *c, uint32_t number)
 {
     return &c->in_flight[number & c->in_flight_mask];
 }
 
 /* Gives wr to the device. b: its buffer, or NULL. */
-static inline bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
+static inline bool verbs_conn_post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
 {
     struct ibv_send_wr *bad;
 
-    wr->wr_id = work_number(c, EMX_VERBS_SEND, c->sent);
+    wr->wr_id = verbs_conn_work_number(c, EMX_VERBS_SEND, c->sent);
     if (++c->unsignalled >= c->depth / 4)
         wr->send_flags |= IBV_SEND_SIGNALED;
     if (wr->send_flags & IBV_SEND_SIGNALED)
@@ -159,7 +159,7 @@ static inline bool post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct
             emx_verbs_buf_put(c->dev, b);
         return false;
     }
-    *flight(c, c->sent++) = (struct emx_verbs_flight){.buf = b, .since_ns = *c->now_ns};
+    *verbs_conn_in_flight(c, c->sent++) = (struct emx_verbs_flight){.buf = b, .since_ns = *c->now_ns};
     return true;
 }
 
@@ -168,22 +168,22 @@ bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const
     struct ibv_send_wr *bad;
     uint32_t at = 0;
 
-    if (!is_usable(c) || c->parts_flying >= c->dev->reads_max)
+    if (!verbs_conn_is_usable(c) || c->parts_in_flight >= c->dev->reads_max)
         return false;
     while (c->part[at].read)
         at++;
-    wr->wr_id = work_number(c, EMX_VERBS_PART, at);
+    wr->wr_id = verbs_conn_work_number(c, EMX_VERBS_PART, at);
     wr->send_flags = IBV_SEND_SIGNALED;
     c->broken = ibv_post_send(c->id->qp, wr, &bad);
     if (c->broken)
         return false;
     c->part[at] = *part;
-    c->parts_flying++;
+    c->parts_in_flight++;
     return true;
 }
 
 /* Where a read of nothing would read to must be registered. */
-static struct ibv_sge nowhere(const struct emx_verbs_conn *c)
+static struct ibv_sge verbs_conn_nowhere(const struct emx_verbs_conn *c)
 {
     const struct emx_verbs_slab *slab = c->dev->slabs;
 
@@ -192,34 +192,35 @@ static struct ibv_sge nowhere(const struct emx_verbs_conn *c)
 
 bool emx_verbs_conn_read_nothing(struct emx_verbs_conn *c, const struct emx_verbs_part *part)
 {
-    struct ibv_sge sge = nowhere(c);
+    struct ibv_sge sge = verbs_conn_nowhere(c);
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
 
     return emx_verbs_conn_read(c, &wr, part);
 }
 
-static struct ibv_sge piece(const void *p, size_t n)
+static struct ibv_sge verbs_conn_sge(const void *p, size_t n)
 {
     return (struct ibv_sge){.addr = (uintptr_t)p, .length = (uint32_t)n};
 }
 
 /* The request of all short messages is made once: what differs is written into it. f NULL: credits only. */
-static inline bool send_inline(struct emx_verbs_conn *c, const struct emx_verbs_head *h, const struct emx_txframe *f)
+static inline bool verbs_conn_send_inline(struct emx_verbs_conn *c, const struct emx_verbs_head *h,
+                                          const struct emx_txframe *f)
 {
     struct ibv_send_wr *wr = &c->inline_wr;
 
     wr->num_sge = 1;
     wr->send_flags = IBV_SEND_INLINE;
-    c->inline_sge[0] = piece(h, sizeof(*h));
+    c->inline_sge[0] = verbs_conn_sge(h, sizeof(*h));
     if (f)
-        c->inline_sge[wr->num_sge++] = piece(f->head, f->head_bytes);
+        c->inline_sge[wr->num_sge++] = verbs_conn_sge(f->head, f->head_bytes);
     if (f && f->body_bytes)
-        c->inline_sge[wr->num_sge++] = piece(f->body, f->body_bytes);
-    return post(c, wr, NULL);
+        c->inline_sge[wr->num_sge++] = verbs_conn_sge(f->body, f->body_bytes);
+    return verbs_conn_post(c, wr, NULL);
 }
 
-static __attribute__((noinline)) bool send_copied(struct emx_verbs_conn *c, const struct emx_verbs_head *h,
-                                                  const struct emx_txframe *f)
+static __attribute__((noinline)) bool verbs_conn_send_copied(struct emx_verbs_conn *c, const struct emx_verbs_head *h,
+                                                             const struct emx_txframe *f)
 {
     struct emx_verbs_buf *b = emx_verbs_buf_get(c->dev);
     struct ibv_sge sge;
@@ -238,18 +239,19 @@ static __attribute__((noinline)) bool send_copied(struct emx_verbs_conn *c, cons
         memcpy(p, f->body, f->body_bytes);
         p += f->body_bytes;
     }
-    sge = piece(b->data, (size_t)(p - b->data));
+    sge = verbs_conn_sge(b->data, (size_t)(p - b->data));
     sge.lkey = b->lkey;
-    return post(c, &wr, b);
+    return verbs_conn_post(c, &wr, b);
 }
 
 /* Inline, and so twice: for a frame each call and each question whether there is one counts. */
-static inline __attribute__((always_inline)) bool send_message(struct emx_verbs_conn *c, enum emx_verbs_kind kind,
-                                                               const struct emx_txframe *f)
+static inline __attribute__((always_inline)) bool verbs_conn_send_message(struct emx_verbs_conn *c,
+                                                                          enum emx_verbs_kind kind,
+                                                                          const struct emx_txframe *f)
 {
     const struct emx_verbs_head h = {.kind = (uint8_t)kind, .credits = c->owed};
     size_t n = sizeof(h) + (f ? (size_t)f->head_bytes + f->body_bytes : 0);
-    bool sent = n <= c->inline_bytes ? send_inline(c, &h, f) : send_copied(c, &h, f);
+    bool sent = n <= c->inline_bytes ? verbs_conn_send_inline(c, &h, f) : verbs_conn_send_copied(c, &h, f);
 
     if (sent)
         c->owed = 0;
@@ -258,9 +260,9 @@ static inline __attribute__((always_inline)) bool send_message(struct emx_verbs_
 
 bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, uint64_t since_ns)
 {
-    if (!c->credits || !has_room(c) || !send_message(c, EMX_VERBS_FRAME, f))
+    if (!c->credits || !verbs_conn_has_room(c) || !verbs_conn_send_message(c, EMX_VERBS_FRAME, f))
         return false;
-    flight(c, c->sent - 1)->since_ns = since_ns;
+    verbs_conn_in_flight(c, c->sent - 1)->since_ns = since_ns;
     c->credits--;
     c->used_ns = *c->now_ns;
     return true;
@@ -268,31 +270,31 @@ bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, u
 
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always)
 {
-    if ((always || c->owed >= (c->dev->credits + 1) / 2) && has_room(c))
-        send_message(c, EMX_VERBS_CREDIT, NULL);
+    if ((always || c->owed >= (c->dev->credits + 1) / 2) && verbs_conn_has_room(c))
+        verbs_conn_send_message(c, EMX_VERBS_CREDIT, NULL);
 }
 
 /* A write of nothing tells by its end that all before it has arrived. It takes no receive. */
-static void write_nothing(struct emx_verbs_conn *c)
+static void verbs_conn_write_nothing(struct emx_verbs_conn *c)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
 
-    if (has_room(c))
-        post(c, &wr, NULL);
+    if (verbs_conn_has_room(c))
+        verbs_conn_post(c, &wr, NULL);
 }
 
 /* The same with iWARP, where the end of a write says only that it has been handed to TCP: a read of nothing ends when
  * the other device has answered. It takes no processor's time there. */
-static void read_nothing(struct emx_verbs_conn *c)
+static void verbs_conn_read_nothing(struct emx_verbs_conn *c)
 {
-    struct ibv_sge sge = nowhere(c);
-    struct ibv_send_wr *bad, wr = {.wr_id = work_number(c, EMX_VERBS_PART, EMX_VERBS_READS),
+    struct ibv_sge sge = verbs_conn_nowhere(c);
+    struct ibv_send_wr *bad, wr = {.wr_id = verbs_conn_work_number(c, EMX_VERBS_PART, EMX_VERBS_READS),
                                    .opcode = IBV_WR_RDMA_READ,
                                    .send_flags = IBV_SEND_SIGNALED,
                                    .sg_list = &sge,
                                    .num_sge = 1};
 
-    if (!is_usable(c) || c->probing)
+    if (!verbs_conn_is_usable(c) || c->probing)
         return;
     c->broken = ibv_post_send(c->id->qp, &wr, &bad);
     c->probing = !c->broken;
@@ -300,12 +302,12 @@ static void read_nothing(struct emx_verbs_conn *c)
 
 unsigned emx_verbs_conn_probe(struct emx_verbs_conn *c)
 {
-    if (c->heard || !is_usable(c))
+    if (c->heard || !verbs_conn_is_usable(c))
         c->silent = 0;
     else if (c->dev->fabric != EMX_VERBS_IWARP || !c->dev->reads_max)
-        write_nothing(c);
+        verbs_conn_write_nothing(c);
     else if (c->silent++ == 0)
-        read_nothing(c);
+        verbs_conn_read_nothing(c);
     c->heard = false;
     return c->silent;
 }
@@ -315,21 +317,21 @@ bool emx_verbs_conn_unsent(struct emx_verbs_conn *c)
     if (c->state != EMX_VERBS_UP || c->sent == c->reaped)
         return false;
     if (c->unsignalled)
-        write_nothing(c);
+        verbs_conn_write_nothing(c);
     return true;
 }
 
 uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c)
 {
-    return flight(c, c->reaped)->since_ns;
+    return verbs_conn_in_flight(c, c->reaped)->since_ns;
 }
 
-static void reap_sends(struct emx_verbs_conn *c, uint32_t until)
+static void verbs_conn_reap_sends(struct emx_verbs_conn *c, uint32_t until)
 {
     if (until - c->reaped > c->sent - c->reaped)
         return; /* told before */
     for (; c->reaped != until; c->reaped++) {
-        struct emx_verbs_flight *f = flight(c, c->reaped);
+        struct emx_verbs_flight *f = verbs_conn_in_flight(c, c->reaped);
 
         if (f->buf)
             emx_verbs_buf_put(c->dev, f->buf);
@@ -337,7 +339,7 @@ static void reap_sends(struct emx_verbs_conn *c, uint32_t until)
     }
 }
 
-static void reap_part(struct emx_verbs_conn *c, uint32_t at, bool well)
+static void verbs_conn_reap_part(struct emx_verbs_conn *c, uint32_t at, bool well)
 {
     const struct emx_verbs_part over = at < EMX_VERBS_READS ? c->part[at] : (struct emx_verbs_part){0};
 
@@ -347,7 +349,7 @@ static void reap_part(struct emx_verbs_conn *c, uint32_t at, bool well)
     if (!over.read)
         return;
     c->part[at].read = NULL;
-    c->parts_flying--;
+    c->parts_in_flight--;
     emx_verbs_read_part_over(c, &over, well);
 }
 
@@ -356,9 +358,9 @@ void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well)
     uint32_t number = (uint32_t)(wr_id >> 2);
 
     if (emx_verbs_work(wr_id) == EMX_VERBS_SEND)
-        reap_sends(c, number + 1);
+        verbs_conn_reap_sends(c, number + 1);
     else
-        reap_part(c, number, well);
+        verbs_conn_reap_part(c, number, well);
     if (c->state != EMX_VERBS_UP)
         return;
     emx_verbs_conn_tell(c, false);
@@ -368,13 +370,13 @@ void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well)
 
 /* ---- Beginning and end ---- */
 
-static bool create_qp(struct emx_verbs_conn *c, unsigned sges, unsigned inline_bytes)
+static bool verbs_conn_create_qp(struct emx_verbs_conn *c, unsigned sges, unsigned inline_bytes)
 {
     struct emx_verbs_dev *d = c->dev;
     struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .send_cq = d->cq, .recv_cq = d->cq, .srq = d->srq};
 
     attr.cap = (struct ibv_qp_cap){.max_send_wr = EMX_VERBS_WORK(d->credits),
-                                   .max_recv_wr = d->srq ? 0 : receives(d),
+                                   .max_recv_wr = d->srq ? 0 : verbs_conn_receives(d),
                                    .max_send_sge = sges,
                                    .max_recv_sge = d->srq ? 0 : 1,
                                    .max_inline_data = inline_bytes};
@@ -387,13 +389,13 @@ static bool create_qp(struct emx_verbs_conn *c, unsigned sges, unsigned inline_b
 
 /* Some devices have fewer inline bytes than were asked for, and fail instead of saying so; nothing tells how many they
  * have (siw: 80). The first connection finds that out. */
-static int make_qp(struct emx_verbs_conn *c)
+static int verbs_conn_make_qp(struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
     unsigned sges = d->sge_limit < EMX_VERBS_SGES ? d->sge_limit : EMX_VERBS_SGES;
     unsigned inline_bytes = sges < EMX_VERBS_SGES ? 0 : d->inline_bytes;
 
-    while (!create_qp(c, sges, inline_bytes)) {
+    while (!verbs_conn_create_qp(c, sges, inline_bytes)) {
         if (!inline_bytes)
             return errno;
         inline_bytes = (inline_bytes - 1) / INLINE_STEP * INLINE_STEP;
@@ -402,7 +404,7 @@ static int make_qp(struct emx_verbs_conn *c)
     return 0;
 }
 
-static int make_flying(struct emx_verbs_conn *c)
+static int verbs_conn_make_in_flight(struct emx_verbs_conn *c)
 {
     uint32_t n = 1;
 
@@ -415,31 +417,31 @@ static int make_flying(struct emx_verbs_conn *c)
 
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
 {
-    int err = emx_verbs_dev_promise(d, promise(d));
+    int err = emx_verbs_dev_promise(d, verbs_conn_promise(d));
 
     if (err) /* what other connections have would do */
         return err == ENOMEM && d->conn_count ? ENOSPC : err;
     c->dev = d;
     c->depth = EMX_VERBS_SENDS(d->credits);
     c->inline_wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND, .sg_list = c->inline_sge};
-    err = make_flying(c);
+    err = verbs_conn_make_in_flight(c);
     if (!err)
-        err = make_qp(c);
+        err = verbs_conn_make_qp(c);
     if (err) {
         free(c->in_flight);
         c->in_flight = NULL;
         c->dev = NULL;
-        emx_verbs_dev_release(d, promise(d));
+        emx_verbs_dev_release(d, verbs_conn_promise(d));
         return err;
     }
-    remember(c);
-    d->wanted += d->srq ? receives(d) : 0;
-    return fill(c); /* what was made is taken down by emx_verbs_conn_fini() */
+    verbs_conn_remember(c);
+    d->wanted += d->srq ? verbs_conn_receives(d) : 0;
+    return verbs_conn_fill(c); /* what was made is taken down by emx_verbs_conn_fini() */
 }
 
 bool emx_verbs_conn_idle(const struct emx_verbs_conn *c)
 {
-    return !c->lent && (!c->dev || (c->sent == c->reaped && !c->own && !c->parts_flying));
+    return !c->lent && (!c->dev || (c->sent == c->reaped && !c->own && !c->parts_in_flight));
 }
 
 void emx_verbs_conn_fini(struct emx_verbs_conn *c)
@@ -447,15 +449,15 @@ void emx_verbs_conn_fini(struct emx_verbs_conn *c)
     struct emx_verbs_dev *d = c->dev;
 
     if (d)
-        forget(c);
+        verbs_conn_forget(c);
     if (c->id && c->id->qp)
         rdma_destroy_qp(c->id);
     if (d) {
-        reap_sends(c, c->sent);
+        verbs_conn_reap_sends(c, c->sent);
         for (uint32_t i = 0; i < EMX_VERBS_READS; i++)
-            reap_part(c, i, false);
-        d->wanted -= d->srq ? receives(d) : 0;
-        emx_verbs_dev_release(d, promise(d));
+            verbs_conn_reap_part(c, i, false);
+        d->wanted -= d->srq ? verbs_conn_receives(d) : 0;
+        emx_verbs_dev_release(d, verbs_conn_promise(d));
         free(c->in_flight);
         c->in_flight = NULL;
         c->dev = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A connection of the verbs wire: a reliable queue pair and who may have how many messages on the way. See
- * verbs_conn.c. How it comes about is told in verbs_cm.c. No thread safety: the endpoint's lock.
+ * A connection of the verbs wire: a reliable queue pair and its credits. verbs_conn.c explains the credits, verbs_cm.c
+ * how connections are made and ended. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_VERBS_CONN_H
 #define EMX_WIRE_VERBS_CONN_H
@@ -17,18 +17,18 @@
 #include "wire/verbs/verbs_event.h"
 #include "wire/wire.h"
 
-#define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer that may have so many frames on the way */
+#define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer with so many frames in flight */
 #define EMX_VERBS_READS             16              /* reads under way */
-#define EMX_VERBS_SGES              3               /* pieces of a message: our header, the frame's head and body */
+#define EMX_VERBS_SGES              3 /* parts of a message: the wire's header, the frame's head and body */
 #define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* messages under way */
-/* All work under way: also a read of nothing. */
+/* All work under way, with an empty read. */
 #define EMX_VERBS_WORK(credits)     (EMX_VERBS_SENDS(credits) + EMX_VERBS_READS + 1)
 
-/* What stands before each frame. */
+/* The header before each frame. */
 struct emx_verbs_head {
     uint8_t kind; /* enum emx_verbs_kind */
     uint8_t zero[3];
-    uint32_t credits; /* frames that the receiver of this may send besides those that it knew of */
+    uint32_t credits; /* frames that the receiver of this may send in addition */
 };
 static_assert(sizeof(struct emx_verbs_head) + EMX_VERBS_FRAME_BYTES == EMX_VERBS_BUF_BYTES, "buffer");
 
@@ -37,23 +37,23 @@ enum emx_verbs_kind {
     EMX_VERBS_CREDIT, /* no frame: credits only */
 };
 
-/* In this order, or straight to the end. */
+/* In this order; any state may be followed by ENDING. */
 enum emx_verbs_state {
-    EMX_VERBS_CALLING, /* we call: the way is looked up, then the other asked */
-    EMX_VERBS_ASKED,   /* the other calls, and we have accepted */
-    EMX_VERBS_LEFT,    /* our call counts no more; its answer is still to come, see verbs_cm.c */
+    EMX_VERBS_CALLING, /* this side connects: resolves the address, then sends the request */
+    EMX_VERBS_ASKED,   /* this side has accepted the peer's request */
+    EMX_VERBS_LEFT,    /* this side's request was abandoned; its reply is still to come, see verbs_cm.c */
     EMX_VERBS_UP,
-    EMX_VERBS_ENDING, /* in error: its sends come back, then it is freed */
+    EMX_VERBS_ENDING, /* in error: freed when its sends have come back */
 };
 
-/* A part of a read or a write that is with the device. */
+/* A part of a read or a write that the device is working on. */
 struct emx_verbs_part {
     struct emx_verbs_read *read; /* NULL: there is none */
-    struct emx_verbs_hold *hold; /* the memory that it goes to, or comes from; NULL: a read of nothing */
+    struct emx_verbs_hold *hold; /* its local memory; NULL: an empty read */
     uint32_t len_bytes;
 };
 
-/* A message that is with the device. */
+/* A message that the device is sending. */
 struct emx_verbs_flight {
     struct emx_verbs_buf *buf; /* NULL: inline */
     uint64_t since_ns;         /* when the wire got it, or earlier */
@@ -68,76 +68,76 @@ struct emx_verbs_conn {
     uint32_t qp_num;
     uint32_t serial; /* a number may come again, this does not so soon */
     enum emx_verbs_state state;
-    bool active;       /* we called */
-    uint64_t asked_ns; /* when the other side was asked; 0: it was not yet */
-    bool may_send;     /* the other side has said something, or is to be told something first */
-    int broken;        /* an errno: it is to be ended */
+    bool active;       /* this side connected */
+    uint64_t asked_ns; /* when the request was sent; 0: not yet */
+    bool may_send;     /* a message has arrived, or this side sends first */
+    int broken;        /* an errno: the connection must be ended */
     struct emx_verbs_conn_events events;
-    bool taking;       /* while it ends: receives of the shared queue may be on their way back */
+    bool taking;       /* while it ends: receives of the shared queue may still come back */
     bool drained;      /* they are back */
     uint64_t since_ns; /* when this state began */
 
     unsigned credits;      /* frames that the peer has buffers for */
-    unsigned owed;         /* buffers that are free again and were not told */
-    unsigned lent;         /* frames received from it and not given back */
-    unsigned own;          /* without a shared queue: receives posted or lent */
+    unsigned owed;         /* freed buffers that the peer was not told of */
+    unsigned lent;         /* received frames in use above */
+    unsigned own;          /* without a shared queue: receives posted or in use */
     unsigned depth;        /* messages in the send queue, at most */
-    uint32_t sent, reaped; /* messages sent, and known to be over */
-    unsigned unsignalled;  /* sent since one whose end is told */
+    uint32_t sent, reaped; /* messages sent, and completed */
+    unsigned unsignalled;  /* sent since the last signalled one */
     unsigned inline_bytes; /* messages up to this need no buffer: */
     struct ibv_send_wr inline_wr;
     struct ibv_sge inline_sge[EMX_VERBS_SGES];
     uint32_t in_flight_mask;            /* by number: */
     struct emx_verbs_flight *in_flight; /* a power of two, at least depth */
 
-    uint32_t nonce;        /* the same at both ends: keys of another connection are of no use */
+    uint32_t nonce;        /* the same at both ends: keys are valid for this connection only */
     struct emx_list reads; /* emx_verbs_read that have not ended; in their order */
     struct emx_verbs_part part[EMX_VERBS_READS];
-    unsigned parts_flying;
-    struct emx_list *ended; /* where they go */
-    unsigned exposed;       /* pieces of our memory that the peer may read or write over it */
+    unsigned parts_in_flight;
+    struct emx_list *ended; /* list that ended reads move to */
+    unsigned exposed;       /* exports over this connection */
 
-    const uint64_t *now_ns; /* the wire's clock, which goes on at times */
+    const uint64_t *now_ns; /* the wire's clock, updated by sweeps */
     uint64_t used_ns;       /* when it last carried anything */
-    bool heard;             /* since it was last looked after */
-    bool probing;           /* a read of nothing is under way */
-    unsigned silent;        /* looks in a row that found nothing heard, although it was asked */
+    bool heard;             /* something arrived since the last check */
+    bool probing;           /* an empty read is under way */
+    unsigned silent;        /* checks in a row without an arrival in spite of a probe */
 };
 
-/* Makes the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. ENOSPC:
+/* Creates the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. ENOSPC:
  * there is room when another connection has ended. */
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d);
 
-/* Sends a frame, which the wire has had since then. false: there is no credit or no room now, or the connection is
- * broken; the frame is the caller's. */
+/* Sends a frame, which the wire has had since since_ns. false: there is no credit or no room now, or the connection is
+ * broken; the frame remains the caller's. */
 bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, uint64_t since_ns);
 
-/* Tells the peer of free buffers, when they are enough to be worth a message, or always. */
+/* Tells the peer of free buffers: when they are worth a message, or always. */
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
 
-/* Finds out whether the other side is there still, unless it was heard of since the last time. What finds that it is
- * not is the device, which then ends the connection; but with iWARP TCP has much more patience. So there it returns how
- * many times in a row nothing has been heard. */
+/* Checks whether the other side is alive, unless something has arrived since the last check. Normally the device
+ * detects a dead peer and ends the connection. With iWARP, TCP takes much longer: so there this returns the number of
+ * checks in a row without an arrival. */
 unsigned emx_verbs_conn_probe(struct emx_verbs_conn *c);
 
-/* Whether messages are under way. Asks the device to tell when the last of them has arrived. */
+/* Whether messages are under way. Asks the device to signal when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);
 
-/* Since when the message has been under way that has been so for the longest time. Only if emx_verbs_conn_unsent(). */
+/* Since when the oldest message has been under way. Only if emx_verbs_conn_unsent(). */
 uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c);
 
-/* What has this number is over, well or not; if it is a send, all sends before it are, too. */
+/* The work with this number has completed, successfully or not; for a send, all sends before it have, too. */
 void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well);
 
 /* Gives a part of a read or a write to the device. false: there is no room now, or the connection is broken. */
 bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_part *part);
-/* As a part, a read of nothing. */
+/* The same for an empty read. */
 bool emx_verbs_conn_read_nothing(struct emx_verbs_conn *c, const struct emx_verbs_part *part);
 
-/* Takes a buffer back from above, or one whose message was none for above. */
+/* Takes back the buffer of a received frame, or of a message without a frame. */
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame);
 
-/* Whether nothing of it is with the device or above any more. */
+/* Whether the device has finished all its work, and no frame of it is in use. */
 bool emx_verbs_conn_idle(const struct emx_verbs_conn *c);
 
 /* Destroys the queue pair and the id, and gives the buffers back. c is the caller's to free. */
@@ -153,8 +153,8 @@ static inline struct emx_verbs_conn *emx_verbs_conn_find(const struct emx_verbs_
     return c;
 }
 
-/* Numbers of work: of a receive the buffer's address. Of others the last two bits are the kind, then come the number of
- * the send, or the part's place, and the connection's serial number. */
+/* Numbers of work. For a receive: the buffer's address. For others: the last two bits are the kind, then come the
+ * number of the send, or the part's index, and the connection's serial number. */
 enum emx_verbs_work { EMX_VERBS_RECEIVE = 0, EMX_VERBS_SEND = 1, EMX_VERBS_PART = 2 };
 
 #define EMX_VERBS_SERIAL_SHIFT 34

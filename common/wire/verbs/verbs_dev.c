@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Buffers. Memory is registered in slabs, one for each connection that is more than there were before. It belongs to
- * the device, not to the connection: a buffer that was received into is lent upwards, and goes to whatever queue wants
- * one when it comes back. A forked child does not get the slabs (the device writes to the parent's pages, which must
- * not become copies).
+ * Buffers. Memory is registered in slabs, one whenever there are more connections than ever before. It belongs to the
+ * device, not to the connection: the buffer of a received frame is passed up, and serves any queue when it comes back.
+ * A forked child does not get the slabs, because the device writes to the parent's pages, which must not become copies.
  *
- * Receives. Each connection's peer may have `credits` frames on the way to us, so that many buffers, and EXTRA for what
- * takes no credit, are posted for it, and no message ever finds no buffer. With a shared queue these are a sum: what a
- * connection leaves behind is used for the next. Buffers go back to it several at a time, as each call has its price
- * (locks, with hardware a doorbell); as many as may be waiting for that are posted beyond what connections need.
+ * Receives. Each connection's peer may have `credits` frames in flight to this endpoint. So as many buffers, and EXTRA
+ * for messages without credit, are posted for it, and a message always finds a buffer. In a shared queue these numbers
+ * are added: the receives of a connection that ends serve the next one. Buffers return to it several at a time, because
+ * each call has a cost (locks, with hardware a doorbell); as many as may wait for that are posted in addition.
  */
 #define _GNU_SOURCE
 #include "wire/verbs/verbs_dev.h"
@@ -28,7 +27,7 @@
 #define MAX_BYTES    (UINT64_C(1) << 62) /* a device that says more has no limit */
 #define INLINE_BYTES 220                 /* asked for; what is longer is copied into a buffer */
 #define SPARE        (EMX_VERBS_BATCH - 1)
-#define READ_LEAST   32768 /* shorter messages are copied sooner than a rendezvous is over, new or not */
+#define READ_MIN     32768 /* shorter messages are copied sooner than a rendezvous is over, new or not */
 
 bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_verbs_fabric *fabric_p, char *why,
                            size_t why_len_bytes)
@@ -59,18 +58,19 @@ bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_v
 
 /* ---- Opening ---- */
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned verbs_dev_min(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
-static unsigned shared_room(const struct ibv_device_attr *attr)
+static unsigned verbs_dev_shared_room(const struct ibv_device_attr *attr)
 {
     return attr->max_srq_wr > SPARE ? (unsigned)attr->max_srq_wr - SPARE : 0;
 }
 
 /* As many connections as the user wants, if the device's queues are long enough. */
-static void take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, const struct emx_config *cfg)
+static void verbs_dev_take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *attr,
+                                  const struct emx_config *cfg)
 {
     unsigned per_conn;
 
@@ -80,15 +80,15 @@ static void take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *a
     while (d->credits > 4 && EMX_VERBS_WORK(d->credits) > (unsigned)attr->max_qp_wr)
         d->credits /= 2;
     per_conn = EMX_VERBS_RECEIVES(d->credits) + EMX_VERBS_WORK(d->credits);
-    d->conn_limit = least((unsigned)cfg->p_verbs_peers, (unsigned)attr->max_qp);
-    d->conn_limit = least(d->conn_limit, (unsigned)attr->max_cqe / per_conn);
+    d->conn_limit = verbs_dev_min((unsigned)cfg->p_verbs_peers, (unsigned)attr->max_qp);
+    d->conn_limit = verbs_dev_min(d->conn_limit, (unsigned)attr->max_cqe / per_conn);
     if (cfg->p_verbs_srq && attr->max_srq > 0 && attr->max_srq_wr > 0)
-        d->conn_limit = least(d->conn_limit, shared_room(attr) / EMX_VERBS_RECEIVES(d->credits));
+        d->conn_limit = verbs_dev_min(d->conn_limit, verbs_dev_shared_room(attr) / EMX_VERBS_RECEIVES(d->credits));
 }
 
 /* ---- The program's memory ---- */
 
-static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+static int verbs_dev_reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
 {
     const struct emx_verbs_dev *d = arg;
     int flags = 0;
@@ -101,25 +101,27 @@ static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **
 }
 
 /* What was measured compares registering with copying; reading takes further messages to and fro. */
-static void count_rendezvous(struct emx_reg_threshold *c)
+static void verbs_dev_count_rendezvous(struct emx_reg_threshold *c)
 {
-    if (c->resident_bytes < READ_LEAST)
-        c->resident_bytes = READ_LEAST;
-    if (c->fresh_bytes < READ_LEAST)
-        c->fresh_bytes = READ_LEAST;
+    if (c->resident_bytes < READ_MIN)
+        c->resident_bytes = READ_MIN;
+    if (c->fresh_bytes < READ_MIN)
+        c->fresh_bytes = READ_MIN;
 }
 
 /* Reads are what a device may do beside frames: without them it is still of use. */
-static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, const struct emx_config *cfg,
-                      struct emx_stats *stats, char *why, size_t why_len_bytes)
+static int verbs_dev_open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *attr,
+                                const struct emx_config *cfg, struct emx_stats *stats, char *why, size_t why_len_bytes)
 {
     struct emx_regcache_params p = {
-        .cfg = cfg, .stats = stats, .registrar = {.name = "verbs", .reg = reg, .dereg = emx_verbs_dereg, .arg = d}};
+        .cfg = cfg,
+        .stats = stats,
+        .registrar = {.name = "verbs", .reg = verbs_dev_reg, .dereg = emx_verbs_dereg, .arg = d}};
 
     if (!cfg->p_verbs_read || attr->max_qp_rd_atom < 1 || attr->max_qp_init_rd_atom < 1)
         return ETHMX_OK;
-    d->reads_max =
-        least(least((unsigned)cfg->p_verbs_reads, (unsigned)attr->max_qp_rd_atom), (unsigned)attr->max_qp_init_rd_atom);
+    d->reads_max = verbs_dev_min(verbs_dev_min((unsigned)cfg->p_verbs_reads, (unsigned)attr->max_qp_rd_atom),
+                                 (unsigned)attr->max_qp_init_rd_atom);
     d->overlap = cfg->p_reg_overlap;
     d->read_bytes = (uint32_t)cfg->p_verbs_read_bytes;
     /* With iWARP the answer to a read is a write to us. */
@@ -131,13 +133,13 @@ static int open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *att
     emx_reg_threshold_get(&p.registrar, ibv_get_device_name(d->context->device), cfg, &d->critical, d->critical_text,
                           sizeof(d->critical_text));
     if (!cfg->p_reg_min)
-        count_rendezvous(&d->critical);
+        verbs_dev_count_rendezvous(&d->critical);
     p.fault_in =
         cfg->p_reg_fault_in == EMX_REG_FAULT_AUTO ? d->critical.fault_in : cfg->p_reg_fault_in == EMX_REG_FAULT_YES;
     return emx_regcache_open(&d->cache, &p, why, why_len_bytes);
 }
 
-static int make_nonblocking(int fd)
+static int verbs_dev_make_nonblocking(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
 
@@ -147,7 +149,7 @@ static int make_nonblocking(int fd)
 /* Each completion vector has an interrupt, and most drivers give each to a processor of its own. The processes of a
  * node have numbers that follow each other, mostly: so each process gets another vector. A driver that has fewer than
  * it says has the first. */
-static int make_cq(struct emx_verbs_dev *d, int cqe)
+static int verbs_dev_make_cq(struct emx_verbs_dev *d, int cqe)
 {
     int vectors = d->context->num_comp_vectors, vector = vectors > 1 ? (int)(getpid() % vectors) : 0;
 
@@ -158,7 +160,8 @@ static int make_cq(struct emx_verbs_dev *d, int cqe)
 }
 
 /* 0, or an errno; *what: what could not be made. */
-static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, bool share, const char **what)
+static int verbs_dev_make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, bool share,
+                                 const char **what)
 {
     struct ibv_srq_init_attr srq = {
         .attr = {.max_wr = d->conn_limit * EMX_VERBS_RECEIVES(d->credits) + SPARE, .max_sge = 1}};
@@ -171,10 +174,10 @@ static int make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *at
         return errno;
     *what = "completion channel";
     d->channel = ibv_create_comp_channel(d->context);
-    if (!d->channel || make_nonblocking(d->channel->fd))
+    if (!d->channel || verbs_dev_make_nonblocking(d->channel->fd))
         return errno;
     *what = "completion queue";
-    err = make_cq(d, (int)(d->conn_limit * per_conn));
+    err = verbs_dev_make_cq(d, (int)(d->conn_limit * per_conn));
     if (err)
         return err;
     if (!share || attr->max_srq <= 0)
@@ -207,10 +210,10 @@ int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, 
     }
     err = ibv_query_device(context, &attr);
     if (!err) {
-        take_limits(d, &attr, cfg);
-        err = d->conn_limit ? make_queues(d, &attr, cfg->p_verbs_srq, &what) : ENOSPC;
+        verbs_dev_take_limits(d, &attr, cfg);
+        err = d->conn_limit ? verbs_dev_make_queues(d, &attr, cfg->p_verbs_srq, &what) : ENOSPC;
     }
-    if (!err && open_cache(d, &attr, cfg, stats, why, why_len_bytes)) {
+    if (!err && verbs_dev_open_cache(d, &attr, cfg, stats, why, why_len_bytes)) {
         emx_verbs_dev_close(d);
         return ETHMX_ERR_NO_WIRE;
     }
@@ -224,7 +227,7 @@ int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, 
     return ETHMX_ERR_NO_WIRE;
 }
 
-static void free_slab(struct emx_verbs_slab *s)
+static void verbs_dev_free_slab(struct emx_verbs_slab *s)
 {
     if (s->mr)
         ibv_dereg_mr(s->mr);
@@ -247,7 +250,7 @@ void emx_verbs_dev_close(struct emx_verbs_dev *d)
         ibv_destroy_comp_channel(d->channel);
     while ((s = d->slabs)) {
         d->slabs = s->next;
-        free_slab(s);
+        verbs_dev_free_slab(s);
     }
     if (d->pd)
         ibv_dealloc_pd(d->pd);
@@ -256,7 +259,7 @@ void emx_verbs_dev_close(struct emx_verbs_dev *d)
 
 /* ---- Buffers ---- */
 
-static struct emx_verbs_slab *new_slab(struct emx_verbs_dev *d, unsigned bufs, int *err_p)
+static struct emx_verbs_slab *verbs_dev_new_slab(struct emx_verbs_dev *d, unsigned bufs, int *err_p)
 {
     struct emx_verbs_slab *s = calloc(1, sizeof(*s));
 
@@ -274,7 +277,7 @@ static struct emx_verbs_slab *new_slab(struct emx_verbs_dev *d, unsigned bufs, i
     if (s->mr)
         return s;
     *err_p = errno;
-    free_slab(s);
+    verbs_dev_free_slab(s);
     return NULL;
 }
 
@@ -288,10 +291,10 @@ int emx_verbs_dev_promise(struct emx_verbs_dev *d, unsigned bufs)
     if (d->conn_count >= d->conn_limit)
         return ENOSPC;
     if (missing) {
-        s = new_slab(d, missing, &err);
+        s = verbs_dev_new_slab(d, missing, &err);
         if (!s && d->cache) { /* what is kept for messages to come is in the way */
             emx_regcache_flush(d->cache);
-            s = new_slab(d, missing, &err);
+            s = verbs_dev_new_slab(d, missing, &err);
         }
         if (!s)
             return err;
@@ -320,7 +323,7 @@ struct receive {
     struct ibv_sge sge;
 };
 
-static void describe(struct receive *r, struct emx_verbs_buf *b, struct receive *next)
+static void verbs_dev_describe(struct receive *r, struct emx_verbs_buf *b, struct receive *next)
 {
     r->sge = (struct ibv_sge){.addr = (uintptr_t)b->data, .length = EMX_VERBS_BUF_BYTES, .lkey = b->lkey};
     r->wr =
@@ -332,12 +335,12 @@ int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_ve
     struct receive r;
     struct ibv_recv_wr *bad;
 
-    describe(&r, b, NULL);
+    verbs_dev_describe(&r, b, NULL);
     return d->srq ? ibv_post_srq_recv(d->srq, &r.wr, &bad) : ibv_post_recv(qp, &r.wr, &bad);
 }
 
 /* The queue did not take these. */
-static void not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
+static void verbs_dev_not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
 {
     for (; wr; wr = wr->next) {
         emx_verbs_buf_put(d, (struct emx_verbs_buf *)(uintptr_t)wr->wr_id);
@@ -356,11 +359,11 @@ int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b)
         return 0;
     d->back_count = 0;
     for (unsigned i = 0; i < EMX_VERBS_BATCH; i++)
-        describe(&r[i], d->back[i], i + 1 < EMX_VERBS_BATCH ? &r[i + 1] : NULL);
+        verbs_dev_describe(&r[i], d->back[i], i + 1 < EMX_VERBS_BATCH ? &r[i + 1] : NULL);
     bad = &r[0].wr;
     err = ibv_post_srq_recv(d->srq, &r[0].wr, &bad);
     if (err)
-        not_back(d, bad);
+        verbs_dev_not_back(d, bad);
     return err;
 }
 

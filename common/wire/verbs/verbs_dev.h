@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An RDMA device as the verbs wire uses it: one completion queue, one shared receive queue where the device has such,
- * and registered buffers for frames. See verbs_dev.c. No thread safety: the endpoint's lock.
+ * An RDMA device as the verbs wire uses it: one completion queue, one shared receive queue if the device supports that,
+ * and registered buffers for frames. verbs_dev.c explains the buffers. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_VERBS_DEV_H
 #define EMX_WIRE_VERBS_DEV_H
@@ -27,16 +27,16 @@ struct emx_verbs_conn; /* verbs_conn.h */
 /* A registered buffer; its address is the number of the receive that it is posted for. */
 struct emx_verbs_buf {
     struct emx_verbs_buf *next;
-    struct emx_verbs_conn *conn; /* received: from whom */
+    struct emx_verbs_conn *conn; /* received: the sender's connection */
     uint32_t lkey;
     uint32_t len_bytes; /* received */
     uint8_t data[EMX_VERBS_BUF_BYTES] __attribute__((aligned(64)));
 };
 
-/* Whether a device tells that a queue pair in error takes nothing more from the shared queue. */
+/* Whether a device reports that a queue pair in error takes nothing more from the shared queue. */
 enum emx_verbs_tells { EMX_VERBS_TELLS_PERHAPS, EMX_VERBS_TELLS, EMX_VERBS_TELLS_NOT };
 
-/* As the words of ETHMX_REG_FAULT_IN. */
+/* In the order of the words of ETHMX_REG_FAULT_IN. */
 enum emx_reg_fault { EMX_REG_FAULT_AUTO, EMX_REG_FAULT_YES, EMX_REG_FAULT_NO };
 
 struct emx_verbs_slab {
@@ -53,7 +53,7 @@ struct emx_verbs_dev {
     struct ibv_cq *cq;
     struct ibv_srq *srq; /* NULL: each connection has receives of its own */
     enum emx_verbs_fabric fabric;
-    unsigned credits;    /* frames that a peer may have on the way to us */
+    unsigned credits;    /* frames that a peer may have in flight to this endpoint */
     unsigned conn_limit; /* connections that the queues have room for */
     unsigned conn_count;
     unsigned sge_limit;
@@ -61,10 +61,10 @@ struct emx_verbs_dev {
     bool gone;             /* it is being removed, or has failed */
     struct emx_list events_link;
     struct emx_verbs_dev_events events;
-    enum emx_verbs_tells tells; /* learnt from connections that ended */
+    enum emx_verbs_tells tells; /* observed when connections ended */
 
     struct emx_regcache *cache;        /* of the program's memory; NULL: devices read nothing */
-    struct emx_reg_threshold critical; /* from where on it is worth while */
+    struct emx_reg_threshold critical; /* the registration threshold */
     char critical_text[128];
     unsigned reads_max;    /* under way on one connection */
     uint32_t read_bytes;   /* in one of them */
@@ -73,28 +73,27 @@ struct emx_verbs_dev {
 
     struct emx_verbs_slab *slabs;
     struct emx_verbs_buf *free;
-    unsigned bufs, promised;                     /* in all; of these, to connections */
+    unsigned bufs, promised;                     /* in total; of these, reserved for connections */
     unsigned posted;                             /* to the shared queue, or received from it */
-    unsigned wanted;                             /* there: what its connections need, and as many as may be in back */
+    unsigned wanted;                             /* target of posted: what its connections need, plus those in back */
     struct emx_verbs_buf *back[EMX_VERBS_BATCH]; /* waiting to be posted again; among posted */
     unsigned back_count;
     struct emx_verbs_conn *by_qp[EMX_VERBS_BUCKETS];
 };
 
-/* Opens the device behind context, of port port. Fails clean; why has a sentence. ETHMX_ERR_NO_WIRE,
- * ETHMX_ERR_NO_MEMORY.
- */
+/* Opens the device of context, with this port. On failure nothing is left behind, and why has a sentence.
+ * ETHMX_ERR_NO_WIRE, ETHMX_ERR_NO_MEMORY. */
 int emx_verbs_dev_open(struct emx_verbs_dev **d_p, struct ibv_context *context, uint8_t port,
                        const struct emx_config *cfg, struct emx_stats *stats, char *why, size_t why_len_bytes);
-/* All its connections are gone. */
+/* Closes the device. All its connections have been freed. */
 void emx_verbs_dev_close(struct emx_verbs_dev *d);
 
-/* What kind of network a port is on; false: the port is not active, or of no kind that we know. why has a sentence. */
+/* The network of a port. false: the port is not active, or of an unknown kind; why has a sentence. */
 bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_verbs_fabric *fabric_p, char *why,
                            size_t why_len_bytes);
 
-/* Registers memory for another connection: so many buffers can be had then besides those promised before. ENOMEM: the
- * limit of locked memory, perhaps; ENOSPC: as many connections as the queues have room for; or another errno. */
+/* Registers memory for another connection: reserves bufs further buffers. ENOMEM: probably the limit of locked memory;
+ * ENOSPC: the queues have room for no more connections; or another errno. */
 int emx_verbs_dev_promise(struct emx_verbs_dev *d, unsigned bufs);
 void emx_verbs_dev_release(struct emx_verbs_dev *d, unsigned bufs);
 
@@ -113,15 +112,15 @@ static inline void emx_verbs_buf_put(struct emx_verbs_dev *d, struct emx_verbs_b
     d->free = b;
 }
 
-/* Posts a buffer for a message: to the shared queue, or to qp where there is none. 0, or an errno: the buffer is the
- * caller's still. */
+/* Posts a buffer for a message: to the shared queue, or to qp if there is none. 0, or an errno: the caller keeps the
+ * buffer. */
 int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_verbs_buf *b);
 
-/* Gives a buffer back to the shared queue, soon: several together. 0, or an errno: those that were not taken are no
- * longer counted as posted. */
+/* Returns a buffer to the shared queue, several together. 0, or an errno: those that were not taken are no longer
+ * counted as posted. */
 int emx_verbs_dev_post_back(struct emx_verbs_dev *d, struct emx_verbs_buf *b);
 
-/* Takes note of events of the completion queue, which make the channel readable. */
+/* Acknowledges the completion queue's events, which make the channel readable. */
 void emx_verbs_dev_quiesce(struct emx_verbs_dev *d);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * librdmacm opens each device once a process, so all endpoints of a process have one descriptor for its events, and
- * whoever reads one may not be whom it is for. So all devices in use are in one list, under a lock of this file; what
- * is read is noted in the device and the connection that it is for, and their owner finds it there the next time that
- * it looks, woken by the same descriptor. Events of other users of the same context are passed over.
+ * librdmacm opens each device once per process, so all endpoints of a process share one descriptor for its events, and
+ * the endpoint that reads an event may not be the one that it is for. So all devices in use are in one list, under a
+ * lock of this file. An event is stored in the device or connection that it is for, and its owner, woken by the same
+ * descriptor, finds it there at its next poll. Events for other users of the same context are ignored.
  *
- * An event that is not acknowledged would let the destruction of its queue wait for ever. So each is acknowledged as
- * soon as it is noted, and nothing is kept of it.
+ * An event that is not acknowledged would block the destruction of its queue for ever. So each is acknowledged as soon
+ * as it is stored.
  */
 #include "wire/verbs/verbs_event.h"
 
@@ -95,7 +95,7 @@ static void verbs_event_note(struct emx_verbs_dev *d, const struct ibv_async_eve
     case IBV_EVENT_PORT_ERR:
         verbs_event_note_port(d, ev->element.port_num);
         break;
-    default: /* a subnet's news, alternate paths, limits that nobody has set */
+    default: /* changes of the subnet, alternate paths, limits that are not set */
         break;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What devices tell on their own account (asynchronous events), noted where it belongs. See verbs_event.c.
- * Thread safety: any thread may read; what is noted is for the owner of the device or connection.
+ * Asynchronous events of devices, stored in the device or connection that they are for. verbs_event.c explains why. Any
+ * thread may read events. What is stored is read by the owner of the device or connection.
  */
 #ifndef EMX_WIRE_VERBS_EVENT_H
 #define EMX_WIRE_VERBS_EVENT_H
@@ -15,8 +15,8 @@ struct emx_verbs_dev; /* verbs_dev.h */
 
 /* For a device, inside it. */
 struct emx_verbs_dev_events {
-    atomic_bool any;         /* something is noted here, or in one of its connections */
-    atomic_int fatal;        /* enum ibv_event_type: it is of no use any more; EMX_VERBS_NO_EVENT */
+    atomic_bool any;         /* there is an event here, or in one of its connections */
+    atomic_int fatal;        /* enum ibv_event_type: unusable from now on; EMX_VERBS_NO_EVENT */
     atomic_ullong ports_bad; /* a bit for each port that went down */
 };
 
@@ -34,15 +34,15 @@ static inline uint64_t emx_verbs_port_bit(unsigned port)
     return UINT64_C(1) << (port % 64);
 }
 
-/* From now on what the device tells is noted. */
+/* Starts and stops storing the events of a device. */
 void emx_verbs_events_open(struct emx_verbs_dev *d);
 void emx_verbs_events_close(struct emx_verbs_dev *d);
 
-/* Takes all events that a context has, acknowledges them and notes them, for whomever they are. Does not wait if the
- * context's descriptor does not. */
+/* Reads all events of a context, acknowledges them and stores them for their owners. Does not wait if the context's
+ * descriptor is non-blocking. */
 void emx_verbs_events_read(struct ibv_context *context);
 
-/* Around each change of the connections of a device: another thread may be about to note something there. */
+/* Held around each change of a device's connections, because another thread may be storing an event there. */
 void emx_verbs_events_lock(void);
 void emx_verbs_events_unlock(void);
 

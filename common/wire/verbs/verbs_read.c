@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Exposing. The part of the message's memory that is wanted is lent by the registration cache for as long as the
- * message goes on. The key is the device's and, in its upper half, the connection's number (nonce). The other side uses
- * it over that connection only. So a sender that ends the connection knows that nobody reads its memory any more, even
- * if it stays registered for the next message.
+ * Exporting. The registration cache provides the wanted part of the message's memory until the message ends. The key is
+ * the device's and, in its upper half, the connection's number (nonce). The peer uses it over that connection only. So
+ * a sender that ends the connection knows that nobody reads its memory any more, even if it stays registered for the
+ * next message.
  *
- * Reading. A read is cut into parts of ETHMX_VERBS_READ_BYTES, of which ETHMX_VERBS_READS at most are with the device:
- * the messages of a peer share the connection, and frames find their way between the parts. The parts end in any order;
- * what is told upwards keeps its own.  The memory that they go to is registered piece by piece, just before it is
- * needed, while the parts before fly.
+ * Reading. A read is split into parts of ETHMX_VERBS_READ_BYTES, of which the device gets at most ETHMX_VERBS_READS:
+ * all messages of a peer share the connection, and frames are sent between the parts. Parts complete in any order;
+ * reads are reported in order. Their memory is registered part by part, just before it is needed, while earlier parts
+ * are in flight.
  *
- * Writing is the same with the ends exchanged: the receiver exposes, the sender's device writes. With RoCE and
- * InfiniBand a write is complete when the other device has acknowledged it. With iWARP only TCP has it then; so a read
- * of nothing follows the last part, and the write is over when that is: the other device answers it after it has placed
- * all that came before (RFC 5040, 5.5).
+ * Writing is the same with the ends exchanged: the receiver exports, the sender's device writes. With RoCE and
+ * InfiniBand a write is complete when the other device has acknowledged it. With iWARP, completion only means that TCP
+ * has it. So an empty read follows the last part, and the write has ended when that completes: the other device answers
+ * it after it has placed all data before it (RFC 5040, 5.5).
  *
- * RoCE takes packets that come out of order for lost. The device goes back and sends again, and it gives up after some
- * of that without an acknowledgement, which is sure to come at the end of a part only. (A read's answers are its
- * acknowledgements.) So when it has given up, parts to that peer are much shorter, and longer again by and by.
+ * RoCE treats packets that arrive out of order as lost. The device goes back and sends again, and gives up after some
+ * time without an acknowledgement. Only the end of a part is sure to be acknowledged. (The data of a read acknowledges
+ * it.) So after a device has given up, parts to that peer are much shorter, and become longer again step by step.
  *
- * What is shorter than the critical size (mem/threshold.h) is refused, and goes in frames. The engine knows the lower
- * of two: for memory whose pages are not there, registering may be worth while for longer messages only. It does not
- * even ask for messages that had better go eagerly.
+ * Messages below the registration threshold (mem/threshold.h) are refused and go in frames. The engine knows the lower
+ * of the two lengths: for memory whose pages are absent, only longer messages may pay. It does not ask for messages
+ * that should go eagerly.
  */
 #include "wire/verbs/verbs_read.h"
 
@@ -47,35 +47,35 @@ struct emx_verbs_read {
     size_t started, over; /* bytes of it */
     struct emx_verbs_hold *hold;
     int status;
-    bool flushing, flushed; /* of a write with iWARP: the read of nothing that follows */
+    bool flushing, flushed; /* of a write with iWARP: the empty read that follows */
 };
 
-/* A piece of a message that is exposed. */
-struct exposed {
-    struct exposed *next;        /* of the same message */
-    struct emx_list link;        /* in wire.exposed */
+/* An exported part of a message. */
+struct verbs_export {
+    struct verbs_export *next;   /* of the same message */
+    struct emx_list link;        /* in wire.exports */
     struct emx_verbs_conn *conn; /* NULL: it is over */
     struct emx_regcache *cache;
     struct emx_region *region;
     uintptr_t end;
 };
 
-/* ---- Whether it is worth while ---- */
+/* ---- The registration threshold ---- */
 
-static uint64_t lower(const struct emx_reg_threshold *c)
+static uint64_t verbs_read_threshold(const struct emx_reg_threshold *c)
 {
     return c->resident_bytes < c->fresh_bytes ? c->resident_bytes : c->fresh_bytes;
 }
 
 uint64_t emx_verbs_export_min(const struct emx_verbs_wire *w)
 {
-    uint64_t least = 0;
+    uint64_t min = 0;
 
     for (unsigned i = 0; i < w->dev_count; i++) {
-        if (w->dev[i]->cache && (!least || lower(&w->dev[i]->critical) < least))
-            least = lower(&w->dev[i]->critical);
+        if (w->dev[i]->cache && (!min || verbs_read_threshold(&w->dev[i]->critical) < min))
+            min = verbs_read_threshold(&w->dev[i]->critical);
     }
-    return least;
+    return min;
 }
 
 const struct emx_costs *emx_verbs_export_costs(const struct emx_verbs_wire *w)
@@ -87,7 +87,7 @@ const struct emx_costs *emx_verbs_export_costs(const struct emx_verbs_wire *w)
     return NULL;
 }
 
-static bool worth_while(const struct emx_verbs_dev *d, const void *base, size_t len_bytes)
+static bool verbs_read_pays(const struct emx_verbs_dev *d, const void *base, size_t len_bytes)
 {
     const struct emx_reg_threshold *c = &d->critical;
     bool if_there = len_bytes >= c->resident_bytes, if_not = len_bytes >= c->fresh_bytes;
@@ -95,9 +95,9 @@ static bool worth_while(const struct emx_verbs_dev *d, const void *base, size_t 
     return if_there == if_not ? if_there : emx_is_resident(base, len_bytes) ? if_there : if_not;
 }
 
-/* ---- Exposing ---- */
+/* ---- Exporting ---- */
 
-static struct emx_verbs_conn *connected(struct emx_wire *base, const struct emx_wire_addr *to)
+static struct emx_verbs_conn *verbs_read_connected(struct emx_wire *base, const struct emx_wire_addr *to)
 {
     struct emx_verbs_way way;
     struct emx_verbs_peer *p;
@@ -107,15 +107,15 @@ static struct emx_verbs_conn *connected(struct emx_wire *base, const struct emx_
     return p && p->conn && p->conn->state == EMX_VERBS_UP && !p->conn->broken ? p->conn : NULL;
 }
 
-static int get_region(const struct emx_verbs_dev *d, struct emx_wire_export *l, const void *at, size_t n,
-                      struct emx_region **r_p)
+static int verbs_read_get_region(const struct emx_verbs_dev *d, struct emx_wire_export *l, const void *at, size_t n,
+                                 struct emx_region **r_p)
 {
     unsigned access = l->write ? EMX_MEM_WRITE : EMX_MEM_READ;
 
     l->kept = emx_regcache_find(d->cache, at, n, access, r_p);
     if (l->kept)
         return ETHMX_OK;
-    if (!worth_while(d, l->base, l->len_bytes))
+    if (!verbs_read_pays(d, l->base, l->len_bytes))
         return ETHMX_ERR_PARAM;
     if (l->free_only && d->overlap)
         return ETHMX_INPROGRESS;
@@ -125,8 +125,8 @@ static int get_region(const struct emx_verbs_dev *d, struct emx_wire_export *l, 
 int emx_verbs_export(struct emx_wire *base, struct emx_wire_export *l, void **held)
 {
     struct emx_verbs_wire *w = (struct emx_verbs_wire *)base;
-    struct emx_verbs_conn *c = connected(base, l->to);
-    struct exposed *x;
+    struct emx_verbs_conn *c = verbs_read_connected(base, l->to);
+    struct verbs_export *x;
     const void *at;
     size_t n;
     int rc;
@@ -139,7 +139,7 @@ int emx_verbs_export(struct emx_wire *base, struct emx_wire_export *l, void **he
     if (!x)
         return ETHMX_ERR_NO_MEMORY;
     emx_regcache_part(c->dev->cache, l->base, l->len_bytes, l->offset, &at, &n);
-    rc = get_region(c->dev, l, at, n, &x->region);
+    rc = verbs_read_get_region(c->dev, l, at, n, &x->region);
     if (rc) {
         free(x);
         return rc;
@@ -151,13 +151,13 @@ int emx_verbs_export(struct emx_wire *base, struct emx_wire_export *l, void **he
     x->next = *held;
     *held = x;
     emx_list_init(&x->link);
-    emx_list_append(&w->exposed, &x->link);
+    emx_list_append(&w->exports, &x->link);
     l->key = (uint64_t)c->nonce << 32 | ((struct ibv_mr *)x->region->mr)->rkey;
     l->end = x->end - (uintptr_t)l->base;
     return ETHMX_OK;
 }
 
-static void conceal_one(struct exposed *x)
+static void verbs_read_unexport_one(struct verbs_export *x)
 {
     emx_list_del(&x->link);
     if (x->conn)
@@ -169,9 +169,9 @@ static void conceal_one(struct exposed *x)
 
 void emx_verbs_exported_over(struct emx_verbs_wire *w, const struct emx_verbs_conn *c)
 {
-    emx_list_each(l, &w->exposed)
+    emx_list_each(l, &w->exports)
     {
-        struct exposed *x = emx_list_entry(l, struct exposed, link);
+        struct verbs_export *x = emx_list_entry(l, struct verbs_export, link);
 
         if (x->conn == c)
             x->conn = NULL;
@@ -180,9 +180,9 @@ void emx_verbs_exported_over(struct emx_verbs_wire *w, const struct emx_verbs_co
 
 void emx_verbs_exported_forget(struct emx_verbs_wire *w, const struct emx_verbs_dev *d)
 {
-    emx_list_each(l, &w->exposed)
+    emx_list_each(l, &w->exports)
     {
-        struct exposed *x = emx_list_entry(l, struct exposed, link);
+        struct verbs_export *x = emx_list_entry(l, struct verbs_export, link);
 
         if (x->cache != d->cache)
             continue;
@@ -194,16 +194,16 @@ void emx_verbs_exported_forget(struct emx_verbs_wire *w, const struct emx_verbs_
 
 void emx_verbs_unexport(struct emx_wire *w, void **held, const void *until)
 {
-    struct exposed *rest = NULL, *next;
+    struct verbs_export *rest = NULL, *next;
 
     (void)w;
-    for (struct exposed *x = *held; x; x = next) {
+    for (struct verbs_export *x = *held; x; x = next) {
         next = x->next;
         if (until && x->end > (uintptr_t)until) {
             x->next = rest;
             rest = x;
         } else {
-            conceal_one(x);
+            verbs_read_unexport_one(x);
         }
     }
     *held = rest;
@@ -211,7 +211,7 @@ void emx_verbs_unexport(struct emx_wire *w, void **held, const void *until)
 
 /* ---- Memory that is read into, or written from ---- */
 
-static void let_go(struct emx_verbs_hold *h)
+static void verbs_read_release(struct emx_verbs_hold *h)
 {
     if (!h || --h->users)
         return;
@@ -219,20 +219,20 @@ static void let_go(struct emx_verbs_hold *h)
     free(h);
 }
 
-static uintptr_t end_of(const struct emx_verbs_hold *h)
+static uintptr_t verbs_read_end_of(const struct emx_verbs_hold *h)
 {
     return h->region->base + h->region->len_bytes;
 }
 
-/* Sees to it that the memory at `at` is held. ETHMX_OK, or why it can't be. */
-static int hold(struct emx_verbs_dev *d, struct emx_verbs_read *r, const char *at)
+/* Registers the memory at `at`, if it is not registered yet. ETHMX_OK, or an error. */
+static int verbs_read_hold(struct emx_verbs_dev *d, struct emx_verbs_read *r, const char *at)
 {
     struct emx_verbs_hold *h;
     const void *part;
     size_t n;
     int rc;
 
-    if (r->hold && (uintptr_t)at < end_of(r->hold))
+    if (r->hold && (uintptr_t)at < verbs_read_end_of(r->hold))
         return ETHMX_OK;
     h = calloc(1, sizeof(*h));
     if (!h)
@@ -245,7 +245,7 @@ static int hold(struct emx_verbs_dev *d, struct emx_verbs_read *r, const char *a
         free(h);
         return rc;
     }
-    let_go(r->hold);
+    verbs_read_release(r->hold);
     r->hold = h;
     return ETHMX_OK;
 }
@@ -258,22 +258,22 @@ static void free_read(struct emx_verbs_read *r)
     free(r);
 }
 
-/* Whether what has been written is to be followed by a read. */
-static bool needs_flush(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
+/* Whether an empty read must follow the write. */
+static bool verbs_read_needs_flush(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
 {
     return r->r.write && c->dev->fabric == EMX_VERBS_IWARP && r->started && r->status != ETHMX_ERR_UNREACHABLE &&
            !r->flushed;
 }
 
 /* All parts that there will be have been given to the device. */
-static bool is_started(const struct emx_verbs_read *r)
+static bool verbs_read_is_started(const struct emx_verbs_read *r)
 {
     return r->status || r->started == r->r.len_bytes;
 }
 
-static bool is_over(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
+static bool verbs_read_is_over(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
 {
-    return is_started(r) && r->over == r->started && !r->flushing && !needs_flush(c, r);
+    return verbs_read_is_started(r) && r->over == r->started && !r->flushing && !verbs_read_needs_flush(c, r);
 }
 
 /* Reads end in the order in which they began. */
@@ -284,34 +284,34 @@ static void end_reads(struct emx_verbs_conn *c)
     while ((l = emx_list_first(&c->reads))) {
         struct emx_verbs_read *r = emx_list_entry(l, struct emx_verbs_read, link);
 
-        if (!is_over(c, r))
+        if (!verbs_read_is_over(c, r))
             return;
-        let_go(r->hold);
+        verbs_read_release(r->hold);
         r->hold = NULL;
         emx_list_del(&r->link);
         emx_list_append(c->ended, &r->link);
     }
 }
 
-static uint32_t write_bytes(const struct emx_verbs_conn *c)
+static uint32_t verbs_read_write_bytes(const struct emx_verbs_conn *c)
 {
     return c->peer->write_bytes ? c->peer->write_bytes : c->dev->read_bytes;
 }
 
-static uint32_t part_bytes(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
+static uint32_t verbs_read_part_bytes(const struct emx_verbs_conn *c, const struct emx_verbs_read *r)
 {
-    return r->r.write ? write_bytes(c) : c->dev->read_bytes;
+    return r->r.write ? verbs_read_write_bytes(c) : c->dev->read_bytes;
 }
 
 void emx_verbs_write_less(struct emx_verbs_conn *c)
 {
-    uint32_t n = write_bytes(c) / SHORTER;
+    uint32_t n = verbs_read_write_bytes(c) / SHORTER;
 
     c->peer->written_well = 0;
     c->peer->write_bytes = n > SHORTEST ? n : SHORTEST;
 }
 
-static void write_more(const struct emx_verbs_conn *c)
+static void verbs_read_write_more(const struct emx_verbs_conn *c)
 {
     struct emx_verbs_peer *p = c->peer;
 
@@ -322,7 +322,7 @@ static void write_more(const struct emx_verbs_conn *c)
 }
 
 /* Hands the next part of r to the device. false: it does not take it. */
-static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
+static bool verbs_read_start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     char *at = (char *)r->r.local + r->started;
     size_t n = r->r.len_bytes - r->started;
@@ -331,13 +331,13 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
     struct ibv_send_wr wr = {
         .opcode = r->r.write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
 
-    r->status = hold(c->dev, r, at);
+    r->status = verbs_read_hold(c->dev, r, at);
     if (r->status)
         return true;
-    if (n > part_bytes(c, r))
-        n = part_bytes(c, r);
-    if (n > end_of(r->hold) - (uintptr_t)at)
-        n = end_of(r->hold) - (uintptr_t)at;
+    if (n > verbs_read_part_bytes(c, r))
+        n = verbs_read_part_bytes(c, r);
+    if (n > verbs_read_end_of(r->hold) - (uintptr_t)at)
+        n = verbs_read_end_of(r->hold) - (uintptr_t)at;
     sge.length = part.len_bytes = (uint32_t)n;
     sge.lkey = ((struct ibv_mr *)r->hold->region->mr)->lkey;
     wr.wr.rdma.remote_addr = r->r.remote + r->started;
@@ -351,7 +351,7 @@ static bool start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 }
 
 /* false: the device does not take it. */
-static bool start_flush(struct emx_verbs_conn *c, struct emx_verbs_read *r)
+static bool verbs_read_start_flush(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     const struct emx_verbs_part part = {.read = r};
 
@@ -362,14 +362,14 @@ static bool start_flush(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 }
 
 /* Gives the device what it may have of r. false: it takes no more. */
-static bool start_parts(struct emx_verbs_conn *c, struct emx_verbs_read *r)
+static bool verbs_read_start_parts(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
-    while (!is_started(r)) {
-        if (c->parts_flying >= c->dev->reads_max || !start_part(c, r))
+    while (!verbs_read_is_started(r)) {
+        if (c->parts_in_flight >= c->dev->reads_max || !verbs_read_start_part(c, r))
             return false;
     }
-    if (!r->flushing && needs_flush(c, r))
-        return c->parts_flying < c->dev->reads_max && start_flush(c, r);
+    if (!r->flushing && verbs_read_needs_flush(c, r))
+        return c->parts_in_flight < c->dev->reads_max && verbs_read_start_flush(c, r);
     return true;
 }
 
@@ -377,7 +377,7 @@ void emx_verbs_reads_go_on(struct emx_verbs_conn *c)
 {
     emx_list_each(l, &c->reads)
     {
-        if (!start_parts(c, emx_list_entry(l, struct emx_verbs_read, link)))
+        if (!verbs_read_start_parts(c, emx_list_entry(l, struct emx_verbs_read, link)))
             break;
     }
     end_reads(c);
@@ -385,12 +385,12 @@ void emx_verbs_reads_go_on(struct emx_verbs_conn *c)
 
 int emx_verbs_read_start(struct emx_wire *base, const struct emx_wire_read *wr)
 {
-    struct emx_verbs_conn *c = connected(base, wr->from);
+    struct emx_verbs_conn *c = verbs_read_connected(base, wr->from);
     struct emx_verbs_read *r;
 
     if (!c || c->nonce != (uint32_t)(wr->key >> 32))
         return ETHMX_INPROGRESS;
-    if (!c->dev->cache || !worth_while(c->dev, wr->whole, wr->whole_bytes))
+    if (!c->dev->cache || !verbs_read_pays(c->dev, wr->whole, wr->whole_bytes))
         return ETHMX_ERR_PARAM;
     r = calloc(1, sizeof(*r));
     if (!r)
@@ -413,8 +413,8 @@ void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_p
     if (!well)
         part->read->status = ETHMX_ERR_UNREACHABLE;
     else if (part->read->r.write)
-        write_more(c);
-    let_go(part->hold);
+        verbs_read_write_more(c);
+    verbs_read_release(part->hold);
     end_reads(c);
 }
 
@@ -424,7 +424,7 @@ void emx_verbs_reads_fail(struct emx_verbs_conn *c)
     {
         struct emx_verbs_read *r = emx_list_entry(l, struct emx_verbs_read, link);
 
-        if (!is_started(r) || (!r->flushing && needs_flush(c, r)))
+        if (!verbs_read_is_started(r) || (!r->flushing && verbs_read_needs_flush(c, r)))
             r->status = ETHMX_ERR_UNREACHABLE;
     }
     end_reads(c);
@@ -451,6 +451,6 @@ void emx_verbs_reads_drop(struct emx_verbs_wire *w)
 
     while ((l = emx_list_first(&w->ended)))
         free_read(emx_list_entry(l, struct emx_verbs_read, link));
-    while ((l = emx_list_first(&w->exposed)))
-        conceal_one(emx_list_entry(l, struct exposed, link));
+    while ((l = emx_list_first(&w->exports)))
+        verbs_read_unexport_one(emx_list_entry(l, struct verbs_export, link));
 }

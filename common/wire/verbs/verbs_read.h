@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Large messages in the verbs wire: the sender's memory is exposed, the receiver's device reads it; or the other way
- * round, and the sender's writes. See verbs_read.c.
- * No thread safety: the endpoint's lock.
+ * Large messages of the verbs wire: the sender exports memory and the receiver's device reads it (RDMA get), or the
+ * receiver exports and the sender's device writes (RDMA put). verbs_read.c has the mechanism. Used under the endpoint's
+ * lock.
  */
 #ifndef EMX_WIRE_VERBS_READ_H
 #define EMX_WIRE_VERBS_READ_H
@@ -15,25 +15,25 @@ void emx_verbs_unexport(struct emx_wire *w, void **held, const void *until);
 int emx_verbs_read_start(struct emx_wire *w, const struct emx_wire_read *r);
 bool emx_verbs_read_end(struct emx_wire *w, struct emx_wire_read_end *end_p);
 
-/* Hands parts of the connection's reads to the device, as many as it may have. */
+/* Gives parts of the connection's reads to the device, as many as it may have. */
 void emx_verbs_reads_go_on(struct emx_verbs_conn *c);
-/* A part that was with the device is over. */
+/* The device has completed a part, successfully (well) or not. */
 void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_part *part, bool well);
-/* The device has given up on packets to that peer. */
+/* The device has given up retransmitting to that peer: further writes have shorter parts. */
 void emx_verbs_write_less(struct emx_verbs_conn *c);
-/* The connection is of no use any more. Its reads end, those that the device is at when it has given them back. */
+/* The connection is broken. Its reads end; those that the device works on, when it returns them. */
 void emx_verbs_reads_fail(struct emx_verbs_conn *c);
 
-/* The connection is over: nothing is exposed over it any more. */
+/* The connection has ended, and its exports with it. */
 void emx_verbs_exported_over(struct emx_verbs_wire *w, const struct emx_verbs_conn *c);
-/* The device is closed: nothing is exposed there any more. */
+/* The device is being closed: releases the memory that is exported there. */
 void emx_verbs_exported_forget(struct emx_verbs_wire *w, const struct emx_verbs_dev *d);
-/* Frees reads whose ends nobody wants to know, and gives back all that is exposed; the devices are there still. */
+/* Frees all ended reads and all exports. The devices are still open. */
 void emx_verbs_reads_drop(struct emx_verbs_wire *w);
 
-/* From how many bytes on reading may be worth while on any device; 0: none reads. */
+/* The shortest message for which reading may pay on any device; 0: no device reads. */
 uint64_t emx_verbs_export_min(const struct emx_verbs_wire *w);
-/* What it saves, on the first device that reads; NULL: not known. */
+/* The costs on the first device that reads; NULL: not known. */
 const struct emx_costs *emx_verbs_export_costs(const struct emx_verbs_wire *w);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Registering memory with an RDMA device, and a registrar that does nothing else, for measuring.
+ * Registering memory with an RDMA device, and a registrar that only does that, for measuring.
  *
- * Order. A device may write into this memory in any order (PCIe's relaxed ordering), where that is known and the kernel
- * and the device do it: with some processors a fast card is much slower otherwise. It does no harm, because nobody
- * looks at memory to find out whether something has come. A frame is looked at after its completion; what was read
- * after that of the read; what the other side has written after a frame that tells of it, and that frame after its
- * completion. A completion tells that all that came before is visible (ibv_reg_mr(3)).
+ * Order. A device may write into this memory in any order (PCIe relaxed ordering), if library, kernel and device
+ * support it: otherwise a fast card is much slower with some processors. This is safe, because no memory is polled for
+ * arrivals. A frame is read after its completion, the data of a read after the completion of the read, and the data of
+ * a peer's write after the completion of the frame that announces it. A completion makes everything before it visible
+ * (ibv_reg_mr(3)).
  */
 #include "wire/verbs/verbs_reg.h"
 
@@ -19,9 +19,9 @@
 
 #include "wire/verbs/verbs.h"
 
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE) /* the dearest */
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE) /* the most expensive */
 
-static bool is_want_of_memory(int err)
+static bool verbs_reg_is_want_of_memory(int err)
 {
     return err == ENOMEM || err == EAGAIN || err == ENOSPC;
 }
@@ -33,7 +33,7 @@ struct ibv_mr *emx_verbs_reg_mr(struct ibv_pd *pd, void *base, size_t len_bytes,
 #ifdef IBV_ACCESS_OPTIONAL_RANGE
     struct ibv_mr *mr = ibv_reg_mr(pd, base, len_bytes, flags | IBV_ACCESS_RELAXED_ORDERING);
 
-    if (mr || is_want_of_memory(errno))
+    if (mr || verbs_reg_is_want_of_memory(errno))
         return mr;
 #endif
     return ibv_reg_mr(pd, base, len_bytes, flags);
@@ -44,10 +44,10 @@ int emx_verbs_reg(struct ibv_pd *pd, void *base, size_t len_bytes, int flags, vo
     *mr_p = emx_verbs_reg_mr(pd, base, len_bytes, flags);
     if (*mr_p)
         return ETHMX_OK;
-    return is_want_of_memory(errno) ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
+    return verbs_reg_is_want_of_memory(errno) ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_PARAM;
 }
 
-static int reg(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
+static int verbs_reg_full_access(void *arg, void *base, size_t len_bytes, unsigned access, void **mr_p)
 {
     (void)access;
     return emx_verbs_reg(arg, base, len_bytes, ACCESS, mr_p);
@@ -60,7 +60,7 @@ void emx_verbs_dereg(void *arg, void *mr)
 }
 
 /* The device with this name; NULL: the first. */
-static struct ibv_context *open_device(struct ibv_device **list, const char *name)
+static struct ibv_context *verbs_reg_open_device(struct ibv_device **list, const char *name)
 {
     for (unsigned i = 0; list && list[i]; i++) {
         struct ibv_context *context =
@@ -75,13 +75,14 @@ static struct ibv_context *open_device(struct ibv_device **list, const char *nam
 int emx_verbs_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *context = open_device(list, name);
+    struct ibv_context *context = verbs_reg_open_device(list, name);
     struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
 
     if (list)
         ibv_free_device_list(list);
     if (pd) {
-        *r_p = (struct emx_registrar){.name = "verbs", .reg = reg, .dereg = emx_verbs_dereg, .arg = pd};
+        *r_p =
+            (struct emx_registrar){.name = "verbs", .reg = verbs_reg_full_access, .dereg = emx_verbs_dereg, .arg = pd};
         return ETHMX_OK;
     }
     snprintf(why, why_len_bytes, "there is no RDMA device%s%s that can be opened (`rdma link` lists them)",
