@@ -7,16 +7,16 @@
  * of slots that is mapped here: rx() looks at the status word of the next slot and makes no system call. When the
  * kernel finds the ring full it drops, and says so in the status of the next frame.
  *
- * For whom. A socket filter passes only frames for this endpoint's id; it is attached before the socket is bound. Where
- * several ranks of a job are on the host, a program that they share finds the right one: see fanout.c. A rank that is
- * alone on its host removes its filter, which takes time for each frame. It attaches the filter again for good as soon
- * as another rank of the job connects, or a frame for another endpoint is in the ring, which is dropped there.
+ * Filtering. A socket filter passes only frames for this endpoint's id; it is attached before the socket is bound.
+ * Where several ranks of a job are on the host, a program that they share finds the right one: see fanout.c. A rank
+ * that is alone on its host removes its filter, which takes time for each frame. It attaches the filter again for good
+ * as soon as another rank of the job connects, or a frame for another endpoint is in the ring, which is dropped there.
  *
  * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
  * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
  * Where frames leave through one interface only it is bound there, because a frame that does not name it costs less.
- * Short frames are copied together and sent by send() or sendto(), which is cheaper than gathering three pieces by
+ * Short frames are copied together and sent by send() or sendto(), which is cheaper than gathering three parts by
  * sendmsg(); many frames by sendmmsg(). Frames that the kernel has no space for wait in the backlog.
  *
  * Data frames of large messages take another way at both ends: see offload.c. They go as single frames of the
@@ -48,7 +48,7 @@
 #endif
 
 #define FRAME_OFFSET   80                   /* the kernel's; aligned */
-#define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() lends, and as many to fill meanwhile */
+#define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() returns, and as many to fill meanwhile */
 #define COPY_BYTES     2048                 /* frames up to this length are put together before sending */
 #define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
 #define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
@@ -195,7 +195,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
 }
 
 /* The one interface to other hosts, or loopback where there is none; 0: there are several. */
-static unsigned only_port(const struct packet_wire *w, unsigned loopback_index)
+static unsigned packet_only_port(const struct packet_wire *w, unsigned loopback_index)
 {
     unsigned found = 0;
 
@@ -210,7 +210,7 @@ static unsigned only_port(const struct packet_wire *w, unsigned loopback_index)
 }
 
 /* Protocol 0: it receives nothing all the same. */
-static void bind_tx(struct packet_wire *w, unsigned ifindex)
+static void packet_bind_tx(struct packet_wire *w, unsigned ifindex)
 {
     struct sockaddr_ll there = {.sll_family = AF_PACKET, .sll_ifindex = (int)ifindex};
 
@@ -233,14 +233,14 @@ static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *p
         snprintf(why, why_len_bytes, "the packet socket for sending cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    bind_tx(w, only_port(w, params->netifs->loopback_index));
+    packet_bind_tx(w, packet_only_port(w, params->netifs->loopback_index));
     /* A whole batch should fit; what does not waits in the backlog. */
     if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
         setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     return ETHMX_OK;
 }
 
-static void read_ports(struct packet_wire *w, const struct emx_netifs *n)
+static void packet_read_ports(struct packet_wire *w, const struct emx_netifs *n)
 {
     for (unsigned i = 0; i < n->count; i++)
         if (n->nif[i].has_mac && (n->nif[i].chosen || n->nif[i].index == n->loopback_index)) {
@@ -268,7 +268,8 @@ static void packet_close(struct emx_wire *base)
 }
 
 /* Has frames for this rank not shown to the job's others on this host, nor theirs to it. */
-static void open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why,
+                               size_t why_len_bytes)
 {
     struct emx_fanout_rank self = {.fd = {w->rx_fd, w->offload ? emx_offload_fd(w->offload) : -1},
                                    .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0}};
@@ -308,7 +309,7 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     w->stats = params->stats;
     w->frame_bytes = frame_bytes;
     w->ethertype = htons((uint16_t)params->cfg->p_ethertype);
-    read_ports(w, params->netifs);
+    packet_read_ports(w, params->netifs);
     ret = packet_open_rx(w, params, why, why_len_bytes);
     if (!ret)
         ret = packet_open_tx(w, params, why, why_len_bytes);
@@ -321,7 +322,7 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     said = strlen(why);
     w->offload = emx_offload_open(params, why + said, why_len_bytes - said);
     said = strlen(why);
-    open_fanout(w, params, why + said, why_len_bytes - said);
+    packet_open_fanout(w, params, why + said, why_len_bytes - said);
     *w_p = &w->base;
     return ETHMX_OK;
 }
@@ -334,7 +335,7 @@ static void packet_query(const struct emx_wire *base, struct emx_wire_attr *attr
 }
 
 static unsigned packet_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
-                                unsigned *least_p)
+                                unsigned *min_p)
 {
     const struct packet_wire *w = (const struct packet_wire *)base;
     const struct emx_ethernet_part part = {.frame_bytes = (uint16_t)w->frame_bytes,
@@ -343,13 +344,13 @@ static unsigned packet_describe(const struct emx_wire *base, const struct emx_wa
 
     (void)site;
     emx_ethernet_part_write(&part, value);
-    *least_p = 0;
+    *min_p = 0;
     return EMX_ETHERNET_PART_BYTES;
 }
 
 /* ---- Sending ---- */
 
-static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
+static const uint8_t *packet_mac_of(const struct packet_wire *w, unsigned ifindex)
 {
     static const uint8_t none[ETH_ALEN];
 
@@ -360,8 +361,8 @@ static const uint8_t *mac_of(const struct packet_wire *w, unsigned ifindex)
 }
 
 /* Writes the destination and the Ethernet header. */
-static void address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
-                          uint8_t eth[ETH_HLEN])
+static void packet_address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
+                                 uint8_t eth[ETH_HLEN])
 {
     struct emx_offload_to a = emx_offload_to(to);
 
@@ -370,18 +371,18 @@ static void address_frame(const struct packet_wire *w, const struct emx_wire_add
     sll->sll_protocol = w->ethertype;
     sll->sll_ifindex = (int)a.ifindex;
     memcpy(eth, a.mac, ETH_ALEN);
-    memcpy(eth + ETH_ALEN, mac_of(w, a.ifindex), ETH_ALEN);
+    memcpy(eth + ETH_ALEN, packet_mac_of(w, a.ifindex), ETH_ALEN);
     memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
 }
 
 /* Makes message i of the batch out of f. */
-static void prepare_frame(struct packet_wire *w, unsigned i, const struct emx_txframe *f)
+static void packet_prepare_frame(struct packet_wire *w, unsigned i, const struct emx_txframe *f)
 {
     struct packet_tx *tx = w->tx;
     struct iovec *iov = tx->iov[i];
-    unsigned pieces = 1;
+    unsigned parts = 1;
 
-    address_frame(w, f->to, &tx->to[i], tx->copy[i]);
+    packet_address_frame(w, f->to, &tx->to[i], tx->copy[i]);
     iov[0] = (struct iovec){.iov_base = tx->copy[i], .iov_len = ETH_HLEN};
     if (f->head_bytes + f->body_bytes <= COPY_BYTES) {
         memcpy(tx->copy[i] + ETH_HLEN, f->head, f->head_bytes);
@@ -389,15 +390,15 @@ static void prepare_frame(struct packet_wire *w, unsigned i, const struct emx_tx
             memcpy(tx->copy[i] + ETH_HLEN + f->head_bytes, f->body, f->body_bytes);
         iov[0].iov_len += (size_t)f->head_bytes + f->body_bytes;
     } else {
-        iov[pieces++] = (struct iovec){.iov_base = (void *)f->head, .iov_len = f->head_bytes};
+        iov[parts++] = (struct iovec){.iov_base = (void *)f->head, .iov_len = f->head_bytes};
         if (f->body_bytes)
-            iov[pieces++] = (struct iovec){.iov_base = (void *)f->body, .iov_len = f->body_bytes};
+            iov[parts++] = (struct iovec){.iov_base = (void *)f->body, .iov_len = f->body_bytes};
     }
     tx->msg[i] = (struct mmsghdr){
-        .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = pieces}};
+        .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = parts}};
 }
 
-/* A frame in one piece. An interface that went away took the binding with it, even if it is back. */
+/* Sends one frame. An interface that was removed has lost its binding, even if it is back. */
 static ssize_t packet_send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
 {
     if ((unsigned)to->sll_ifindex == w->bound_ifindex) {
@@ -427,7 +428,7 @@ static int packet_send_kept(void *arg, const struct emx_wire_addr *to, const voi
     struct packet_wire *w = arg;
     struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
 
-    prepare_frame(w, 0, &f);
+    packet_prepare_frame(w, 0, &f);
     return packet_send_prepared(w, 0, 1) < 0 ? errno : 0;
 }
 
@@ -446,7 +447,7 @@ static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, 
     unsigned at = 0;
 
     for (unsigned i = 0; i < n; i++)
-        prepare_frame(w, i, &f[i]);
+        packet_prepare_frame(w, i, &f[i]);
     while (at < n) {
         int taken;
 
@@ -480,7 +481,7 @@ static unsigned packet_joinable(const struct packet_wire *w, const struct emx_tx
 static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     uint64_t errors = w->stats->wire_tx_errors;
-    const uint8_t *from_mac = mac_of(w, emx_offload_to(f->to).ifindex);
+    const uint8_t *from_mac = packet_mac_of(w, emx_offload_to(f->to).ifindex);
     int err = w->backlog.count ? EAGAIN : emx_offload_send(w->offload, from_mac, f, n);
 
     if (!err) {
@@ -519,7 +520,7 @@ static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsign
 /* ---- Receiving ---- */
 
 /* The frame in a slot; data NULL: it was longer than the slot, so it is not whole. */
-static struct emx_wire_peek frame_in(const struct tpacket2_hdr *h)
+static struct emx_wire_peek packet_frame_in(const struct tpacket2_hdr *h)
 {
     unsigned eth_bytes = (unsigned)h->tp_net - h->tp_mac;
 
@@ -548,7 +549,7 @@ static void packet_skip_foreign(struct packet_wire *w, unsigned slot, bool whole
     emx_ring_give_back(&w->ring, slot);
 }
 
-static unsigned packet_lend(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
+static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
 {
     struct emx_ring *r = &w->ring;
     unsigned n = 0;
@@ -563,7 +564,7 @@ static unsigned packet_lend(struct packet_wire *w, struct emx_rxframe *f, unsign
         if (status & TP_STATUS_LOSING)
             w->stats->wire_lost += emx_ring_drops(r);
         slot = emx_ring_take(r);
-        p = frame_in(emx_ring_slot(r, slot));
+        p = packet_frame_in(emx_ring_slot(r, slot));
         if (p.data && packet_is_ours(w, &p))
             f[n++] = (struct emx_rxframe){.data = p.data, .len_bytes = p.len_bytes, .cookie = slot};
         else
@@ -581,14 +582,14 @@ static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned
     if (w->backlog.count)
         packet_tx_room(base);
     if (!w->offload)
-        return packet_lend(w, f, max);
+        return packet_take(w, f, max);
     w->offload_last = !w->offload_last;
     if (w->offload_last) {
-        n = packet_lend(w, f, max);
+        n = packet_take(w, f, max);
         return n + emx_offload_rx(w->offload, f + n, max - n);
     }
     n = emx_offload_rx(w->offload, f, max);
-    return n + packet_lend(w, f + n, max - n);
+    return n + packet_take(w, f + n, max - n);
 }
 
 static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
@@ -613,7 +614,7 @@ static struct emx_wire_peek packet_peek(struct emx_wire *base)
         return emx_wire_peek_rx();
     if (!status)
         return (struct emx_wire_peek){0};
-    p = frame_in(emx_ring_slot(&w->ring, w->ring.next));
+    p = packet_frame_in(emx_ring_slot(&w->ring, w->ring.next));
     return p.data && packet_is_ours(w, &p) ? p : emx_wire_peek_rx();
 }
 

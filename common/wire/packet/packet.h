@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The packet wire: AF_PACKET, own EtherType. See packet.c for the mechanism.
+ * The packet wire: AF_PACKET sockets with an EtherType of its own. packet.c describes the mechanism.
  */
 #ifndef EMX_WIRE_PACKET_H
 #define EMX_WIRE_PACKET_H
@@ -10,7 +10,7 @@
 
 extern const struct emx_wire_ops emx_wire_packet;
 
-#define EMX_PACKET_PART 1 /* of an address: struct emx_ethernet_part */
+#define EMX_PACKET_PART 1 /* its part of an address: struct emx_ethernet_part */
 
 /* Prepares a destination: frames leave through interface ifindex for mac. For a peer on this host: ifindex of lo and
  * any mac. way NULL: no GSO packets. */

@@ -208,11 +208,11 @@ static void udp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 }
 
 static unsigned udp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
-                             unsigned *least_p)
+                             unsigned *min_p)
 {
     (void)site;
     emx_wire_value_put_u16(value, ((const struct emx_udp_wire *)base)->port);
-    *least_p = EMX_UDP_PART_BYTES;
+    *min_p = EMX_UDP_PART_BYTES;
     return EMX_UDP_PART_BYTES;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The udp wire: one unprivileged UDP socket. See udp.c for the mechanism.
+ * The udp wire: one unprivileged UDP socket. udp.c describes the mechanism.
  */
 #ifndef EMX_WIRE_UDP_H
 #define EMX_WIRE_UDP_H

@@ -82,7 +82,7 @@ void emx_udp_conns_fini(struct emx_udp_conns *l)
 }
 
 /* Gives fd the options of the wire's socket that concern sending. */
-static bool copy_options(const struct emx_udp_conns *l, int fd)
+static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
 {
     static const struct {
         int level, name, set;
@@ -108,7 +108,7 @@ static bool copy_options(const struct emx_udp_conns *l, int fd)
 }
 
 /* Whether fd is in the wire's network namespace: the program may have gone to another since it opened the wire. */
-static bool same_network(const struct emx_udp_conns *l, int fd)
+static bool udp_conn_same_network(const struct emx_udp_conns *l, int fd)
 {
     uint64_t wires = 0, its = 0;
     socklen_t len = sizeof(wires);
@@ -142,7 +142,7 @@ static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in
 
     if (fd < 0)
         return -1;
-    if (fd < l->fd_end && same_network(l, fd) && copy_options(l, fd) && udp_conn_share_port(l, fd) &&
+    if (fd < l->fd_end && udp_conn_same_network(l, fd) && udp_conn_copy_options(l, fd) && udp_conn_share_port(l, fd) &&
         !connect(fd, (const struct sockaddr *)&to, sizeof(to)))
         return fd;
     close(fd);

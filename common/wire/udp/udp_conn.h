@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Connected UDP sockets, each for sending to one of the peers that get most frames. See udp_conn.c.
+ * Connected UDP sockets, each for sending to one of the peers that get the most frames. udp_conn.c explains their use.
+ * Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_UDP_CONN_H
 #define EMX_WIRE_UDP_CONN_H
@@ -9,7 +10,7 @@
 #include <stdint.h>
 
 #define EMX_UDP_CONN_SETS  16
-#define EMX_UDP_CONN_WAYS  4  /* peers of a set that are remembered */
+#define EMX_UDP_CONN_WAYS  4  /* peers in a set */
 #define EMX_UDP_CONN_AFTER 64 /* datagrams to a peer until it gets a connected socket */
 
 /* A peer that was sent to lately, with or without a connected socket. */
@@ -18,13 +19,13 @@ struct emx_udp_conn {
     int fd;          /* -1: not connected */
     uint32_t frames; /* datagrams, counted while it is not connected */
     uint32_t wanted; /* number at which it is connected */
-    uint32_t used;   /* lately, by emx_udp_conns.now */
+    uint32_t used;   /* value of emx_udp_conns.now at the last use */
 };
 
 struct emx_udp_conns {
     int wire_fd; /* the wire's own socket; belongs to the caller */
     in_port_t port;
-    int fd_end; /* descriptors from this on are left to the program */
+    int fd_end; /* descriptors from this number on are left to the program */
     uint32_t now;
     int64_t made_s; /* when the oldest may have been connected */
     unsigned count; /* of connected sockets */
@@ -32,18 +33,19 @@ struct emx_udp_conns {
     struct emx_udp_conn conn[EMX_UDP_CONN_SETS][EMX_UDP_CONN_WAYS];
 };
 
-/* wire_fd is bound to port (network order) of all addresses; connected sockets copy its options. */
+/* wire_fd is bound to port (network order) of all addresses, and stays the caller's. Connected sockets copy its
+ * options. */
 void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, in_port_t port);
 void emx_udp_conns_fini(struct emx_udp_conns *l);
 
 /* Returns the connected socket for n datagrams to ip and port (network order); -1: the wire's own is to send them. */
 int emx_udp_conn_for(struct emx_udp_conns *l, struct in_addr ip, in_port_t port, unsigned n);
 
-/* The connected socket to ip and port refused a datagram that the wire's own accepted. It is closed, and another is
- * connected after more datagrams than before. */
+/* A datagram that the connected socket to ip and port refused was sent by the wire's own socket. Closes the connected
+ * one; another is connected after more datagrams than before. */
 void emx_udp_conn_failed(struct emx_udp_conns *l, struct in_addr ip, in_port_t port);
 
-/* To be called regularly: closes connected sockets that are old. now_s: seconds of a monotonic clock. */
+/* Called regularly: closes connected sockets that are old. now_s: seconds of a monotonic clock. */
 void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s);
 
 #endif

@@ -158,7 +158,7 @@ static void udp_rx_judge_traffic(struct emx_udp_wire *w)
         udp_rx_set_unjoined(w, false);
 }
 
-/* Receives into the buffers; none of them is lent. */
+/* Receives into the buffers; none of them is in use. */
 static void udp_rx_fill(struct emx_udp_wire *w)
 {
     w->filled = w->current = 0;
@@ -172,8 +172,8 @@ static void udp_rx_fill(struct emx_udp_wire *w)
     w->busy = w->filled > 0; /* errors (an interface went down, a peer's port is closed) concern no frame of ours */
 }
 
-/* Lends the next part of the current buffer. */
-static struct emx_rxframe udp_rx_lend_part(struct emx_udp_buffer *b)
+/* Returns the next part of the current buffer as a frame. */
+static struct emx_rxframe udp_rx_next_part(struct emx_udp_buffer *b)
 {
     unsigned rest = b->len_bytes - b->lent_bytes;
     struct emx_rxframe f = {.data = b->data + (size_t)b->lent_parts * b->part_step,
@@ -185,7 +185,7 @@ static struct emx_rxframe udp_rx_lend_part(struct emx_udp_buffer *b)
     return f;
 }
 
-/* The buffer that has parts to lend, or NULL. */
+/* The buffer that has further parts, or NULL. */
 static struct emx_udp_buffer *udp_rx_current(struct emx_udp_wire *w)
 {
     while (w->current < w->filled && w->buffer[w->current].lent_bytes == w->buffer[w->current].len_bytes)
@@ -204,11 +204,11 @@ unsigned emx_udp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
     if (!udp_rx_current(w))
         udp_rx_fill(w);
     while (n < max && (b = udp_rx_current(w)))
-        f[n++] = udp_rx_lend_part(b);
+        f[n++] = udp_rx_next_part(b);
     return n;
 }
 
-/* Buffers are used again by the rx() that finds all of their parts lent, and by then returned. */
+/* The rx() that finds all parts taken, and by then returned, uses the buffers again. */
 void emx_udp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
 {
     (void)base;

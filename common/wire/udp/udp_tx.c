@@ -36,22 +36,21 @@ static unsigned udp_tx_joinable(const struct emx_udp_wire *w, const struct emx_t
     return w->gso && n > 1 ? emx_gso_fit(f, n, DATAGRAM_MAX, false) : 1;
 }
 
-/* Makes message m out of count frames, with pieces at iov. Returns how many pieces. */
+/* Makes message m of count frames, with their iovecs at iov. Returns how many iovecs. */
 static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct iovec *iov,
                                        const struct emx_txframe *f, unsigned count)
 {
     struct msghdr *h = &tx->msg[m].msg_hdr;
-    unsigned pieces = 0;
+    unsigned parts = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        iov[pieces++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
+        iov[parts++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
         if (f[i].body_bytes)
-            iov[pieces++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
+            iov[parts++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
     }
     tx->frames[m] = count;
     tx->to[m] = udp_tx_sockaddr_of(f->to);
-    *h =
-        (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = pieces};
+    *h = (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = parts};
     if (count > 1) {
         uint16_t len = (uint16_t)emx_gso_frame_bytes(f);
         struct cmsghdr *c;
@@ -64,7 +63,7 @@ static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct
         c->cmsg_len = CMSG_LEN(sizeof(len));
         memcpy(CMSG_DATA(c), &len, sizeof(len));
     }
-    return pieces;
+    return parts;
 }
 
 /* The connected socket for n frames to this destination, or -1. */

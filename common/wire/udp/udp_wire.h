@@ -43,12 +43,12 @@ union emx_udp_control {
 struct emx_udp_buffer {
     uint8_t *data;
     unsigned len_bytes, part_bytes, part_step;
-    unsigned lent_bytes; /* of len_bytes, how much has been handed up */
+    unsigned lent_bytes; /* of len_bytes, how much was passed up */
     unsigned lent_parts;
-    bool marked; /* by a queue on the way */
+    bool marked; /* with the congestion mark CE */
 };
 
-/* Messages for the kernel. A GSO packet takes one message, and two pieces for each of its frames. */
+/* Messages for the kernel. A GSO packet takes one message, and two iovecs for each of its frames. */
 struct emx_udp_tx {
     struct sockaddr_in to[EMX_WIRE_BATCH];
     struct iovec iov[2 * EMX_WIRE_BATCH];
@@ -70,10 +70,10 @@ struct emx_udp_wire {
     bool gso;
 
     struct emx_udp_buffer buffer[EMX_UDP_BUFFERS];
-    unsigned filled, current; /* buffers in use, and the one that is being lent from */
+    unsigned filled, current; /* buffers in use, and the one that frames are taken from */
     bool busy;                /* the last rx() found something */
     bool gro;                 /* the kernel can join datagrams */
-    bool unjoined;            /* it is told not to, and recv() is called */
+    bool unjoined;            /* that is disabled, and recv() is called */
     unsigned singles;         /* short datagrams in a row that came alone */
     unsigned run;             /* polls in a row that found something */
     uint32_t drops;           /* the kernel's count, as last seen */

@@ -4,8 +4,8 @@
  *
  * Receiving. A program in the driver (xdp_prog.c) hands the frames of this endpoint to its socket: the kernel puts
  * them into chunks of shared memory and their descriptors into a ring; rx() looks at the ring and makes no system call.
- * What was lent goes back to the kernel together: when it is much, or when rx() finds nothing to do. A frame longer
- * than a chunk comes in several and is put together here.
+ * Chunks go back to the kernel several at a time: when there are many, or when rx() finds nothing. A frame longer than
+ * a chunk arrives in several chunks and is joined here.
  *
  * Sending. The frame is written into a chunk and its descriptor into the ring; one system call for a batch makes the
  * kernel look. A kernel that copies sends inside that call; a driver with zero copy sends when it likes.
@@ -63,7 +63,7 @@ struct xdp_wire {
     struct xdp_port port[PORTS_MAX];
     unsigned port_count, last_port, sweeps, lent;
     int epoll_fd;
-    uint8_t *joined; /* frames of several chunks, put together: one place for each that rx() lends */
+    uint8_t *joined; /* joined frames of several chunks: room for all that rx() returns */
     unsigned joined_count;
     struct xsk_ring_cons *peeked; /* where xdp_peek() saw a frame */
     struct emx_offload *offload;  /* NULL: no GSO packets */
@@ -82,7 +82,7 @@ static int xdp_watch(const struct xdp_wire *w, int op, int fd)
 }
 
 /* The sockets are in the epoll set during a sleep only: the kernel would signal each frame, which is expensive. */
-static bool watch_sockets(struct xdp_wire *w, int op)
+static bool xdp_watch_sockets(struct xdp_wire *w, int op)
 {
     bool all = true;
 
@@ -94,8 +94,8 @@ static bool watch_sockets(struct xdp_wire *w, int op)
 }
 
 /* Adds interface i of the host. */
-static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, unsigned i, char *why,
-                    size_t why_len_bytes)
+static int xdp_add_port(struct xdp_wire *w, const struct emx_wire_params *params, unsigned i, char *why,
+                        size_t why_len_bytes)
 {
     const struct emx_netif *nif = &params->netifs->nif[i];
     struct xdp_port *p = &w->port[w->port_count];
@@ -123,7 +123,7 @@ static int add_port(struct xdp_wire *w, const struct emx_wire_params *params, un
 }
 
 /* Every interface that is to be had and can. why: what was found, of each. */
-static int add_ports(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+static int xdp_add_ports(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     const struct emx_netifs *n = params->netifs;
     int status = ETHMX_ERR_NO_WIRE;
@@ -135,7 +135,7 @@ static int add_ports(struct xdp_wire *w, const struct emx_wire_params *params, c
             continue;
         if (said + 2 < why_len_bytes) {
             said += (unsigned)snprintf(why + said, why_len_bytes - said, "%s", said ? "; " : "");
-            status = add_port(w, params, i, why + said, why_len_bytes - said);
+            status = xdp_add_port(w, params, i, why + said, why_len_bytes - said);
             said = (unsigned)strlen(why);
         }
     }
@@ -181,7 +181,7 @@ static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     w->ethertype = htons((uint16_t)params->cfg->p_xdp_ethertype);
     w->busy_poll = params->cfg->p_xdp_busy_poll;
     w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    status = add_ports(w, params, why, why_len_bytes);
+    status = xdp_add_ports(w, params, why, why_len_bytes);
     if (!status) {
         w->joined = malloc((size_t)EMX_WIRE_BATCH * w->frame_bytes);
         status = w->joined ? ETHMX_OK : ETHMX_ERR_NO_MEMORY;
@@ -203,7 +203,7 @@ static void xdp_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 }
 
 static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_site *site, uint8_t *value,
-                             unsigned *least_p)
+                             unsigned *min_p)
 {
     const struct xdp_wire *w = (const struct xdp_wire *)base;
     struct emx_xdp_part part = {.ethernet = {.frame_bytes = (uint16_t)emx_min_u(w->frame_bytes, UINT16_MAX),
@@ -212,27 +212,27 @@ static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_s
 
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_part_listen(&part, site, &site->netifs->nif[w->port[i].netif]);
-    *least_p = EMX_XDP_PART_LEAST;
+    *min_p = EMX_XDP_PART_LEAST;
     return emx_xdp_part_write(&part, value);
 }
 
 /* ---- Sending ---- */
 
-static unsigned chunks_of(const struct xdp_port *p)
+static unsigned xdp_chunks_of(const struct xdp_port *p)
 {
     return (p->frame_bytes + ETH_HLEN + p->group->chunk_bytes - 1) / p->group->chunk_bytes;
 }
 
-static uint8_t *busy_flag(const struct emx_xdp_group *g, const struct xdp_desc *d)
+static uint8_t *xdp_busy_flag(const struct emx_xdp_group *g, const struct xdp_desc *d)
 {
     return &g->tx_busy[(d->addr - g->tx_base) / g->chunk_bytes];
 }
 
 /* Finds sent chunks, until there are enough for n frames or no more. Returns for how many frames there are. */
-static unsigned free_chunks(struct xdp_port *p, unsigned n)
+static unsigned xdp_free_chunks(struct xdp_port *p, unsigned n)
 {
     struct emx_xdp_group *g = p->group;
-    unsigned each = chunks_of(p);
+    unsigned each = xdp_chunks_of(p);
 
     if (g->free_tx_count < n * each) {
         emx_xdp_group_reap(g);
@@ -261,14 +261,14 @@ static unsigned xdp_withdraw(struct xdp_port *p)
         const struct xdp_desc *d = xsk_ring_prod__tx_desc(tx, at);
 
         lost += !(d->options & XDP_PKT_CONTD);
-        *busy_flag(g, d) = EMX_XDP_FREE;
+        *xdp_busy_flag(g, d) = EMX_XDP_FREE;
     }
     __atomic_store_n(tx->producer, from, __ATOMIC_RELEASE);
     tx->cached_prod = from;
     return lost;
 }
 
-static bool is_sent(const struct xsk_ring_prod *tx)
+static bool xdp_is_sent(const struct xsk_ring_prod *tx)
 {
     return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
 }
@@ -302,17 +302,17 @@ static unsigned xdp_tx_room(struct emx_wire *base)
     for (unsigned i = 0; i < w->port_count; i++) {
         struct xdp_port *p = &w->port[i];
 
-        if (!is_sent(&p->group->queue[0].tx) && p->group->copies) {
+        if (!xdp_is_sent(&p->group->queue[0].tx) && p->group->copies) {
             w->stats->wire_tx_errors += xdp_kick(p);
-            if (!is_sent(&p->group->queue[0].tx))
+            if (!xdp_is_sent(&p->group->queue[0].tx))
                 return 0;
         }
-        room = emx_min_u(room, free_chunks(p, EMX_WIRE_BATCH));
+        room = emx_min_u(room, xdp_free_chunks(p, EMX_WIRE_BATCH));
     }
     return room;
 }
 
-static struct xdp_port *port_to(struct xdp_wire *w, unsigned ifindex)
+static struct xdp_port *xdp_port_to(struct xdp_wire *w, unsigned ifindex)
 {
     if (w->port[w->last_port].ifindex == ifindex)
         return &w->port[w->last_port];
@@ -333,7 +333,7 @@ struct writer {
 };
 
 /* A chunk to send from. The last one, once sent, is still in the processor's cache. */
-static uint32_t pick_chunk(struct emx_xdp_group *g)
+static uint32_t xdp_pick_chunk(struct emx_xdp_group *g)
 {
     uint8_t *busy = &g->tx_busy[g->last_tx];
 
@@ -344,11 +344,11 @@ static uint32_t pick_chunk(struct emx_xdp_group *g)
     return g->last_tx;
 }
 
-static void next_chunk(struct writer *out)
+static void xdp_next_chunk(struct writer *out)
 {
     struct emx_xdp_group *g = out->g;
     struct xsk_ring_prod *tx = &g->queue[0].tx;
-    uint32_t c = pick_chunk(g);
+    uint32_t c = xdp_pick_chunk(g);
 
     if (out->desc)
         out->desc->options = XDP_PKT_CONTD;
@@ -364,7 +364,7 @@ static void xdp_write_bytes(struct writer *out, const void *from, unsigned n)
         unsigned part;
 
         if (!out->left)
-            next_chunk(out);
+            xdp_next_chunk(out);
         part = emx_min_u(n, out->left);
         memcpy(out->to, from, part);
         out->to += part;
@@ -375,8 +375,8 @@ static void xdp_write_bytes(struct writer *out, const void *from, unsigned n)
     }
 }
 
-static void write_frame(struct xdp_wire *w, struct xdp_port *p, const struct emx_offload_to *to,
-                        const struct emx_txframe *f)
+static void xdp_write_frame(struct xdp_wire *w, struct xdp_port *p, const struct emx_offload_to *to,
+                            const struct emx_txframe *f)
 {
     struct writer out = {.g = p->group};
     uint8_t eth[ETH_HLEN];
@@ -398,20 +398,20 @@ static void xdp_send_written(struct xdp_wire *w)
         if (tx->cached_prod == *tx->producer)
             continue;
         for (uint32_t at = *tx->producer; at != tx->cached_prod; at++)
-            *busy_flag(w->port[i].group, xsk_ring_prod__tx_desc(tx, at)) = EMX_XDP_SENT;
+            *xdp_busy_flag(w->port[i].group, xsk_ring_prod__tx_desc(tx, at)) = EMX_XDP_SENT;
         __atomic_store_n(tx->producer, tx->cached_prod, __ATOMIC_RELEASE);
         w->stats->wire_tx_errors += xdp_kick(&w->port[i]);
     }
 }
 
-static void write_frames(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
+static void xdp_write_frames(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct emx_offload_to to = emx_offload_to(f[i].to);
-        struct xdp_port *p = port_to(w, to.ifindex);
+        struct xdp_port *p = xdp_port_to(w, to.ifindex);
 
-        if (p && (unsigned)f[i].head_bytes + f[i].body_bytes <= p->frame_bytes && free_chunks(p, 1))
-            write_frame(w, p, &to, &f[i]);
+        if (p && (unsigned)f[i].head_bytes + f[i].body_bytes <= p->frame_bytes && xdp_free_chunks(p, 1))
+            xdp_write_frame(w, p, &to, &f[i]);
         else
             w->stats->wire_tx_errors++;
     }
@@ -426,7 +426,7 @@ static unsigned xdp_joinable(const struct xdp_wire *w, const struct emx_txframe 
 /* What the kernel does not take so goes frame by frame. */
 static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
-    const struct xdp_port *p = port_to(w, emx_offload_to(f->to).ifindex);
+    const struct xdp_port *p = xdp_port_to(w, emx_offload_to(f->to).ifindex);
     int err = p ? emx_offload_send(w->offload, p->mac, f, n) : ENODEV;
 
     if (!err) {
@@ -434,7 +434,7 @@ static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, uns
         return;
     }
     w->no_joining = err == EINVAL || err == EOPNOTSUPP || err == EMSGSIZE;
-    write_frames(w, f, n);
+    xdp_write_frames(w, f, n);
 }
 
 static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
@@ -447,7 +447,7 @@ static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
             xdp_send_joined(w, &f[i], joined);
         } else {
             joined = 1;
-            write_frames(w, &f[i], joined);
+            xdp_write_frames(w, &f[i], joined);
         }
     }
     xdp_send_written(w);
@@ -482,7 +482,7 @@ static unsigned xdp_join(struct xdp_wire *w, const struct emx_xdp_group *g, stru
 }
 
 /* Counts what the kernel dropped. */
-static void count_lost(struct xdp_wire *w, struct xdp_port *p)
+static void xdp_count_lost(struct xdp_wire *w, struct xdp_port *p)
 {
     uint64_t lost = 0;
 
@@ -498,7 +498,7 @@ static void count_lost(struct xdp_wire *w, struct xdp_port *p)
     p->lost = lost;
 }
 
-static unsigned xdp_lend(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, struct emx_rxframe *f, unsigned max)
+static unsigned xdp_take_q(struct xdp_wire *w, struct emx_xdp_group *g, unsigned q, struct emx_rxframe *f, unsigned max)
 {
     struct xsk_ring_cons *rx = &g->queue[q].rx;
     unsigned n = 0;
@@ -533,10 +533,10 @@ static void xdp_rest(struct xdp_wire *w)
             if (w->busy_poll)
                 recvfrom(p->group->queue[q].sock_fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
         }
-        if (!is_sent(&p->group->queue[0].tx))
+        if (!xdp_is_sent(&p->group->queue[0].tx))
             w->stats->wire_tx_errors += xdp_kick(p);
         if (p->flooded)
-            count_lost(w, p);
+            xdp_count_lost(w, p);
     }
 }
 
@@ -550,7 +550,7 @@ static void xdp_sweep(struct emx_wire *base)
         struct xdp_port *p = &w->port[i];
 
         emx_xdp_group_serve(p->group);
-        count_lost(w, p);
+        xdp_count_lost(w, p);
         if (p->group->passed && *p->group->passed != p->passed) {
             w->stats->xdp_passed += *p->group->passed - p->passed;
             p->passed = *p->group->passed;
@@ -565,12 +565,12 @@ static unsigned xdp_take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max
 
     w->joined_count = 0;
     if (w->armed)
-        watch_sockets(w, EPOLL_CTL_DEL);
+        xdp_watch_sockets(w, EPOLL_CTL_DEL);
     for (unsigned i = 0; i < w->port_count && n < max; i++) {
         struct emx_xdp_group *g = w->port[i].group;
 
         for (unsigned q = 0; q < g->queue_count && n < max; q++) {
-            n += xdp_lend(w, g, q, f + n, max - n);
+            n += xdp_take_q(w, g, q, f + n, max - n);
             if (g->queue[q].rx.cached_prod - *g->queue[q].rx.consumer > EMX_WIRE_BATCH)
                 w->port[i].flooded = true;
         }
@@ -614,7 +614,7 @@ static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
                 emx_xdp_group_refill(w->port[i].group, q);
 }
 
-/* Only a frame in one piece that nothing else is to be done for. */
+/* Only for a frame in one chunk that needs no other work. */
 static struct emx_wire_peek xdp_peek(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
@@ -653,12 +653,12 @@ static bool xdp_arm(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
 
-    if (!w->armed && !watch_sockets(w, EPOLL_CTL_ADD))
+    if (!w->armed && !xdp_watch_sockets(w, EPOLL_CTL_ADD))
         return false;
     for (unsigned i = 0; i < w->port_count; i++) {
         struct emx_xdp_group *g = w->port[i].group;
 
-        if (!is_sent(&g->queue[0].tx))
+        if (!xdp_is_sent(&g->queue[0].tx))
             return false;
         for (unsigned q = 0; q < g->queue_count; q++)
             if (xdp_held(&g->queue[q].rx) || xsk_cons_nb_avail(&g->queue[q].rx, 1))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The xdp wire: AF_XDP sockets. See xdp.c for the mechanism. In a build without libxdp it declines, and says so.
+ * The xdp wire: AF_XDP sockets. xdp.c describes the mechanism. In a build without libxdp open() fails and says so.
  */
 #ifndef EMX_WIRE_XDP_H
 #define EMX_WIRE_XDP_H
@@ -11,7 +11,7 @@
 
 extern const struct emx_wire_ops emx_wire_xdp;
 
-/* Its part of an address: the interfaces (1 byte), then as of all Ethernet wires. */
+/* Its part of an address: the interfaces (1 byte), then that of all Ethernet wires. */
 #define EMX_XDP_PART       4
 #define EMX_XDP_PART_LEAST 1 /* for a first hello */
 #define EMX_XDP_PART_BYTES (EMX_ETHERNET_PART_BYTES + 1)
@@ -21,14 +21,14 @@ struct emx_xdp_part {
     struct emx_ethernet_part ethernet;
 };
 
-/* The wire listens on nif, if the address tells of it. */
+/* Adds to the part that the wire listens on nif, if the address contains that interface. */
 void emx_xdp_part_listen(struct emx_xdp_part *part, const struct emx_way_site *site, const struct emx_netif *nif);
 
 /* Returns EMX_XDP_PART_BYTES. */
 unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES]);
 
-/* Prepares a destination: frames leave through interface ifindex, one of those the wire listens on, for mac. way NULL:
- * no GSO packets. */
+/* Prepares a destination: frames for the MAC address leave through interface ifindex, one of those the wire listens on.
+ * way NULL: no GSO packets. */
 void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way);
 
 /* As in struct emx_wire_ops (xdp_way.c). */

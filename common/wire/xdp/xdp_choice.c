@@ -14,7 +14,7 @@ bool emx_xdp_takes(const struct emx_netif *nif, bool named)
 /* Interfaces on top of others. Their programs "in the driver" run in the ports, and a frame there has the port's name
  * and queue: the kernel drops it before a socket of the upper one. The generic hook comes after the frame has gone up.
  */
-static bool has_ports(const char *kind)
+static bool xdp_choice_has_ports(const char *kind)
 {
     return !strcmp(kind, "bond") || !strcmp(kind, "team");
 }
@@ -26,7 +26,7 @@ unsigned emx_xdp_modes(const char *kind, unsigned wanted, enum emx_xdp_mode mode
 {
     unsigned first = !strcmp(kind, "veth") ? EMX_XDP_GENERIC : EMX_XDP_NATIVE;
 
-    if (has_ports(kind)) {
+    if (xdp_choice_has_ports(kind)) {
         mode[0] = EMX_XDP_GENERIC;
         return !wanted || wanted - 1 == EMX_XDP_GENERIC;
     }

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sharing an interface. The kernel lets one pool of packet memory (UMEM) serve a receive queue; all endpoints of the
- * host on that interface must share it. The first of them makes everything and listens on a unix socket; those that
- * come later get copies of all descriptors from any member:
+ * Sharing an interface. The kernel lets one pool of packet memory (UMEM) serve a receive queue, so all endpoints of the
+ * host on that interface must share it. The first of them creates everything and listens on a unix socket. Later ones
+ * get copies of all descriptors from any member:
  *
- *     memory    shared state, then the UMEM: [chunks to receive into, a part for each slot][to send from, likewise]
- *     roots     for each receive queue a socket that does nothing but hold the pool, its fill and completion rings
+ *     memory    shared state, then the UMEM: [chunks for receiving, a part for each slot][for sending, likewise]
+ *     roots     for each receive queue a socket that only holds the pool, its fill and completion rings
  *     program   attachment and maps, see xdp_prog.c
- *     listener  the unix socket by which others come in: whoever looks first answers
- *     store     a unix socket pair. In its queue lie the sockets of all members, see below
+ *     listener  the unix socket on which others connect; the first member that polls it answers
+ *     store     a unix socket pair whose queue holds the sockets of all members, see below
  *
- * No member is special: each holds all of it, so it stays when any of them is killed, and when the last one is gone
- * the kernel takes program, memory and names away. Nothing is pinned or has a name in a file system.
+ * All members are equal: each holds all of this, so it remains when any of them is killed. When the last one has ended,
+ * the kernel removes program, memory and names. Nothing is pinned or has a name in a file system.
  *
- * Each member has a slot: its own sockets (bound with XDP_SHARED_UMEM), its part of the chunks to send from, a byte of
- * the memory file that it holds locked: so the others can ask the kernel whether it lives.
+ * Each member has a slot: its own sockets (bound with XDP_SHARED_UMEM), its part of the chunks for sending, and a byte
+ * of the memory file that it keeps locked, so that the others can ask the kernel whether it lives.
  *
- * Whose is a chunk? To receive into: the fill ring's, then the kernel's, then the receiving socket's, from the RX
- * ring's consumer to its producer. A member moves its consumer only after it has put the chunks into the fill ring
- * again: so the ring is the list of what it has, also for others. When a member is killed, the copies of its sockets in
- * the store keep them; whoever next finds the fill ring low, or joins, takes them out of there, puts what their rings
- * hold into the fill ring and closes them. To send from: the slot's own; flag busy while the kernel has it.
+ * Ownership of chunks. A chunk for receiving belongs to the fill ring, then to the kernel, then to the receiving
+ * socket, from the RX ring's consumer to its producer. A member advances its consumer only after it has put the chunks
+ * into the fill ring again. So the ring lists what the member has, also for others. When a member is killed, the copies
+ * of its sockets in the store keep them open. The next member that finds the fill ring low, or joins, takes these
+ * sockets out of the store, puts the chunks of their rings into the fill ring and closes them. A chunk for sending
+ * belongs to its slot, and is flagged busy while the kernel has it.
  *
- * One lock, robust: fill and completion rings have one producer or consumer each, as the kernel sees it. A member that
- * is killed inside leaves a journal of what it was about.
+ * There is one robust lock, because fill and completion rings have one producer or consumer each, as the kernel sees
+ * it. A member that is killed while it holds the lock leaves a journal of what it was doing.
  */
 #define _GNU_SOURCE
 #include "wire/xdp/xdp_group.h"
@@ -50,7 +51,7 @@
 #define SO_BUSY_POLL_BUDGET 70
 #endif
 
-/* The groups this process is in: it cannot wait for itself to answer. */
+/* The groups of this process: it cannot wait for an answer of its own. */
 static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct emx_xdp_group *own_groups;
 
@@ -61,25 +62,25 @@ unsigned emx_xdp_group_frame_bytes(const struct emx_xdp_group *g)
 
 /* ---- Under the lock ---- */
 
-static void put_chunk(struct xsk_ring_prod *fill, uint32_t at, uint64_t chunk)
+static void xdp_group_put_chunk(struct xsk_ring_prod *fill, uint32_t at, uint64_t chunk)
 {
     *xsk_ring_prod__fill_addr(fill, at) = chunk;
 }
 
 /* Puts the chunks of n received descriptors, from the ring's place at, into the fill ring. */
-static void give_back(struct emx_xdp_group *g, struct xsk_ring_prod *fill, const struct xsk_ring_cons *rx, uint32_t at,
-                      uint32_t n)
+static void xdp_group_give_back(struct emx_xdp_group *g, struct xsk_ring_prod *fill, const struct xsk_ring_cons *rx,
+                                uint32_t at, uint32_t n)
 {
     uint64_t chunk_mask = ~(uint64_t)(g->chunk_bytes - 1);
     uint32_t to = *fill->producer;
 
     for (uint32_t i = 0; i < n; i++)
-        put_chunk(fill, to + i, xsk_ring_cons__rx_desc(rx, at + i)->addr & chunk_mask);
+        xdp_group_put_chunk(fill, to + i, xsk_ring_cons__rx_desc(rx, at + i)->addr & chunk_mask);
     __atomic_store_n(fill->producer, to + n, __ATOMIC_RELEASE);
 }
 
 /* Clears the flags of the completed chunks that the journal names. */
-static void clear_busy(struct emx_xdp_group *g)
+static void xdp_group_clear_busy(struct emx_xdp_group *g)
 {
     const struct xsk_ring_cons *c = &g->queue[0].completed;
     struct journal *j = &g->shared->journal;
@@ -92,7 +93,7 @@ static void clear_busy(struct emx_xdp_group *g)
     }
 }
 
-/* The lock's last holder was killed. What it refilled is found in the journal when its slot is taken back. The flag at
+/* The lock's last holder was killed. What it refilled is found by the journal when its slot is taken back. The flag at
  * reap_next may have been cleared, and its chunk be in use again: it stays as it is. */
 static void xdp_group_repair(struct emx_xdp_group *g)
 {
@@ -102,7 +103,7 @@ static void xdp_group_repair(struct emx_xdp_group *g)
         j->refilling = 0; /* it had not begun */
     if (j->reap_next != j->reap_end) {
         j->reap_next++;
-        clear_busy(g);
+        xdp_group_clear_busy(g);
     }
     pthread_mutex_consistent(&g->shared->lock);
 }
@@ -118,7 +119,7 @@ static void xdp_group_unlock(struct emx_xdp_group *g)
     pthread_mutex_unlock(&g->shared->lock);
 }
 
-static void reap_locked(struct emx_xdp_group *g)
+static void xdp_group_reap_locked(struct emx_xdp_group *g)
 {
     struct xsk_ring_cons *c = &g->queue[0].completed;
     struct journal *j = &g->shared->journal;
@@ -127,23 +128,23 @@ static void reap_locked(struct emx_xdp_group *g)
     j->reap_next = *c->consumer;
     j->reap_end = end;
     __atomic_store_n(c->consumer, end, __ATOMIC_RELEASE);
-    clear_busy(g);
+    xdp_group_clear_busy(g);
 }
 
 void emx_xdp_group_reap(struct emx_xdp_group *g)
 {
     xdp_group_lock(g);
-    reap_locked(g);
+    xdp_group_reap_locked(g);
     xdp_group_unlock(g);
 }
 
-static void wake_receiver(const struct emx_xdp_queue *queue)
+static void xdp_group_wake_receiver(const struct emx_xdp_queue *queue)
 {
     if (xsk_ring_prod__needs_wakeup(&queue->fill))
         recvfrom(queue->sock_fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
 
-static void refill_locked(struct emx_xdp_group *g, unsigned q)
+static void xdp_group_refill_locked(struct emx_xdp_group *g, unsigned q)
 {
     struct emx_xdp_queue *queue = &g->queue[q];
     struct journal *j = &g->shared->journal;
@@ -153,14 +154,14 @@ static void refill_locked(struct emx_xdp_group *g, unsigned q)
     j->fill_before = *queue->fill.producer;
     j->rx_after = from + n;
     __atomic_store_n(&j->refilling, 1 + g->slot, __ATOMIC_RELEASE);
-    give_back(g, &queue->fill, &queue->rx, from, n);
+    xdp_group_give_back(g, &queue->fill, &queue->rx, from, n);
     __atomic_store_n(queue->rx.consumer, from + n, __ATOMIC_RELEASE);
     __atomic_store_n(&j->refilling, 0, __ATOMIC_RELEASE);
 }
 
-static void take_back_dead(struct emx_xdp_group *g);
+static void xdp_group_take_back_dead(struct emx_xdp_group *g);
 
-/* Whether the kernel has few chunks left to receive into. */
+/* Whether the kernel has few chunks left for receiving. */
 static bool xdp_group_is_low(const struct emx_xdp_group *g, unsigned q)
 {
     const struct xsk_ring_prod *fill = &g->queue[q].fill;
@@ -172,23 +173,23 @@ static bool xdp_group_is_low(const struct emx_xdp_group *g, unsigned q)
 void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q)
 {
     xdp_group_lock(g);
-    refill_locked(g, q);
-    reap_locked(g);
+    xdp_group_refill_locked(g, q);
+    xdp_group_reap_locked(g);
     if (xdp_group_is_low(g, q))
-        take_back_dead(g);
+        xdp_group_take_back_dead(g);
     xdp_group_unlock(g);
-    wake_receiver(&g->queue[q]);
+    xdp_group_wake_receiver(&g->queue[q]);
 }
 
 /* ---- Slots ---- */
 
-/* Which file lock stands for slot i's life; set when its process holds the lock. */
+/* The file lock that shows that slot i's process lives. */
 static struct flock xdp_group_life(unsigned i)
 {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
 }
 
-static bool is_alive(const struct emx_xdp_group *g, unsigned i)
+static bool xdp_group_is_alive(const struct emx_xdp_group *g, unsigned i)
 {
     struct flock l = xdp_group_life(i);
 
@@ -200,7 +201,7 @@ static uint32_t xdp_group_index_of(const struct emx_xdp_group *g, unsigned slot,
     return slot * g->queue_count + q;
 }
 
-/* No frames come to the slot any more. When this returns, none is on its way there. */
+/* Stops frames to the slot. At the return none is under way to it. */
 static void xdp_group_unhook(struct emx_xdp_group *g, unsigned i)
 {
     bpf_map_delete_elem(g->fd[FD_IDS], &g->shared->slot[i].id);
@@ -212,8 +213,8 @@ static void xdp_group_unhook(struct emx_xdp_group *g, unsigned i)
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); /* waits for those inside the program */
 }
 
-/* Whatever the rings of a socket of slot i still hold. */
-static void empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
+/* Returns what the rings of a socket of slot i still hold. */
+static void xdp_group_empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
 {
     struct journal *j = &g->shared->journal;
     struct emx_xdp_map map[2] = {{0}};
@@ -227,7 +228,7 @@ static void empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
             from = j->rx_after;
             j->refilling = 0;
         }
-        give_back(g, &g->queue[q].fill, &rx, from, *rx.producer - from);
+        xdp_group_give_back(g, &g->queue[q].fill, &rx, from, *rx.producer - from);
         *rx.consumer = *rx.producer;
         for (uint32_t at = q ? 0 : *tx.consumer; !q && at != *tx.producer; at++)
             g->shared->tx_busy[xsk_ring_prod__tx_desc(&tx, at)->addr / g->chunk_bytes - emx_xdp_rx_chunks(g->shared)] =
@@ -243,15 +244,15 @@ static int xdp_group_store_fds(struct emx_xdp_group *g, uint32_t slot, const int
     return emx_fds_send(g->fd[FD_STORE_IN], &slot, sizeof(slot), fd, g->queue_count);
 }
 
-static void close_all(const int *fd, unsigned n)
+static void xdp_group_close_all(const int *fd, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         close(fd[i]);
 }
 
-/* Takes the sockets of the slots gone out of the store, empties their rings and closes them. The others are put back:
- * there was room for them a moment ago. Should there be none now, their process goes on; what its rings hold is lost to
- * the others if it is killed. */
+/* Takes the sockets of ended slots out of the store, empties their rings and closes them. The others are put back:
+ * there was room for them a moment before. If there is none now, their process continues, but the chunks in its rings
+ * are lost to the others if it is killed. */
 static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
 {
     int kept_fd[SLOTS_MAX][EMX_XDP_QUEUES], fd[EMX_XDP_QUEUES], n = (int)g->queue_count;
@@ -266,12 +267,12 @@ static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
             continue;
         }
         for (unsigned q = 0; q < g->queue_count; q++)
-            empty_rings(g, slot, q, fd[q]);
-        close_all(fd, g->queue_count);
+            xdp_group_empty_rings(g, slot, q, fd[q]);
+        xdp_group_close_all(fd, g->queue_count);
     }
     for (unsigned i = 0; i < kept_count; i++) {
         xdp_group_store_fds(g, kept[i], kept_fd[i]);
-        close_all(kept_fd[i], g->queue_count);
+        xdp_group_close_all(kept_fd[i], g->queue_count);
     }
 }
 
@@ -287,19 +288,19 @@ static void xdp_group_take_back(struct emx_xdp_group *g, uint64_t gone)
             g->shared->slot[i].used = 0;
 }
 
-static void take_back_dead(struct emx_xdp_group *g)
+static void xdp_group_take_back_dead(struct emx_xdp_group *g)
 {
     uint64_t dead = 0;
 
     for (unsigned i = 0; i < g->shared->slots; i++)
-        if (g->shared->slot[i].used && !is_alive(g, i))
+        if (g->shared->slot[i].used && !xdp_group_is_alive(g, i))
             dead |= UINT64_C(1) << i;
     if (dead)
         xdp_group_take_back(g, dead);
 }
 
-/* Gives the slot's part of the chunks to the kernel, the first time that somebody has the slot. */
-static void fill_part(struct emx_xdp_group *g, unsigned i)
+/* Gives the slot's part of the chunks to the kernel, when the slot is used for the first time. */
+static void xdp_group_fill_part(struct emx_xdp_group *g, unsigned i)
 {
     struct emx_xdp_shared *s = g->shared;
     uint64_t chunk = (uint64_t)i * emx_xdp_slot_chunks(s);
@@ -309,14 +310,14 @@ static void fill_part(struct emx_xdp_group *g, unsigned i)
         uint32_t at = *fill->producer, n = emx_xdp_queue_chunks(s, q);
 
         for (uint32_t c = 0; c < n; c++)
-            put_chunk(fill, at + c, chunk++ * g->chunk_bytes);
+            xdp_group_put_chunk(fill, at + c, chunk++ * g->chunk_bytes);
         __atomic_store_n(fill->producer, at + n, __ATOMIC_RELEASE);
     }
     s->slot[i].filled = 1;
 }
 
-/* Options of every socket. What needs more rights than we have is left out. */
-static void tune_socket(int fd, const struct emx_config *cfg)
+/* Sets the options of a socket. Those that need more rights are left out. */
+static void xdp_group_tune_socket(int fd, const struct emx_config *cfg)
 {
     int on = 1, spin_us = 20, budget = (int)cfg->p_xdp_busy_poll, room = 8 << 20;
 
@@ -329,8 +330,8 @@ static void tune_socket(int fd, const struct emx_config *cfg)
     setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget));
 }
 
-/* Our socket for queue q. */
-static int open_queue(struct emx_xdp_group *g, unsigned q, const struct emx_config *cfg)
+/* Opens this member's socket for queue q. */
+static int xdp_group_open_queue(struct emx_xdp_group *g, unsigned q, const struct emx_config *cfg)
 {
     struct sockaddr_xdp a = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_SHARED_UMEM, .sxdp_ifindex = g->ifindex};
     struct emx_xdp_queue *queue = &g->queue[q];
@@ -341,7 +342,7 @@ static int open_queue(struct emx_xdp_group *g, unsigned q, const struct emx_conf
     queue->sock_fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (queue->sock_fd < 0)
         return -1;
-    tune_socket(queue->sock_fd, cfg);
+    xdp_group_tune_socket(queue->sock_fd, cfg);
     if (emx_xdp_set_ring(queue->sock_fd, XDP_RX_RING, g->shared->rx_chunks) ||
         (!q && emx_xdp_set_ring(queue->sock_fd, XDP_TX_RING, EMX_XDP_TX)) ||
         bind(queue->sock_fd, (struct sockaddr *)&a, sizeof(a)) ||
@@ -350,7 +351,7 @@ static int open_queue(struct emx_xdp_group *g, unsigned q, const struct emx_conf
     return bpf_map_update_elem(g->fd[FD_SOCKS], &index, &queue->sock_fd, BPF_ANY);
 }
 
-static bool take_free_slot(struct emx_xdp_group *g, uint32_t id)
+static bool xdp_group_take_free_slot(struct emx_xdp_group *g, uint32_t id)
 {
     for (unsigned i = 0; i < g->shared->slots; i++) {
         struct flock l = xdp_group_life(i);
@@ -365,8 +366,8 @@ static bool take_free_slot(struct emx_xdp_group *g, uint32_t id)
     return false;
 }
 
-/* The slot's chunks to send from. Its last owner's list is gone. */
-static void take_tx_chunks(struct emx_xdp_group *g)
+/* Lists the slot's chunks for sending. Its last owner's list is gone. */
+static void xdp_group_take_tx_chunks(struct emx_xdp_group *g)
 {
     g->tx_busy = &g->shared->tx_busy[g->slot * EMX_XDP_TX];
     g->tx_base = (emx_xdp_rx_chunks(g->shared) + (uint64_t)g->slot * EMX_XDP_TX) * g->chunk_bytes;
@@ -376,20 +377,20 @@ static void take_tx_chunks(struct emx_xdp_group *g)
 }
 
 /* Under the lock. -1 and errno. */
-static int enter_slot(struct emx_xdp_group *g, const struct emx_xdp_want *want)
+static int xdp_group_enter_slot(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     int fd[EMX_XDP_QUEUES];
     uint32_t index;
 
-    take_back_dead(g);
-    if (!take_free_slot(g, want->id)) {
+    xdp_group_take_back_dead(g);
+    if (!xdp_group_take_free_slot(g, want->id)) {
         errno = EUSERS;
         return -1;
     }
-    fill_part(g, g->slot);
-    take_tx_chunks(g);
+    xdp_group_fill_part(g, g->slot);
+    xdp_group_take_tx_chunks(g);
     for (unsigned q = 0; q < g->queue_count; q++) {
-        if (open_queue(g, q, want->cfg))
+        if (xdp_group_open_queue(g, q, want->cfg))
             return -1;
         fd[q] = g->queue[q].sock_fd;
     }
@@ -401,7 +402,7 @@ static int enter_slot(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     return bpf_map_update_elem(g->fd[FD_IDS], &want->id, &index, BPF_ANY);
 }
 
-/* ---- Coming in ---- */
+/* ---- Joining ---- */
 
 static void xdp_group_name_of(const struct emx_xdp_want *want, char *name, size_t name_len_bytes)
 {
@@ -430,8 +431,8 @@ static void xdp_group_pause_ms(unsigned ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
-/* Copies of the descriptors from another member. 0; -1 and errno: ECONNREFUSED, ECONNRESET it is gone. */
-static int ask_member(struct emx_xdp_group *g, const char *name)
+/* Gets copies of the descriptors from another member. 0; -1 and errno: ECONNREFUSED, ECONNRESET it has ended. */
+static int xdp_group_ask_member(struct emx_xdp_group *g, const char *name)
 {
     int sock = emx_fds_connect(name, ANSWER_MS), n, err;
     uint32_t magic = 0;
@@ -450,7 +451,7 @@ static int ask_member(struct emx_xdp_group *g, const char *name)
 }
 
 /* The same from a member in this process. */
-static bool ask_ourselves(struct emx_xdp_group *g, const struct emx_xdp_want *want)
+static bool xdp_group_ask_ourselves(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     struct emx_xdp_group *o;
 
@@ -465,8 +466,8 @@ static bool ask_ourselves(struct emx_xdp_group *g, const struct emx_xdp_want *wa
     return o != NULL;
 }
 
-/* Makes the group, or gets the descriptors of it. Between the two others may come and go. */
-static int make_or_ask(struct emx_xdp_group *g, const struct emx_xdp_want *want)
+/* Creates the group, or gets its descriptors. In between others may join and leave. */
+static int xdp_group_make_or_ask(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     char name[64];
 
@@ -477,7 +478,7 @@ static int make_or_ask(struct emx_xdp_group *g, const struct emx_xdp_want *want)
             return emx_xdp_make(g, want);
         if (errno != EADDRINUSE)
             return -1;
-        if (!ask_member(g, name))
+        if (!xdp_group_ask_member(g, name))
             return emx_xdp_map_memory(g);
         if (errno != ECONNREFUSED && errno != ECONNRESET && errno != EPIPE)
             return -1;
@@ -498,7 +499,7 @@ static void xdp_group_describe(const struct emx_xdp_group *g, const struct emx_x
              g->chunk_bytes, g->umem_bytes >> 20, s->slots);
 }
 
-/* What the error means to a person. */
+/* The meaning of the error, for the user. */
 static const char *xdp_group_remedy(int err)
 {
     switch (err) {
@@ -548,7 +549,8 @@ static void xdp_group_destroy(struct emx_xdp_group *g)
         munmap(g->umem, g->umem_bytes);
     if (g->shared)
         munmap(g->shared, g->shared_bytes);
-    for (unsigned i = FD_ALL; i-- > 0;) /* the listener late: who finds its name free finds the rest gone */
+    for (unsigned i = FD_ALL;
+         i-- > 0;) /* close the listener after the rest: a process that finds its name free finds the rest gone */
         if (g->fd[i] >= 0)
             close(g->fd[i]);
     free(g);
@@ -571,7 +573,7 @@ static struct emx_xdp_group *xdp_group_create(const struct emx_xdp_want *want)
     return g;
 }
 
-/* With descriptors and memory there: our place among the others. */
+/* Takes a slot, once descriptors and memory are there. */
 static int xdp_group_enter(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     int status = 0, err;
@@ -582,7 +584,7 @@ static int xdp_group_enter(struct emx_xdp_group *g, const struct emx_xdp_want *w
     if (status)
         return -1;
     xdp_group_lock(g);
-    status = enter_slot(g, want);
+    status = xdp_group_enter_slot(g, want);
     err = errno;
     if (status && g->slot != UINT32_MAX)
         xdp_group_take_back(g, UINT64_C(1) << g->slot);
@@ -600,7 +602,7 @@ int emx_xdp_group_join(struct emx_xdp_group **g_p, const struct emx_xdp_want *wa
         snprintf(why, why_len_bytes, "out of memory");
         return ETHMX_ERR_NO_MEMORY;
     }
-    status = ask_ourselves(g, want) ? emx_xdp_map_memory(g) : make_or_ask(g, want);
+    status = xdp_group_ask_ourselves(g, want) ? emx_xdp_map_memory(g) : xdp_group_make_or_ask(g, want);
     if (status || xdp_group_enter(g, want)) {
         snprintf(why, why_len_bytes, "%s: %s: %s", want->ifname, strerror(errno), xdp_group_remedy(errno));
         xdp_group_destroy(g);

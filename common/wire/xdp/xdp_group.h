@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Group: the endpoints of one user on this host that share one interface through AF_XDP. See xdp_group.c.
+ * Group: the endpoints of one user on this host that share one interface through AF_XDP. xdp_group.c has the mechanism.
+ * Used under the endpoint's lock; the groups of a process are protected by a lock of their own.
  */
 #ifndef EMX_WIRE_XDP_GROUP_H
 #define EMX_WIRE_XDP_GROUP_H
@@ -16,10 +17,10 @@
 #define XDP_PKT_CONTD (1 << 0)
 #endif
 
-#define EMX_XDP_QUEUES 4   /* receive queues covered; Ethernet types of one's own come in on the first */
-#define EMX_XDP_TX     256 /* chunks, and places in the ring, for each member to send from */
+#define EMX_XDP_QUEUES 4   /* receive queues served; frames of unknown EtherTypes arrive on the first */
+#define EMX_XDP_TX     256 /* chunks and ring entries of each member for sending */
 
-/* What a member wants. The first member's wish decides for those that come later. */
+/* The request of a member. The first member decides for later ones. */
 struct emx_xdp_want {
     const char *ifname, *kind; /* as in struct emx_netif */
     unsigned ifindex, mtu_bytes;
@@ -27,10 +28,10 @@ struct emx_xdp_want {
     const struct emx_config *cfg;
 };
 
-/* A chunk to send from. */
+/* The state of a chunk for sending. */
 enum emx_xdp_tx {
     EMX_XDP_FREE,
-    EMX_XDP_SENT /* the kernel's, until completed */,
+    EMX_XDP_SENT /* owned by the kernel until completed */,
     EMX_XDP_LISTED /* in free_tx, or written to */
 };
 
@@ -40,13 +41,13 @@ struct emx_xdp_map {
     size_t bytes;
 };
 
-/* One receive queue. The fill and completion rings belong to all members: they are touched under the lock only. */
+/* One receive queue. All members share the fill and completion rings and use them under the shared lock. */
 struct emx_xdp_queue {
     int sock_fd;
     struct xsk_ring_prod fill;
     struct xsk_ring_cons completed;
-    struct xsk_ring_cons rx; /* ours; cached_cons: the next to lend, *consumer: the first not yet given back */
-    struct xsk_ring_prod tx; /* ours; queue 0 only */
+    struct xsk_ring_cons rx; /* this member's; cached_cons: the next frame, *consumer: the first not returned */
+    struct xsk_ring_prod tx; /* this member's; queue 0 only */
     struct emx_xdp_map map[4];
 };
 
@@ -57,42 +58,42 @@ struct emx_xdp_group {
     uint8_t *umem;
     size_t shared_bytes, umem_bytes;
     uint64_t host_id;
-    int pid; /* a child has copies of these, but not the memory */
+    int pid; /* a forked child has copies of the descriptors, but not the memory */
     unsigned ifindex, chunk_bytes, queue_count, slot;
     bool several_buffers; /* frames may span chunks */
-    bool copies;          /* the kernel copies: sends happen inside our own system call */
+    bool copies;          /* the kernel copies: it sends inside our system call */
     struct emx_xdp_queue queue[EMX_XDP_QUEUES];
     volatile const uint64_t *passed; /* frames that came in on queues without sockets */
 
-    /* Our chunks to send from begin at tx_base. The numbers of those that are free are in a list; which are is told by
-     * flags that others may clear. */
+    /* This member's chunks for sending begin at tx_base. free_tx lists the numbers of free ones. A flag per chunk says
+     * which are free; other members may clear it. */
     uint64_t tx_base;
     uint32_t free_tx[EMX_XDP_TX];
     unsigned free_tx_count;
-    uint32_t last_tx; /* the chunk that was taken last; may be free without being listed */
+    uint32_t last_tx; /* the chunk taken last; may be free without being listed */
     uint8_t *tx_busy; /* enum emx_xdp_tx */
 
     int fd[9 + EMX_XDP_QUEUES]; /* see enum in xdp_group.c */
     struct emx_xdp_group *next; /* of this process */
 };
 
-/* Joins the interface's group, or makes it. Waits for other processes, some seconds at most. ETHMX_ERR_NO_WIRE or
- * ETHMX_ERR_NO_MEMORY: why has the reason. On success: why has what was found. */
+/* Joins the interface's group, or creates it. Waits for other processes, for some seconds at most. ETHMX_ERR_NO_WIRE or
+ * ETHMX_ERR_NO_MEMORY: why has the reason. On success why says what was found. */
 int emx_xdp_group_join(struct emx_xdp_group **g_p, const struct emx_xdp_want *want, char *why, size_t why_len_bytes);
-/* Leaves. What the member had goes back to the others; with the last, all vanishes. */
+/* Leaves the group. The member's chunks go back to the others; the last member frees everything. */
 void emx_xdp_group_leave(struct emx_xdp_group *g);
 
-/* Lets in others that wait to join. Cheap enough to be called now and then, not for each poll. */
+/* Accepts members that wait to join. Call it now and then, not in each poll. */
 void emx_xdp_group_serve(struct emx_xdp_group *g);
-/* Becomes readable when others wait. */
+/* A descriptor that becomes readable when others wait to join. */
 int emx_xdp_group_serve_fd(const struct emx_xdp_group *g);
 
-/* Gives all chunks of frames that were lent from queue q back to the kernel, and collects sent ones. */
+/* Returns the chunks of all frames received on queue q to the kernel, and collects sent ones. */
 void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q);
-/* Collects sent chunks, of all members. */
+/* Collects the sent chunks of all members. */
 void emx_xdp_group_reap(struct emx_xdp_group *g);
 
-/* The longest frame (from the ethmx header on) of this group's chunks. */
+/* The longest frame (from the ethmx header on) that this group's chunks hold. */
 unsigned emx_xdp_group_frame_bytes(const struct emx_xdp_group *g);
 
 #endif

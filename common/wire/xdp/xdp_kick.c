@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A kernel that copies sends inside the call, a part of the ring each time, so it is called until nothing is left. A
- * driver with zero copy is only woken by the call, and takes frames from the ring later: when it has the processor, or,
- * where the carrier is gone, not before that is back. So who sees that a call moved nothing leaves it at that. It is
- * called again when the wire has nothing else to do.
+ * driver with zero copy is only woken by the call and takes frames from the ring later: when it gets the processor, or,
+ * without carrier, when the carrier is back. So a call that moved nothing is not repeated at once, but when the wire
+ * has nothing else to do.
  */
 #include "wire/xdp/xdp_kick.h"
 
@@ -16,7 +16,7 @@
 #define XDP_RING_NEED_WAKEUP (1 << 0)
 #endif
 
-static uint32_t consumed(const struct emx_xdp_kick *k)
+static uint32_t xdp_kick_consumed(const struct emx_xdp_kick *k)
 {
     return __atomic_load_n(k->consumer, __ATOMIC_ACQUIRE);
 }
@@ -27,13 +27,13 @@ unsigned emx_xdp_kick(const struct emx_xdp_kick *k, bool *stuck_p)
     uint32_t before;
 
     *stuck_p = false;
-    while ((before = consumed(k)) != *k->producer) {
+    while ((before = xdp_kick_consumed(k)) != *k->producer) {
         if (!(__atomic_load_n(k->flags, __ATOMIC_RELAXED) & XDP_RING_NEED_WAKEUP))
             return lost;
         if (k->wake(k->fd) >= 0) {
-            if (consumed(k) == before)
+            if (xdp_kick_consumed(k) == before)
                 return lost;
-        } else if (consumed(k) != before) {
+        } else if (xdp_kick_consumed(k) != before) {
             lost += !emx_backlog_full_error(errno); /* the last it looked at; it goes on behind it */
             *k->tries = 0;
         } else {

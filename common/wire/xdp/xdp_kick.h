@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Making the kernel look at an AF_XDP socket's ring of frames to send.
+ * Kick: makes the kernel process an AF_XDP socket's ring of frames to send. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_XDP_KICK_H
 #define EMX_WIRE_XDP_KICK_H
@@ -10,14 +10,14 @@
 
 /* The ring, and how the kernel is told to look at it. */
 struct emx_xdp_kick {
-    const uint32_t *producer, *consumer, *flags; /* where they lie */
+    const uint32_t *producer, *consumer, *flags; /* addresses of the ring's words */
     int (*wake)(int fd);                         /* -1 and errno */
     int fd;
-    unsigned *tries; /* in vain, one after the other; kept by the caller */
+    unsigned *tries; /* in a row without success; stored by the caller */
 };
 
-/* Returns how many frames were lost. What the kernel has no room for, or the driver will send when it likes, stays in
- * the ring. *stuck_p: what is in it will not go (where the kernel copies: the caller takes it back). Never waits. */
+/* Returns how many frames were lost. What the kernel has no room for, or the driver sends later, stays in the ring.
+ * *stuck_p: what is in the ring will not be sent (if the kernel copies, the caller takes it back). Never waits. */
 unsigned emx_xdp_kick(const struct emx_xdp_kick *k, bool *stuck_p);
 
 #endif

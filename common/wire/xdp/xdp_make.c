@@ -24,7 +24,7 @@
 #define XDP_USE_SG (1 << 4)
 #endif
 
-static unsigned queues_of(const char *ifname)
+static unsigned xdp_make_queues_of(const char *ifname)
 {
     struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
     struct ifreq ifr = {.ifr_data = (void *)&channels};
@@ -39,14 +39,14 @@ static unsigned queues_of(const char *ifname)
     return n < EMX_XDP_QUEUES ? n : EMX_XDP_QUEUES;
 }
 
-static size_t round_to_pages(size_t bytes)
+static size_t xdp_make_round_to_pages(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
     return (bytes + page - 1) / page * page;
 }
 
-static size_t umem_bytes_of(const struct emx_xdp_shared *s)
+static size_t xdp_make_umem_bytes_of(const struct emx_xdp_shared *s)
 {
     return ((size_t)emx_xdp_rx_chunks(s) + s->slots * EMX_XDP_TX) * s->chunk_bytes;
 }
@@ -63,14 +63,14 @@ static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *w
         s->chunk_bytes = 4096;
     s->several_buffers = want->mtu_bytes + ETH_HLEN + VLAN_BYTES > s->chunk_bytes - KERNEL_ROOM - HEADROOM;
     s->slots = want->cfg->p_xdp_ranks;
-    s->queues = queues_of(want->ifname);
+    s->queues = xdp_make_queues_of(want->ifname);
     chunks = (unsigned)(want->cfg->p_ring / 2 / s->chunk_bytes);
     s->rx_chunks = emx_xdp_power_of_two(chunks < 256 ? 256 : chunks > 4096 ? 4096 : chunks);
     if (s->rx_chunks > 4096)
         s->rx_chunks = 4096;
 }
 
-static int init_lock(pthread_mutex_t *m)
+static int xdp_make_init_lock(pthread_mutex_t *m)
 {
     pthread_mutexattr_t a;
     int err;
@@ -83,7 +83,7 @@ static int init_lock(pthread_mutex_t *m)
     return err;
 }
 
-static void *map_memory(int fd, size_t at, size_t bytes)
+static void *xdp_make_map_memory(int fd, size_t at, size_t bytes)
 {
     void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
 
@@ -99,8 +99,8 @@ int emx_xdp_map_memory(struct emx_xdp_group *g)
     uint64_t *passed;
     char path[64];
 
-    g->shared_bytes = round_to_pages(sizeof(*g->shared));
-    g->shared = map_memory(g->fd[FD_MEMORY], 0, g->shared_bytes);
+    g->shared_bytes = xdp_make_round_to_pages(sizeof(*g->shared));
+    g->shared = xdp_make_map_memory(g->fd[FD_MEMORY], 0, g->shared_bytes);
     if (!g->shared)
         return -1;
     if (g->shared->magic != MAGIC || g->shared->bytes != sizeof(*g->shared)) {
@@ -110,8 +110,8 @@ int emx_xdp_map_memory(struct emx_xdp_group *g)
     g->chunk_bytes = g->shared->chunk_bytes;
     g->queue_count = g->shared->queues;
     g->several_buffers = g->shared->several_buffers;
-    g->umem_bytes = umem_bytes_of(g->shared);
-    g->umem = map_memory(g->fd[FD_MEMORY], g->shared_bytes, g->umem_bytes);
+    g->umem_bytes = xdp_make_umem_bytes_of(g->shared);
+    g->umem = xdp_make_map_memory(g->fd[FD_MEMORY], g->shared_bytes, g->umem_bytes);
     passed = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, g->fd[FD_PASSED], 0);
     g->passed = passed == MAP_FAILED ? NULL : passed;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", g->fd[FD_MEMORY]);
@@ -121,19 +121,19 @@ int emx_xdp_map_memory(struct emx_xdp_group *g)
 
 static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
-    size_t bytes = round_to_pages(sizeof(struct emx_xdp_shared));
+    size_t bytes = xdp_make_round_to_pages(sizeof(struct emx_xdp_shared));
     struct emx_xdp_shared *s;
 
     g->fd[FD_MEMORY] = memfd_create("ethmx-xdp", MFD_CLOEXEC);
     if (g->fd[FD_MEMORY] < 0 || ftruncate(g->fd[FD_MEMORY], (off_t)bytes))
         return -1;
-    s = map_memory(g->fd[FD_MEMORY], 0, bytes);
+    s = xdp_make_map_memory(g->fd[FD_MEMORY], 0, bytes);
     if (!s)
         return -1;
     xdp_make_plan(s, want);
-    errno = init_lock(&s->lock);
-    bytes += umem_bytes_of(s);
-    munmap(s, round_to_pages(sizeof(*s)));
+    errno = xdp_make_init_lock(&s->lock);
+    bytes += xdp_make_umem_bytes_of(s);
+    munmap(s, xdp_make_round_to_pages(sizeof(*s)));
     return errno || ftruncate(g->fd[FD_MEMORY], (off_t)bytes) ? -1 : 0;
 }
 
@@ -167,7 +167,7 @@ static void xdp_make_pause_ms(unsigned ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
-static void close_roots(struct emx_xdp_group *g)
+static void xdp_make_close_roots(struct emx_xdp_group *g)
 {
     int err = errno;
 
@@ -185,13 +185,14 @@ struct mode {
     unsigned bind_flags; /* neither XDP_COPY nor XDP_ZEROCOPY: the kernel takes the better one it can */
 };
 
-static int try_mode(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a, const struct mode *m)
+static int xdp_make_try_mode(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
+                             const struct mode *m)
 {
     unsigned flags = m->bind_flags | XDP_USE_NEED_WAKEUP | (g->several_buffers ? XDP_USE_SG : 0);
 
     for (unsigned q = 0; q < g->queue_count; q++)
         if (make_root(g, q, flags)) {
-            close_roots(g);
+            xdp_make_close_roots(g);
             return -1;
         }
     a->native = m->native;
@@ -201,18 +202,18 @@ static int try_mode(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_
     a->frags = false; /* a kernel before 5.18, or a driver that has them not */
     if (!g->several_buffers && errno != EBUSY && errno != EEXIST && errno != EPERM && !emx_xdp_prog_attach(p, a))
         return 0;
-    close_roots(g);
+    xdp_make_close_roots(g);
     return -1;
 }
 
-static bool is_hopeless(int err)
+static bool xdp_make_is_hopeless(int err)
 {
     return err == EPERM || err == EACCES || err == ENOBUFS || err == ENOMEM || err == EAFNOSUPPORT;
 }
 
 /* Best first. What a group that has just gone still occupies becomes free in a moment. */
-static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
-                     const struct emx_xdp_want *want)
+static int xdp_make_try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
+                              const struct emx_xdp_want *want)
 {
     static const struct mode modes[EMX_XDP_MODES] = {{true, 0}, {true, XDP_COPY}, {false, XDP_COPY}};
     enum emx_xdp_mode mode[EMX_XDP_MODES];
@@ -220,10 +221,10 @@ static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx
 
     for (unsigned waited = 0; waited < SETTLE_MS; waited += 10) {
         for (unsigned i = 0; i < count; i++) {
-            if (!try_mode(g, p, a, &modes[mode[i]]))
+            if (!xdp_make_try_mode(g, p, a, &modes[mode[i]]))
                 return 0;
             err = (unsigned)errno;
-            if (is_hopeless(errno) || errno == EBUSY)
+            if (xdp_make_is_hopeless(errno) || errno == EBUSY)
                 break;
         }
         if (err != EBUSY && err != EEXIST)
@@ -234,7 +235,7 @@ static int try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx
     return -1;
 }
 
-static void note_mode(struct emx_xdp_group *g, const struct emx_xdp_attach *a)
+static void xdp_make_note_mode(struct emx_xdp_group *g, const struct emx_xdp_attach *a)
 {
     struct xdp_options o = {0};
     socklen_t len = sizeof(o);
@@ -257,7 +258,7 @@ int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     int status;
 
     a.endpoints = (unsigned)want->cfg->p_xdp_ranks;
-    a.queues = queues_of(want->ifname);
+    a.queues = xdp_make_queues_of(want->ifname);
     if (xdp_make_make_fd_store(g) || make_memory(g, want) || emx_xdp_prog_make(&p, &a))
         return -1;
     g->fd[FD_IDS] = p.ids_fd;
@@ -265,9 +266,9 @@ int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     g->fd[FD_PASSED] = p.passed_fd;
     if (emx_xdp_map_memory(g))
         return -1;
-    status = try_modes(g, &p, &a, want);
+    status = xdp_make_try_modes(g, &p, &a, want);
     g->fd[FD_LINK] = p.link_fd;
     if (!status)
-        note_mode(g, &a);
+        xdp_make_note_mode(g, &a);
     return status;
 }

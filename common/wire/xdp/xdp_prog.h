@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The XDP program that takes ethmx's frames out of an interface's stream, its maps, and its attachment.
+ * The XDP program that takes ethmx's frames from an interface, its maps, and its attachment.
  */
 #ifndef EMX_WIRE_XDP_PROG_H
 #define EMX_WIRE_XDP_PROG_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Four descriptors hold all of it: when the last copies of them close, the program leaves the interface. */
+/* Owns four descriptors. When the last copies of them are closed, the program leaves the interface. */
 struct emx_xdp_prog {
     int ids_fd;    /* hash: endpoint id, as in the frame -> index of its socket for queue 0 in socks */
     int socks_fd;  /* XSKMAP; queue q of an endpoint is at its index + q */
@@ -25,11 +25,11 @@ struct emx_xdp_attach {
     bool native, frags; /* in the driver or by the kernel's generic hook; whether frames of several buffers come */
 };
 
-/* Makes the maps. -1 and errno; nothing is left then. */
+/* Creates the maps. -1 and errno; nothing is left behind. */
 int emx_xdp_prog_make(struct emx_xdp_prog *p, const struct emx_xdp_attach *a);
-/* Loads the program and attaches it. -1 and errno: EBUSY, EEXIST another program is there. */
+/* Loads the program and attaches it. -1 and errno: EBUSY, EEXIST: the interface has another program. */
 int emx_xdp_prog_attach(struct emx_xdp_prog *p, const struct emx_xdp_attach *a);
-/* Closes what is open (not negative). */
+/* Closes the descriptors that are open (not negative). */
 void emx_xdp_prog_close(struct emx_xdp_prog *p);
 
 #endif

@@ -52,8 +52,8 @@ void emx_xdp_unmap(struct emx_xdp_map *m)
                    .flags = (uint32_t *)(void *)((mem) + (o)->flags),                                                  \
                    .ring = (mem) + (o)->desc})
 
-static int map_producer(int fd, off_t which, const struct xdp_ring_offset *o, unsigned entries, size_t entry_bytes,
-                        struct xsk_ring_prod *r, struct emx_xdp_map *m)
+static int xdp_ring_map_producer(int fd, off_t which, const struct xdp_ring_offset *o, unsigned entries,
+                                 size_t entry_bytes, struct xsk_ring_prod *r, struct emx_xdp_map *m)
 {
     uint8_t *mem = map_ring(fd, which, o, entries, entry_bytes, m);
 
@@ -65,8 +65,8 @@ static int map_producer(int fd, off_t which, const struct xdp_ring_offset *o, un
     return 0;
 }
 
-static int map_consumer(int fd, off_t which, const struct xdp_ring_offset *o, unsigned entries, size_t entry_bytes,
-                        struct xsk_ring_cons *r, struct emx_xdp_map *m)
+static int xdp_ring_map_consumer(int fd, off_t which, const struct xdp_ring_offset *o, unsigned entries,
+                                 size_t entry_bytes, struct xsk_ring_cons *r, struct emx_xdp_map *m)
 {
     uint8_t *mem = map_ring(fd, which, o, entries, entry_bytes, m);
 
@@ -93,11 +93,11 @@ int emx_xdp_map_shared_rings(struct emx_xdp_group *g, unsigned q)
 
     if (ring_offsets(fd, &o))
         return -1;
-    if (map_producer(fd, XDP_UMEM_PGOFF_FILL_RING, &o.fr, emx_xdp_power_of_two(emx_xdp_rx_chunks(s)), sizeof(uint64_t),
-                     &queue->fill, &queue->map[0]))
+    if (xdp_ring_map_producer(fd, XDP_UMEM_PGOFF_FILL_RING, &o.fr, emx_xdp_power_of_two(emx_xdp_rx_chunks(s)),
+                              sizeof(uint64_t), &queue->fill, &queue->map[0]))
         return -1;
-    return map_consumer(fd, XDP_UMEM_PGOFF_COMPLETION_RING, &o.cr, emx_xdp_completed_entries(s, q), sizeof(uint64_t),
-                        &queue->completed, &queue->map[1]);
+    return xdp_ring_map_consumer(fd, XDP_UMEM_PGOFF_COMPLETION_RING, &o.cr, emx_xdp_completed_entries(s, q),
+                                 sizeof(uint64_t), &queue->completed, &queue->map[1]);
 }
 
 /* The rings of a member's socket for queue q, ours or another's. */
@@ -107,7 +107,8 @@ int emx_xdp_map_own_rings(const struct emx_xdp_shared *s, int fd, unsigned q, st
     struct xdp_mmap_offsets o;
 
     if (ring_offsets(fd, &o) ||
-        map_consumer(fd, XDP_PGOFF_RX_RING, &o.rx, s->rx_chunks, sizeof(struct xdp_desc), rx, &map[0]))
+        xdp_ring_map_consumer(fd, XDP_PGOFF_RX_RING, &o.rx, s->rx_chunks, sizeof(struct xdp_desc), rx, &map[0]))
         return -1;
-    return q ? 0 : map_producer(fd, XDP_PGOFF_TX_RING, &o.tx, EMX_XDP_TX, sizeof(struct xdp_desc), tx, &map[1]);
+    return q ? 0
+             : xdp_ring_map_producer(fd, XDP_PGOFF_TX_RING, &o.tx, EMX_XDP_TX, sizeof(struct xdp_desc), tx, &map[1]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the files of the xdp wire's groups share among themselves; xdp_group.c tells the mechanism.
+ * The parts of a group that its files share; xdp_group.c has the mechanism.
  */
 #ifndef EMX_WIRE_XDP_SHARED_H
 #define EMX_WIRE_XDP_SHARED_H
@@ -18,9 +18,9 @@
 #define HEADROOM       2   /* before the Ethernet header, so that what follows it is aligned */
 #define KERNEL_ROOM    256 /* before each frame received (XDP_PACKET_HEADROOM) */
 #define VLAN_BYTES     4
-#define FRAME_LIMIT    (3 * 4096 - 3 * KERNEL_ROOM - 64) /* three chunks */
-#define ANSWER_MS      4000                              /* how long others are waited for */
-#define SETTLE_MS      1500 /* how long the remains of a group that has just gone may occupy the interface */
+#define FRAME_LIMIT    (3 * 4096 - 3 * KERNEL_ROOM - 64) /* fits three chunks */
+#define ANSWER_MS      4000                              /* how long to wait for others */
+#define SETTLE_MS      1500 /* how long a group that has ended may still occupy the interface */
 #define SMALL_RING     2    /* of a root, which sends nothing */
 #define SMALL_COMPLETE 64
 
@@ -36,17 +36,17 @@ enum {
     FD_PASSED,
     FD_ROOT,
     FD_COUNT = FD_ROOT + EMX_XDP_QUEUES,
-    FD_LIFE = FD_COUNT, /* our own opening of the memory file, whose lock shows that we live; never given away */
+    FD_LIFE = FD_COUNT, /* this process's own descriptor of the memory file; its lock shows that the process lives */
     FD_ALL
 };
 
 struct slot {
     uint32_t id;
-    uint32_t used;   /* somebody has it, alive or not */
-    uint32_t filled; /* its part of the chunks to receive into has been given to the kernel */
+    uint32_t used;   /* it has an owner, alive or not */
+    uint32_t filled; /* the kernel has got its part of the chunks for receiving */
 };
 
-/* What the lock's holder was about. */
+/* What the lock's holder is doing. */
 struct journal {
     uint32_t refilling; /* 1 + slot that gives chunks back; 0: nobody */
     uint32_t queue, fill_before, rx_after;
@@ -72,19 +72,19 @@ static inline unsigned emx_xdp_power_of_two(unsigned n)
     return p;
 }
 
-/* Chunks to receive into: what a slot has for queue q. Most frames come in on queue 0. */
+/* Chunks for receiving of a slot for queue q. Most frames arrive on queue 0. */
 static inline unsigned emx_xdp_queue_chunks(const struct emx_xdp_shared *s, unsigned q)
 {
     return q ? s->rx_chunks / 4 : s->rx_chunks;
 }
 
-/* Of a slot for all queues. */
+/* The same for all queues. */
 static inline unsigned emx_xdp_slot_chunks(const struct emx_xdp_shared *s)
 {
     return s->rx_chunks + (s->queues - 1) * emx_xdp_queue_chunks(s, 1);
 }
 
-/* Of all slots; those to send from follow. */
+/* The same of all slots. The chunks for sending follow them. */
 static inline unsigned emx_xdp_rx_chunks(const struct emx_xdp_shared *s)
 {
     return s->slots * emx_xdp_slot_chunks(s);
@@ -92,22 +92,22 @@ static inline unsigned emx_xdp_rx_chunks(const struct emx_xdp_shared *s)
 
 /* ---- xdp_ring.c ---- */
 
-/* Asks for a ring of socket fd. -1 and errno. */
+/* Requests a ring of socket fd. -1 and errno. */
 int emx_xdp_set_ring(int fd, int option, unsigned entries);
 unsigned emx_xdp_completed_entries(const struct emx_xdp_shared *s, unsigned q);
 /* Maps the rings of queue q that all members share. -1 and errno. */
 int emx_xdp_map_shared_rings(struct emx_xdp_group *g, unsigned q);
-/* Maps the rings of a member's socket for queue q, ours or another's. -1 and errno; the maps made are in map. */
+/* Maps the rings of any member's socket for queue q. -1 and errno; the maps made are in map. */
 int emx_xdp_map_own_rings(const struct emx_xdp_shared *s, int fd, unsigned q, struct xsk_ring_cons *rx,
                           struct xsk_ring_prod *tx, struct emx_xdp_map map[2]);
-/* Also what was never mapped. */
+/* Unmaps it, if it is mapped. */
 void emx_xdp_unmap(struct emx_xdp_map *m);
 
 /* ---- xdp_make.c ---- */
 
-/* Makes a new group, but for its listener. -1 and errno. */
+/* Creates a new group, except its listener. -1 and errno. */
 int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want);
-/* Maps the memory of a group whose descriptors we have. -1 and errno. */
+/* Maps the memory of a group by its descriptors. -1 and errno. */
 int emx_xdp_map_memory(struct emx_xdp_group *g);
 
 #endif

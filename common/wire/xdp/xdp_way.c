@@ -5,9 +5,9 @@
  */
 #include "wire/xdp/xdp.h"
 
-void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *bulk)
+void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
-    emx_offload_addr(a, ifindex, mac, bulk);
+    emx_offload_addr(a, ifindex, mac, way);
 }
 
 unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES])
