@@ -50,8 +50,8 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
 }
 
 /* GSO packets are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. */
-static unsigned ethernet_bulk_bytes(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
-                                    unsigned mtu_bytes, unsigned frame_bytes)
+static unsigned ethernet_gso_bytes(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
+                                   unsigned mtu_bytes, unsigned frame_bytes)
 {
     unsigned limit;
 
@@ -65,11 +65,11 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
                       const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score)
 {
     struct emx_way w = emx_way_start(s, nif, emx_min_u(mtu_bytes, ends->theirs.frame_bytes), score);
-    struct emx_offload_way bulk = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.gso_port};
+    struct emx_offload_way gso = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.gso_port};
 
-    bulk.frame_bytes = (uint16_t)ethernet_bulk_bytes(ends, nif, ip, mtu_bytes, w.frame_bytes);
-    w.gso_bytes = bulk.frame_bytes;
-    emx_offload_addr(&w.to, nif->index, mac, bulk.frame_bytes ? &bulk : NULL);
+    gso.frame_bytes = (uint16_t)ethernet_gso_bytes(ends, nif, ip, mtu_bytes, w.frame_bytes);
+    w.gso_bytes = gso.frame_bytes;
+    emx_offload_addr(&w.to, nif->index, mac, gso.frame_bytes ? &gso : NULL);
     emx_way_add(s, &w);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Why. Each rank has a packet socket with an exact filter, which is enough to be correct. But the kernel runs the
+ * Purpose. Each rank has a packet socket with an exact filter, which is enough to be correct. But the kernel runs the
  * filter of every socket of the frame's EtherType, so the cost of a frame grows with the number of ranks on the node. A
  * fanout group costs the same for any number of sockets: the kernel runs one program, which returns an index, and the
  * frame goes to the member with this index.
@@ -27,11 +27,11 @@
  * nobody under the name and form a group of their own. After each system call every frame still has a receiver: the
  * store has a socket before it is in the group; see fanout_group.c for the rest.
  *
- * Trust. A rank that connects must prove its rights, because the store has the sockets of all ranks, and a packet
- * socket can send and capture anything. The name can be read in /proc, and a process of the same user may have fewer
- * rights (the ranks' own may come from their file). So a rank sends the job's secret and a packet socket of this
+ * Authorization. A rank that connects must prove its rights, because the store has the sockets of all ranks, and a
+ * packet socket can send and capture anything. The name can be read in /proc, and a process of the same user may have
+ * fewer rights (the ranks' own may come from their file). So a rank sends the job's secret and a packet socket of this
  * network namespace, which only a process with CAP_NET_RAW in it can have created. And once a socket is in the group,
- * its filter is locked: it receives what the program gives it, and nothing else, whoever holds it. (Except that of the
+ * its filter is locked: it receives what the program gives it, and nothing else, in any process. (Except that of the
  * first member, through which the program is written.)
  *
  * Ends. The store is in its own queue, so only the kernel's collector of such loops closes what is in it. Otherwise the
@@ -63,7 +63,7 @@
 #define SWEEPS_LOOK 16          /* sweeps between two looks: about a millisecond of a rank that polls */
 #define LOOKS_QUIET 4           /* looks without new callers, then those that came are let in */
 #define LOOKS_ALONE 16          /* without any caller: the rank is taken to be alone */
-#define LOOKS_MAX   10000       /* for somebody who has taken the name and does not listen yet */
+#define LOOKS_MAX   10000       /* for a process that has bound the name and does not listen yet */
 #define HANGUPS_MAX 8
 #define LEFT_MAX    8
 
@@ -103,7 +103,7 @@ struct emx_fanout {
     char name[64];
 };
 
-static void close_fd(int *fd)
+static void fanout_close_fd(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -131,13 +131,13 @@ static int fanout_widen(struct leader *k, enum emx_fanout_kind kind)
 
 static void fanout_dismiss(struct member *m)
 {
-    close_fd(&m->conn);
+    fanout_close_fd(&m->conn);
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++)
-        close_fd(&m->rank.fd[i]);
+        fanout_close_fd(&m->rank.fd[i]);
     m->state = GONE;
 }
 
-static unsigned list_fds(const struct emx_fanout_rank *r, int fd[EMX_FANOUT_KINDS])
+static unsigned fanout_list_fds(const struct emx_fanout_rank *r, int fd[EMX_FANOUT_KINDS])
 {
     unsigned n = 0;
 
@@ -151,7 +151,7 @@ static unsigned list_fds(const struct emx_fanout_rank *r, int fd[EMX_FANOUT_KIND
 static void fanout_admit(struct leader *k, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS];
-    unsigned n = list_fds(&m->rank, fd);
+    unsigned n = fanout_list_fds(&m->rank, fd);
 
     if ((m->conn >= 0 && emx_fds_send(m->conn, "", 1, &k->store[1], 1)) || emx_fds_send(k->store[0], "", 1, fd, n))
         fanout_dismiss(m);
@@ -173,7 +173,7 @@ static void fanout_stop(struct emx_fanout *f)
 {
     struct leader *k = f->leader;
 
-    close_fd(&f->sock);
+    fanout_close_fd(&f->sock);
     f->state = DONE;
     for (unsigned i = 0; k && i < k->count; i++)
         if (k->member[i].state == CALLING || k->member[i].state == TOLD)
@@ -187,7 +187,7 @@ static void fanout_decline(struct emx_fanout *f, const char *what)
     fanout_stop(f);
 }
 
-static unsigned count_left(const struct leader *k)
+static unsigned fanout_count_left(const struct leader *k)
 {
     unsigned left = 0;
 
@@ -220,7 +220,7 @@ static void fanout_let_in(struct emx_fanout *f)
         struct member *m = &k->member[i];
 
         for (unsigned kind = 0; m->state == ADMITTED && kind < EMX_FANOUT_KINDS; kind++)
-            close_fd(&m->rank.fd[kind]);
+            fanout_close_fd(&m->rank.fd[kind]);
         if (m->state == ADMITTED)
             m->state = IN;
     }
@@ -230,7 +230,7 @@ static void fanout_let_in(struct emx_fanout *f)
 }
 
 /* Of a socket's network namespace; 0 before Linux 5.14. */
-static uint64_t netns_of(int fd)
+static uint64_t fanout_netns_of(int fd)
 {
     uint64_t cookie = 0;
     socklen_t len = sizeof(cookie);
@@ -238,21 +238,22 @@ static uint64_t netns_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
 }
 
-static bool is_packet_socket(const struct emx_fanout *f, int fd)
+static bool fanout_is_packet_socket(const struct emx_fanout *f, int fd)
 {
     int domain = 0;
     socklen_t len = sizeof(domain);
 
-    return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_PACKET && netns_of(fd) == f->netns;
+    return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_PACKET &&
+           fanout_netns_of(fd) == f->netns;
 }
 
 /* Whether the process that connected is a rank of the job with the rights that it needs. */
-static bool is_one_of_us(const struct emx_fanout *f, const struct hello *h, const struct emx_fanout_rank *r)
+static bool fanout_is_one_of_us(const struct emx_fanout *f, const struct hello *h, const struct emx_fanout_rank *r)
 {
     bool ok = h->word == HELLO && h->secret == f->secret && r->fd[EMX_FANOUT_FRAMES] >= 0;
 
     for (unsigned i = 0; ok && i < EMX_FANOUT_KINDS; i++)
-        ok = r->fd[i] < 0 || is_packet_socket(f, r->fd[i]);
+        ok = r->fd[i] < 0 || fanout_is_packet_socket(f, r->fd[i]);
     return ok;
 }
 
@@ -272,7 +273,7 @@ static void fanout_accept_member(struct emx_fanout *f, struct member *m)
     }
     while (n > next)
         close(fd[next++]);
-    if (n <= 0 || !is_one_of_us(f, &h, &m->rank)) {
+    if (n <= 0 || !fanout_is_one_of_us(f, &h, &m->rank)) {
         fanout_dismiss(m);
         return;
     }
@@ -322,8 +323,8 @@ static void fanout_free_leader(struct leader *k)
         return;
     for (unsigned i = 0; i < EMX_FANOUT_KINDS; i++)
         emx_fanout_group_close(&k->group[i]);
-    close_fd(&k->store[0]);
-    close_fd(&k->store[1]);
+    fanout_close_fd(&k->store[0]);
+    fanout_close_fd(&k->store[1]);
     for (unsigned i = 0; i < k->count; i++)
         fanout_dismiss(&k->member[i]);
     free(k);
@@ -350,7 +351,7 @@ static void fanout_accept_callers(struct emx_fanout *f)
             fanout_accept_member(f, &f->leader->member[i]);
     if (!f->leader->pending || ++f->leader->quiet <= LOOKS_QUIET)
         return;
-    if (count_left(f->leader) <= LEFT_MAX)
+    if (fanout_count_left(f->leader) <= LEFT_MAX)
         fanout_let_in(f);
     else
         fanout_stop(f);
@@ -369,7 +370,7 @@ static int fanout_tell(const struct emx_fanout *f, int conn)
         h.has[i] = f->self.fd[i] >= 0;
         h.key[i] = f->self.key[i];
     }
-    return emx_fds_send(conn, &h, sizeof(h), fd, list_fds(&f->self, fd));
+    return emx_fds_send(conn, &h, sizeof(h), fd, fanout_list_fds(&f->self, fd));
 }
 
 /* The answer stays where it is. If the leader ends without one, somebody else must be found. */
@@ -381,7 +382,7 @@ static void fanout_check_answer(struct emx_fanout *f)
     if (n == 1) {
         f->state = DONE;
     } else if (n == 0 || errno != EAGAIN) {
-        close_fd(&f->sock);
+        fanout_close_fd(&f->sock);
         f->state = ++f->hangups > HANGUPS_MAX ? DONE : SEEKING;
     }
 }
@@ -397,7 +398,7 @@ static void fanout_find_leader(struct emx_fanout *f)
         return;
     }
     if (conn >= 0) {
-        close_fd(&conn);
+        fanout_close_fd(&conn);
         fanout_decline(f, "cannot hand over the socket");
         return;
     }
@@ -440,7 +441,7 @@ struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_
     f->sock = -1;
     f->self = *self;
     f->secret = params->job_secret;
-    f->netns = netns_of(self->fd[EMX_FANOUT_FRAMES]);
+    f->netns = fanout_netns_of(self->fd[EMX_FANOUT_FRAMES]);
     f->stats = params->stats;
     snprintf(f->name, sizeof(f->name), "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(), params->job_cookie, ethertype);
     fanout_find_leader(f);
@@ -465,6 +466,6 @@ void emx_fanout_close(struct emx_fanout *f)
         return;
     fanout_stop_receiving(&f->self);
     fanout_free_leader(f->leader);
-    close_fd(&f->sock);
+    fanout_close_fd(&f->sock);
     free(f);
 }

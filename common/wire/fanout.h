@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fanout: the kernel gives each frame to the right one of the packet sockets of a job's ranks on one node, at a cost
- * that does not grow with their number. See fanout.c for the mechanism.
+ * Fanout: the kernel passes each frame to the right packet socket of a job's ranks on one node, at a cost that does not
+ * grow with the number of ranks. fanout.c describes the mechanism. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_FANOUT_H
 #define EMX_WIRE_FANOUT_H
@@ -13,8 +13,8 @@
 #include "wire/fanout_group.h"
 #include "wire/wire.h"
 
-/* A rank's sockets. Both are bound, and have filters that pass only what is for them; a rank that is alone needs none.
- */
+/* The sockets of a rank. Both are bound and have filters that pass only frames for them; a rank that is alone needs
+ * none. */
 struct emx_fanout_rank {
     int fd[EMX_FANOUT_KINDS];       /* -1: it has none of this kind */
     uint32_t key[EMX_FANOUT_KINDS]; /* what frames for it carry: the endpoint's id; the UDP port, host order */
@@ -22,20 +22,19 @@ struct emx_fanout_rank {
 
 struct emx_fanout;
 
-/* Looks for the other ranks of the job on this host. The sockets remain the caller's and stay open until
- * emx_fanout_close(), but for their filters: once they are in a group, those cannot be changed. Of params it takes the
- * job and the counters. Does not wait. NULL: not possible; why has the reason. */
+/* Looks for the other ranks of the job on this host. Does not wait. The sockets belong to the caller and stay open
+ * until emx_fanout_close(); once they are in a group, their filters cannot be changed. Of params it uses the job and
+ * the counters. NULL: not possible; why has the reason. */
 struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_t ethertype,
                                    const struct emx_fanout_rank *self, char *why, size_t why_len_bytes);
 
-/* To be called regularly. Makes a system call each 16th time; none at a rank that is in a group and does not lead it.
- */
+/* Called regularly. Makes a system call every 16th time; none at a rank that is in a group and does not lead it. */
 void emx_fanout_sweep(struct emx_fanout *f);
 
-/* Whether for some time no other rank of the job has connected on this host. One may connect later. */
+/* Whether no other rank of the job has connected on this host for some time. One may connect later. */
 bool emx_fanout_is_alone(const struct emx_fanout *f);
 
-/* Afterwards the rank's sockets take no more frames. NULL is allowed. */
+/* Closes it. The rank's sockets then receive no more frames. NULL is allowed. */
 void emx_fanout_close(struct emx_fanout *f);
 
 #endif

@@ -76,7 +76,7 @@ unsigned emx_fanout_program(struct sock_filter code[EMX_FANOUT_CODE], enum emx_f
     return fanout_group_search(code, 1, place, n);
 }
 
-static int write_program(const struct emx_fanout_group *g, enum emx_fanout_kind kind)
+static int fanout_group_write_program(const struct emx_fanout_group *g, enum emx_fanout_kind kind)
 {
     struct sock_filter code[EMX_FANOUT_CODE];
     struct sock_fprog prog = {.filter = code};
@@ -101,7 +101,7 @@ void emx_fanout_group_close(struct emx_fanout_group *g)
 }
 
 /* The next index. Ids are little-endian in frames, and the program loads big-endian. */
-static void add_place(struct emx_fanout_group *g, enum emx_fanout_kind kind, uint32_t key)
+static void fanout_group_add_place(struct emx_fanout_group *g, enum emx_fanout_kind kind, uint32_t key)
 {
     struct emx_fanout_place p = {.key = kind == EMX_FANOUT_FRAMES ? __builtin_bswap32(key) : key, .index = g->count};
     unsigned i = g->count++;
@@ -123,14 +123,14 @@ static int fanout_group_begin(struct emx_fanout_group *g, int fd)
 }
 
 /* The kernel never unlocks it. It then takes no other program from this socket either. */
-static void lock_filter(int fd)
+static void fanout_group_lock_filter(int fd)
 {
     int on = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));
 }
 
-static int move_in(const struct emx_fanout_group *g, enum emx_fanout_kind kind, int fd)
+static int fanout_group_move_in(const struct emx_fanout_group *g, enum emx_fanout_kind kind, int fd)
 {
     int none = 0;
 
@@ -138,7 +138,7 @@ static int move_in(const struct emx_fanout_group *g, enum emx_fanout_kind kind, 
         return -1;
     if (kind == EMX_FANOUT_FRAMES)
         setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
-    lock_filter(fd);
+    fanout_group_lock_filter(fd);
     return 0;
 }
 
@@ -152,11 +152,11 @@ int emx_fanout_group_join(struct emx_fanout_group *g, enum emx_fanout_kind kind,
     if (first && fanout_group_begin(g, come[0].fd))
         return -1;
     for (unsigned i = 0; i < n; i++)
-        add_place(g, kind, come[i].key);
-    if (write_program(g, kind))
+        fanout_group_add_place(g, kind, come[i].key);
+    if (fanout_group_write_program(g, kind))
         return -1;
     for (unsigned i = first; i < n; i++)
-        if (move_in(g, kind, come[i].fd))
+        if (fanout_group_move_in(g, kind, come[i].fd))
             return -1;
     return 0;
 }

@@ -49,7 +49,7 @@ int emx_fds_listen(const char *name)
     return fd;
 }
 
-static int of_same_user(int fd)
+static int fds_of_same_user(int fd)
 {
     struct ucred c;
     socklen_t len = sizeof(c);
@@ -71,7 +71,7 @@ int emx_fds_connect(const char *name, unsigned timeout_ms)
         return -1;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) || connect(fd, (struct sockaddr *)&a, len) ||
-        !of_same_user(fd))
+        !fds_of_same_user(fd))
         return fds_fail(fd);
     return fd;
 }
@@ -80,7 +80,7 @@ int emx_fds_accept(int listen_fd)
 {
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (fd >= 0 && !of_same_user(fd))
+    if (fd >= 0 && !fds_of_same_user(fd))
         return fds_fail(fd);
     return fd;
 }

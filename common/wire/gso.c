@@ -16,22 +16,22 @@
 #define FRAGMENT   0x3f /* MF and the offset's upper bits */
 #define UDP_AT     IPV4_BYTES
 
-static void put16(uint8_t *p, unsigned v)
+static void gso_put16(uint8_t *p, unsigned v)
 {
     p[0] = (uint8_t)(v >> 8);
     p[1] = (uint8_t)v;
 }
 
-static unsigned get16(const uint8_t *p)
+static unsigned gso_get16(const uint8_t *p)
 {
     return (unsigned)p[0] << 8 | p[1];
 }
 
 /* The Internet checksum's sum, not complemented. */
-static unsigned sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
+static unsigned gso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
 {
     for (size_t i = 0; i < len_bytes; i += 2)
-        sum += get16(p + i);
+        sum += gso_get16(p + i);
     while (sum >> 16)
         sum = (sum & 0xffff) + (sum >> 16);
     return sum;
@@ -65,20 +65,20 @@ void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *wa
     memset(head, 0, EMX_GSO_HEAD_BYTES);
     memcpy(head, way->to_mac, 6);
     memcpy(head + 6, way->from_mac, 6);
-    put16(head + 12, ETHTYPE_IP);
+    gso_put16(head + 12, ETHTYPE_IP);
     ip[0] = IPV4_PLAIN;
     ip[1] = way->ecn ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
-    put16(ip + 2, udp_bytes + IPV4_BYTES);
+    gso_put16(ip + 2, udp_bytes + IPV4_BYTES);
     ip[6] = DONT_BREAK;
     ip[8] = IPV4_TTL;
     ip[9] = PROTO_UDP;
     memcpy(ip + 12, &way->from_ip, 4);
     memcpy(ip + 16, &way->to_ip, 4);
-    put16(ip + 10, ~sum16(ip, IPV4_BYTES, 0) & 0xffff);
-    put16(udp, way->from_port);
-    put16(udp + 2, way->to_port);
-    put16(udp + 4, udp_bytes);
-    put16(udp + 6, sum16(ip + 12, 8, PROTO_UDP + udp_bytes));
+    gso_put16(ip + 10, ~gso_sum16(ip, IPV4_BYTES, 0) & 0xffff);
+    gso_put16(udp, way->from_port);
+    gso_put16(udp + 2, way->to_port);
+    gso_put16(udp + 4, udp_bytes);
+    gso_put16(udp + 6, gso_sum16(ip + 12, 8, PROTO_UDP + udp_bytes));
 }
 
 bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t part_bytes)
@@ -89,8 +89,8 @@ bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t
         return false;
     if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_UDP || (ip[6] & FRAGMENT) || ip[7])
         return false;
-    ip_bytes = get16(ip + 2);
-    udp_bytes = get16(ip + UDP_AT + 4);
+    ip_bytes = gso_get16(ip + 2);
+    udp_bytes = gso_get16(ip + UDP_AT + 4);
     if (udp_bytes <= UDP_BYTES || udp_bytes + IPV4_BYTES > ip_bytes)
         return false;
     payload_bytes = udp_bytes - UDP_BYTES;

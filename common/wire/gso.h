@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * GSO packet: several frames back to back in one IPv4/UDP packet, of equal length except that the last may be shorter.
- * The kernel or the network card cuts the packet at the frames' boundaries, and the receiver's may join the parts
- * again. So a receiver gets the packet as it was sent, or in any number of pieces; each part is a whole frame with its
- * own header. Pure: the bytes only.
+ * The kernel or the network card segments the packet at the frame boundaries, and the receiver's may reassemble the
+ * segments. So a receiver gets the packet as it was sent, or in any number of segments. Each frame has its own header.
+ * Pure functions on bytes.
  */
 #ifndef EMX_WIRE_GSO_H
 #define EMX_WIRE_GSO_H
@@ -24,7 +24,7 @@ struct emx_gso_way {
     uint8_t from_mac[6], to_mac[6];
     uint32_t from_ip, to_ip;     /* network order */
     uint16_t from_port, to_port; /* host order */
-    bool ecn;                    /* what has a queue on the way may mark the packet instead of dropping it */
+    bool ecn;                    /* switches and routers may set CE instead of dropping it */
 };
 
 /* Bytes of a frame. */
@@ -33,25 +33,25 @@ static inline unsigned emx_gso_frame_bytes(const struct emx_txframe *f)
     return (unsigned)f->head_bytes + f->body_bytes;
 }
 
-/* How many of the n frames at f can go as one packet of up to most_bytes; 1: none beside the first. Their lengths are
- * multiples of 4, so that each lies aligned. bulk_only: only frames that are marked as such follow the first. */
+/* How many of the n frames at f can go as one packet of up to most_bytes; 1: only the first. Their lengths are
+ * multiples of 4, so that each is aligned. bulk_only: only frames with `bulk` set follow the first. */
 unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool bulk_only);
 
-/* Writes the headers of a packet with len_bytes of frames. The UDP checksum is left to who sends it: the field holds
- * the sum over the pseudo header. */
+/* Writes the headers of a packet with len_bytes of frames. The sending kernel computes the UDP checksum: the field
+ * holds the sum over the pseudo header. */
 void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);
 
-/* A received packet on its way to being taken apart. */
+/* A received packet whose frames are being taken. */
 struct emx_gso {
     const uint8_t *at; /* the next frame */
     uint32_t left_bytes, part_bytes;
-    uint32_t parts; /* whole frames in it */
-    uint32_t lost;  /* frames that are not, or not wholly, in the bytes given */
-    bool marked;    /* by a queue on the way */
+    uint32_t parts; /* complete frames in it */
+    uint32_t lost;  /* frames that are missing or cut off */
+    bool marked;    /* it has the congestion mark CE */
 };
 
-/* Begins with a packet of which len_bytes are at ip; part_bytes: the frames' length as the kernel tells it, 0: one
- * frame. false: no such packet. */
+/* Starts with a packet of which len_bytes are at ip. part_bytes: the frames' length as the kernel reports it, 0: one
+ * frame. false: it is no such packet. */
 bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t part_bytes);
 
 /* The next frame and its length; NULL: no more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What tells two network namespaces apart, on one kernel or on two: the kernel's random boot id and the namespace's
- * cookie, which is not used again while the kernel runs. An old kernel without the cookie gives the inode number.
+ * Identifies the kernel and its network namespace: the kernel's random boot id and the namespace's cookie, which is not
+ * used again while the kernel runs. An old kernel without cookies gives the namespace's inode number.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -17,15 +17,15 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-static uint64_t mix_bytes(uint64_t seed, const char *b, size_t len_bytes)
+static uint64_t host_id_mix_bytes(uint64_t seed, const char *b, size_t len_bytes)
 {
     for (size_t i = 0; i < len_bytes; i++)
         seed = emx_mix64(seed * 257 + (unsigned char)b[i] + 1);
     return seed;
 }
 
-/* The boot id; without /proc the host name and kernel version must do. */
-static uint64_t boot_number(void)
+/* The boot id; without /proc, the host name and kernel version. */
+static uint64_t host_id_boot_number(void)
 {
     char id[64];
     struct utsname u;
@@ -37,13 +37,13 @@ static uint64_t boot_number(void)
         close(fd);
     }
     if (len > 0)
-        return mix_bytes(1, id, (size_t)len);
+        return host_id_mix_bytes(1, id, (size_t)len);
     memset(&u, 0, sizeof(u));
     uname(&u);
-    return mix_bytes(mix_bytes(2, u.nodename, strlen(u.nodename)), u.version, strlen(u.version));
+    return host_id_mix_bytes(host_id_mix_bytes(2, u.nodename, strlen(u.nodename)), u.version, strlen(u.version));
 }
 
-static uint64_t namespace_number(void)
+static uint64_t host_id_namespace_number(void)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     uint64_t cookie = 0;
@@ -62,7 +62,7 @@ static uint64_t namespace_number(void)
 
 uint64_t emx_host_id(void)
 {
-    uint64_t id = emx_mix64(boot_number() ^ emx_mix64(namespace_number() + 1)) >> 16;
+    uint64_t id = emx_mix64(host_id_boot_number() ^ emx_mix64(host_id_namespace_number() + 1)) >> 16;
 
     return id ? id : 1;
 }

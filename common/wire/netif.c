@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The choice of interfaces. Reading them from the kernel is in rtnl.c.
+ * The choice of interfaces. rtnl.c reads them from the kernel.
  *
- * Without ETHMX_IF an interface is chosen when frames sent there can reach other hosts: it is up, has an address, is
- * not a port of something bigger, and leads out of the machine. A bridge leads out when one of its ports does; that
- * rule refuses the bridges of containers and virtual machines whatever their names are, and keeps the bridge that a
- * host put over its own network card. Tunnels and the like are used only when named: the frames of the packet wire do
- * not pass them, and a VPN is seldom what a parallel program should run over.
+ * Without ETHMX_IF an interface is chosen when it reaches other hosts: it is up, has an address, is not a port of a
+ * bridge or bond, and leads out of the machine. A bridge leads out if one of its ports does. That rule refuses the
+ * bridges of containers and virtual machines whatever their names, and keeps a bridge over the host's own network card.
+ * Tunnels and the like are used only when named: the packet wire's frames do not pass them, and a VPN is rarely the
+ * right network for a parallel program.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -15,13 +15,13 @@
 
 #include "wire/netif.h"
 
-/* Kinds of links that lead to no network of their own. Not a hardware port of a bridge either. */
+/* Link kinds that lead to no network of their own. As a port of a bridge they do not count as hardware either. */
 static const char *const inner_kinds[] = {"bridge", "veth",   "tun",  "dummy",  "ifb",    "wireguard", "vxlan",
                                           "geneve", "sit",    "gre",  "gretap", "ip6gre", "ip6gretap", "erspan",
                                           "ipip",   "ip6tnl", "vti",  "vti6",   "xfrm",   "ppp",       "vrf",
                                           "nlmon",  "can",    "vcan", "netkit", "nlmon",  "ip6erspan", NULL};
 
-/* Names of links that say more than their kind: host ends and host-only networks, with one address on every host. */
+/* Name prefixes of host ends and host-only networks, which have the same address on every host. */
 static const char *const inner_names[] = {"vmnet", "vboxnet", "cali", "cilium", "lxc", NULL};
 
 /* One word of ETHMX_IF. */
@@ -31,7 +31,7 @@ struct want {
     uint32_t net, mask; /* host order */
 };
 
-static bool is_one_of(const char *word, const char *const *list)
+static bool netif_is_one_of(const char *word, const char *const *list)
 {
     for (; *list; list++)
         if (!strcmp(word, *list))
@@ -39,7 +39,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-static bool starts_with_one_of(const char *word, const char *const *list)
+static bool netif_starts_with_one_of(const char *word, const char *const *list)
 {
     for (; *list; list++)
         if (!strncmp(word, *list, strlen(*list)))
@@ -63,25 +63,25 @@ static const struct emx_netif *port_of(const struct emx_netifs *n, const struct 
     return master && strcmp(master->kind, "vrf") ? master : NULL;
 }
 
-static bool bridge_leads_out(const struct emx_netifs *n, const struct emx_netif *bridge)
+static bool netif_bridge_leads_out(const struct emx_netifs *n, const struct emx_netif *bridge)
 {
     for (unsigned i = 0; i < n->count; i++) {
         const struct emx_netif *port = &n->nif[i];
 
-        if (port->master_index == bridge->index && !is_one_of(port->kind, inner_kinds) &&
-            !starts_with_one_of(port->name, inner_names))
+        if (port->master_index == bridge->index && !netif_is_one_of(port->kind, inner_kinds) &&
+            !netif_starts_with_one_of(port->name, inner_names))
             return true;
     }
     return false;
 }
 
-static bool is_link_local(struct in_addr ip)
+static bool netif_is_link_local(struct in_addr ip)
 {
     return (ntohl(ip.s_addr) & 0xffff0000) == 0xa9fe0000; /* 169.254.0.0/16 */
 }
 
-/* Whether nif is chosen by itself, and why (not). */
-static bool leads_out(const struct emx_netifs *n, const struct emx_netif *nif, char *why, size_t why_len_bytes)
+/* Whether nif is chosen without being named, and why (not). */
+static bool netif_leads_out(const struct emx_netifs *n, const struct emx_netif *nif, char *why, size_t why_len_bytes)
 {
     const struct emx_netif *master = port_of(n, nif);
 
@@ -93,33 +93,33 @@ static bool leads_out(const struct emx_netifs *n, const struct emx_netif *nif, c
         snprintf(why, why_len_bytes, "a port of %s", master->name);
     else if (!nif->ip.s_addr)
         snprintf(why, why_len_bytes, "no IPv4 address");
-    else if (!strcmp(nif->kind, "bridge") && !bridge_leads_out(n, nif))
+    else if (!strcmp(nif->kind, "bridge") && !netif_bridge_leads_out(n, nif))
         snprintf(why, why_len_bytes, "a bridge of containers or virtual machines: no hardware port");
-    else if (strcmp(nif->kind, "bridge") && strcmp(nif->kind, "veth") && is_one_of(nif->kind, inner_kinds))
+    else if (strcmp(nif->kind, "bridge") && strcmp(nif->kind, "veth") && netif_is_one_of(nif->kind, inner_kinds))
         snprintf(why, why_len_bytes, "of kind %s, used only when named in ETHMX_IF", nif->kind);
-    else if (starts_with_one_of(nif->name, inner_names))
+    else if (netif_starts_with_one_of(nif->name, inner_names))
         snprintf(why, why_len_bytes, "by its name of containers or virtual machines, used only when named in ETHMX_IF");
-    else if (is_link_local(nif->ip))
+    else if (netif_is_link_local(nif->ip))
         snprintf(why, why_len_bytes, "link-local address, used only when named in ETHMX_IF");
     else
         return true;
     return false;
 }
 
-static void choose_automatic(struct emx_netifs *n, unsigned route_index)
+static void netif_choose_automatic(struct emx_netifs *n, unsigned route_index)
 {
     for (unsigned i = 0; i < n->count; i++) {
         struct emx_netif *nif = &n->nif[i];
 
-        nif->chosen = leads_out(n, nif, nif->reason, sizeof(nif->reason));
+        nif->chosen = netif_leads_out(n, nif, nif->reason, sizeof(nif->reason));
         if (nif->chosen)
             snprintf(nif->reason, sizeof(nif->reason), "%s",
                      nif->index == route_index ? "the route to other hosts goes through it" : "leads to other hosts");
     }
 }
 
-/* "eth0 (10.1.0.3/16), eth1 (down)": what a person may name. */
-static void list_existing(const struct emx_netifs *n, char *text, size_t len_bytes)
+/* Lists what ETHMX_IF may name: "eth0 (10.1.0.3/16), eth1 (down)". */
+static void netif_list_existing(const struct emx_netifs *n, char *text, size_t len_bytes)
 {
     size_t at = 0;
 
@@ -140,13 +140,13 @@ static int netif_refuse(const struct emx_netifs *n, const char *what, char *err,
 {
     char have[1024];
 
-    list_existing(n, have, sizeof(have));
+    netif_list_existing(n, have, sizeof(have));
     snprintf(err, err_len_bytes, "ETHMX_IF: %s; this host has: %s", what, n->count ? have : "no interface");
     return ETHMX_ERR_PARAM;
 }
 
 /* Reads one word: "10.1.0.0/16", "10.1.0.3" or a name. false: neither. */
-static bool want_parse(struct want *w, const char *word)
+static bool netif_want_parse(struct want *w, const char *word)
 {
     char ip[EMX_STRING_MAX], *slash, *end;
     unsigned long bits = 32;
@@ -169,7 +169,7 @@ static bool want_parse(struct want *w, const char *word)
     return true;
 }
 
-static bool want_matches(const struct want *w, const struct emx_netif *nif)
+static bool netif_want_matches(const struct want *w, const struct emx_netif *nif)
 {
     if (w->subnet)
         return nif->ip.s_addr && (ntohl(nif->ip.s_addr) & w->mask) == w->net;
@@ -187,22 +187,22 @@ static const char *netif_unfit(const struct emx_netifs *n, const struct emx_neti
     return NULL;
 }
 
-/* Chooses what one word asks for. */
-static int choose_word(struct emx_netifs *n, const char *word, unsigned place, char *err, size_t err_len_bytes)
+/* Chooses the interfaces that one word names. */
+static int netif_choose_word(struct emx_netifs *n, const char *word, unsigned place, char *err, size_t err_len_bytes)
 {
     char what[2 * EMX_STRING_MAX];
     const struct emx_netif *last_unfit = NULL;
     struct want w;
     bool found = false;
 
-    if (!want_parse(&w, word)) {
+    if (!netif_want_parse(&w, word)) {
         snprintf(what, sizeof(what), "\"%s\" is neither an interface name nor a subnet such as 10.1.0.0/16", word);
         return netif_refuse(n, what, err, err_len_bytes);
     }
     for (unsigned i = 0; i < n->count; i++) {
         struct emx_netif *nif = &n->nif[i];
 
-        if (!want_matches(&w, nif))
+        if (!netif_want_matches(&w, nif))
             continue;
         if (netif_unfit(n, nif)) {
             last_unfit = nif;
@@ -226,7 +226,7 @@ static int choose_word(struct emx_netifs *n, const char *word, unsigned place, c
     return netif_refuse(n, what, err, err_len_bytes);
 }
 
-static int choose_named(struct emx_netifs *n, const char *list, char *err, size_t err_len_bytes)
+static int netif_choose_named(struct emx_netifs *n, const char *list, char *err, size_t err_len_bytes)
 {
     char copy[EMX_STRING_MAX], *save, *word;
     unsigned place = 0;
@@ -235,7 +235,7 @@ static int choose_named(struct emx_netifs *n, const char *list, char *err, size_
         snprintf(n->nif[i].reason, sizeof(n->nif[i].reason), "not named in ETHMX_IF");
     snprintf(copy, sizeof(copy), "%s", list);
     for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save)) {
-        int ret = choose_word(n, word, place++, err, err_len_bytes);
+        int ret = netif_choose_word(n, word, place++, err, err_len_bytes);
 
         if (ret)
             return ret;
@@ -243,8 +243,8 @@ static int choose_named(struct emx_netifs *n, const char *list, char *err, size_
     return ETHMX_OK;
 }
 
-/* Whether a is to be preferred: by its place in ETHMX_IF, then the route, the longer frames, the lower index. */
-static bool is_better(const struct emx_netif *a, const struct emx_netif *b, unsigned route_index)
+/* Whether a is preferred: by its place in ETHMX_IF, then the route, the longer frames, the lower index. */
+static bool netif_is_better(const struct emx_netif *a, const struct emx_netif *b, unsigned route_index)
 {
     if (a->rank != b->rank)
         return a->rank < b->rank;
@@ -255,13 +255,13 @@ static bool is_better(const struct emx_netif *a, const struct emx_netif *b, unsi
     return a->index < b->index;
 }
 
-static void give_ranks(struct emx_netifs *n, unsigned route_index)
+static void netif_give_ranks(struct emx_netifs *n, unsigned route_index)
 {
     unsigned rank[EMX_NETIF_MAX] = {0};
 
     for (unsigned i = 0; i < n->count; i++)
         for (unsigned j = 0; n->nif[i].chosen && j < n->count; j++)
-            if (j != i && n->nif[j].chosen && is_better(&n->nif[j], &n->nif[i], route_index))
+            if (j != i && n->nif[j].chosen && netif_is_better(&n->nif[j], &n->nif[i], route_index))
                 rank[i]++;
     for (unsigned i = 0; i < n->count; i++)
         n->nif[i].rank = rank[i];
@@ -275,13 +275,13 @@ int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsign
         n->nif[i].rank = 0;
     }
     if (cfg->p_if[strspn(cfg->p_if, ", \t")]) {
-        int ret = choose_named(n, cfg->p_if, err, err_len_bytes);
+        int ret = netif_choose_named(n, cfg->p_if, err, err_len_bytes);
 
         if (ret)
             return ret;
     } else {
-        choose_automatic(n, route_index);
+        netif_choose_automatic(n, route_index);
     }
-    give_ranks(n, route_index);
+    netif_give_ranks(n, route_index);
     return ETHMX_OK;
 }

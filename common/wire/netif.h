@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Network interfaces: what the host has, which ones ethmx would use and why, and the route towards a peer.
+ * Network interfaces: what the host has, which ones ethmx uses and why, and the kernel's route to a peer.
  *
- * The choice: ETHMX_IF by name or subnet; without it every interface that is up and can reach other hosts, except
- * bridges of containers and virtual machines. Which of them a given peer is reached through is decided per peer, by
- * the kernel's own route to it.
+ * ETHMX_IF chooses interfaces by name or subnet. Without it, every interface is chosen that is up and reaches other
+ * hosts, except bridges of containers and virtual machines. Which of them reaches a given peer is decided per peer, by
+ * the kernel's route to it. Thread-safe; no privilege is needed.
  */
 #ifndef EMX_WIRE_NETIF_H
 #define EMX_WIRE_NETIF_H
@@ -17,12 +17,12 @@
 
 #include "base/config.h"
 
-#define EMX_NETIF_MAX 64 /* interfaces looked at; a host with more must name one in ETHMX_IF */
+#define EMX_NETIF_MAX 64 /* interfaces kept; on a host with more, name one in ETHMX_IF */
 
 struct emx_netif {
     char name[IF_NAMESIZE];
     char kind[16];         /* the kernel's link kind, "" for hardware */
-    char reason[96];       /* why chosen or not, for people */
+    char reason[96];       /* why chosen or not, as text */
     unsigned index;        /* ifindex */
     unsigned master_index; /* ifindex of the bridge or bond that this is a port of, or 0 */
     unsigned mtu_bytes;    /* payload of an Ethernet frame */
@@ -42,23 +42,24 @@ struct emx_netifs {
     unsigned loopback_index; /* ifindex of lo when it is up, or 0 */
 };
 
-/* Reads the kernel's interfaces (rtnetlink, no /sys) and makes the choice by cfg->p_if. Several addresses on one
- * interface: the first. reach: see ethmx_ep_options; its route's interface gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF
- * names an interface that is missing, down or without address; err says which exist. An empty choice is no error. */
+/* Reads the kernel's interfaces (rtnetlink) and chooses by cfg->p_if. Of several addresses of an interface the first
+ * counts. reach: see ethmx_ep_options; the interface of the route to it gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF names an
+ * interface that is missing, down or without address; err lists those that exist. ETHMX_ERR_NO_WIRE,
+ * ETHMX_ERR_NO_MEMORY: the kernel's answer cannot be read. An empty choice is not an error. */
 int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
                     size_t err_len_bytes);
 
-/* The choice alone, on interfaces given (for tests). */
+/* Chooses among given interfaces (for tests). */
 int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
                       size_t err_len_bytes);
 
-/* The ifindex of the kernel's route to ip, 0 when there is none. *on_link_p: no gateway between. */
+/* The ifindex of the kernel's route to ip; 0: there is none. *on_link_p: there is no gateway. */
 unsigned emx_netif_route(struct in_addr ip, bool *on_link_p);
 
 const struct emx_netif *emx_netif_by_index(const struct emx_netifs *n, unsigned index);
 
-/* A number equal in processes that share a kernel and a network namespace, different otherwise (boot id and
- * namespace). Of 48 bits, never 0. */
+/* A number of 48 bits, never 0: equal in processes that share a kernel and a network namespace, different otherwise
+ * (from boot id and namespace). */
 uint64_t emx_host_id(void);
 
 #endif

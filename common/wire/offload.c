@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A system call per frame, and a walk through the kernel per frame at both ends, is what limits large messages. The
- * kernel takes up to 64 KB at once if they look like a UDP packet that is to be cut (GSO); frames of an own EtherType
- * it does not cut. So data frames leave as GSO packets: Ethernet, IPv4 and UDP headers, then frames back to back. The
- * network card, or the kernel just above it, cuts them where the frames end.
+ * The system call for each frame, and its way through the kernel at both ends, limit the speed of large messages. The
+ * kernel takes up to 64 KB at once if they look like a UDP packet to be segmented (GSO); it does not segment frames of
+ * an EtherType of one's own. So data frames leave as GSO packets: Ethernet, IPv4 and UDP headers, then frames back to
+ * back. The network card, or the kernel just above it, segments them at the frame boundaries.
  *
- * Receiving. A second packet socket for IPv4 with a ring of slots that hold a whole GSO packet. Its filter passes UDP
- * packets to our port, which nobody else on the host has. It does not look at the frames in them: one that is damaged
- * or somebody else's must not take its neighbours with it, so who gets the frames judges each. The kernel tells the
- * length of the parts (PACKET_VNET_HDR); the parts are lent as frames, and the slot goes back when the last of them is
- * returned.
+ * Receiving. A second packet socket for IPv4 has a ring of slots that hold a whole GSO packet. Its filter passes UDP
+ * packets to this endpoint's port, which nobody else on the host has. It does not check the frames in them: a damaged
+ * or foreign frame must not take the others with it, so the engine checks each. The kernel reports the frames' length
+ * (PACKET_VNET_HDR). The frames are used in place, and the slot goes back when the last of them is returned.
  *
- *     A slot:  0 status, lengths | 76 Ethernet header, before it the kernel's word on the parts | 100 IPv4 and UDP
+ *     A slot:  0 status, lengths | 76 Ethernet header, before it the kernel's header on segments | 100 IPv4 and UDP
  *              headers | 128 the first frame ...
  *
- * The kernel's own UDP stack sees these packets too. A UDP socket holds the port, so that nobody else gets it and no
- * "port unreachable" goes back; its filter drops all. UDP_GRO on it lets network cards and drivers join what was cut on
- * the way; without it the kernel would also cut joined packets again before dropping them. It counts each as an error
- * (UdpInErrors). A socket that is full counts them too, and what would drop them before UDP, such as a packet filter,
- * is the host's and not ours to set up.
+ * The kernel's own UDP stack gets these packets too. A UDP socket holds the port, so that nobody else gets it and no
+ * "port unreachable" is sent; its filter drops all. UDP_GRO on it lets network cards and drivers reassemble what was
+ * segmented; without it the kernel would also segment packets again before it drops them. It counts each as an error
+ * (UdpInErrors). A full socket would count them, too. What would drop them before UDP, such as a packet filter, is the
+ * administrator's to set up.
  *
- * Sending. A third packet socket, with PACKET_VNET_HDR. It does not pass by the queueing discipline: the way around it
- * takes no packet that the kernel has to cut.
+ * Sending. A third packet socket, with PACKET_VNET_HDR. It does not bypass the queueing discipline: the bypass takes no
+ * packet that the kernel has to segment.
  */
 #define _GNU_SOURCE
 #include "wire/offload.h"
@@ -55,10 +54,10 @@
 #endif
 
 #define SLOT_BYTES     65536
-#define SLOTS_MIN      8       /* fewer than frames that rx() may lend: see slot_waits() */
+#define SLOTS_MIN      8       /* fewer than rx() may return: see offload_slot_waits() */
 #define SHARED_BYTES   1048576 /* each of many ranks of a host has at least this, if it may have as much */
 #define RESERVE_BYTES  10      /* so that the first frame begins at byte 128 */
-#define PORT_OF_NOBODY 0       /* who sends from there is not listened to */
+#define PORT_OF_NOBODY 0       /* packets from this port are ignored */
 
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
 
@@ -69,7 +68,7 @@ struct emx_offload {
     bool ecn;
 
     struct emx_ring ring;
-    uint16_t *lent;     /* by slot: frames not yet returned, and 1 while it is being taken apart */
+    uint16_t *lent;     /* by slot: frames in use, plus 1 while frames are being taken from it */
     struct emx_gso now; /* being taken apart */
     unsigned now_slot;
     bool now_open;
@@ -117,12 +116,12 @@ static int offload_open_udp(struct emx_offload *b)
     struct sock_fprog prog = {.len = 1, .filter = drop_all};
     struct sockaddr_in any = {.sin_family = AF_INET};
     socklen_t len = sizeof(any);
-    int on = 1, least = 1;
+    int on = 1, smallest = 1;
 
     b->udp_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (b->udp_fd < 0 || setsockopt(b->udp_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ||
         setsockopt(b->udp_fd, SOL_UDP, UDP_GRO, &on, sizeof(on)) ||
-        setsockopt(b->udp_fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
+        setsockopt(b->udp_fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest)) ||
         bind(b->udp_fd, (const struct sockaddr *)&any, sizeof(any)) ||
         getsockname(b->udp_fd, (struct sockaddr *)&any, &len))
         return -1;
@@ -186,7 +185,7 @@ static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struc
 
 /* Kernels before 6.2 know no such packets, neither sending nor receiving. So one is sent over loopback, to our port but
  * from nobody: our own filter drops it. */
-static bool kernel_has_gso(struct emx_offload *b, const struct emx_netifs *netifs)
+static bool offload_kernel_has_gso(struct emx_offload *b, const struct emx_netifs *netifs)
 {
     struct emx_gso_way way = {.from_ip = htonl(INADDR_LOOPBACK),
                               .to_ip = htonl(INADDR_LOOPBACK),
@@ -217,7 +216,7 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     b->ecn = params->cfg->p_ecn;
     if (offload_open_udp(b) || offload_open_rx(b, params) || offload_open_tx(b, params)) {
         snprintf(why, why_len_bytes, "GSO packets off: %s", strerror(errno));
-    } else if (!kernel_has_gso(b, params->netifs)) {
+    } else if (!offload_kernel_has_gso(b, params->netifs)) {
         snprintf(why, why_len_bytes, "GSO packets off: they need Linux 6.2");
     } else {
         snprintf(why, why_len_bytes, "%u GSO packets (port %u)", b->ring.slot_count, b->port);
@@ -301,14 +300,14 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 
 /* ---- Receiving ---- */
 
-static void put_slot(struct emx_offload *b, unsigned slot)
+static void offload_put_slot(struct emx_offload *b, unsigned slot)
 {
     if (!--b->lent[slot])
         emx_ring_give_back(&b->ring, slot);
 }
 
 /* Begins with the next packet. false: it has no frames. */
-static bool take_packet(struct emx_offload *b)
+static bool offload_take_packet(struct emx_offload *b)
 {
     unsigned slot = emx_ring_take(&b->ring);
     const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, slot);
@@ -333,16 +332,16 @@ static bool take_packet(struct emx_offload *b)
     return true;
 }
 
-/* The next packet's status word, 0: there is none. A slot that is lent still looks full: in a ring with few slots all
- * may be, and then the next is the first of them again. */
-static uint32_t slot_waits(const struct emx_offload *b)
+/* The next packet's status word, 0: there is none. A slot in use still looks full: in a ring with few slots all may be
+ * in use, and then the next is the first of them again. */
+static uint32_t offload_slot_waits(const struct emx_offload *b)
 {
     return b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
 }
 
 bool emx_offload_waits(const struct emx_offload *b)
 {
-    return b->now_open || slot_waits(b);
+    return b->now_open || offload_slot_waits(b);
 }
 
 unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max)
@@ -353,11 +352,11 @@ unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned m
 
     while (n < max) {
         if (!b->now_open) {
-            if (!(status = slot_waits(b)))
+            if (!(status = offload_slot_waits(b)))
                 break;
             if (status & TP_STATUS_LOSING)
                 b->stats->wire_lost += emx_ring_drops(&b->ring);
-            if (!take_packet(b))
+            if (!offload_take_packet(b))
                 continue;
         }
         while (n < max && (data = emx_gso_next(&b->now, &len_bytes))) {
@@ -371,7 +370,7 @@ unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned m
         }
         if (!b->now.left_bytes) {
             b->now_open = false;
-            put_slot(b, b->now_slot);
+            offload_put_slot(b, b->now_slot);
         }
     }
     return n;
@@ -379,5 +378,5 @@ unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned m
 
 void emx_offload_return(struct emx_offload *b, uint32_t cookie)
 {
-    put_slot(b, cookie & ~EMX_OFFLOAD_COOKIE);
+    offload_put_slot(b, cookie & ~EMX_OFFLOAD_COOKIE);
 }

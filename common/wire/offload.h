@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Offload: how the packet and xdp wires send and receive GSO packets. See offload.c for the mechanism.
+ * Offload: GSO packets of the packet and xdp wires. offload.c describes the mechanism. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_OFFLOAD_H
 #define EMX_WIRE_OFFLOAD_H
@@ -10,7 +10,7 @@
 #include "wire/gso.h"
 #include "wire/wire.h"
 
-#define EMX_OFFLOAD_COOKIE 0x80000000u /* bit in the cookies of frames that the offload lends */
+#define EMX_OFFLOAD_COOKIE 0x80000000u /* set in the cookies of frames from emx_offload_rx() */
 
 struct emx_offload;
 
@@ -21,7 +21,7 @@ struct emx_offload_way {
     uint16_t frame_bytes; /* longest frame that fits with IPv4 and UDP headers, 0: no GSO packets */
 };
 
-/* The form that a destination has in both wires. */
+/* A destination in the format of both wires. */
 struct emx_offload_to {
     uint32_t ifindex;
     uint8_t mac[6];
@@ -30,25 +30,25 @@ struct emx_offload_to {
     uint16_t to_port;
 };
 
-/* Makes one; way NULL: no GSO packets. */
+/* Makes a destination. way NULL: no GSO packets. */
 void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
                       const struct emx_offload_way *way);
 struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a);
 
-/* NULL: GSO packets cannot be had, or are switched off; why says so, and otherwise what was found. */
+/* NULL: GSO packets do not work, or are disabled; why has the reason. Otherwise why describes what was found. */
 struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes);
 void emx_offload_close(struct emx_offload *b);
 
-/* The UDP port that GSO packets to us carry, host order. */
+/* The UDP port of GSO packets to this endpoint, host order. */
 uint16_t emx_offload_port(const struct emx_offload *b);
 
-/* How many of the n frames at f go in one GSO packet. 0: the first does not. */
+/* How many of the n frames at f go in one GSO packet. 0: the first frame cannot go in one. */
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n);
 
 /* Sends n joinable frames; from_mac: of the interface that they leave through. 0 or an errno. */
 int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n);
 
-/* Whether emx_offload_rx() would look at a packet. */
+/* Whether emx_offload_rx() would find a packet. */
 bool emx_offload_waits(const struct emx_offload *b);
 
 /* As rx() and rx_return() of a wire. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ring: slots into which the kernel puts the packets of a packet socket (TPACKET_V2), mapped here. Looking at the next
- * slot is no system call.
+ * Ring: slots into which the kernel puts the packets of a packet socket (TPACKET_V2), mapped into this process. Polling
+ * the next slot is no system call. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_RING_H
 #define EMX_WIRE_RING_H
@@ -19,8 +19,8 @@ struct emx_ring {
     unsigned slot_count, next;
 };
 
-/* Asks the kernel for about ring_bytes of slots of at least slot_bytes, for fewer when memory is short, but not fewer
- * than slots_min; and maps them. -1 and errno. The socket's options are set, it is not bound yet. */
+/* Requests about ring_bytes of slots of at least slot_bytes, fewer if memory is short, but at least slots_min; and maps
+ * them. -1 and errno. Call it when the socket's options are set and before it is bound. */
 int emx_ring_open(struct emx_ring *r, int fd, size_t ring_bytes, unsigned slot_bytes, unsigned slots_min);
 /* Unmaps; also what was never opened (all 0). */
 void emx_ring_close(struct emx_ring *r);
@@ -38,7 +38,7 @@ static inline uint32_t emx_ring_peek(const struct emx_ring *r)
     return status & TP_STATUS_USER ? status : 0;
 }
 
-/* Takes the next packet: its slot's number. */
+/* Takes the next packet; returns the number of its slot. */
 static inline unsigned emx_ring_take(struct emx_ring *r)
 {
     unsigned i = r->next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reading the kernel's interfaces, addresses and routes by rtnetlink. Nothing here needs a privilege, /sys or /proc.
+ * Reads the kernel's interfaces, addresses and routes by rtnetlink. Needs no privilege, /sys or /proc.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -15,20 +15,20 @@
 
 #include "wire/netif.h"
 
-#define REPLY_BYTES 32768 /* the kernel fills up to this in one go, and one link's attributes must fit */
+#define REPLY_BYTES 32768 /* what the kernel fills at once; one link's attributes must fit */
 #define DUMP_TRIES  10    /* a dump is repeated when interfaces changed meanwhile */
 
-/* An address that is hardly on this host's networks (RFC 5737): asking for its route tells the default route. */
+/* An address outside this host's networks (RFC 5737). Its route is the default route. */
 #define OUTSIDE "203.0.113.1"
 
-/* All interfaces, however many; emx_netifs gets those that matter. */
+/* All interfaces of the host. emx_netifs gets the most important ones. */
 struct all {
     struct emx_netif *nif;
     unsigned count, room;
     bool no_memory;
 };
 
-/* Sends one request and hands each message of the answer to fn. 0, or -1 and errno. */
+/* Sends one request and calls fn for each message of the answer. 0, or -1 and errno. */
 static int rtnl_ask(struct nlmsghdr *request, mnl_cb_t fn, void *arg)
 {
     struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
@@ -53,7 +53,7 @@ out:
 }
 
 /* The kind of a link, IFLA_INFO_KIND inside IFLA_LINKINFO. */
-static void read_kind(struct emx_netif *nif, const struct nlattr *linkinfo)
+static void rtnl_read_kind(struct emx_netif *nif, const struct nlattr *linkinfo)
 {
     const struct nlattr *a;
 
@@ -64,7 +64,7 @@ static void read_kind(struct emx_netif *nif, const struct nlattr *linkinfo)
     }
 }
 
-static void read_link_attr(struct emx_netif *nif, const struct nlattr *a, bool ethernet)
+static void rtnl_read_link_attr(struct emx_netif *nif, const struct nlattr *a, bool ethernet)
 {
     switch (mnl_attr_get_type(a)) {
     case IFLA_IFNAME:
@@ -77,7 +77,7 @@ static void read_link_attr(struct emx_netif *nif, const struct nlattr *a, bool e
         nif->master_index = mnl_attr_get_u32(a);
         break;
     case IFLA_LINKINFO:
-        read_kind(nif, a);
+        rtnl_read_kind(nif, a);
         break;
     case IFLA_ADDRESS:
         if (ethernet && mnl_attr_get_payload_len(a) == sizeof(nif->mac)) {
@@ -90,7 +90,7 @@ static void read_link_attr(struct emx_netif *nif, const struct nlattr *a, bool e
     }
 }
 
-static int on_link(const struct nlmsghdr *nlh, void *arg)
+static int rtnl_on_link(const struct nlmsghdr *nlh, void *arg)
 {
     const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
     bool ethernet = ifi->ifi_type == ARPHRD_ETHER || ifi->ifi_type == ARPHRD_LOOPBACK;
@@ -114,11 +114,11 @@ static int on_link(const struct nlmsghdr *nlh, void *arg)
     nif->index = (unsigned)ifi->ifi_index;
     nif->up = (ifi->ifi_flags & IFF_UP) && (ifi->ifi_flags & IFF_RUNNING);
     nif->loopback = ifi->ifi_flags & IFF_LOOPBACK;
-    mnl_attr_for_each(a, nlh, sizeof(*ifi)) read_link_attr(nif, a, ethernet);
+    mnl_attr_for_each(a, nlh, sizeof(*ifi)) rtnl_read_link_attr(nif, a, ethernet);
     return MNL_CB_OK;
 }
 
-static int on_address(const struct nlmsghdr *nlh, void *arg)
+static int rtnl_on_address(const struct nlmsghdr *nlh, void *arg)
 {
     const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
     struct in_addr local = {0}, address = {0};
@@ -145,7 +145,7 @@ static int on_address(const struct nlmsghdr *nlh, void *arg)
     return MNL_CB_OK;
 }
 
-static int dump_links(struct all *all)
+static int rtnl_dump_links(struct all *all)
 {
     char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -158,10 +158,10 @@ static int dump_links(struct all *all)
     ifi->ifi_family = AF_UNSPEC;
     mnl_attr_put_u32(nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
     all->count = 0;
-    return rtnl_ask(nlh, on_link, all);
+    return rtnl_ask(nlh, rtnl_on_link, all);
 }
 
-static int dump_addresses(struct all *all)
+static int rtnl_dump_addresses(struct all *all)
 {
     char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -172,26 +172,26 @@ static int dump_addresses(struct all *all)
     nlh->nlmsg_seq = 1;
     ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
     ifa->ifa_family = AF_INET;
-    return rtnl_ask(nlh, on_address, all);
+    return rtnl_ask(nlh, rtnl_on_address, all);
 }
 
-/* Both dumps, until nothing changed under way. */
-static int read_all(struct all *all)
+/* Reads links and addresses, again if they changed meanwhile. */
+static int rtnl_read_all(struct all *all)
 {
     int ret = -1;
 
     for (unsigned i = 0; i < DUMP_TRIES && ret; i++) {
-        ret = dump_links(all);
+        ret = rtnl_dump_links(all);
         if (!ret)
-            ret = dump_addresses(all);
+            ret = rtnl_dump_addresses(all);
         if (ret && errno != EINTR)
             break;
     }
     return ret;
 }
 
-/* How little an interface matters when there are more than the table holds. */
-static unsigned unimportance(const struct emx_netif *nif, const char *named)
+/* The order in which interfaces are kept if there are more than the table holds: lower first. */
+static unsigned rtnl_rank(const struct emx_netif *nif, const char *named)
 {
     if (nif->loopback || strstr(named, nif->name))
         return 0;
@@ -200,22 +200,22 @@ static unsigned unimportance(const struct emx_netif *nif, const char *named)
     return nif->kind[0] ? 3 : 2;
 }
 
-static int by_index(const void *a, const void *b)
+static int rtnl_by_index(const void *a, const void *b)
 {
     unsigned i = ((const struct emx_netif *)a)->index, j = ((const struct emx_netif *)b)->index;
 
     return (i > j) - (i < j);
 }
 
-static void keep_important(struct emx_netifs *n, const struct all *all, const char *named)
+static void rtnl_keep_important(struct emx_netifs *n, const struct all *all, const char *named)
 {
     n->count = 0;
     n->loopback_index = 0;
     for (unsigned level = 0; level < 4; level++)
         for (unsigned i = 0; i < all->count && n->count < EMX_NETIF_MAX; i++)
-            if (unimportance(&all->nif[i], named) == level)
+            if (rtnl_rank(&all->nif[i], named) == level)
                 n->nif[n->count++] = all->nif[i];
-    qsort(n->nif, n->count, sizeof(n->nif[0]), by_index);
+    qsort(n->nif, n->count, sizeof(n->nif[0]), rtnl_by_index);
     for (unsigned i = 0; i < n->count; i++)
         if (n->nif[i].loopback && n->nif[i].up && !n->loopback_index)
             n->loopback_index = n->nif[i].index;
@@ -227,7 +227,7 @@ struct route {
     bool usable;
 };
 
-static int on_route(const struct nlmsghdr *nlh, void *arg)
+static int rtnl_on_route(const struct nlmsghdr *nlh, void *arg)
 {
     const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
     struct route *r = arg;
@@ -258,14 +258,14 @@ unsigned emx_netif_route(struct in_addr ip, bool *on_link_p)
     rtm->rtm_family = AF_INET;
     rtm->rtm_dst_len = 32;
     mnl_attr_put_u32(nlh, RTA_DST, ip.s_addr);
-    if (rtnl_ask(nlh, on_route, &r) || !r.usable)
+    if (rtnl_ask(nlh, rtnl_on_route, &r) || !r.usable)
         return 0;
     *on_link_p = !r.gateway;
     return r.index;
 }
 
 /* The interface of the route to ip; for an address of this host, the interface that has it. 0: none. */
-static unsigned route_interface(const struct emx_netifs *n, struct in_addr ip)
+static unsigned rtnl_route_interface(const struct emx_netifs *n, struct in_addr ip)
 {
     bool on_link;
     unsigned index;
@@ -301,17 +301,17 @@ int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const ch
     unsigned route_index = 0;
 
     memset(n, 0, sizeof(*n));
-    if (read_all(&all) || all.no_memory) {
+    if (rtnl_read_all(&all) || all.no_memory) {
         snprintf(err, err_len_bytes, "the kernel does not tell its network interfaces (rtnetlink): %s",
                  all.no_memory ? "out of memory" : strerror(errno));
         free(all.nif);
         return all.no_memory ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_NO_WIRE;
     }
-    keep_important(n, &all, cfg->p_if);
+    rtnl_keep_important(n, &all, cfg->p_if);
     free(all.nif);
     if (rtnl_resolve(reach, &ip))
-        route_index = route_interface(n, ip);
+        route_index = rtnl_route_interface(n, ip);
     if (!route_index && inet_pton(AF_INET, OUTSIDE, &ip) == 1)
-        route_index = route_interface(n, ip);
+        route_index = rtnl_route_interface(n, ip);
     return emx_netifs_choose(n, cfg, route_index, err, err_len_bytes);
 }

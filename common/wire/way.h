@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ways: how a wire reaches a peer, from what both ends tell. Each wire answers emx_wire_ops.ways() with what is here.
- * Pure, but for what a wire itself asks: the kernel's routing table comes in as a function. See way.c for the rules.
+ * Ways: how a wire reaches a peer, from what both ends tell. Each wire implements emx_wire_ops.ways() with these
+ * functions. Pure, except that a wire may call site->lookup() for the kernel's route. way.c has the rules.
  */
 #ifndef EMX_WIRE_WAY_H
 #define EMX_WIRE_WAY_H
@@ -17,12 +17,12 @@
 #include "wire/netif.h"
 
 #define EMX_WAYS_MAX       8
-#define EMX_WAY_FRAME_MIN  256   /* a way with shorter frames is none */
+#define EMX_WAY_FRAME_MIN  256   /* a way with shorter frames is not used */
 #define EMX_WAY_GATEWAY    1000u /* added to the score of a way through a router */
 #define EMX_IP_UDP_BYTES   28    /* headers of IPv4 and UDP */
 #define EMX_UDP_DATA_BYTES 65507 /* longest datagram's */
 
-/* What there is on this host, the same for all wires. */
+/* The local host, as seen by all wires. All pointers are borrowed. */
 struct emx_way_site {
     const struct emx_netifs *netifs;
     const struct emx_netif *told[EMX_WIRE_IFS]; /* the interfaces that peers are told of, in their order */
@@ -40,7 +40,7 @@ struct emx_way {
     char interface[IF_NAMESIZE]; /* that it leaves through, "": none */
 };
 
-/* A question to a wire, and its answer. */
+/* A request to a wire, and its result. */
 struct emx_way_search {
     const struct emx_way_site *site;
     unsigned frame_bytes;               /* the longest that our wire takes: struct emx_wire_attr */
@@ -52,37 +52,38 @@ struct emx_way_search {
 
     struct emx_way way[EMX_WAYS_MAX]; /* best first */
     unsigned count;
-    const char *obstacle; /* why the last candidate failed; with a way, of no interest */
+    const char *obstacle; /* why the last candidate failed; only without any way */
     char told[128];       /* room for an obstacle */
 };
 
-/* Adds a way, sorted by score, then longer frames first; one whose frames are too short becomes an obstacle. */
+/* Adds a way, sorted by score, then longer frames first. If its frames are too short, it becomes an obstacle instead.
+ */
 void emx_way_add(struct emx_way_search *s, const struct emx_way *w);
 
-/* A way through nif (NULL: through none) of frames that our wire takes as well; without its address. */
+/* A way through nif (NULL: through none) for frames that this wire takes as well; without its address. */
 struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_netif *nif, unsigned frame_bytes,
                              unsigned score);
 
-/* Our loopback interface, or NULL and an obstacle. */
+/* The loopback interface, or NULL and an obstacle. */
 const struct emx_netif *emx_way_loopback(struct emx_way_search *s);
 
-/* The longest Ethernet payload that an interface is used with: what peers are told. */
+/* The longest Ethernet payload to use on an interface. Peers are told this. */
 unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *nif);
 
-/* The same of both ends; an address that does not tell it yet is taken to mean the same as we. */
+/* The same for both ends. If the address does not have it yet, the local value is assumed. */
 unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_netif *nif,
                             const struct emx_wire_if *theirs);
 
 bool emx_way_same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits);
 
-/* Our chosen interface towards an address of the peer, or NULL and an obstacle. */
+/* The chosen interface towards an address of the peer, or NULL and an obstacle. */
 const struct emx_netif *emx_way_towards(struct emx_way_search *s, uint32_t ip, bool *on_link_p);
 
-/* Tries each of the peer's interfaces that has an IP address; place: among s->ifs. */
+/* Calls try for each of the peer's interfaces that has an IP address. place: its index in s->ifs. */
 typedef void emx_way_try_fn(struct emx_way_search *s, unsigned place, const void *arg);
 void emx_way_each_ip(struct emx_way_search *s, emx_way_try_fn *try, const void *arg);
 
-/* The place of nif among the interfaces that peers are told of; EMX_WIRE_IFS: it is not among them. */
+/* The index of nif among the interfaces that peers are told of; EMX_WIRE_IFS: it is not among them. */
 unsigned emx_way_told(const struct emx_way_site *site, const struct emx_netif *nif);
 
 #endif
