@@ -25,7 +25,7 @@ static int component_register(void);
 static int component_query(mca_base_module_t **module_p, int *priority_p);
 static int component_close(void);
 static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS);
-static int module_finalize(struct mca_mtl_base_module_t *mtl);
+static int component_module_finalize(struct mca_mtl_base_module_t *mtl);
 
 MTL_ETHMX_EXPORT extern mca_mtl_base_component_t mca_mtl_ethmx_component;
 
@@ -51,7 +51,7 @@ struct mtl_ethmx_module mtl_ethmx = {
             .mtl_request_size = sizeof(struct mtl_ethmx_request) - sizeof(struct mca_mtl_request_t),
             .mtl_add_procs = mtl_ethmx_add_procs,
             .mtl_del_procs = mtl_ethmx_del_procs,
-            .mtl_finalize = module_finalize,
+            .mtl_finalize = component_module_finalize,
             .mtl_send = mtl_ethmx_send,
             .mtl_isend = mtl_ethmx_isend,
             .mtl_irecv = mtl_ethmx_irecv,
@@ -70,7 +70,7 @@ static int priority_param;
 /* ---- Registration ----------------------------------------------------------------------------------------- */
 
 /* Open MPI loads any component whose file name fits, of other series as well, where structures differ. */
-static bool version_fits(void)
+static bool component_version_fits(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int len, major = 0, minor = 0;
@@ -87,7 +87,7 @@ static bool version_fits(void)
 
 static int component_register(void)
 {
-    if (!version_fits()) {
+    if (!component_version_fits()) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
     priority_param = PRIORITY_DEFAULT;
@@ -108,7 +108,7 @@ static int component_close(void)
 /* ---- Selection -------------------------------------------------------------------------------------------- */
 
 /* Whether a framework's selection ("a,b" or "^a,b") lets a component in by name: 1 yes, -1 no, 0 it does not say. */
-static int selection_says(const char *selection, const char *name)
+static int component_selection_says(const char *selection, const char *name)
 {
     if (NULL == selection || '\0' == selection[0]) {
         return 0;
@@ -125,23 +125,23 @@ static int selection_says(const char *selection, const char *name)
     return says;
 }
 
-static bool named(void)
+static bool component_named(void)
 {
-    return selection_says(ompi_mtl_base_framework.framework_selection, "ethmx") > 0;
+    return component_selection_says(ompi_mtl_base_framework.framework_selection, "ethmx") > 0;
 }
 
 /* Whether anything but pml/ob1 could come to be used. */
-static bool pml_may_be_cm(void)
+static bool component_pml_may_be_cm(void)
 {
     const char *selection = ompi_pml_base_framework.framework_selection;
-    return selection_says(selection, "cm") > 0 || selection_says(selection, "ob1") < 0;
+    return component_selection_says(selection, "cm") > 0 || component_selection_says(selection, "ob1") < 0;
 }
 
 static int component_query(mca_base_module_t **module_p, int *priority_p)
 {
     *module_p = NULL;
-    *priority_p = named() && priority_param < PRIORITY_NAMED ? PRIORITY_NAMED : priority_param;
-    if (*priority_p <= PRIORITY_OB1 && !pml_may_be_cm()) {
+    *priority_p = component_named() && priority_param < PRIORITY_NAMED ? PRIORITY_NAMED : priority_param;
+    if (*priority_p <= PRIORITY_OB1 && !component_pml_may_be_cm()) {
         MTL_ETHMX_VERBOSE(20, "not asked for (--mca pml cm --mca mtl ethmx), priority %d", *priority_p);
         return OMPI_ERR_NOT_AVAILABLE;
     }
@@ -151,11 +151,11 @@ static int component_query(mca_base_module_t **module_p, int *priority_p)
 
 /* ---- Start ------------------------------------------------------------------------------------------------ */
 
-/* We cannot work. Open MPI goes on with another transport, or, if we were named, must not: who has said why ends the
- * job. */
-static mca_mtl_base_module_t *decline(const char *why)
+/* ethmx cannot be used. Open MPI continues with another transport; if ethmx was named, it must not, and the process
+ * that has printed the reason aborts the job. */
+static mca_mtl_base_module_t *component_decline(const char *why)
 {
-    if (!named()) {
+    if (!component_named()) {
         mtl_ethmx_help("declined", false, ompi_process_info.nodename, why);
     } else if (mtl_ethmx_help("named but unusable", true, ompi_process_info.nodename, why)) {
         ompi_rte_abort(1, NULL);
@@ -164,7 +164,7 @@ static mca_mtl_base_module_t *decline(const char *why)
 }
 
 /* The launcher may tell the job's key through PMIx. */
-static void job_key(uint8_t key[16])
+static void component_job_key(uint8_t key[16])
 {
     const opal_process_name_t job = {.jobid = OMPI_PROC_MY_NAME->jobid, .vpid = OPAL_VPID_WILDCARD};
     char *credential = NULL;
@@ -174,7 +174,7 @@ static void job_key(uint8_t key[16])
     free(credential);
 }
 
-static int address_publish(void)
+static int component_address_publish(void)
 {
     uint8_t addr[ETHMX_ADDRESS_MAX];
     size_t len_bytes = sizeof(addr);
@@ -185,13 +185,13 @@ static int address_publish(void)
     return rc;
 }
 
-static void peer_failed(void *arg, struct ethmx_peer *peer, int status, const char *text)
+static void component_peer_failed(void *arg, struct ethmx_peer *peer, int status, const char *text)
 {
     (void)arg, (void)peer, (void)status;
     opal_output(0, "mtl/ethmx: %s", text);
 }
 
-static int module_progress(void)
+static int component_module_progress(void)
 {
     return (int)ethmx_progress(mtl_ethmx.ep);
 }
@@ -202,43 +202,43 @@ static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS)
     (void)enable_progress_threads;
     const char *why;
     if (ompi_process_info.num_procs > MTL_ETHMX_RANKS_MAX) {
-        return decline("ethmx carries jobs of at most 65536 processes");
+        return component_decline("ethmx carries jobs of at most 65536 processes");
     }
     if (!mtl_ethmx_params_apply(&why)) {
-        return decline(why);
+        return component_decline(why);
     }
     char address[256];
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
                                    .thread_multiple = enable_mpi_threads,
                                    .process = (uint64_t)OMPI_PROC_MY_NAME->jobid << 32 | (OMPI_PROC_MY_NAME->vpid + 1),
                                    .local_ranks = ompi_process_info.num_local_peers + 1};
-    job_key(opt.job_key);
+    component_job_key(opt.job_key);
     opt.reach = mtl_ethmx_launcher_address(address, sizeof(address)) ? address : NULL;
     MTL_ETHMX_VERBOSE(20, "libethmx %s, launcher reached at %s", ethmx_version(), opt.reach ? opt.reach : "(unknown)");
     mtl_ethmx_memory_offer(true);
     if (ETHMX_OK != ethmx_ep_open(mtl_ethmx.cfg, &opt, &mtl_ethmx.ep)) {
         mtl_ethmx.ep = NULL;
         mtl_ethmx_memory_offer(false);
-        return decline(ethmx_error_text());
+        return component_decline(ethmx_error_text());
     }
-    if (OMPI_SUCCESS != address_publish()) {
+    if (OMPI_SUCCESS != component_address_publish()) {
         ethmx_ep_close(mtl_ethmx.ep);
         mtl_ethmx.ep = NULL;
         mtl_ethmx_memory_offer(false);
-        return decline("its address could not be published through PMIx");
+        return component_decline("its address could not be published through PMIx");
     }
-    ethmx_ep_on_error(mtl_ethmx.ep, peer_failed, NULL);
-    opal_progress_register(module_progress);
+    ethmx_ep_on_error(mtl_ethmx.ep, component_peer_failed, NULL);
+    opal_progress_register(component_module_progress);
     return &mtl_ethmx.super;
 }
 
 /* ---- End -------------------------------------------------------------------------------------------------- */
 
-static int module_finalize(struct mca_mtl_base_module_t *mtl)
+static int component_module_finalize(struct mca_mtl_base_module_t *mtl)
 {
     (void)mtl;
     if (NULL != mtl_ethmx.ep) {
-        opal_progress_unregister(module_progress);
+        opal_progress_unregister(component_module_progress);
         ethmx_ep_close(mtl_ethmx.ep);
         mtl_ethmx.ep = NULL;
         mtl_ethmx_memory_offer(false);

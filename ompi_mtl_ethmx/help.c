@@ -62,7 +62,7 @@ static char *help_read(const char *topic)
     return text;
 }
 
-static bool first_on_host(const char *topic)
+static bool help_first_on_host(const char *topic)
 {
     char *path;
     if (NULL == ompi_process_info.job_session_dir ||
@@ -80,7 +80,7 @@ static bool first_on_host(const char *topic)
 
 bool mtl_ethmx_help(const char *topic, int framed, ...)
 {
-    if (!first_on_host(topic)) {
+    if (!help_first_on_host(topic)) {
         return false;
     }
     char *text = help_read(topic), *told = NULL;

@@ -14,7 +14,7 @@
 
 /* ---- Key -------------------------------------------------------------------------------------------------- */
 
-static bool key_parse(const char *text, uint8_t key[16])
+static bool launcher_key_parse(const char *text, uint8_t key[16])
 {
     unsigned long long half[2];
     if (NULL == text || 2 != sscanf(text, "%16llx-%16llx", &half[0], &half[1])) {
@@ -25,7 +25,7 @@ static bool key_parse(const char *text, uint8_t key[16])
 }
 
 /* Half of a key: a hash (FNV-1a) of a name, another one for each seed. */
-static uint64_t name_hash(const char *name, size_t len, uint64_t seed)
+static uint64_t launcher_name_hash(const char *name, size_t len, uint64_t seed)
 {
     uint64_t hash = 0xcbf29ce484222325ull ^ seed;
     for (size_t i = 0; i < len; i++) {
@@ -35,10 +35,10 @@ static uint64_t name_hash(const char *name, size_t len, uint64_t seed)
 }
 
 /* From the job's name, such as "prterun-n1-4711@1", without what differs in the jobs that this one spawns. */
-static void key_from_name(const char *name, uint8_t key[16])
+static void launcher_key_from_name(const char *name, uint8_t key[16])
 {
     size_t len = strcspn(name, "@");
-    const uint64_t half[2] = {name_hash(name, len, 0), name_hash(name, len, 0x9e3779b97f4a7c15ull)};
+    const uint64_t half[2] = {launcher_name_hash(name, len, 0), launcher_name_hash(name, len, 0x9e3779b97f4a7c15ull)};
     memcpy(key, half, 16);
 }
 
@@ -46,9 +46,9 @@ void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16])
 {
     const char *name = getenv("PMIX_NAMESPACE");
     memset(key, 0, 16);
-    if (!key_parse(getenv("OMPI_MCA_orte_precondition_transports"), key) && !key_parse(credential, key) &&
-        NULL != name && '\0' != name[0]) {
-        key_from_name(name, key);
+    if (!launcher_key_parse(getenv("OMPI_MCA_orte_precondition_transports"), key) &&
+        !launcher_key_parse(credential, key) && NULL != name && '\0' != name[0]) {
+        launcher_key_from_name(name, key);
     }
 }
 
@@ -57,7 +57,7 @@ void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16])
 /* The first address in a contact that is not loopback, such as 10.0.0.1 in ORTE's
  * "1440808960.0;tcp://10.0.0.1,172.17.0.1:60527;tcp6://[fd00::2]:45021" or PMIx's
  * "prterun-n1-4711@0.0;tcp4://10.0.0.1:33701". PMIx of a daemon may tell loopback only. */
-static bool contact_address(const char *uri, char *address, size_t room_bytes)
+static bool launcher_contact_address(const char *uri, char *address, size_t room_bytes)
 {
     const char *at = NULL;
     if (NULL != uri && NULL == (at = strstr(uri, "tcp://"))) {
@@ -82,7 +82,7 @@ static bool contact_address(const char *uri, char *address, size_t room_bytes)
 }
 
 /* The host in a job's name of PRRTE: n1 in "prterun-n1-4711@1", where 4711 is the launcher's process. */
-static bool name_host(char *host, size_t room_bytes)
+static bool launcher_name_host(char *host, size_t room_bytes)
 {
     static const char *const launchers[] = {"prterun-", "prte-"};
     const char *name = getenv("PMIX_NAMESPACE");
@@ -104,13 +104,13 @@ static bool name_host(char *host, size_t room_bytes)
 }
 
 /* PMIx's server tells its contact in variables by version, PMIX_SERVER_URI41 and others. */
-static bool server_address(char *address, size_t room_bytes)
+static bool launcher_server_address(char *address, size_t room_bytes)
 {
     const char *name = "PMIX_SERVER_URI";
     for (char **variable = environ; NULL != *variable; variable++) {
         const char *value = strchr(*variable, '=');
         if (NULL != value && 0 == strncmp(*variable, name, strlen(name)) &&
-            contact_address(value, address, room_bytes)) {
+            launcher_contact_address(value, address, room_bytes)) {
             return true;
         }
     }
@@ -119,7 +119,7 @@ static bool server_address(char *address, size_t room_bytes)
 
 bool mtl_ethmx_launcher_address(char *address, size_t room_bytes)
 {
-    return contact_address(getenv("OMPI_MCA_orte_hnp_uri"), address, room_bytes) ||
-           contact_address(getenv("OMPI_MCA_orte_local_daemon_uri"), address, room_bytes) ||
-           server_address(address, room_bytes) || name_host(address, room_bytes);
+    return launcher_contact_address(getenv("OMPI_MCA_orte_hnp_uri"), address, room_bytes) ||
+           launcher_contact_address(getenv("OMPI_MCA_orte_local_daemon_uri"), address, room_bytes) ||
+           launcher_server_address(address, room_bytes) || launcher_name_host(address, room_bytes);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Layout: where the bytes of a non-contiguous message lie in the program's memory, so that each fragment is copied
- * straight between there and a frame.
+ * Layout: where the bytes of a non-contiguous message are in the program's memory, so that each fragment is copied
+ * directly between there and a frame.
  *
- * Open MPI's convertors pack and unpack, but a fragment may begin and end anywhere, fragments may come in any order,
- * and the convertors of 4.1 do not like that: those that send move to the boundary of a basic type, those that receive
- * lose their place when a fragment ends inside a basic type and the next one is elsewhere. So the convertor is used
- * only for what it does well: it lists, in order, the pieces of contiguous memory of *one* element of the datatype.
- * The other elements are the same, shifted by the extent. The pieces are listed a window at a time; datatypes with few
- * pieces need a single window, ever. Larger ones are listed again from the start when a fragment lies before the
- * window, which happens once per element and for fragments that were lost.
+ * Open MPI's convertors pack and unpack. But a fragment may begin and end anywhere, fragments may arrive in any order,
+ * and the convertors of 4.1 cannot do that: those that send move to the boundary of a basic type, those that receive
+ * lose their position when a fragment ends inside a basic type and the next one is elsewhere. So the convertor is only
+ * used to list, in order, the segments of contiguous memory of *one* element of the datatype. The other elements are
+ * the same, shifted by the extent. The segments are listed a window at a time. Datatypes with few segments need a
+ * single window. Others are listed again from the start when a fragment begins before the window, which happens once
+ * per element and for fragments that were lost.
  */
 #include "mtl_ethmx.h"
 
@@ -18,52 +18,52 @@
 
 #include <string.h>
 
-#define WINDOW_PIECES 64
+#define WINDOW_SEGMENTS 64
 
 struct mtl_ethmx_layout {
     struct opal_convertor_t convertor; /* of the first element */
     size_t element_bytes;              /* packed */
     ptrdiff_t extent;
-    /* The window: pieces of an element, in order. */
-    struct iovec piece[WINDOW_PIECES];
-    uint32_t piece_count;
-    size_t window_offset; /* packed offset of piece[0] */
+    /* The window: segments of an element, in order. */
+    struct iovec segment[WINDOW_SEGMENTS];
+    uint32_t segment_count;
+    size_t window_offset; /* packed offset of segment[0] */
     /* The cursor, in the window. */
     uint32_t at;
-    size_t at_offset; /* packed offset of piece[at] */
+    size_t at_offset; /* packed offset of segment[at] */
 };
 
-/* Lists the pieces from packed offset on, which is where the convertor stands. */
-static void window_fill(struct mtl_ethmx_layout *l, size_t offset)
+/* Lists the segments from packed offset on, which is where the convertor stands. */
+static void layout_window_fill(struct mtl_ethmx_layout *l, size_t offset)
 {
     size_t bytes;
-    l->piece_count = WINDOW_PIECES;
-    opal_convertor_raw(&l->convertor, l->piece, &l->piece_count, &bytes);
+    l->segment_count = WINDOW_SEGMENTS;
+    opal_convertor_raw(&l->convertor, l->segment, &l->segment_count, &bytes);
     l->window_offset = offset;
     l->at = 0;
     l->at_offset = offset;
 }
 
-static void window_rewind(struct mtl_ethmx_layout *l)
+static void layout_window_rewind(struct mtl_ethmx_layout *l)
 {
     size_t start = 0;
     opal_convertor_set_position(&l->convertor, &start);
-    window_fill(l, 0);
+    layout_window_fill(l, 0);
 }
 
-/* Puts the cursor on the piece that has packed offset pos of the element. */
-static inline void cursor_seek(struct mtl_ethmx_layout *l, size_t pos)
+/* Puts the cursor on the segment that has packed offset pos of the element. */
+static inline void layout_cursor_seek(struct mtl_ethmx_layout *l, size_t pos)
 {
     if (OPAL_UNLIKELY(pos < l->window_offset)) {
-        window_rewind(l);
+        layout_window_rewind(l);
     } else if (pos < l->at_offset) {
         l->at = 0;
         l->at_offset = l->window_offset;
     }
-    while (pos >= l->at_offset + l->piece[l->at].iov_len) {
-        l->at_offset += l->piece[l->at].iov_len;
-        if (++l->at == l->piece_count) {
-            window_fill(l, l->at_offset);
+    while (pos >= l->at_offset + l->segment[l->at].iov_len) {
+        l->at_offset += l->segment[l->at].iov_len;
+        if (++l->at == l->segment_count) {
+            layout_window_fill(l, l->at_offset);
         }
     }
 }
@@ -73,13 +73,13 @@ static inline void layout_copy(struct mtl_ethmx_layout *l, size_t offset, char *
     ptrdiff_t shift = (ptrdiff_t)(offset / l->element_bytes) * l->extent;
     size_t pos = offset % l->element_bytes;
     while (len_bytes > 0) {
-        cursor_seek(l, pos);
+        layout_cursor_seek(l, pos);
         size_t skip = pos - l->at_offset;
-        size_t n = l->piece[l->at].iov_len - skip;
+        size_t n = l->segment[l->at].iov_len - skip;
         if (n > len_bytes) {
             n = len_bytes;
         }
-        char *there = (char *)l->piece[l->at].iov_base + shift + skip;
+        char *there = (char *)l->segment[l->at].iov_base + shift + skip;
         if (pack) {
             memcpy(buf, there, n);
         } else {
@@ -121,7 +121,7 @@ struct mtl_ethmx_layout *mtl_ethmx_layout_create(const struct opal_convertor_t *
     }
     l->element_bytes = type->size;
     l->extent = type->ub - type->lb;
-    window_fill(l, 0);
+    layout_window_fill(l, 0);
     return l;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The MTL component of Open MPI for ethmx. It translates: MPI's ranks and tags into peers and match bits, Open
- * MPI's datatypes into ethmx_data, ethmx's results into MPI's statuses. It matches nothing, resends nothing and chooses
- * no wire; libethmx does.
+ * The MTL component of Open MPI for ethmx. It translates: MPI's ranks and tags into peers and match bits, Open MPI's
+ * datatypes into ethmx_data, ethmx's results into MPI's statuses. It matches nothing, resends nothing and chooses no
+ * wire; libethmx does.
  *
- * One file per verb: component (life), launcher (what it tells), params (MCA parameters and MPI_T variables), help,
- * peer (processes), comm (communicators), send, recv, probe, cancel, layout (datatypes that are not contiguous), error,
- * memory (Open MPI's memory hooks). What differs between series of Open MPI is in mtl_ethmx_series.h only.
+ * Files: component (open, init, progress, finalize), launcher (what the launcher provides), params (MCA parameters and
+ * MPI_T variables), help, peer (processes), comm (communicators), send, recv, probe, cancel, layout (datatypes that are
+ * not contiguous), error, memory (Open MPI's memory hooks). Differences between series of Open MPI are in
+ * mtl_ethmx_series.h.
  */
 #ifndef MTL_ETHMX_H
 #define MTL_ETHMX_H
@@ -68,7 +69,7 @@ struct mtl_ethmx_module {
 extern struct mtl_ethmx_module mtl_ethmx;
 extern mca_mtl_base_component_t mca_mtl_ethmx_component;
 
-/* Says something on the framework's stream; level as in mtl_base_verbose. */
+/* Prints on the framework's stream; level as in mtl_base_verbose. */
 #define MTL_ETHMX_VERBOSE(level, ...)                                                                                  \
     opal_output_verbose((level), ompi_mtl_base_framework.framework_output, "mtl:ethmx: " __VA_ARGS__)
 
@@ -80,7 +81,7 @@ bool mtl_ethmx_help(const char *topic, int framed, ...);
 
 struct mtl_ethmx_layout;
 
-/* Lies in Open MPI's own request. */
+/* Contained in Open MPI's own request. */
 struct mtl_ethmx_request {
     struct mca_mtl_request_t super;
     struct ethmx_req *posted;        /* a receive that can still be cancelled, or NULL */
@@ -98,10 +99,10 @@ int mtl_ethmx_ompi_error(int status);
 
 /* ---- Peers ------------------------------------------------------------------------------------------------ */
 
-/* Makes proc known to ethmx by what it published; again is harmless. Prints help on failure. OMPI_ERR_*. */
+/* Adds proc as a peer, by what it published; harmless if it is one. Prints help on failure. OMPI_ERR_*. */
 int mtl_ethmx_peer_add(struct ompi_proc_t *proc, struct ethmx_peer **peer_p);
 
-/* The peer of a rank (of the remote group, if comm is an intercommunicator), made known at first use. */
+/* The peer of a rank (of the remote group, if comm is an intercommunicator), added at first use. */
 static inline int mtl_ethmx_peer(struct ompi_communicator_t *comm, int rank, struct ethmx_peer **peer_p)
 {
     struct ompi_proc_t *proc = ompi_comm_peer_lookup(comm, rank);
@@ -112,7 +113,7 @@ static inline int mtl_ethmx_peer(struct ompi_communicator_t *comm, int rank, str
     return mtl_ethmx_peer_add(proc, peer_p);
 }
 
-/* What MPI asks for when it receives or probes. */
+/* The match of a receive or probe. */
 struct mtl_ethmx_want {
     struct ethmx_peer *peer; /* NULL: any */
     uint64_t bits, mask;
@@ -135,10 +136,10 @@ static inline int mtl_ethmx_want(struct ompi_communicator_t *comm, int source, i
     return mtl_ethmx_peer(comm, source, &want_p->peer);
 }
 
-/* After a call that ended at once, to or from this rank. If that is ourselves, the other side of the message has ended
- * with it, but its request is told by the next progress only. MPI asks for no more; but ob1 tells both in one call, and
- * programs rely on that which look once (MPI_Testsome looks first and lets us progress after that). In an
- * intercommunicator the rank may be another's: harmless. */
+/* Called after an operation with this rank completed at once. If the rank is this process, the other side of the
+ * message has completed, too, but only the next progress reports it. MPI requires no more. But ob1 reports both in one
+ * call, and programs rely on that if they test once (MPI_Testsome tests before it calls progress). In an
+ * intercommunicator the rank may be another process's; then the call is harmless. */
 static inline void mtl_ethmx_tell_self(const struct ompi_communicator_t *comm, int rank)
 {
     if (OPAL_UNLIKELY(rank == comm->c_my_rank)) {
@@ -157,21 +158,20 @@ void mtl_ethmx_layout_destroy(struct mtl_ethmx_layout *layout);
 void mtl_ethmx_layout_pack(void *layout, size_t offset, void *buf, size_t len_bytes);
 void mtl_ethmx_layout_unpack(void *layout, size_t offset, void *buf, size_t len_bytes);
 
-/* Memory of a device (a graphics card); not such as host and device share: the processor can copy that. */
+/* Whether it is memory of a device (a GPU) that the processor cannot copy. Unified memory does not count. */
 static inline bool mtl_ethmx_is_device(const struct opal_convertor_t *convertor)
 {
     return MTL_ETHMX_SEES_DEVICES &&
            MTL_ETHMX_DEVICE == (convertor->flags & (MTL_ETHMX_DEVICE | MTL_ETHMX_DEVICE_UNIFIED));
 }
 
-/* Says, once, that ethmx carries memory of the host only. Returns OMPI_ERR_NOT_SUPPORTED. */
+/* Prints, once, that ethmx carries memory of the host only. Returns OMPI_ERR_NOT_SUPPORTED. */
 int mtl_ethmx_refuse_device(void);
 
-/* Describes what the convertor stands for. *layout_p (NULL for contiguous data) is the caller's to destroy when the
- * operation is over.
+/* Describes the convertor's data. *layout_p (NULL for contiguous data) is the caller's to destroy after the operation.
  *
- * For contiguous sends pml/cm fills only a part of the convertor, without the CONVERTOR_SEND flag, and has then added
- * the datatype's true lower bound to the buffer already; in convertors that Open MPI prepared it has not been. */
+ * For contiguous sends pml/cm fills only a part of the convertor, without the CONVERTOR_SEND flag, and has added the
+ * datatype's true lower bound to the buffer already. In convertors that Open MPI prepared it has not been added. */
 static inline int mtl_ethmx_describe(const struct opal_convertor_t *convertor, ethmx_copy_fn copy,
                                      struct ethmx_data *data_p, struct mtl_ethmx_layout **layout_p)
 {
@@ -210,11 +210,11 @@ static inline void mtl_ethmx_undescribe(struct mtl_ethmx_layout *layout)
 
 /* ---- Launcher --------------------------------------------------------------------------------------------- */
 
-/* The job's key, the same in all its processes and in those it spawns, hardly in others. All zero: there is none.
- * credential: what PMIx calls so, or NULL. */
+/* The job's key: the same in all its processes and in those it spawns, different in other jobs. All zero: there is
+ * none. credential: PMIx's credential, or NULL. */
 void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16]);
 
-/* The address or host name at which the launcher is reached. false: not known. */
+/* The address or host name of the launcher. false: not known. */
 bool mtl_ethmx_launcher_address(char *address, size_t room_bytes);
 
 /* ---- Parameters ------------------------------------------------------------------------------------------- */
@@ -222,14 +222,14 @@ bool mtl_ethmx_launcher_address(char *address, size_t room_bytes);
 /* Registers mtl_ethmx_* for each parameter of ethmx and a variable of MPI_T for each counter. OMPI_ERR_*. */
 int mtl_ethmx_params_register(void);
 
-/* Brings MCA parameters that somebody set into mtl_ethmx.cfg. false and a sentence: one is wrong. */
+/* Copies MCA parameters that were set into mtl_ethmx.cfg. false and a sentence: one is invalid. */
 bool mtl_ethmx_params_apply(const char **error_p);
 
 void mtl_ethmx_params_release(void);
 
 /* ---- Memory ----------------------------------------------------------------------------------------------- */
 
-/* Offers Open MPI's memory hooks to ethmx, or takes the offer back. While no endpoint is open. */
+/* Offers Open MPI's memory hooks to ethmx, or withdraws them. Called while no endpoint is open. */
 void mtl_ethmx_memory_offer(bool on);
 
 /* ---- The verbs (documented in ompi/mca/mtl/mtl.h) ---------------------------------------------------------- */

@@ -25,7 +25,7 @@ struct param {
 static struct param *params;
 static char *config_error; /* why there is no configuration */
 
-static bool from_environment(unsigned i, char *text, size_t text_len_bytes)
+static bool params_from_environment(unsigned i, char *text, size_t text_len_bytes)
 {
     const char *source;
     return NULL != mtl_ethmx.cfg && ETHMX_OK == ethmx_config_get(mtl_ethmx.cfg, i, text, text_len_bytes, &source) &&
@@ -33,14 +33,14 @@ static bool from_environment(unsigned i, char *text, size_t text_len_bytes)
 }
 
 /* Shows a value that came from ETHMX_* as such. */
-static void show_environment(int var, const char *text)
+static void params_show_environment(int var, const char *text)
 {
     mca_base_var_set_flag(var, MCA_BASE_VAR_FLAG_SETTABLE, true);
     mca_base_var_set_value(var, text, strlen(text) + 1, MCA_BASE_VAR_SOURCE_ENV, NULL);
     mca_base_var_set_flag(var, MCA_BASE_VAR_FLAG_SETTABLE, false);
 }
 
-static int param_register(unsigned i, const struct ethmx_param_info *info)
+static int params_param_register(unsigned i, const struct ethmx_param_info *info)
 {
     struct param *p = &params[i];
     char text[256], *help;
@@ -61,13 +61,13 @@ static int param_register(unsigned i, const struct ethmx_param_info *info)
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
     mca_base_var_get_value(p->var, NULL, &source, NULL);
     if ((MCA_BASE_VAR_SOURCE_DEFAULT == source || MCA_BASE_VAR_SOURCE_FILE == source) &&
-        from_environment(i, text, sizeof(text))) {
-        show_environment(p->var, text);
+        params_from_environment(i, text, sizeof(text))) {
+        params_show_environment(p->var, text);
     }
     return OMPI_SUCCESS;
 }
 
-static int counter_get(const struct mca_base_pvar_t *pvar, void *value, void *obj)
+static int params_counter_get(const struct mca_base_pvar_t *pvar, void *value, void *obj)
 {
     (void)obj;
     *(unsigned long long *)value =
@@ -75,7 +75,7 @@ static int counter_get(const struct mca_base_pvar_t *pvar, void *value, void *ob
     return OMPI_SUCCESS;
 }
 
-static void counter_register(unsigned i, const struct ethmx_counter_info *info)
+static void params_counter_register(unsigned i, const struct ethmx_counter_info *info)
 {
     char *help;
     if (asprintf(&help, "%s (%s)", info->help, info->unit) < 0) {
@@ -84,8 +84,8 @@ static void counter_register(unsigned i, const struct ethmx_counter_info *info)
     (void)mca_base_component_pvar_register(&mca_mtl_ethmx_component.mtl_version, info->name, help, OPAL_INFO_LVL_4,
                                            info->level ? MCA_BASE_PVAR_CLASS_LEVEL : MCA_BASE_PVAR_CLASS_COUNTER,
                                            MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-                                           MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, counter_get,
-                                           NULL, NULL, (void *)(uintptr_t)i);
+                                           MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+                                           params_counter_get, NULL, NULL, (void *)(uintptr_t)i);
     free(help);
 }
 
@@ -104,13 +104,13 @@ int mtl_ethmx_params_register(void)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     for (unsigned i = 0; i < count; i++) {
-        int rc = param_register(i, ethmx_param(i));
+        int rc = params_param_register(i, ethmx_param(i));
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
     }
     for (unsigned i = 0; NULL != ethmx_counter(i); i++) {
-        counter_register(i, ethmx_counter(i));
+        params_counter_register(i, ethmx_counter(i));
     }
     return OMPI_SUCCESS;
 }
@@ -126,7 +126,7 @@ bool mtl_ethmx_params_apply(const char **error_p)
         const char *name = ethmx_param(i)->name;
         mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
         mca_base_var_get_value(params[i].var, NULL, &source, NULL);
-        bool environment = from_environment(i, text, sizeof(text)) && 0 == strcmp(text, params[i].value);
+        bool environment = params_from_environment(i, text, sizeof(text)) && 0 == strcmp(text, params[i].value);
         if (MCA_BASE_VAR_SOURCE_DEFAULT != source && !environment &&
             ETHMX_OK != ethmx_config_set(mtl_ethmx.cfg, name, params[i].value, "MCA")) {
             *error_p = ethmx_error_text();

@@ -7,7 +7,7 @@
 #include "ompi/message/message.h"
 #include "opal/runtime/opal_progress.h"
 
-static void status_fill(struct ompi_status_public_t *status, const struct ethmx_result *result)
+static void probe_status_fill(struct ompi_status_public_t *status, const struct ethmx_result *result)
 {
     if (MPI_STATUS_IGNORE == status) {
         return;
@@ -19,7 +19,7 @@ static void status_fill(struct ompi_status_public_t *status, const struct ethmx_
 }
 
 /* What a look found: flag 1, 0, or an OMPI_ERR_*. */
-static int probed(int rc, int *flag)
+static int probe_probed(int rc, int *flag)
 {
     *flag = ETHMX_OK == rc;
     return ETHMX_OK == rc || ETHMX_ERR_NO_MATCH == rc ? OMPI_SUCCESS : mtl_ethmx_ompi_error(rc);
@@ -41,9 +41,9 @@ int mtl_ethmx_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator
         rc = ethmx_iprobe(mtl_ethmx.ep, want.peer, want.bits, want.mask, &result);
     }
     if (ETHMX_OK == rc) {
-        status_fill(status, &result);
+        probe_status_fill(status, &result);
     }
-    return probed(rc, flag);
+    return probe_probed(rc, flag);
 }
 
 int mtl_ethmx_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag,
@@ -70,13 +70,13 @@ int mtl_ethmx_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicato
     if (ETHMX_OK != rc) {
         ompi_message_return(m);
         *message = MPI_MESSAGE_NULL;
-        return probed(rc, matched);
+        return probe_probed(rc, matched);
     }
     m->comm = comm;
     m->req_ptr = msg;
     m->peer = mtl_ethmx_bits_source(result.bits);
     m->count = result.msg_bytes;
     *message = m;
-    status_fill(status, &result);
-    return probed(rc, matched);
+    probe_status_fill(status, &result);
+    return probe_probed(rc, matched);
 }

@@ -52,7 +52,7 @@ static const char usage_text[] =
 /* ---- Text ------------------------------------------------------------------------------------------------- */
 
 /* Prints text in lines of at most 100 columns, each after indent blanks. */
-static void print_wrapped(const char *text, unsigned indent)
+static void info_print_wrapped(const char *text, unsigned indent)
 {
     unsigned column = 0;
 
@@ -72,7 +72,7 @@ static void print_wrapped(const char *text, unsigned indent)
 }
 
 /* The environment variable of a parameter. */
-static const char *variable(const char *name, char *text, size_t text_len_bytes)
+static const char *info_variable(const char *name, char *text, size_t text_len_bytes)
 {
     size_t i;
 
@@ -82,7 +82,7 @@ static const char *variable(const char *name, char *text, size_t text_len_bytes)
     return text;
 }
 
-static void text_interface(void *arg, const struct ethmx_interface_info *i)
+static void info_text_interface(void *arg, const struct ethmx_interface_info *i)
 {
     unsigned *count = arg;
 
@@ -92,7 +92,7 @@ static void text_interface(void *arg, const struct ethmx_interface_info *i)
     printf("    %s%s%s\n", i->chosen ? "used" : "not used", *i->reason ? ": " : "", i->reason);
 }
 
-static void text_wire(void *arg, const struct ethmx_wire_info *w)
+static void info_text_wire(void *arg, const struct ethmx_wire_info *w)
 {
     unsigned *usable = arg;
 
@@ -101,20 +101,20 @@ static void text_wire(void *arg, const struct ethmx_wire_info *w)
     if (w->usable)
         printf(", frames of up to %u bytes", w->frame_bytes);
     putchar('\n');
-    print_wrapped(w->help, 4);
+    info_print_wrapped(w->help, 4);
     if (*w->reason)
-        print_wrapped(w->reason, 4);
+        info_print_wrapped(w->reason, 4);
 }
 
-static void text_memory(void *arg, const struct ethmx_memory_info *m)
+static void info_text_memory(void *arg, const struct ethmx_memory_info *m)
 {
     (void)arg;
     printf("  %s, up to %llu MiB\n", m->keeps ? "registrations are kept" : "registrations are not kept",
            (unsigned long long)m->limit_bytes >> 20);
-    print_wrapped(m->reason, 4);
+    info_print_wrapped(m->reason, 4);
 }
 
-static void text_params(const struct ethmx_config *cfg)
+static void info_text_params(const struct ethmx_config *cfg)
 {
     const struct ethmx_param_info *p;
     const char *source;
@@ -124,13 +124,13 @@ static void text_params(const struct ethmx_config *cfg)
     for (unsigned i = 0; (p = ethmx_param(i)); i++) {
         if (ethmx_config_get(cfg, i, value, sizeof(value), &source))
             continue;
-        printf("  %s = %s  (%s)\n", variable(p->name, name, sizeof(name)), *value ? value : "\"\"", source);
-        print_wrapped(p->help, 6);
+        printf("  %s = %s  (%s)\n", info_variable(p->name, name, sizeof(name)), *value ? value : "\"\"", source);
+        info_print_wrapped(p->help, 6);
         printf("      Legal: %s. Default: %s.\n", p->range, *p->deflt ? p->deflt : "empty");
     }
 }
 
-static void text_counters(void)
+static void info_text_counters(void)
 {
     const struct ethmx_counter_info *c;
 
@@ -140,14 +140,14 @@ static void text_counters(void)
 }
 
 /* Shows the sections that ask the host. 0, or the error of the last that failed; its sentence is on stderr. */
-static int text_host(const struct ethmx_config *cfg, unsigned sections)
+static int info_text_host(const struct ethmx_config *cfg, unsigned sections)
 {
     unsigned count = 0, usable = 0;
     int ret = 0, err;
 
     if (sections & SECTION_INTERFACES) {
         puts("Interfaces");
-        err = ethmx_each_interface(cfg, text_interface, &count);
+        err = ethmx_each_interface(cfg, info_text_interface, &count);
         if (err) {
             fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
             ret = err;
@@ -158,7 +158,7 @@ static int text_host(const struct ethmx_config *cfg, unsigned sections)
     }
     if (sections & SECTION_WIRES) {
         puts("Wires, best first");
-        err = ethmx_each_wire(cfg, text_wire, &usable);
+        err = ethmx_each_wire(cfg, info_text_wire, &usable);
         if (err) {
             fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
             ret = err;
@@ -169,7 +169,7 @@ static int text_host(const struct ethmx_config *cfg, unsigned sections)
     }
     if (sections & SECTION_MEMORY) {
         puts("Memory registered with devices (verbs)");
-        err = ethmx_memory_query(cfg, text_memory, NULL);
+        err = ethmx_memory_query(cfg, info_text_memory, NULL);
         if (err) {
             fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
             ret = err;
@@ -179,25 +179,25 @@ static int text_host(const struct ethmx_config *cfg, unsigned sections)
     return ret;
 }
 
-static int show_text(const struct ethmx_config *cfg, unsigned sections)
+static int info_show_text(const struct ethmx_config *cfg, unsigned sections)
 {
     int ret;
 
     if (sections & SECTION_VERSION)
         printf("ethmx %s, API version %d\n\n", ethmx_version(), ETHMX_API_VERSION);
-    ret = text_host(cfg, sections);
+    ret = info_text_host(cfg, sections);
     if (sections & SECTION_PARAMS) {
-        text_params(cfg);
+        info_text_params(cfg);
         putchar('\n');
     }
     if (sections & SECTION_COUNTERS)
-        text_counters();
+        info_text_counters();
     return ret;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------- */
 
-static void json_interface(void *arg, const struct ethmx_interface_info *i)
+static void info_json_interface(void *arg, const struct ethmx_interface_info *i)
 {
     struct emx_json *j = arg;
 
@@ -213,7 +213,7 @@ static void json_interface(void *arg, const struct ethmx_interface_info *i)
     emx_json_close(j, '}');
 }
 
-static void json_wire(void *arg, const struct ethmx_wire_info *w)
+static void info_json_wire(void *arg, const struct ethmx_wire_info *w)
 {
     struct emx_json *j = arg;
 
@@ -227,7 +227,7 @@ static void json_wire(void *arg, const struct ethmx_wire_info *w)
     emx_json_close(j, '}');
 }
 
-static void json_memory(void *arg, const struct ethmx_memory_info *m)
+static void info_json_memory(void *arg, const struct ethmx_memory_info *m)
 {
     struct emx_json *j = arg;
 
@@ -239,7 +239,7 @@ static void json_memory(void *arg, const struct ethmx_memory_info *m)
     emx_json_close(j, '}');
 }
 
-static void json_params(struct emx_json *j, const struct ethmx_config *cfg)
+static void info_json_params(struct emx_json *j, const struct ethmx_config *cfg)
 {
     const struct ethmx_param_info *p;
     const char *source;
@@ -251,7 +251,7 @@ static void json_params(struct emx_json *j, const struct ethmx_config *cfg)
             continue;
         emx_json_open(j, NULL, '{');
         emx_json_string(j, "name", p->name);
-        emx_json_string(j, "variable", variable(p->name, name, sizeof(name)));
+        emx_json_string(j, "variable", info_variable(p->name, name, sizeof(name)));
         emx_json_string(j, "value", value);
         emx_json_string(j, "source", source);
         emx_json_string(j, "default", p->deflt);
@@ -262,7 +262,7 @@ static void json_params(struct emx_json *j, const struct ethmx_config *cfg)
     emx_json_close(j, ']');
 }
 
-static void json_counters(struct emx_json *j)
+static void info_json_counters(struct emx_json *j)
 {
     const struct ethmx_counter_info *c;
 
@@ -279,7 +279,7 @@ static void json_counters(struct emx_json *j)
 }
 
 /* A list that asks the host; its error, if any, becomes a member beside it, so that the output is whole JSON. */
-static int json_host(struct emx_json *j, const char *name, int err)
+static int info_json_host(struct emx_json *j, const char *name, int err)
 {
     char text[64];
 
@@ -292,7 +292,7 @@ static int json_host(struct emx_json *j, const char *name, int err)
     return err;
 }
 
-static int show_json(const struct ethmx_config *cfg, unsigned sections)
+static int info_show_json(const struct ethmx_config *cfg, unsigned sections)
 {
     struct emx_json j;
     int ret = 0, err;
@@ -305,23 +305,23 @@ static int show_json(const struct ethmx_config *cfg, unsigned sections)
     }
     if (sections & SECTION_INTERFACES) {
         emx_json_open(&j, "interfaces", '[');
-        err = json_host(&j, "interfaces", ethmx_each_interface(cfg, json_interface, &j));
+        err = info_json_host(&j, "interfaces", ethmx_each_interface(cfg, info_json_interface, &j));
         ret = err ? err : ret;
     }
     if (sections & SECTION_WIRES) {
         emx_json_open(&j, "wires", '[');
-        err = json_host(&j, "wires", ethmx_each_wire(cfg, json_wire, &j));
+        err = info_json_host(&j, "wires", ethmx_each_wire(cfg, info_json_wire, &j));
         ret = err ? err : ret;
     }
     if (sections & SECTION_MEMORY) {
         emx_json_open(&j, "memory", '[');
-        err = json_host(&j, "memory", ethmx_memory_query(cfg, json_memory, &j));
+        err = info_json_host(&j, "memory", ethmx_memory_query(cfg, info_json_memory, &j));
         ret = err ? err : ret;
     }
     if (sections & SECTION_PARAMS)
-        json_params(&j, cfg);
+        info_json_params(&j, cfg);
     if (sections & SECTION_COUNTERS)
-        json_counters(&j);
+        info_json_counters(&j);
     emx_json_close(&j, '}');
     return ret;
 }
@@ -329,7 +329,7 @@ static int show_json(const struct ethmx_config *cfg, unsigned sections)
 /* ---- Markdown --------------------------------------------------------------------------------------------- */
 
 /* A table cell: a bar would end it. */
-static void md_cell(const char *text)
+static void info_md_cell(const char *text)
 {
     for (; *text; text++) {
         if (*text == '|')
@@ -338,7 +338,7 @@ static void md_cell(const char *text)
     }
 }
 
-static void show_params_md(void)
+static void info_show_params_md(void)
 {
     const struct ethmx_param_info *p;
     char name[64];
@@ -354,20 +354,20 @@ static void show_params_md(void)
          "| Variable | Default | Legal values | Meaning |\n"
          "| --- | --- | --- | --- |");
     for (unsigned i = 0; (p = ethmx_param(i)); i++) {
-        printf("| `%s` | ", variable(p->name, name, sizeof(name)));
+        printf("| `%s` | ", info_variable(p->name, name, sizeof(name)));
         if (*p->deflt)
             printf("`%s`", p->deflt);
         else
             printf("empty");
         printf(" | ");
-        md_cell(p->range);
+        info_md_cell(p->range);
         printf(" | ");
-        md_cell(p->help);
+        info_md_cell(p->help);
         puts(" |");
     }
 }
 
-static void show_counters_md(void)
+static void info_show_counters_md(void)
 {
     const struct ethmx_counter_info *c;
 
@@ -382,7 +382,7 @@ static void show_counters_md(void)
         "| --- | --- | --- | --- |");
     for (unsigned i = 0; (c = ethmx_counter(i)); i++) {
         printf("| `%s` | %s | %s | ", c->name, c->level ? "level" : "counter", c->unit);
-        md_cell(c->help);
+        info_md_cell(c->help);
         puts(" |");
     }
 }
@@ -407,7 +407,7 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static void usage_error(const char *what)
+static void info_usage_error(const char *what)
 {
     if (what)
         fprintf(stderr, "ethmx_info: unexpected argument \"%s\"\n", what);
@@ -415,7 +415,7 @@ static void usage_error(const char *what)
     exit(2);
 }
 
-static void option(struct options *o, int c)
+static void info_option(struct options *o, int c)
 {
     switch (c) {
     case 'r':
@@ -455,25 +455,25 @@ static void option(struct options *o, int c)
         printf("ethmx_info %s\n", ethmx_version());
         exit(0);
     default:
-        usage_error(NULL);
+        info_usage_error(NULL);
     }
 }
 
-static void parse(struct options *o, int argc, char **argv)
+static void info_parse(struct options *o, int argc, char **argv)
 {
     int c;
 
     o->sections = 0;
     o->form = FORM_TEXT;
     while ((c = getopt_long(argc, argv, "riwmpcajhV", long_options, NULL)) != -1)
-        option(o, c);
+        info_option(o, c);
     if (optind < argc)
-        usage_error(argv[optind]);
+        info_usage_error(argv[optind]);
     if (!o->sections)
         o->sections = SECTION_ALL;
 }
 
-static int show_host(const struct options *o)
+static int info_show_host(const struct options *o)
 {
     struct ethmx_config *cfg;
     int ret = ethmx_config_create(&cfg);
@@ -482,7 +482,7 @@ static int show_host(const struct options *o)
         fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
         return ret;
     }
-    ret = o->form == FORM_JSON ? show_json(cfg, o->sections) : show_text(cfg, o->sections);
+    ret = o->form == FORM_JSON ? info_show_json(cfg, o->sections) : info_show_text(cfg, o->sections);
     ethmx_config_destroy(cfg);
     return ret;
 }
@@ -492,13 +492,13 @@ int main(int argc, char **argv)
     struct options o;
     int ret = 0;
 
-    parse(&o, argc, argv);
+    info_parse(&o, argc, argv);
     if (o.form == FORM_PARAMS_MD)
-        show_params_md();
+        info_show_params_md();
     else if (o.form == FORM_COUNTERS_MD)
-        show_counters_md();
+        info_show_counters_md();
     else
-        ret = show_host(&o);
+        ret = info_show_host(&o);
     if (fflush(stdout) || ferror(stdout)) {
         perror("ethmx_info: standard output");
         return 1;

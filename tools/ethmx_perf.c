@@ -74,14 +74,14 @@ static const struct option long_options[] = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------- */
 
-static void set_wires(struct perf_plan *plan, const char *text)
+static void perf_set_wires(struct perf_plan *plan, const char *text)
 {
     if (strlen(text) >= sizeof(plan->wires))
         perf_usage_error(command, "--wire: the list is too long");
     strcpy(plan->wires, text);
 }
 
-static void set_job(struct perf_plan *plan, const char *text)
+static void perf_set_job(struct perf_plan *plan, const char *text)
 {
     uint64_t n = perf_usage_number(command, "--job", text, UINT32_MAX);
 
@@ -89,7 +89,7 @@ static void set_job(struct perf_plan *plan, const char *text)
 }
 
 /* An option of the measurement. false: it is none. */
-static bool plan_option(struct perf_plan *plan, int c)
+static bool perf_plan_option(struct perf_plan *plan, int c)
 {
     switch (c) {
     case 't':
@@ -106,7 +106,7 @@ static bool plan_option(struct perf_plan *plan, int c)
         plan->window = (uint32_t)perf_usage_number(command, "--window", optarg, PERF_WINDOW_LIMIT);
         return true;
     case 'w':
-        set_wires(plan, optarg);
+        perf_set_wires(plan, optarg);
         return true;
     case 'C':
         plan->flags |= PERF_CHECK;
@@ -115,16 +115,16 @@ static bool plan_option(struct perf_plan *plan, int c)
         plan->flags |= PERF_SLEEP;
         return true;
     case OPT_JOB:
-        set_job(plan, optarg);
+        perf_set_job(plan, optarg);
         return true;
     default:
         return false;
     }
 }
 
-static void option(struct options *o, int c)
+static void perf_option(struct options *o, int c)
 {
-    if (plan_option(&o->plan, c)) {
+    if (perf_plan_option(&o->plan, c)) {
         o->measuring = true;
         return;
     }
@@ -156,13 +156,13 @@ static void option(struct options *o, int c)
     }
 }
 
-static void parse(struct options *o, int argc, char **argv)
+static void perf_parse(struct options *o, int argc, char **argv)
 {
     int c;
 
     *o = (struct options){.port = PERF_PORT, .plan = {.tests = 1u << PERF_PINGPONG}};
     while ((c = getopt_long(argc, argv, "t:s:n:W:w:Ccjp:hV", long_options, NULL)) != -1)
-        option(o, c);
+        perf_option(o, c);
     if (optind < argc)
         o->host = argv[optind++];
     if (optind < argc)
@@ -180,7 +180,7 @@ static void parse(struct options *o, int argc, char **argv)
 /* ---- The two ends ----------------------------------------------------------------------------------------- */
 
 /* Every test at every size. print: the client's. Failures are in r. */
-static void run_tests(struct perf_run *r, struct perf_print *print)
+static void perf_run_tests(struct perf_run *r, struct perf_print *print)
 {
     for (unsigned test = 0; test < PERF_TESTS; test++) {
         struct perf_plan plan = *r->plan;
@@ -199,7 +199,7 @@ static void run_tests(struct perf_run *r, struct perf_print *print)
     }
 }
 
-static int serve(int fd, const struct perf_plan *plan, const char *reach)
+static int perf_serve(int fd, const struct perf_plan *plan, const char *reach)
 {
     struct perf_report mine, other;
     struct perf_run run;
@@ -208,14 +208,14 @@ static int serve(int fd, const struct perf_plan *plan, const char *reach)
     ret = perf_run_open(&run, plan, fd, false, reach);
     if (!ret) {
         if (!run.status)
-            run_tests(&run, NULL);
+            perf_run_tests(&run, NULL);
         ret = perf_run_finish(&run, &mine, &other);
     }
     perf_run_close(&run);
     return ret;
 }
 
-static int measure(const struct options *o, int fd)
+static int perf_measure(const struct options *o, int fd)
 {
     struct perf_report mine = {.status = 0}, other = {.status = 0};
     struct perf_print print;
@@ -229,7 +229,7 @@ static int measure(const struct options *o, int fd)
     if (!ret) {
         if (!run.status) {
             perf_print_head(&print, &run);
-            run_tests(&run, &print);
+            perf_run_tests(&run, &print);
         }
         ret = perf_run_finish(&run, &mine, &other);
     }
@@ -239,7 +239,7 @@ static int measure(const struct options *o, int fd)
 }
 
 /* Waits for a client with a plan; others are sent away. Its descriptor, or -1. */
-static int next_client(int listener, struct perf_plan *plan, char *peer, size_t peer_len_bytes)
+static int perf_next_client(int listener, struct perf_plan *plan, char *peer, size_t peer_len_bytes)
 {
     int fd;
 
@@ -251,7 +251,7 @@ static int next_client(int listener, struct perf_plan *plan, char *peer, size_t 
     return -1;
 }
 
-static int server(const struct options *o)
+static int perf_server(const struct options *o)
 {
     int listener = perf_control_listen(o->port), fd, ret;
     struct perf_plan plan;
@@ -261,10 +261,10 @@ static int server(const struct options *o)
         return -1;
     do {
         fprintf(stderr, "ethmx_perf: waiting for a client on TCP port %s\n", o->port);
-        fd = next_client(listener, &plan, peer, sizeof(peer));
+        fd = perf_next_client(listener, &plan, peer, sizeof(peer));
         if (fd < 0)
             return -1;
-        ret = serve(fd, &plan, peer);
+        ret = perf_serve(fd, &plan, peer);
         fprintf(stderr, "ethmx_perf: client %s: %s\n", peer, ret ? "failed" : "done");
         close(fd);
     } while (o->keep);
@@ -272,19 +272,19 @@ static int server(const struct options *o)
     return ret;
 }
 
-static int client(const struct options *o)
+static int perf_client(const struct options *o)
 {
     int fd = perf_control_connect(o->host, o->port), ret;
 
     if (fd < 0)
         return -1;
-    ret = measure(o, fd);
+    ret = perf_measure(o, fd);
     close(fd);
     return ret;
 }
 
 /* The child is the server; each end closes the other's descriptor, so that it sees when the other has gone. */
-static int pair(const struct options *o)
+static int perf_pair(const struct options *o)
 {
     int fd[2], ret, child_status;
     pid_t child;
@@ -302,10 +302,10 @@ static int pair(const struct options *o)
         struct perf_plan plan;
 
         close(fd[0]);
-        exit(perf_control_recv_plan(fd[1], &plan) || serve(fd[1], &plan, NULL) ? 1 : 0);
+        exit(perf_control_recv_plan(fd[1], &plan) || perf_serve(fd[1], &plan, NULL) ? 1 : 0);
     }
     close(fd[1]);
-    ret = measure(o, fd[0]);
+    ret = perf_measure(o, fd[0]);
     close(fd[0]);
     if (waitpid(child, &child_status, 0) != child || !WIFEXITED(child_status) || WEXITSTATUS(child_status))
         ret = -1;
@@ -320,14 +320,14 @@ int main(int argc, char **argv)
 
     if (argc > 1 && !strcmp(argv[1], "reg"))
         return perf_reg_main(argc - 1, argv + 1);
-    parse(&o, argc, argv);
+    perf_parse(&o, argc, argv);
     signal(SIGPIPE, SIG_IGN);
     if (!memcmp(o.plan.job_key, no_key, sizeof(no_key)) &&
         getrandom(o.plan.job_key, sizeof(o.plan.job_key), 0) != sizeof(o.plan.job_key)) {
         perror("ethmx_perf: getrandom");
         return 1;
     }
-    ret = o.pair ? pair(&o) : o.host ? client(&o) : server(&o);
+    ret = o.pair ? perf_pair(&o) : o.host ? perf_client(&o) : perf_server(&o);
     if (fflush(stdout) || ferror(stdout)) {
         perror("ethmx_perf: standard output");
         return 1;

@@ -10,7 +10,7 @@ void emx_json_init(struct emx_json *j, FILE *out)
     j->filled = false;
 }
 
-static void quote(struct emx_json *j, const char *text)
+static void json_quote(struct emx_json *j, const char *text)
 {
     fputc('"', j->out);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -24,20 +24,20 @@ static void quote(struct emx_json *j, const char *text)
     fputc('"', j->out);
 }
 
-static void indent(struct emx_json *j)
+static void json_indent(struct emx_json *j)
 {
     fprintf(j->out, "\n%*s", (int)(2 * j->depth), "");
 }
 
 /* All that stands before a value. */
-static void begin(struct emx_json *j, const char *name)
+static void json_begin(struct emx_json *j, const char *name)
 {
     if (j->filled)
         fputc(',', j->out);
     if (j->depth)
-        indent(j);
+        json_indent(j);
     if (name) {
-        quote(j, name);
+        json_quote(j, name);
         fputs(": ", j->out);
     }
     j->filled = true;
@@ -45,7 +45,7 @@ static void begin(struct emx_json *j, const char *name)
 
 void emx_json_open(struct emx_json *j, const char *name, char bracket)
 {
-    begin(j, name);
+    json_begin(j, name);
     fputc(bracket, j->out);
     j->depth++;
     j->filled = false;
@@ -55,7 +55,7 @@ void emx_json_close(struct emx_json *j, char bracket)
 {
     j->depth--;
     if (j->filled)
-        indent(j);
+        json_indent(j);
     fputc(bracket, j->out);
     j->filled = true;
     if (!j->depth)
@@ -64,24 +64,24 @@ void emx_json_close(struct emx_json *j, char bracket)
 
 void emx_json_string(struct emx_json *j, const char *name, const char *text)
 {
-    begin(j, name);
-    quote(j, text);
+    json_begin(j, name);
+    json_quote(j, text);
 }
 
 void emx_json_bool(struct emx_json *j, const char *name, bool value)
 {
-    begin(j, name);
+    json_begin(j, name);
     fputs(value ? "true" : "false", j->out);
 }
 
 void emx_json_uint(struct emx_json *j, const char *name, uint64_t value)
 {
-    begin(j, name);
+    json_begin(j, name);
     fprintf(j->out, "%" PRIu64, value);
 }
 
 void emx_json_real(struct emx_json *j, const char *name, double value)
 {
-    begin(j, name);
+    json_begin(j, name);
     fprintf(j->out, "%.3f", value);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Json: writes JSON to a stream, a value at a time; commas, indentation and escapes are its business. A name is NULL
- * inside arrays and for the outermost value.
+ * Json: writes JSON to a stream, one value at a time, with commas, indentation and escapes. name is NULL inside arrays
+ * and for the outermost value. Errors are those of the stream. Not thread-safe.
  */
 #ifndef EMX_TOOLS_JSON_H
 #define EMX_TOOLS_JSON_H

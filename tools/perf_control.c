@@ -29,7 +29,7 @@ struct hello {
 
 static const char magic[16] = "ethmx_perf 1";
 
-static int send_all(int fd, const void *buf, size_t len_bytes)
+static int control_send_all(int fd, const void *buf, size_t len_bytes)
 {
     const char *at = buf;
 
@@ -48,7 +48,7 @@ static int send_all(int fd, const void *buf, size_t len_bytes)
     return 0;
 }
 
-static int recv_all(int fd, void *buf, size_t len_bytes)
+static int control_recv_all(int fd, void *buf, size_t len_bytes)
 {
     char *at = buf;
 
@@ -67,7 +67,7 @@ static int recv_all(int fd, void *buf, size_t len_bytes)
     return 0;
 }
 
-static void set_options(int fd)
+static void control_set_options(int fd)
 {
     struct timeval limit = {.tv_sec = CONTROL_TIMEOUT_S};
     int on = 1;
@@ -77,7 +77,7 @@ static void set_options(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static struct addrinfo *resolve(const char *host, const char *port)
+static struct addrinfo *control_resolve(const char *host, const char *port)
 {
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE};
     struct addrinfo *list;
@@ -91,14 +91,14 @@ static struct addrinfo *resolve(const char *host, const char *port)
 }
 
 /* One try at each address. */
-static int connect_once(const struct addrinfo *list)
+static int control_connect_once(const struct addrinfo *list)
 {
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
         int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
 
         if (fd < 0)
             continue;
-        set_options(fd);
+        control_set_options(fd);
         if (!connect(fd, a->ai_addr, a->ai_addrlen))
             return fd;
         close(fd);
@@ -109,13 +109,13 @@ static int connect_once(const struct addrinfo *list)
 int perf_control_connect(const char *host, const char *port)
 {
     const struct timespec pause = {.tv_nsec = CONNECT_PAUSE_NS};
-    struct addrinfo *list = resolve(host, port);
+    struct addrinfo *list = control_resolve(host, port);
     int fd = -1;
 
     if (!list)
         return -1;
     for (unsigned i = 0; i < CONNECT_TRIES; i++) {
-        fd = connect_once(list);
+        fd = control_connect_once(list);
         if (fd >= 0 || errno != ECONNREFUSED)
             break;
         nanosleep(&pause, NULL);
@@ -131,7 +131,7 @@ int perf_control_connect(const char *host, const char *port)
 
 int perf_control_listen(const char *port)
 {
-    struct addrinfo *list = resolve(NULL, port);
+    struct addrinfo *list = control_resolve(NULL, port);
     int fd, on = 1;
 
     if (!list)
@@ -163,7 +163,7 @@ int perf_control_accept(int listener, char *peer, size_t peer_len_bytes)
         perror("ethmx_perf: accept");
         return -1;
     }
-    set_options(fd);
+    control_set_options(fd);
     inet_ntop(AF_INET, &from.sin_addr, peer, (socklen_t)peer_len_bytes);
     return fd;
 }
@@ -174,14 +174,14 @@ int perf_control_send_plan(int fd, const struct perf_plan *p)
 
     memcpy(h.magic, magic, sizeof(magic));
     snprintf(h.version, sizeof(h.version), "%s", ethmx_version());
-    return send_all(fd, &h, sizeof(h));
+    return control_send_all(fd, &h, sizeof(h));
 }
 
 int perf_control_recv_plan(int fd, struct perf_plan *p)
 {
     struct hello h;
 
-    if (recv_all(fd, &h, sizeof(h)))
+    if (control_recv_all(fd, &h, sizeof(h)))
         return -1;
     if (memcmp(h.magic, magic, sizeof(magic))) {
         fprintf(stderr, "ethmx_perf: a client that is not ethmx_perf was sent away\n");
@@ -202,12 +202,12 @@ int perf_control_recv_plan(int fd, struct perf_plan *p)
 
 int perf_control_send_greeting(int fd, const struct perf_greeting *g)
 {
-    return send_all(fd, g, sizeof(*g));
+    return control_send_all(fd, g, sizeof(*g));
 }
 
 int perf_control_recv_greeting(int fd, struct perf_greeting *g)
 {
-    if (recv_all(fd, g, sizeof(*g)))
+    if (control_recv_all(fd, g, sizeof(*g)))
         return -1;
     g->text[sizeof(g->text) - 1] = 0;
     if (g->addr_bytes > sizeof(g->addr)) {
@@ -219,7 +219,7 @@ int perf_control_recv_greeting(int fd, struct perf_greeting *g)
 
 int perf_control_send_report(int fd, const struct perf_report *r)
 {
-    return send_all(fd, r, sizeof(*r));
+    return control_send_all(fd, r, sizeof(*r));
 }
 
 enum perf_peek perf_control_peek(int fd, struct perf_report *r_p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Control: the stream connection between the two ends of an ethmx_perf run, beside ethmx itself. It carries the plan,
- * the addresses of the endpoints, and each end's report. Its closing tells that the other end has gone.
+ * Control: the TCP connection between the two ends of an ethmx_perf run. It carries the plan, the addresses of the
+ * endpoints, and each end's report. When it closes, the other end has ended.
  */
 #ifndef EMX_TOOLS_PERF_CONTROL_H
 #define EMX_TOOLS_PERF_CONTROL_H
@@ -17,7 +17,7 @@
 #define PERF_COUNTERS_MAX 256
 #define PERF_TEXT_MAX     512
 
-/* What an end says of itself before the tests: its address, or a sentence on why it has none. */
+/* What an end sends before the tests: its address, or a sentence that says why it has none. */
 struct perf_greeting {
     int32_t status;
     uint32_t addr_bytes;
@@ -25,7 +25,7 @@ struct perf_greeting {
     char text[PERF_TEXT_MAX];
 };
 
-/* What an end says of itself after them. */
+/* What an end sends after the tests. */
 struct perf_report {
     int32_t status; /* of the run; text has the sentence */
     uint32_t counter_count;
@@ -36,7 +36,7 @@ struct perf_report {
 
 /* All functions that can fail write the sentence to stderr and return -1. */
 
-/* Client: connects, trying again for a few seconds while nobody listens. Returns the descriptor. */
+/* Client: connects, and tries again for a few seconds while nobody listens. Returns the descriptor. */
 int perf_control_connect(const char *host, const char *port);
 
 /* Server: a listening descriptor, and the next client of it. peer: the client's numeric address. */
@@ -52,8 +52,8 @@ int perf_control_send_report(int fd, const struct perf_report *r);
 
 enum perf_peek { PERF_PEEK_NOTHING, PERF_PEEK_REPORT, PERF_PEEK_CLOSED };
 
-/* Looks, without blocking, whether the other end's whole report is there (left in place) or the connection has ended.
- */
+/* Checks, without blocking, whether the other end's complete report is there (and leaves it) or the connection has
+ * ended. */
 enum perf_peek perf_control_peek(int fd, struct perf_report *r_p);
 
 #endif

@@ -26,7 +26,7 @@ const char *perf_test_name(enum perf_test test)
     return test_info[test].name;
 }
 
-static int find_test(const char *name, size_t len)
+static int plan_find_test(const char *name, size_t len)
 {
     for (int i = 0; i < PERF_TESTS; i++) {
         if (strlen(test_info[i].name) == len && !memcmp(test_info[i].name, name, len))
@@ -44,7 +44,7 @@ bool perf_plan_tests(struct perf_plan *p, const char *text)
     }
     for (;;) {
         size_t len = strcspn(text, ",");
-        int test = find_test(text, len);
+        int test = plan_find_test(text, len);
 
         if (test < 0)
             return false;
@@ -79,7 +79,7 @@ bool perf_number(const char *text, uint64_t limit, uint64_t *value_p)
 }
 
 /* Adds one size or one range. */
-static bool add_sizes(struct perf_plan *p, char *item)
+static bool plan_add_sizes(struct perf_plan *p, char *item)
 {
     char *colon = strchr(item, ':');
     uint64_t from, to;
@@ -106,7 +106,7 @@ bool perf_plan_sizes(struct perf_plan *p, const char *text, char *err, size_t er
         size_t len = strcspn(text, ",");
 
         snprintf(item, sizeof(item), "%.*s", (int)len, text);
-        if (len >= sizeof(item) || !add_sizes(p, item)) {
+        if (len >= sizeof(item) || !plan_add_sizes(p, item)) {
             snprintf(err, err_len_bytes,
                      "\"%.*s\" is no size. Sizes are such as 64, 32k or 1:4m (doubling), with commas between; at most "
                      "64g each and %d of them",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Plan: what the two ends of an ethmx_perf run do. The client's command line makes it; the server gets it and checks
- * it again, for it came from a network.
+ * Plan: what the two ends of an ethmx_perf run do. The client makes it from its command line. The server receives it
+ * and checks it again, because it comes from a network.
  */
 #ifndef EMX_TOOLS_PERF_PLAN_H
 #define EMX_TOOLS_PERF_PLAN_H
@@ -40,10 +40,10 @@ bool perf_plan_tests(struct perf_plan *p, const char *text);
 /* Reads a comma list of sizes (suffixes k, m, g) and doubling ranges "a:b". false, and a sentence in err. */
 bool perf_plan_sizes(struct perf_plan *p, const char *text, char *err, size_t err_len_bytes);
 
-/* Whether a plan from elsewhere keeps to all limits. */
+/* Whether a plan that was received keeps to all limits. */
 bool perf_plan_valid(const struct perf_plan *p);
 
-/* Gives the plan the sizes of this test when it has none of its own. */
+/* Fills in the sizes of this test if the plan has none. */
 void perf_plan_complete(struct perf_plan *p, enum perf_test test);
 
 /* Messages of a test at this size, and how many of them are under way at once. */

@@ -81,7 +81,7 @@ static const struct option long_options[] = {
 
 /* ---- Options ---- */
 
-static void set_sizes(struct perf_plan *plan, const char *text)
+static void perf_reg_set_sizes(struct perf_plan *plan, const char *text)
 {
     perf_usage_sizes(command, plan, text);
     for (unsigned i = 0; i < plan->size_count; i++)
@@ -89,11 +89,11 @@ static void set_sizes(struct perf_plan *plan, const char *text)
             perf_usage_error(command, "reg --sizes takes whole pages: multiples of 4k");
 }
 
-static void option(struct options *o, int c)
+static void perf_reg_option(struct options *o, int c)
 {
     switch (c) {
     case 's':
-        set_sizes(&o->plan, optarg);
+        perf_reg_set_sizes(&o->plan, optarg);
         break;
     case 'T':
         o->threads = (unsigned)perf_usage_number(command, "--threads", optarg, THREADS_MAX);
@@ -115,21 +115,21 @@ static void option(struct options *o, int c)
     }
 }
 
-static void parse(struct options *o, int argc, char **argv)
+static void perf_reg_parse(struct options *o, int argc, char **argv)
 {
     int c;
 
     *o = (struct options){.threads = 2, .rounds = 15};
-    set_sizes(&o->plan, "4k:64m");
+    perf_reg_set_sizes(&o->plan, "4k:64m");
     while ((c = getopt_long(argc, argv, "s:T:n:r:jh", long_options, NULL)) != -1)
-        option(o, c);
+        perf_reg_option(o, c);
     if (optind < argc)
         perf_usage_error(command, "reg takes options only");
 }
 
 /* ---- Measuring ---- */
 
-static unsigned rounds_of(const struct options *o, uint64_t len_bytes)
+static unsigned perf_reg_rounds_of(const struct options *o, uint64_t len_bytes)
 {
     uint64_t most = ROUND_BYTES / len_bytes;
 
@@ -137,7 +137,7 @@ static unsigned rounds_of(const struct options *o, uint64_t len_bytes)
 }
 
 /* Returns how many sizes could be measured. */
-static unsigned fill(const struct options *o, const struct table *t, struct cell *cell)
+static unsigned perf_reg_fill(const struct options *o, const struct table *t, struct cell *cell)
 {
     unsigned done = 0;
 
@@ -146,7 +146,7 @@ static unsigned fill(const struct options *o, const struct table *t, struct cell
             .registrar = o->registrar,
             .len_bytes = (size_t)o->plan.size[i],
             .threads = t->several ? o->threads : 1,
-            .rounds = rounds_of(o, o->plan.size[i]),
+            .rounds = perf_reg_rounds_of(o, o->plan.size[i]),
             .resident = t->resident,
             .huge = t->huge,
         };
@@ -158,25 +158,25 @@ static unsigned fill(const struct options *o, const struct table *t, struct cell
     return done;
 }
 
-static uint64_t registered_ns(const struct cell *c, bool faulted)
+static uint64_t perf_reg_registered_ns(const struct cell *c, bool faulted)
 {
     return (faulted ? c->cost.fault_register_ns : c->cost.register_ns) + c->cost.deregister_ns;
 }
 
 /* The size from which on registering and deregistering is cheaper than copying, at it and all above; 0: there is none.
  */
-static uint64_t crossing(const struct cell *cell, unsigned n, bool faulted)
+static uint64_t perf_reg_threshold(const struct cell *cell, unsigned n, bool faulted)
 {
     uint64_t from = 0;
 
-    for (unsigned i = n; i-- && (!cell[i].done || registered_ns(&cell[i], faulted) < cell[i].cost.copy_ns);)
+    for (unsigned i = n; i-- && (!cell[i].done || perf_reg_registered_ns(&cell[i], faulted) < cell[i].cost.copy_ns);)
         from = cell[i].done ? cell[i].len_bytes : from;
     return from;
 }
 
 /* ---- Printing ---- */
 
-static void print_crossing(const char *what, uint64_t from)
+static void perf_reg_print_threshold(const char *what, uint64_t from)
 {
     if (from)
         printf("%s is cheaper than copying from %llu bytes on.\n", what, (unsigned long long)from);
@@ -184,7 +184,7 @@ static void print_crossing(const char *what, uint64_t from)
         printf("%s is not cheaper than copying at the largest size.\n", what);
 }
 
-static void print_text(const struct table *t, const struct cell *cell, unsigned n)
+static void perf_reg_print_text(const struct table *t, const struct cell *cell, unsigned n)
 {
     printf("\n%s\n%12s %10s %16s %11s %10s\n", t->title, "bytes", "register", "fault in + reg.", "deregister", "copy");
     for (unsigned i = 0; i < n; i++) {
@@ -197,21 +197,22 @@ static void print_text(const struct table *t, const struct cell *cell, unsigned 
         else
             printf("%12llu cannot be measured\n", (unsigned long long)cell[i].len_bytes);
     }
-    print_crossing("Registering and deregistering", crossing(cell, n, false));
+    perf_reg_print_threshold("Registering and deregistering", perf_reg_threshold(cell, n, false));
     if (!t->resident)
-        print_crossing("Faulting in, registering and deregistering", crossing(cell, n, true));
+        perf_reg_print_threshold("Faulting in, registering and deregistering", perf_reg_threshold(cell, n, true));
     fflush(stdout);
 }
 
-static void print_json(struct emx_json *j, const struct options *o, const struct table *t, const struct cell *cell)
+static void perf_reg_print_json(struct emx_json *j, const struct options *o, const struct table *t,
+                                const struct cell *cell)
 {
     emx_json_open(j, NULL, '{');
     emx_json_string(j, "title", t->title);
     emx_json_bool(j, "resident", t->resident);
     emx_json_bool(j, "huge", t->huge);
     emx_json_uint(j, "threads", t->several ? o->threads : 1);
-    emx_json_uint(j, "crossing_bytes", crossing(cell, o->plan.size_count, false));
-    emx_json_uint(j, "crossing_fault_in_bytes", crossing(cell, o->plan.size_count, true));
+    emx_json_uint(j, "crossing_bytes", perf_reg_threshold(cell, o->plan.size_count, false));
+    emx_json_uint(j, "crossing_fault_in_bytes", perf_reg_threshold(cell, o->plan.size_count, true));
     emx_json_open(j, "results", '[');
     for (unsigned i = 0; i < o->plan.size_count; i++) {
         if (!cell[i].done)
@@ -228,7 +229,7 @@ static void print_json(struct emx_json *j, const struct options *o, const struct
     emx_json_close(j, '}');
 }
 
-static void head(struct emx_json *j, const struct options *o, const struct ethmx_memory_cost *c)
+static void perf_reg_head(struct emx_json *j, const struct options *o, const struct ethmx_memory_cost *c)
 {
     if (!o->json) {
         printf("ethmx_perf %s reg, registrar: %s (%s). Times in us, %u threads where there are several.\n",
@@ -243,7 +244,7 @@ static void head(struct emx_json *j, const struct options *o, const struct ethmx
 }
 
 /* What can be said only of a registrar that works: it registers a page. */
-static bool try_registrar(const struct options *o, struct ethmx_memory_cost *c)
+static bool perf_reg_try_registrar(const struct options *o, struct ethmx_memory_cost *c)
 {
     const struct ethmx_memory_case page = {
         .registrar = o->registrar, .len_bytes = PAGE_BYTES, .threads = 1, .rounds = 1, .resident = true};
@@ -254,7 +255,7 @@ static bool try_registrar(const struct options *o, struct ethmx_memory_cost *c)
     return false;
 }
 
-static void skip(const struct options *o, const struct table *t)
+static void perf_reg_skip(const struct options *o, const struct table *t)
 {
     if (!o->json)
         printf("\n%s\n  left out: %s\n", t->title, ethmx_error_text());
@@ -267,18 +268,18 @@ int perf_reg_main(int argc, char **argv)
     struct emx_json j;
     struct options o;
 
-    parse(&o, argc, argv);
-    if (!try_registrar(&o, &first))
+    perf_reg_parse(&o, argc, argv);
+    if (!perf_reg_try_registrar(&o, &first))
         return 1;
     emx_json_init(&j, stdout);
-    head(&j, &o, &first);
+    perf_reg_head(&j, &o, &first);
     for (unsigned i = 0; i < TABLES; i++) {
-        if (!fill(&o, &tables[i], cell))
-            skip(&o, &tables[i]);
+        if (!perf_reg_fill(&o, &tables[i], cell))
+            perf_reg_skip(&o, &tables[i]);
         else if (o.json)
-            print_json(&j, &o, &tables[i], cell);
+            perf_reg_print_json(&j, &o, &tables[i], cell);
         else
-            print_text(&tables[i], cell, o.plan.size_count);
+            perf_reg_print_text(&tables[i], cell, o.plan.size_count);
     }
     if (o.json) {
         emx_json_close(&j, ']');

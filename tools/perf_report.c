@@ -10,7 +10,7 @@ void perf_print_init(struct perf_print *p, bool as_json, bool counters)
     emx_json_init(&p->json, stdout);
 }
 
-static void head_json(struct perf_print *p, const struct perf_plan *plan, const struct ethmx_peer_info *info)
+static void report_head_json(struct perf_print *p, const struct perf_plan *plan, const struct ethmx_peer_info *info)
 {
     struct emx_json *j = &p->json;
 
@@ -32,7 +32,7 @@ void perf_print_head(struct perf_print *p, const struct perf_run *r)
     ethmx_peer_query(r->ep, r->peer, &info);
     p->started = true;
     if (p->as_json) {
-        head_json(p, r->plan, &info);
+        report_head_json(p, r->plan, &info);
         return;
     }
     printf("ethmx_perf %s to %s over %s", ethmx_version(), info.host, info.wire);
@@ -45,7 +45,7 @@ void perf_print_head(struct perf_print *p, const struct perf_run *r)
 }
 
 /* Each test measures some columns; the head says which. */
-static void head_table(enum perf_test test)
+static void report_head_table(enum perf_test test)
 {
     printf("\n%s\n%12s %9s", perf_test_name(test), "bytes", "messages");
     if (test == PERF_PINGPONG)
@@ -55,7 +55,7 @@ static void head_table(enum perf_test test)
     printf(" %10s %10s\n", "cpu us", "other cpu");
 }
 
-static void line_json(struct emx_json *j, const struct perf_line *l)
+static void report_line_json(struct emx_json *j, const struct perf_line *l)
 {
     emx_json_open(j, NULL, '{');
     emx_json_string(j, "test", perf_test_name(l->test));
@@ -77,11 +77,11 @@ static void line_json(struct emx_json *j, const struct perf_line *l)
 void perf_print_line(struct perf_print *p, const struct perf_line *l)
 {
     if (p->as_json) {
-        line_json(&p->json, l);
+        report_line_json(&p->json, l);
         return;
     }
     if (p->last != l->test)
-        head_table(l->test);
+        report_head_table(l->test);
     p->last = l->test;
     printf("%12" PRIu64 " %9" PRIu64, l->size_bytes, l->iters);
     if (l->test == PERF_PINGPONG)
@@ -93,28 +93,28 @@ void perf_print_line(struct perf_print *p, const struct perf_line *l)
 }
 
 /* The other end's value counts only when its table is as long as ours: both ends are of one version. */
-static uint64_t other_value(const struct perf_report *mine, const struct perf_report *other, unsigned i)
+static uint64_t report_other_value(const struct perf_report *mine, const struct perf_report *other, unsigned i)
 {
     return other->counter_count == mine->counter_count ? other->counter[i] : 0;
 }
 
-static void counters_table(const struct perf_report *mine, const struct perf_report *other)
+static void report_counters_table(const struct perf_report *mine, const struct perf_report *other)
 {
     printf("\n%-20s %15s %15s  %s\n", "counter", "this end", "other end", "unit");
     for (unsigned i = 0; i < mine->counter_count; i++) {
         const struct ethmx_counter_info *c = ethmx_counter(i);
-        uint64_t theirs = other_value(mine, other, i);
+        uint64_t theirs = report_other_value(mine, other, i);
 
         if (mine->counter[i] || theirs)
             printf("%-20s %15" PRIu64 " %15" PRIu64 "  %s\n", c->name, mine->counter[i], theirs, c->unit);
     }
 }
 
-static void counters_json(struct emx_json *j, const struct perf_report *mine, const struct perf_report *other)
+static void report_counters_json(struct emx_json *j, const struct perf_report *mine, const struct perf_report *other)
 {
     emx_json_open(j, "counters", '{');
     for (unsigned i = 0; i < mine->counter_count; i++) {
-        uint64_t theirs = other_value(mine, other, i);
+        uint64_t theirs = report_other_value(mine, other, i);
 
         if (!mine->counter[i] && !theirs)
             continue;
@@ -130,7 +130,7 @@ void perf_print_end(struct perf_print *p, bool ok, const struct perf_report *min
 {
     if (!p->as_json) {
         if (p->counters)
-            counters_table(mine, other);
+            report_counters_table(mine, other);
         return;
     }
     if (p->started)
@@ -138,7 +138,7 @@ void perf_print_end(struct perf_print *p, bool ok, const struct perf_report *min
     else
         emx_json_open(&p->json, NULL, '{');
     if (p->counters)
-        counters_json(&p->json, mine, other);
+        report_counters_json(&p->json, mine, other);
     emx_json_uint(&p->json, "data_errors", mine->data_errors + other->data_errors);
     emx_json_bool(&p->json, "ok", ok);
     emx_json_close(&p->json, '}');

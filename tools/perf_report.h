@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Report: what ethmx_perf's client prints, as a table while it runs or as JSON.
+ * Report: the output of ethmx_perf's client, as a table while it runs or as JSON at the end.
  */
 #ifndef EMX_TOOLS_PERF_REPORT_H
 #define EMX_TOOLS_PERF_REPORT_H
@@ -14,18 +14,18 @@ struct perf_print {
     struct emx_json json;
     bool as_json;
     bool counters;
-    bool started;        /* the head is out */
-    enum perf_test last; /* whose table head is out */
+    bool started;        /* the head is printed */
+    enum perf_test last; /* the test whose table head was printed last */
 };
 
 void perf_print_init(struct perf_print *p, bool as_json, bool counters);
 
-/* Once the ends are connected: who talks to whom over what. */
+/* Prints which hosts are connected, and over which wire. */
 void perf_print_head(struct perf_print *p, const struct perf_run *r);
 
 void perf_print_line(struct perf_print *p, const struct perf_line *l);
 
-/* Counters when wanted, and the end. Right also when nothing was printed before. */
+/* Prints counters if wanted, and the end. Also valid when nothing was printed before. */
 void perf_print_end(struct perf_print *p, bool ok, const struct perf_report *mine, const struct perf_report *other);
 
 #endif

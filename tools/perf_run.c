@@ -46,7 +46,7 @@ struct slots {
     uint8_t *memory;
 };
 
-static uint64_t now_ns(void)
+static uint64_t run_now_ns(void)
 {
     struct timespec t;
 
@@ -55,7 +55,7 @@ static uint64_t now_ns(void)
 }
 
 /* Of all threads of this process. */
-static uint64_t cpu_ns(void)
+static uint64_t run_cpu_ns(void)
 {
     struct timespec t;
 
@@ -64,7 +64,7 @@ static uint64_t cpu_ns(void)
 }
 
 /* Keeps the first failure. */
-static int __attribute__((format(printf, 3, 4))) fail(struct perf_run *r, int status, const char *fmt, ...)
+static int __attribute__((format(printf, 3, 4))) run_fail(struct perf_run *r, int status, const char *fmt, ...)
 {
     va_list args;
 
@@ -79,18 +79,18 @@ static int __attribute__((format(printf, 3, 4))) fail(struct perf_run *r, int st
 
 /* ---- Waiting ---------------------------------------------------------------------------------------------- */
 
-static void look_at_control(struct perf_run *r)
+static void run_look_at_control(struct perf_run *r)
 {
     struct perf_report other;
     enum perf_peek peek = perf_control_peek(r->control_fd, &other);
 
     if (peek == PERF_PEEK_CLOSED)
-        fail(r, ETHMX_ERR_PEER_DEAD, "the other end's process has ended");
+        run_fail(r, ETHMX_ERR_PEER_DEAD, "the other end's process has ended");
     else if (peek == PERF_PEEK_REPORT && other.status)
-        fail(r, other.status, "stopped by the other end");
+        run_fail(r, other.status, "stopped by the other end");
 }
 
-static void advance(struct perf_run *r)
+static void run_advance(struct perf_run *r)
 {
     if (ethmx_progress(r->ep)) {
         r->idle = 0;
@@ -102,19 +102,19 @@ static void advance(struct perf_run *r)
     else if (r->idle > IDLE_SPINS)
         sched_yield();
     if (r->idle % IDLE_CONTROL == 0 || r->plan->flags & PERF_SLEEP)
-        look_at_control(r);
+        run_look_at_control(r);
 }
 
-static int wait_slot(struct slot *s)
+static int run_wait_slot(struct slot *s)
 {
     while (s->busy && !s->run->status)
-        advance(s->run);
+        run_advance(s->run);
     return s->run->status ? -1 : 0;
 }
 
 /* ---- Data ------------------------------------------------------------------------------------------------- */
 
-static uint64_t pattern(uint64_t seed, uint64_t i)
+static uint64_t run_pattern(uint64_t seed, uint64_t i)
 {
     uint64_t x = (seed << 40) + i * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -122,28 +122,28 @@ static uint64_t pattern(uint64_t seed, uint64_t i)
 }
 
 /* The n-th eight bytes of a message differ from those of any other message and place nearby. */
-static void fill(uint8_t *buf, uint64_t len_bytes, uint64_t seed)
+static void run_fill(uint8_t *buf, uint64_t len_bytes, uint64_t seed)
 {
     uint64_t i, word;
 
     for (i = 0; i + 8 <= len_bytes; i += 8) {
-        word = pattern(seed, i);
+        word = run_pattern(seed, i);
         memcpy(buf + i, &word, 8);
     }
-    word = pattern(seed, i);
+    word = run_pattern(seed, i);
     memcpy(buf + i, &word, len_bytes - i);
 }
 
-static bool intact(const uint8_t *buf, uint64_t len_bytes, uint64_t seed)
+static bool run_intact(const uint8_t *buf, uint64_t len_bytes, uint64_t seed)
 {
     uint64_t i, word;
 
     for (i = 0; i + 8 <= len_bytes; i += 8) {
-        word = pattern(seed, i);
+        word = run_pattern(seed, i);
         if (memcmp(buf + i, &word, 8))
             return false;
     }
-    word = pattern(seed, i);
+    word = run_pattern(seed, i);
     if (memcmp(buf + i, &word, len_bytes - i))
         return false;
     for (i = len_bytes; i < len_bytes + GUARD_BYTES; i++) {
@@ -153,43 +153,43 @@ static bool intact(const uint8_t *buf, uint64_t len_bytes, uint64_t seed)
     return true;
 }
 
-static uint64_t seed_of(const struct slot *s)
+static uint64_t run_seed_of(const struct slot *s)
 {
     return s->bits * 31 + s->seq;
 }
 
 /* ---- Operations ------------------------------------------------------------------------------------------- */
 
-static bool checked(const struct slot *s)
+static bool run_checked(const struct slot *s)
 {
     return s->run->plan->flags & PERF_CHECK && s->size_bytes && !s->unchecked;
 }
 
-static void received(struct slot *s, const struct ethmx_result *result)
+static void run_received(struct slot *s, const struct ethmx_result *result)
 {
     struct perf_run *r = s->run;
 
     if (result->len_bytes != s->size_bytes || result->bits != s->bits || result->peer != r->peer)
-        fail(r, ETHMX_ERR_PARAM, "a message came with a wrong length, tag or sender: %zu bytes for %llu",
-             result->len_bytes, (unsigned long long)s->size_bytes);
-    else if (checked(s) && !intact(s->buffer, s->size_bytes, seed_of(s)))
+        run_fail(r, ETHMX_ERR_PARAM, "a message came with a wrong length, tag or sender: %zu bytes for %llu",
+                 result->len_bytes, (unsigned long long)s->size_bytes);
+    else if (run_checked(s) && !run_intact(s->buffer, s->size_bytes, run_seed_of(s)))
         r->data_errors++;
 }
 
-static void slot_done(void *arg, const struct ethmx_result *result)
+static void run_slot_done(void *arg, const struct ethmx_result *result)
 {
     struct slot *s = arg;
 
     s->busy = false;
     if (result->status)
-        fail(s->run, result->status, "a %s of %llu bytes failed: %s", s->receives ? "receive" : "send",
-             (unsigned long long)s->size_bytes, ethmx_strerror(result->status));
+        run_fail(s->run, result->status, "a %s of %llu bytes failed: %s", s->receives ? "receive" : "send",
+                 (unsigned long long)s->size_bytes, ethmx_strerror(result->status));
     else if (s->receives)
-        received(s, result);
+        run_received(s, result);
 }
 
 /* Starts the slot's operation as message number seq. */
-static int start(struct slot *s, uint64_t seq)
+static int run_start(struct slot *s, uint64_t seq)
 {
     const struct ethmx_data data = {.len_bytes = s->size_bytes, .base = s->buffer};
     struct perf_run *r = s->run;
@@ -199,56 +199,56 @@ static int start(struct slot *s, uint64_t seq)
     s->seq = seq;
     s->busy = true;
     if (s->receives) {
-        if (checked(s))
+        if (run_checked(s))
             memset(s->buffer, 0, s->size_bytes);
-        ret = ethmx_irecv(r->ep, r->peer, s->bits, UINT64_MAX, &data, slot_done, s, NULL, &result);
+        ret = ethmx_irecv(r->ep, r->peer, s->bits, UINT64_MAX, &data, run_slot_done, s, NULL, &result);
     } else {
-        if (checked(s))
-            fill(s->buffer, s->size_bytes, seed_of(s));
+        if (run_checked(s))
+            run_fill(s->buffer, s->size_bytes, run_seed_of(s));
         result = (struct ethmx_result){.status = ETHMX_OK};
-        ret = ethmx_isend(r->ep, r->peer, s->bits, &data, ETHMX_SEND_STANDARD, slot_done, s);
+        ret = ethmx_isend(r->ep, r->peer, s->bits, &data, ETHMX_SEND_STANDARD, run_slot_done, s);
     }
     if (ret == ETHMX_INPROGRESS)
         return 0;
     if (ret != ETHMX_OK)
-        return fail(r, ret, "%s: %s", ethmx_strerror(ret), ethmx_error_text());
-    slot_done(s, &result);
+        return run_fail(r, ret, "%s: %s", ethmx_strerror(ret), ethmx_error_text());
+    run_slot_done(s, &result);
     return r->status ? -1 : 0;
 }
 
-static void slot_init(struct slot *s, struct perf_run *r, enum kind kind, bool receives)
+static void run_slot_init(struct slot *s, struct perf_run *r, enum kind kind, bool receives)
 {
     *s = (struct slot){.run = r, .bits = (uint64_t)r->phase << 8 | kind, .receives = receives};
 }
 
 /* Sends or receives an empty message. */
-static int token(struct perf_run *r, enum kind kind, bool receives)
+static int run_token(struct perf_run *r, enum kind kind, bool receives)
 {
     struct slot s;
 
-    slot_init(&s, r, kind, receives);
-    return start(&s, 0) || wait_slot(&s) ? -1 : 0;
+    run_slot_init(&s, r, kind, receives);
+    return run_start(&s, 0) || run_wait_slot(&s) ? -1 : 0;
 }
 
 /* Sends or receives a number. */
-static int token_number(struct perf_run *r, enum kind kind, bool receives, uint64_t *number)
+static int run_token_number(struct perf_run *r, enum kind kind, bool receives, uint64_t *number)
 {
     struct slot s;
 
-    slot_init(&s, r, kind, receives);
+    run_slot_init(&s, r, kind, receives);
     s.unchecked = true;
     s.buffer = (uint8_t *)number;
     s.size_bytes = sizeof(*number);
-    return start(&s, 0) || wait_slot(&s) ? -1 : 0;
+    return run_start(&s, 0) || run_wait_slot(&s) ? -1 : 0;
 }
 
 /* Ends a measurement of messages at each end: the server tells its processor time. begin_ns: when it began here. Sets
  * the client's line. */
-static int end_cpu(struct perf_run *r, uint64_t begin_ns, uint64_t messages, struct perf_line *l)
+static int run_end_cpu(struct perf_run *r, uint64_t begin_ns, uint64_t messages, struct perf_line *l)
 {
-    uint64_t mine_ns = cpu_ns() - begin_ns, server_ns = mine_ns;
+    uint64_t mine_ns = run_cpu_ns() - begin_ns, server_ns = mine_ns;
 
-    if (token_number(r, KIND_CPU, r->client, &server_ns))
+    if (run_token_number(r, KIND_CPU, r->client, &server_ns))
         return -1;
     l->cpu_us = (double)mine_ns / 1000 / (double)messages;
     l->other_cpu_us = (double)server_ns / 1000 / (double)messages;
@@ -256,8 +256,8 @@ static int end_cpu(struct perf_run *r, uint64_t begin_ns, uint64_t messages, str
 }
 
 /* Checked messages have a buffer each; others share one, as benchmarks of this kind do. */
-static int slots_init(struct slots *set, struct perf_run *r, enum kind kind, bool receives, unsigned count,
-                      uint64_t size_bytes)
+static int run_slots_init(struct slots *set, struct perf_run *r, enum kind kind, bool receives, unsigned count,
+                          uint64_t size_bytes)
 {
     uint64_t room = (size_bytes + GUARD_BYTES + 4095) & ~UINT64_C(4095);
     bool own = r->plan->flags & PERF_CHECK;
@@ -268,12 +268,13 @@ static int slots_init(struct slots *set, struct perf_run *r, enum kind kind, boo
     if (!set->slot || !set->memory) {
         free(set->slot);
         free(set->memory);
-        return fail(r, ETHMX_ERR_NO_MEMORY, "no memory for %u buffers of %llu bytes: use a smaller --window or --sizes",
-                    count, (unsigned long long)size_bytes);
+        return run_fail(r, ETHMX_ERR_NO_MEMORY,
+                        "no memory for %u buffers of %llu bytes: use a smaller --window or --sizes", count,
+                        (unsigned long long)size_bytes);
     }
     memset(set->memory, GUARD, own ? room * count : room);
     for (unsigned i = 0; i < count; i++) {
-        slot_init(&set->slot[i], r, kind, receives);
+        run_slot_init(&set->slot[i], r, kind, receives);
         set->slot[i].buffer = set->memory + (own ? i * room : 0);
         set->slot[i].size_bytes = size_bytes;
     }
@@ -281,7 +282,7 @@ static int slots_init(struct slots *set, struct perf_run *r, enum kind kind, boo
 }
 
 /* After a failure operations may still be under way and point here: then the memory stays until the program ends. */
-static void slots_fini(struct slots *set)
+static void run_slots_fini(struct slots *set)
 {
     for (unsigned i = 0; i < set->count; i++) {
         if (set->slot[i].busy)
@@ -292,21 +293,21 @@ static void slots_fini(struct slots *set)
 }
 
 /* Runs messages from..to-1, each in its slot in turn. */
-static int slots_start(struct slots *set, uint64_t from, uint64_t to)
+static int run_slots_start(struct slots *set, uint64_t from, uint64_t to)
 {
     for (uint64_t i = from; i < to; i++) {
         struct slot *s = &set->slot[i % set->count];
 
-        if (wait_slot(s) || start(s, i))
+        if (run_wait_slot(s) || run_start(s, i))
             return -1;
     }
     return 0;
 }
 
-static int slots_wait(struct slots *set)
+static int run_slots_wait(struct slots *set)
 {
     for (unsigned i = 0; i < set->count; i++) {
-        if (wait_slot(&set->slot[i]))
+        if (run_wait_slot(&set->slot[i]))
             return -1;
     }
     return 0;
@@ -315,27 +316,27 @@ static int slots_wait(struct slots *set)
 /* ---- Ping-pong -------------------------------------------------------------------------------------------- */
 
 /* ping is a send at the client and a receive at the server; pong the other way round. */
-static int pingpong_once(struct slot *ping, struct slot *pong, uint64_t seq)
+static int run_pingpong_once(struct slot *ping, struct slot *pong, uint64_t seq)
 {
-    if (start(ping, seq) || (ping->receives && wait_slot(ping)) || start(pong, seq))
+    if (run_start(ping, seq) || (ping->receives && run_wait_slot(ping)) || run_start(pong, seq))
         return -1;
-    return wait_slot(ping) || wait_slot(pong) ? -1 : 0;
+    return run_wait_slot(ping) || run_wait_slot(pong) ? -1 : 0;
 }
 
-static int pingpong_loop(struct slot *ping, struct slot *pong, uint64_t warmup, uint64_t iters, uint64_t *rtt_ns)
+static int run_pingpong_loop(struct slot *ping, struct slot *pong, uint64_t warmup, uint64_t iters, uint64_t *rtt_ns)
 {
     for (uint64_t i = 0; i < warmup + iters; i++) {
-        uint64_t start_ns = now_ns();
+        uint64_t start_ns = run_now_ns();
 
-        if (pingpong_once(ping, pong, i))
+        if (run_pingpong_once(ping, pong, i))
             return -1;
         if (rtt_ns && i >= warmup)
-            rtt_ns[i - warmup] = now_ns() - start_ns;
+            rtt_ns[i - warmup] = run_now_ns() - start_ns;
     }
     return 0;
 }
 
-static int compare_u64(const void *a, const void *b)
+static int run_compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -343,9 +344,9 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /* Fills the line from round trips; sorts them. */
-static void pingpong_line(struct perf_line *l, uint64_t *rtt_ns)
+static void run_pingpong_line(struct perf_line *l, uint64_t *rtt_ns)
 {
-    qsort(rtt_ns, l->iters, sizeof(*rtt_ns), compare_u64);
+    qsort(rtt_ns, l->iters, sizeof(*rtt_ns), run_compare_u64);
     l->min_us = (double)rtt_ns[0] / 2000;
     l->median_us = (double)rtt_ns[l->iters / 2] / 2000;
     l->p99_us = (double)rtt_ns[(l->iters - 1) * 99 / 100] / 2000;
@@ -353,28 +354,28 @@ static void pingpong_line(struct perf_line *l, uint64_t *rtt_ns)
         l->mb_per_s = (double)l->size_bytes / l->median_us;
 }
 
-static int pingpong(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
+static int run_pingpong(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
 {
     uint64_t warmup = 1 + l->iters / 10, *rtt_ns = calloc(l->iters, sizeof(*rtt_ns)), cpu_begin_ns;
     struct slots ping, pong;
     int ret = -1;
 
     if (!rtt_ns)
-        return fail(r, ETHMX_ERR_NO_MEMORY, "no memory for %llu round trips", (unsigned long long)l->iters);
+        return run_fail(r, ETHMX_ERR_NO_MEMORY, "no memory for %llu round trips", (unsigned long long)l->iters);
     r->phase++;
-    if (slots_init(&ping, r, KIND_DATA, !r->client, 1, size_bytes))
+    if (run_slots_init(&ping, r, KIND_DATA, !r->client, 1, size_bytes))
         goto err_free_rtt;
-    if (slots_init(&pong, r, KIND_PONG, r->client, 1, size_bytes))
+    if (run_slots_init(&pong, r, KIND_PONG, r->client, 1, size_bytes))
         goto err_fini_ping;
-    cpu_begin_ns = cpu_ns();
-    ret = pingpong_loop(&ping.slot[0], &pong.slot[0], warmup, l->iters, rtt_ns);
+    cpu_begin_ns = run_cpu_ns();
+    ret = run_pingpong_loop(&ping.slot[0], &pong.slot[0], warmup, l->iters, rtt_ns);
     if (!ret)
-        ret = end_cpu(r, cpu_begin_ns, 2 * (warmup + l->iters), l);
+        ret = run_end_cpu(r, cpu_begin_ns, 2 * (warmup + l->iters), l);
     if (!ret)
-        pingpong_line(l, rtt_ns);
-    slots_fini(&pong);
+        run_pingpong_line(l, rtt_ns);
+    run_slots_fini(&pong);
 err_fini_ping:
-    slots_fini(&ping);
+    run_slots_fini(&ping);
 err_free_rtt:
     free(rtt_ns);
     return ret;
@@ -382,50 +383,51 @@ err_free_rtt:
 
 /* ---- Stream and rate -------------------------------------------------------------------------------------- */
 
-static int stream_client(struct perf_run *r, struct slots *set, uint64_t count, uint64_t *time_ns_p)
+static int run_stream_client(struct perf_run *r, struct slots *set, uint64_t count, uint64_t *time_ns_p)
 {
     uint64_t start_ns;
 
-    if (token(r, KIND_READY, true))
+    if (run_token(r, KIND_READY, true))
         return -1;
-    start_ns = now_ns();
-    if (slots_start(set, 0, count) || slots_wait(set) || token(r, KIND_DONE, true))
+    start_ns = run_now_ns();
+    if (run_slots_start(set, 0, count) || run_slots_wait(set) || run_token(r, KIND_DONE, true))
         return -1;
-    *time_ns_p = now_ns() - start_ns;
+    *time_ns_p = run_now_ns() - start_ns;
     return 0;
 }
 
-static int stream_server(struct perf_run *r, struct slots *set, uint64_t count)
+static int run_stream_server(struct perf_run *r, struct slots *set, uint64_t count)
 {
     uint64_t first = count < set->count ? count : set->count;
 
-    if (slots_start(set, 0, first) || token(r, KIND_READY, false))
+    if (run_slots_start(set, 0, first) || run_token(r, KIND_READY, false))
         return -1;
-    return slots_start(set, first, count) || slots_wait(set) || token(r, KIND_DONE, false) ? -1 : 0;
+    return run_slots_start(set, first, count) || run_slots_wait(set) || run_token(r, KIND_DONE, false) ? -1 : 0;
 }
 
-static int stream_pass(struct perf_run *r, unsigned window, uint64_t size_bytes, uint64_t count, uint64_t *time_ns_p)
+static int run_stream_pass(struct perf_run *r, unsigned window, uint64_t size_bytes, uint64_t count,
+                           uint64_t *time_ns_p)
 {
     struct slots set;
     int ret;
 
     r->phase++;
-    if (slots_init(&set, r, KIND_DATA, !r->client, window, size_bytes))
+    if (run_slots_init(&set, r, KIND_DATA, !r->client, window, size_bytes))
         return -1;
-    ret = r->client ? stream_client(r, &set, count, time_ns_p) : stream_server(r, &set, count);
-    slots_fini(&set);
+    ret = r->client ? run_stream_client(r, &set, count, time_ns_p) : run_stream_server(r, &set, count);
+    run_slots_fini(&set);
     return ret;
 }
 
-static int stream(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
+static int run_stream(struct perf_run *r, uint64_t size_bytes, struct perf_line *l)
 {
     unsigned window = perf_plan_window(r->plan, l->test, size_bytes);
     uint64_t time_ns = 0, cpu_begin_ns;
 
-    if (stream_pass(r, window, size_bytes, 1 + l->iters / 10, &time_ns))
+    if (run_stream_pass(r, window, size_bytes, 1 + l->iters / 10, &time_ns))
         return -1;
-    cpu_begin_ns = cpu_ns();
-    if (stream_pass(r, window, size_bytes, l->iters, &time_ns) || end_cpu(r, cpu_begin_ns, l->iters, l))
+    cpu_begin_ns = run_cpu_ns();
+    if (run_stream_pass(r, window, size_bytes, l->iters, &time_ns) || run_end_cpu(r, cpu_begin_ns, l->iters, l))
         return -1;
     if (time_ns) {
         l->msgs_per_s = (double)l->iters * 1e9 / (double)time_ns;
@@ -438,40 +440,40 @@ int perf_run_test(struct perf_run *r, enum perf_test test, uint64_t size_bytes, 
 {
     *line_p =
         (struct perf_line){.test = test, .size_bytes = size_bytes, .iters = perf_plan_iters(r->plan, test, size_bytes)};
-    return test == PERF_PINGPONG ? pingpong(r, size_bytes, line_p) : stream(r, size_bytes, line_p);
+    return test == PERF_PINGPONG ? run_pingpong(r, size_bytes, line_p) : run_stream(r, size_bytes, line_p);
 }
 
 /* ---- Beginning and end ------------------------------------------------------------------------------------ */
 
-static void on_error(void *arg, struct ethmx_peer *peer, int status, const char *text)
+static void run_on_error(void *arg, struct ethmx_peer *peer, int status, const char *text)
 {
     (void)peer;
-    fail(arg, status, "%s", text);
+    run_fail(arg, status, "%s", text);
 }
 
 /* The configuration: this end's environment, and the plan's wires. */
-static int open_endpoint(struct perf_run *r, const char *reach)
+static int run_open_endpoint(struct perf_run *r, const char *reach)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .reach = reach};
     struct ethmx_config *cfg;
     int ret = ethmx_config_create(&cfg);
 
     if (ret)
-        return fail(r, ret, "%s", ethmx_error_text());
+        return run_fail(r, ret, "%s", ethmx_error_text());
     memcpy(opt.job_key, r->plan->job_key, sizeof(opt.job_key));
     if (r->plan->wires[0])
         ret = ethmx_config_set(cfg, "wires", r->plan->wires, "--wire");
     if (!ret)
         ret = ethmx_ep_open(cfg, &opt, &r->ep);
     if (ret)
-        fail(r, ret, "%s", ethmx_error_text());
+        run_fail(r, ret, "%s", ethmx_error_text());
     ethmx_config_destroy(cfg);
     return ret ? -1 : 0;
 }
 
 /* Sends the own address, or what went wrong, and gets the other's. Both are done whatever happens, so that neither end
  * closes before the other has read its sentence. */
-static int exchange(struct perf_run *r, struct perf_greeting *other)
+static int run_exchange(struct perf_run *r, struct perf_greeting *other)
 {
     struct perf_greeting mine = {.status = r->status};
     size_t len_bytes = sizeof(mine.addr);
@@ -496,19 +498,19 @@ int perf_run_open(struct perf_run *r, const struct perf_plan *plan, int control_
     int ret;
 
     *r = (struct perf_run){.plan = plan, .control_fd = control_fd, .client = client};
-    open_endpoint(r, reach);
-    if (exchange(r, &other))
+    run_open_endpoint(r, reach);
+    if (run_exchange(r, &other))
         return -1;
-    ethmx_ep_on_error(r->ep, on_error, r);
+    ethmx_ep_on_error(r->ep, run_on_error, r);
     ret = ethmx_peer_add(r->ep, other.addr, other.addr_bytes, NULL, &r->peer);
     if (ret)
-        fail(r, ret, "%s", ethmx_error_text());
-    else if (!token(r, client ? KIND_READY : KIND_DONE, false))
-        token(r, client ? KIND_DONE : KIND_READY, true);
+        run_fail(r, ret, "%s", ethmx_error_text());
+    else if (!run_token(r, client ? KIND_READY : KIND_DONE, false))
+        run_token(r, client ? KIND_DONE : KIND_READY, true);
     return 0;
 }
 
-static void fill_report(const struct perf_run *r, struct perf_report *report)
+static void run_fill_report(const struct perf_run *r, struct perf_report *report)
 {
     *report = (struct perf_report){.status = r->status, .data_errors = r->data_errors};
     memcpy(report->text, r->text, sizeof(report->text));
@@ -518,7 +520,7 @@ static void fill_report(const struct perf_run *r, struct perf_report *report)
     }
 }
 
-static int judge(const char *end, const struct perf_report *report)
+static int run_judge(const char *end, const struct perf_report *report)
 {
     if (report->status)
         fprintf(stderr, "ethmx_perf: %s: %s\n", end, report->text);
@@ -529,12 +531,12 @@ static int judge(const char *end, const struct perf_report *report)
 
 /* The other end may still need our acknowledgements: goes on until it says that it has finished. After a failure the
  * network may be cut, and its report may never come. */
-static enum perf_peek await_report(struct perf_run *r, struct perf_report *other_p)
+static enum perf_peek run_await_report(struct perf_run *r, struct perf_report *other_p)
 {
-    uint64_t end_ns = now_ns() + (r->status ? FAILED_WAIT_NS : REPORT_WAIT_NS);
+    uint64_t end_ns = run_now_ns() + (r->status ? FAILED_WAIT_NS : REPORT_WAIT_NS);
     enum perf_peek peek;
 
-    while ((peek = perf_control_peek(r->control_fd, other_p)) == PERF_PEEK_NOTHING && now_ns() < end_ns) {
+    while ((peek = perf_control_peek(r->control_fd, other_p)) == PERF_PEEK_NOTHING && run_now_ns() < end_ns) {
         if (!ethmx_progress(r->ep))
             sched_yield();
     }
@@ -546,18 +548,18 @@ int perf_run_finish(struct perf_run *r, struct perf_report *mine_p, struct perf_
     enum perf_peek peek;
     int ret;
 
-    fill_report(r, mine_p);
+    run_fill_report(r, mine_p);
     *other_p = (struct perf_report){.status = 0};
-    ret = judge("this end", mine_p);
+    ret = run_judge("this end", mine_p);
     if (perf_control_send_report(r->control_fd, mine_p))
         return -1;
-    peek = await_report(r, other_p);
+    peek = run_await_report(r, other_p);
     if (peek != PERF_PEEK_REPORT && !mine_p->status) {
         fprintf(stderr, "ethmx_perf: the other end %s\n",
                 peek == PERF_PEEK_CLOSED ? "has ended without a report" : "does not answer any more");
         return -1;
     }
-    return judge("the other end", other_p) ? -1 : ret;
+    return run_judge("the other end", other_p) ? -1 : ret;
 }
 
 void perf_run_close(struct perf_run *r)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Usage: what a command line of ethmx_perf got wrong, said to the user; the program ends with status 2. command:
- * "ethmx_perf", or with its subcommand, whose --help tells more.
+ * Usage: reports an error in an ethmx_perf command line and ends the program with status 2. command: "ethmx_perf", or
+ * with its subcommand; its --help is named in the message.
  */
 #ifndef EMX_TOOLS_PERF_USAGE_H
 #define EMX_TOOLS_PERF_USAGE_H
 
 #include "perf_plan.h"
 
-/* sentence: NULL if the user has been told already. */
+/* sentence: NULL if the error was printed already. */
 _Noreturn void perf_usage_error(const char *command, const char *sentence);
 
 /* The number that an option takes, from 1 to limit. */
