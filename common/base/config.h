@@ -44,21 +44,21 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, xdp_ranks, "16", 1, 64, "1 to 64", \
       "Ranks of a host that may share an interface through the xdp wire; memory is reserved for so many.") \
     X(CHOICE, xdp_mode, "auto", 0, 0, "auto|native|copy|generic", \
-      "How the xdp wire takes an interface: in the driver (native), with zero copy where it can or without (copy); or by the kernel's slow, generic hook. auto: the first of these that works; but generic on veth, where there is no card and it is the fastest.") \
+      "How the xdp wire uses an interface: in the driver (native) with zero copy if possible, in the driver without it (copy), or by the kernel's slower generic hook. auto: the first of these that works; on veth generic, which is the fastest there.") \
     X(UINT, xdp_busy_poll, "0", 0, 1024, "0 (off) to 1024", \
-      "Packets that the xdp wire lets the driver process at each look (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
+      "Packets that the xdp wire lets the driver process in each poll (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
     X(TIME, verbs_ack_timeout, "60ms", 100000, 10000000000, "100us to 10s", \
       "How long a RoCE or InfiniBand device of the verbs wire waits for an acknowledgement before it sends again; it takes the next power of two of 4.096 us.") \
     X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \
-      "Frames that a peer may have on the way to us through the verbs wire; each has a registered buffer waiting.") \
+      "Frames that a peer may have in flight to this process through the verbs wire; each has a registered buffer.") \
     X(CHOICE, verbs_move, "read", 0, 0, "read|write", \
       "How the verbs wire's devices move large messages to this process: its own reads the sender's memory, or the sender's writes its memory (iWARP, or devices with a shared receive queue in use; with others the messages then come in frames).") \
     X(UINT, verbs_peers, "256", 1, 65536, "1 to 65536", \
-      "Peers that may be connected through the verbs wire at once; for a further one the connection that was used least lately is closed.") \
+      "Peers that may be connected through the verbs wire at once; for a further one the least recently used connection is closed.") \
     X(BOOL, verbs_read, "yes", 0, 0, "yes or no", \
       "Whether the verbs wire's devices move large messages by themselves. no: they are copied into frames, as without a device.") \
     X(SIZE, verbs_read_bytes, "1m", 4096, 1073741824, "4k to 1g", \
-      "What a device reads, or writes, at a time of a large message.") \
+      "Bytes of a large message that a device reads or writes at a time.") \
     X(UINT, verbs_reads, "4", 1, 16, "1 to 16", \
       "Such reads or writes under way with one peer; less if the device allows less.") \
     X(BOOL, verbs_srq, "yes", 0, 0, "yes or no", \
@@ -68,23 +68,23 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \
       "Upper limit of the frame length on every interface; 0: the interface's MTU.") \
     X(SIZE, eager_max, "64k", 0, 1048576, "0 to 1m", \
-      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous). Beyond 32k a peer's messages are also pulled while frames to it get lost. Where read_min has a say it alone decides.") \
+      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous). Messages above 32k are also pulled while frames to that peer get lost. Between processes of one node read_min decides instead, where it applies.") \
     X(SIZE, read_min, "129k", 1, 1073741824, "1 to 1g", \
-      "Messages of so many bytes and more between processes of one node are read by the receiver straight from the sender's memory; shorter ones are sent eagerly, copied through shared memory.") \
+      "Messages of so many bytes and more between processes of one node are read by the receiver directly from the sender's memory; shorter ones are sent eagerly, copied through shared memory.") \
     X(UINT, window, "128", 8, 1024, "8 to 1024", \
       "Frames a sender may have unacknowledged to one peer.") \
     X(UINT, pull_frames, "64", 1, 64, "1 to 64", \
       "Frames in one pulled block of a large message; fewer if a quarter of pull_window is less.") \
     X(SIZE, pull_window, "1m", 4096, 1073741824, "4k to 1g", \
-      "Most bytes of large messages an endpoint has asked for and not yet received, over all peers; fewer while frames get lost.") \
+      "Most bytes of large messages that an endpoint has requested and not yet received, over all peers; fewer while frames get lost.") \
     X(SIZE, unexpected_max, "64m", 65536, 1099511627776, "64k to 1t", \
-      "Memory for eager messages that nobody has asked for yet. Past it senders are held to rendezvous.") \
+      "Memory for eager messages whose receive is not posted yet. Beyond it senders must use rendezvous.") \
     X(SIZE, unexpected_peer, "64k", 0, 1073741824, "0 to 1g", \
       "First share of unexpected_max that a peer may use; it doubles on demand while there is room.") \
     X(UINT, ack_every, "16", 1, 512, "1 to 512", \
       "Frames acknowledged by one acknowledgement at the latest.") \
     X(TIME, ack_delay, "100us", 0, 1000000000, "0 to 1s", \
-      "How long an acknowledgement waits for a frame to ride on.") \
+      "How long an acknowledgement waits for another frame that can carry it.") \
     X(TIME, rto_min, "2ms", 1000, 10000000000, "1us to 10s", \
       "Shortest time without acknowledgement before a frame is sent again.") \
     X(TIME, rto_max, "500ms", 1000000, 60000000000, "1ms to 60s", \
@@ -96,15 +96,15 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(TIME, linger, "2s", 0, 3600000000000, "0 to 1h", \
       "How long closing an endpoint waits for frames not yet acknowledged.") \
     X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \
-      "How often a helper thread answers peers while the program computes without calling MPI.") \
+      "How often a helper thread checks whether the program computes without calling MPI, and then answers peers.") \
     X(CHOICE, wait, "auto", 0, 0, "spin|yield|sleep|auto", \
-      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame comes; auto finds out whether others want its core, and spins, or yields and then sleeps.") \
+      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame arrives; auto detects whether others want its core: if not it spins, otherwise it yields and then sleeps.") \
     X(CHOICE, progress, "caller", 0, 0, "caller|thread", \
-      "Who moves messages while the program computes: caller nobody, but for the help that heartbeat brings; thread a thread that wakes when a frame comes. It pays where a core is free for it.") \
+      "What moves messages while the program computes: caller: nothing, except the helper thread of heartbeat; thread: a thread that wakes up when a frame arrives. It pays if a core is free for it.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \
       "What the CRC-32C of each frame covers: nothing, the headers, or headers and data. Frames in shared memory have none; those that RDMA devices carry, which check them themselves, only with full.") \
     X(BOOL, auth, "no", 0, 0, "on or off", \
-      "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md tells what it stops.") \
+      "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md says what it stops.") \
     X(BOOL, ecn, "yes", 0, 0, "on or off", \
       "Whether frames that travel in IP packets (the udp wire's, and GSO packets) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
@@ -114,23 +114,23 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \
-      "Whether the packet wire passes by the interface's queueing discipline (faster; traffic shaping does not see it). GSO packets never do.") \
+      "Whether the packet wire bypasses the interface's queueing discipline (faster, but not subject to traffic shaping). GSO packets never do.") \
     X(CHOICE, reg_cache, "auto", 0, 0, "auto|uffd|host|off", \
-      "Whether memory that was registered with a device stays registered after its message, and who tells when it is unmapped: the kernel (uffd), the MPI library's hooks (host), or the first of these that works (auto). off: nothing is kept.") \
+      "Whether memory that was registered with a device stays registered after its message, and what reports that it is unmapped: the kernel (uffd), the MPI library's hooks (host), or the first of these that works (auto). off: nothing is kept.") \
     X(SIZE, reg_max, "1g", 65536, 1099511627776, "64k to 1t", \
       "Most memory registered with a device at once; less where RLIMIT_MEMLOCK says so.") \
     X(SIZE, reg_min, "0", 0, 1099511627776, "0 (measured) to 1t", \
-      "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is registered once and for all. 0: from where registering is cheaper, as measured once on each host; of messages up to eager_max, which need no rendezvous if they are copied, only those for which that is worth the round trips to the peer, as seen.") \
+      "Messages of so many bytes and more are registered where they lie; shorter ones are copied into memory that is always registered. 0: the size from which registering is cheaper, measured once on each host; messages up to eager_max, which need no rendezvous if they are copied, are registered only if that is worth the measured round trips to the peer.") \
     X(STRING, reg_file, "", 0, 0, "a path, none, or empty", \
-      "Where the costs that were measured are kept for later jobs. Empty: a file for each host and device under ~/.cache/ethmx. none: measured each time.") \
+      "Where the measured costs are kept for later jobs. Empty: a file for each host and device under ~/.cache/ethmx. none: measured each time.") \
     X(BOOL, reg_overlap, "yes", 0, 0, "yes or no", \
-      "Whether the sender of a large message announces it before it registers its memory, so that this costs no time of its own. no: it registers first.") \
+      "Whether the sender of a large message announces it before it registers its memory, so that both happen at the same time. no: it registers first.") \
     X(CHOICE, reg_fault_in, "auto", 0, 0, "auto|yes|no", \
-      "Whether pages that are not there yet are brought in before they are registered. auto: if that was measured to be cheaper.") \
+      "Whether absent pages are faulted in before they are registered. auto: if that was measured to be cheaper.") \
     X(UINT, reg_entries, "1024", 1, 65536, "1 to 65536", \
       "Most registrations that are kept.") \
     X(SIZE, reg_piece, "4m", 4096, 1073741824, "4k to 1g", \
-      "Longer buffers are registered in pieces of so many bytes (a power of 2), while the pieces before travel.") \
+      "Longer buffers are registered in parts of so many bytes (a power of 2), while the earlier parts are in flight.") \
     X(CHOICE, log, "warn", 0, 0, "error|warn|info|debug|trace", \
       "What goes to stderr. info tells which wire each peer got.")
 /* clang-format on */

@@ -16,9 +16,9 @@
     X(bytes_sent, "bytes", 0, "Data bytes of messages given to send.") \
     X(bytes_received, "bytes", 0, "Data bytes of receives completed.") \
     X(sent_small, "messages", 0, "Sent in one frame.") \
-    X(senders_away, "messages", 0, "Large messages whose sender was silent for so long that what it was asked for left pull_window's count.") \
+    X(senders_away, "messages", 0, "Large messages whose sender was silent for so long that their requests no longer count towards pull_window.") \
     X(timeouts_undone, "times", 0, "Frames that counted as lost after a time-out, and had arrived.") \
-    X(sent_coalesced, "messages", 0, "Of these, sent in a frame that takes several.") \
+    X(sent_coalesced, "messages", 0, "Of sent_small, those in a frame with several messages.") \
     X(frames_coalesced, "frames", 0, "Frames made for several small messages.") \
     X(sent_medium, "messages", 0, "Sent eagerly in several frames.") \
     X(sent_large, "messages", 0, "Sent by rendezvous.") \
@@ -40,43 +40,43 @@
     X(resent_gap, "frames", 0, "Sent again early because later ones were acknowledged.") \
     X(resent_timeout, "frames", 0, "Sent again because no acknowledgement came in time.") \
     X(frames_ce, "frames", 0, "Frames that arrived with a mark of congestion (ECN).") \
-    X(ce_responses, "times", 0, "Times that less was sent, or asked for, at once because frames had arrived with marks.") \
+    X(ce_responses, "times", 0, "Times that the congestion window or the pull limit was reduced because frames had arrived with marks.") \
     X(acks_sent, "frames", 0, "Frames that carried nothing but an acknowledgement.") \
     X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
-    X(messages_shortened, "messages", 0, "Large messages that were received in shorter chunks from somewhere on, because an MTU was lowered.") \
-    X(fragments_sent, "frames", 0, "Pieces of frames that had become too long, because an MTU was lowered.") \
-    X(bytes_read, "bytes", 0, "Data of large messages read straight from the sender's memory (shm and verbs wires).") \
+    X(messages_shortened, "messages", 0, "Large messages whose remaining chunks were shortened, because an MTU was lowered.") \
+    X(fragments_sent, "frames", 0, "Fragments of frames that had become too long, because an MTU was lowered.") \
+    X(bytes_read, "bytes", 0, "Data of large messages read directly from the sender's memory (shm and verbs wires).") \
     X(bytes_read_helped, "bytes", 0, "Of these, written by the sender, which helped (shm wire).") \
-    X(bytes_helped, "bytes", 0, "Data of large messages that this process wrote to their receivers' memory, to help them (shm wire).") \
-    X(bytes_written, "bytes", 0, "Data of large messages that a device of ours wrote straight into the receiver's memory (verbs wire).") \
-    X(bytes_unread, "bytes", 0, "Data of messages that a device should have moved (verbs wire), and that were pulled in frames all the same, copied twice. Messages that went eagerly because that was cheaper are not among them.") \
+    X(bytes_helped, "bytes", 0, "Data of large messages that this process wrote to the receivers' memory to help them (shm wire).") \
+    X(bytes_written, "bytes", 0, "Data of large messages that this host's device wrote directly into the receiver's memory (verbs wire).") \
+    X(bytes_unread, "bytes", 0, "Data of messages that a device should have moved (verbs wire), but that were pulled in frames, copied twice. Messages that went eagerly because that was cheaper do not count.") \
     X(reads_failed, "times", 0, "Reads of a peer's memory that failed: its large messages come in frames from then on.") \
     X(writes_failed, "times", 0, "Writes into a peer's memory by a device that failed (verbs wire).") \
-    X(pings_sent, "frames", 0, "Frames that ask a silent peer for a sign of life.") \
+    X(pings_sent, "frames", 0, "Frames that check whether a silent peer is alive.") \
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
     X(gso_packets_sent, "packets", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
     X(gso_packets_received, "packets", 0, "UDP packets of several frames received (packet and xdp wires).") \
-    X(reg_made, "registrations", 0, "Pieces of the program's memory registered with a device.") \
+    X(reg_made, "registrations", 0, "Parts of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
-    X(reg_once, "registrations", 0, "Registrations that were not kept: nobody tells when that memory is unmapped, or memory was never used again of late.") \
-    X(reg_faulted, "registrations", 0, "Registrations whose pages were not there and were brought in first, which is cheaper.") \
+    X(reg_once, "registrations", 0, "Registrations that were not kept: nothing reports when that memory is unmapped, or recent registrations were not reused.") \
+    X(reg_faulted, "registrations", 0, "Registrations whose absent pages were faulted in first, which is cheaper.") \
     X(reg_evicted, "registrations", 0, "Registrations given up to make room for others.") \
     X(reg_invalidated, "registrations", 0, "Registrations given up because the program unmapped, moved or discarded the memory.") \
     X(reg_refused, "times", 0, "Memory could not be registered: too much of it was, or it was of the wrong kind.") \
     X(reg_bytes, "bytes", 1, "Memory registered for messages.") \
     X(reg_bytes_peak, "bytes", 1, "Most memory ever registered for messages at once.") \
     X(verbs_idle_ended, "connections", 0, "Connections that were closed to make room for others (verbs wire, ETHMX_VERBS_PEERS).") \
-    X(verbs_ends_unsure, "connections", 0, "Connections that ended without the device's word that all receives are back which they shared with others: some may be missing (verbs wire).") \
+    X(verbs_ends_unsure, "connections", 0, "Connections that ended without the device's report that all their receives are back in the shared queue: some may be missing (verbs wire).") \
     X(fanout_ranks, "ranks", 1, "Ranks of this node that this endpoint has brought into one fanout group (packet wire): it is the first of them, or 0.") \
     X(wire_full, "times", 0, "A wire had no room and frames had to wait.") \
     X(wire_lost, "frames", 0, "Frames the kernel says it dropped on receipt (ring or socket buffer full).") \
     X(xdp_passed, "frames", 0, "Frames for endpoints of this host's xdp wires that came in on a queue of the card without sockets, and were left to the kernel.") \
     X(wire_tx_errors, "frames", 0, "Frames the kernel refused to send.") \
-    X(yields, "times", 0, "A waiting program gave way to others on its core.") \
-    X(sleeps, "times", 0, "A waiting program slept until a frame came, or for a while.") \
+    X(yields, "times", 0, "A waiting program yielded its core to others.") \
+    X(sleeps, "times", 0, "A waiting program slept until a frame arrived, or for a limited time.") \
     X(helper_runs, "times", 0, "The helper thread took over because the program computed without calling MPI.") \
     X(drop_short, "frames", 0, "Dropped: shorter than its headers say.") \
     X(drop_version, "frames", 0, "Dropped: not ethmx, or another protocol version.") \
