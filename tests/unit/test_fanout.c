@@ -160,8 +160,8 @@ static struct emx_config cfg;
 static struct emx_wire *sender; /* in no group */
 static struct emx_stats sender_stats;
 static struct emx_wire_attr sender_attr;
-static uint32_t number;      /* of the latest frame sent */
-static int stranger_fd = -1; /* not for the ranks */
+static uint32_t number;     /* of the latest frame sent */
+static int foreign_fd = -1; /* not for the ranks */
 
 static bool lo_up(void)
 {
@@ -235,7 +235,7 @@ static void be_rank(struct desk *d, const struct options *o)
     struct emx_wire *w;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(stranger_fd);
+    close(foreign_fd);
     cfg.p_fanout = !o->off;
     if (emx_wire_packet.open(&w, &params, d->why, sizeof(d->why))) {
         d->open = -1;
@@ -302,7 +302,7 @@ static void start_some(unsigned first, unsigned n, const struct options *o)
         start(i, o);
 }
 
-static void bury(unsigned rank)
+static void wait_for_end(unsigned rank)
 {
     int status;
 
@@ -313,13 +313,13 @@ static void bury(unsigned rank)
 static void kill_rank(unsigned rank)
 {
     kill(pids[rank], SIGKILL);
-    bury(rank);
+    wait_for_end(rank);
 }
 
 static void let_leave(unsigned rank)
 {
     desk[rank].leaves = true;
-    bury(rank);
+    wait_for_end(rank);
 }
 
 static void send_frames(unsigned rank, bool joined)
@@ -511,7 +511,7 @@ static void killed_ranks_move_nobody(void **state)
     each_seed(3, kill_in_any_order);
 }
 
-/* Nobody is in a group yet when the keeper is killed; the others find each other again. */
+/* Nobody is in a group yet when the leader is killed; the others find each other again. */
 static void keeper_killed_before_it_answers(void **state)
 {
     const struct options o = {.job = 8}, blind = {.job = 8, .blind = true};
@@ -606,7 +606,7 @@ static void who_comes_and_goes_fills_nothing(void **state)
     for (unsigned i = 0; i < 40; i++) {
         start(2, &o);
         check_all();
-        if (i <= 8) /* the keeper counts who has left before it lets somebody in */
+        if (i <= 8) /* the leader counts who has left before it accepts another */
             AWAIT(desk[2].in_group);
         let_leave(2);
         if (packet_sockets() > most)
@@ -620,7 +620,7 @@ static void who_comes_and_goes_fills_nothing(void **state)
 }
 
 /* Somebody else has the name: no group, and a frame finds its way. */
-static void name_taken_by_a_stranger(void **state)
+static void name_taken_by_a_foreign_process(void **state)
 {
     const struct options o = {.job = 13};
     struct sockaddr_un a;
@@ -628,14 +628,14 @@ static void name_taken_by_a_stranger(void **state)
 
     (void)state;
     need_processes();
-    stranger_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    foreign_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     name_of_job(&a, &len, 13);
-    assert_int_equal(bind(stranger_fd, (struct sockaddr *)&a, len), 0);
-    assert_int_equal(listen(stranger_fd, 1), 0);
+    assert_int_equal(bind(foreign_fd, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(foreign_fd, 1), 0);
     start_some(0, 4, &o); /* more than it has room for */
     check_all();
-    close(stranger_fd);
-    stranger_fd = -1;
+    close(foreign_fd);
+    foreign_fd = -1;
     AWAIT(all_in_group(0, 4));
     check_all();
 }
@@ -647,7 +647,7 @@ struct call {
     uint32_t has[EMX_FANOUT_KINDS], key[EMX_FANOUT_KINDS];
 };
 
-/* Calls the keeper of a job as a process of the same user may. Whether it answers with the safe. */
+/* Connects to the leader of a job as a process of the same user may. Whether it answers with the descriptor store. */
 static bool gets_the_safe(uint64_t job, uint64_t secret, int fd)
 {
     const struct call call = {.word = 0x6d684670u, .secret = secret, .has = {1}, .key = {4711}};
@@ -721,7 +721,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(jobs_keep_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(alone_needs_no_filter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_comes_and_goes_fills_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(name_taken_by_a_stranger, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(name_taken_by_a_foreign_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(keeper_trusts_no_name, set_up, tear_down),
     };
 

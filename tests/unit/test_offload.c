@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * GSO packets beyond tests/conform: a ring that has fewer slots than frames may be lent at once.
+ * GSO packets beyond tests/conform: a ring that has fewer slots than frames that may be in use at once.
  *
  * Over the loopback of a network namespace of its own. Needs root, or a kernel that lets users make user namespaces;
  * skipped without, and where the kernel knows no GSO packets.
@@ -63,7 +63,7 @@ static uint32_t number_of(const struct emx_rxframe *f)
     return number;
 }
 
-/* Lends n frames, as they come: each once, and in order. */
+/* Receives n frames, as they come: each once, and in order. */
 static void take(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH], uint32_t first, unsigned n)
 {
     struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};

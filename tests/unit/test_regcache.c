@@ -275,7 +275,7 @@ static void test_entries(void **state)
     assert_false(has(0, 1, READ));
     a = get(2, 1, READ);
     b = get(4, 1, READ);
-    c = get(6, 1, READ); /* no place: only lent */
+    c = get(6, 1, READ); /* not cached: only for this get() */
     assert_false(has(6, 1, READ));
     emx_regcache_put(cache, a);
     emx_regcache_put(cache, b);

@@ -3,7 +3,7 @@
  * The registration cache in a program whose threads map, unmap, replace and discard memory without pause, at the same
  * addresses: what one thread unmaps another maps at once, while the first is still inside munmap(). Nobody tells the
  * cache but the kernel (or nobody: then it keeps nothing, and the same must hold). Each page has a generation, which
- * counts up when its content is replaced; a region that get() lends must be of the present one.
+ * counts up when its content is replaced; a region that get() returns must be of the present one.
  */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -40,7 +40,7 @@ static struct emx_regcache *cache;
 static _Atomic unsigned stale;
 static pthread_barrier_t started; /* threads take memory of their own before they find the arena */
 
-struct lent {
+struct held {
     struct emx_region *r;
     char *buf;
     size_t len_bytes;
@@ -50,7 +50,7 @@ struct worker {
     pthread_t thread;
     unsigned id; /* as in owner */
     struct emx_rng rng;
-    struct lent out[OUT];
+    struct held out[OUT];
     unsigned claimed; /* units */
     unsigned failed;  /* line */
 };
@@ -225,7 +225,7 @@ static void allocate(struct worker *w)
 
 /* ---- What is sent ---- */
 
-static void give_back(struct worker *w, struct lent *l)
+static void give_back(struct worker *w, struct held *l)
 {
     if (!regdevice_fresh(&device, l->r, l->buf, l->len_bytes))
         atomic_fetch_add(&stale, 1);
@@ -234,7 +234,7 @@ static void give_back(struct worker *w, struct lent *l)
     (void)w;
 }
 
-static void borrow(struct worker *w, struct lent *l)
+static void take(struct worker *w, struct held *l)
 {
     unsigned access = 1 + (unsigned)emx_rng_below(&w->rng, 3);
     int rc;
@@ -256,10 +256,10 @@ static void step(struct worker *w)
 {
     static void (*const acts[])(struct worker * w) = {claim,   claim,    claim, leave,   leave,
                                                       discard, map_over, move,  allocate};
-    struct lent *l = &w->out[emx_rng_below(&w->rng, OUT)];
+    struct held *l = &w->out[emx_rng_below(&w->rng, OUT)];
 
     if (emx_rng_below(&w->rng, 3))
-        (l->r ? give_back : borrow)(w, l);
+        (l->r ? give_back : take)(w, l);
     else
         acts[emx_rng_below(&w->rng, ARRAY_LEN(acts))](w);
 }

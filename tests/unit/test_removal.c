@@ -274,7 +274,7 @@ static void force_ends_all(void **state)
     assert_int_equal(result[0].status, ETHMX_ERR_PEER_DEAD);
     remove_peer(1, false);
     peer[1] = know(1, 0);
-    assert_true(send_bytes(1, 10, data, 8, ETHMX_SEND_STANDARD) >= 0); /* greets a stranger */
+    assert_true(send_bytes(1, 10, data, 8, ETHMX_SEND_STANDARD) >= 0); /* greets an unknown peer */
     results = 0;
     rest(SECOND_NS);
     assert_int_equal(results, 2);                             /* the send, and */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the shm wire must do beyond tests/conform: sleep and be woken in either role, outlive processes that are killed
- * or have gone, keep strangers out, read memory where that is allowed, and leave nothing behind.
+ * or have gone, refuse other users, read memory where that is allowed, and leave nothing behind.
  */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -599,14 +599,14 @@ static void too_few_files_are_told(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- Strangers ---- */
+/* ---- Other users ---- */
 
 static int call_as(uint32_t id)
 {
     return emx_shm_call(id);
 }
 
-static int stranger_is_refused(uint32_t id)
+static int other_user_is_refused(uint32_t id)
 {
     if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
         return 1;
@@ -629,7 +629,7 @@ static void other_users_are_kept_out(void **state)
         skip();
     make_end(&b, id_of(1));
     fds = entries("/proc/self/fd");
-    status = in_child(stranger_is_refused, b.id);
+    status = in_child(other_user_is_refused, b.id);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
     /* A caller that does not look who listens. */

@@ -74,7 +74,7 @@ static unsigned any_length(struct emx_rng *r)
     }
 }
 
-/* Frames in and out by chance; lent ones stay as they are until they are given back. */
+/* Frames in and out by chance; those in use stay as they are until they are returned. */
 static bool random_traffic(uint64_t seed)
 {
     struct emx_rng r = {seed};
@@ -99,7 +99,7 @@ static bool random_traffic(uint64_t seed)
         CHECK(emx_shm_rx_ready(&x.rx) == (written != read));
         n = emx_shm_rx_take(&x.rx, f, want);
         CHECK(n == (int)(written - read < want ? written - read : want));
-        while (put(&x.tx, written, 3000)) /* fills up around what is lent */
+        while (put(&x.tx, written, 3000)) /* fills up around what is in use */
             len[written++ % EMX_SHM_SLOTS] = 3000;
         for (int i = 0; i < n; i++, read++)
             CHECK(is_frame(&f[i], read, len[read % EMX_SHM_SLOTS]));
@@ -196,7 +196,7 @@ static void slots_fill_up(void **state)
             assert_true(put(&x.tx, i, 40));
         assert_false(put(&x.tx, 0, 40));
         assert_int_equal(emx_shm_rx_take(&x.rx, f, EMX_SHM_SLOTS), EMX_SHM_SLOTS);
-        assert_false(put(&x.tx, 0, 40)); /* lent */
+        assert_false(put(&x.tx, 0, 40)); /* in use */
         assert_false(emx_shm_rx_ready(&x.rx));
         assert_false(emx_shm_rx_settle(&x.rx));
     }
@@ -349,7 +349,7 @@ static void threads_sleep_and_wake(void **state)
 
 /* ---- Nonsense ---- */
 
-/* Whatever the words say, what is lent lies in the shared memory. */
+/* Whatever the words say, frames in use are in the shared memory. */
 static bool nonsense(uint64_t seed)
 {
     struct emx_rng r = {seed};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Copies that two processes make together: every order of the steps of both sides, threads with real memory, a helper
- * that has lost its mind; and with processes: a helper that writes, one that is killed while it holds a piece, one that
- * cannot write; and that nobody writes to a process that is not the one.
+ * that writes invalid data; and with processes: a helper that writes, one that is killed while it holds a part, one
+ * that cannot write; and that nobody writes to a process that is not the one.
  */
 #define _GNU_SOURCE
 #include "unit.h"
@@ -64,7 +64,7 @@ static bool stepped_exchange(_Atomic uint64_t *p, uint64_t *seen, uint64_t value
 
 struct play {
     size_t len_bytes[ROUNDS_MAX]; /* 0: no such round */
-    unsigned tries;               /* of the helper to take a piece */
+    unsigned tries;               /* of the helper to take a part */
     bool awaited;
 };
 
@@ -76,7 +76,7 @@ static ucontext_t scheduler, side[SIDES];
 static char stack[SIDES][STACK_BYTES];
 static int running = -1; /* the side that runs; -1: nothing is played */
 static bool over[SIDES];
-static bool waits;                              /* the owner, until the helper has finished a piece */
+static bool waits;                              /* the owner, until the helper has finished a part */
 static bool ended[ROUNDS_MAX];                  /* the memory is the program's again */
 static unsigned written[ROUNDS_MAX][UNITS_MAX]; /* how many times */
 static unsigned helped;
@@ -244,7 +244,7 @@ static void every_order(void **state)
         } while (!wrong && next_order(&o));
         if (wrong)
             fail_msg("play %u, order %lu: %s", i, orders, wrong);
-        print_message("play %u: %lu orders, %u pieces written by the helper\n", i, orders, helped);
+        print_message("play %u: %lu orders, %u parts written by the helper\n", i, orders, helped);
         assert_true(helped || plays[i].len_bytes[0] == 1);
     }
 }
@@ -414,7 +414,7 @@ static void be_helper(uint32_t id, uint32_t owner)
         poll_end(&e);
 }
 
-/* A helper by hand: when it has taken a piece it says so, and waits for a word what to do with it. */
+/* A helper by hand: when it has taken a part it says so, and waits for a word what to do with it. */
 static void be_slow_helper(uint32_t id, uint32_t owner, int says, int hears)
 {
     uint64_t value = id;
@@ -525,7 +525,7 @@ static void helper_helps(void **state)
     end_helper(&h, &owner);
 }
 
-/* Until the helper holds a piece and the owner waits for it. */
+/* Until the helper holds a part and the owner waits for it. */
 static void wait_for_claim(struct helper *h, struct end *owner)
 {
     char what;
@@ -584,7 +584,7 @@ static void helper_takes_its_time(void **state)
     end_helper(&h, &owner);
 }
 
-/* Killed while it holds a piece. The read ends when the process has ended, not before, whoever has its sockets. */
+/* Killed while it holds a part. The read ends when the process has ended, not before, whoever has its sockets. */
 static void helper_is_killed(void **state)
 {
     struct helper h;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The critical size: found where the costs cross, kept in a file, believed only on the machine that it is of.
+ * The registration threshold: found where the costs cross, kept in a file, valid only on the machine that measured it.
  *
  * What is measured takes virtual time: a clock for each thread, which only registering and copying move, by as much as
  * the test says. So the result is the same however slow or busy the machine is.
@@ -64,7 +64,7 @@ static const struct emx_registrar slow = {
     .name = "slow", .reg = slow_reg, .dereg = dereg, .now_ns = virtual_now, .copy = slow_copy};
 static struct emx_config cfg;
 static struct emx_reg_threshold c;
-static char how[600], folder[] = "/tmp/ethmx-critical-XXXXXX", path[128];
+static char how[600], folder[] = "/tmp/ethmx-threshold-XXXXXX", path[128];
 
 static int setup(void **state)
 {
@@ -87,7 +87,7 @@ static void one_wrong_size_does_not_decide(void **state)
         {{20, 20, 20, 20, 20, 20, 20, 20, 20}, 131072},
         {{20, 20, 20, 20, 20, 20, 20, 20, 300}, 131072}, /* the largest measured wrong */
         {{20, 20, 20, 20, 20, 20, 90, 20, 20}, 131072},
-        {{20, 20, 20, 20, 20, 90, 20, 20, 20}, 262144}, /* beside the crossing: one size late */
+        {{20, 20, 20, 20, 20, 90, 20, 20, 20}, 262144}, /* beside the threshold: one size late */
         {{20, 1, 20, 20, 20, 20, 20, 20, 20}, 131072},  /* a copy that took too long */
         {{400, 400, 400, 400, 400, 400, 400, 400, 400}, EMX_REG_THRESHOLD_NEVER},
         {{0, 0, 0, 0, 0, 0, 0, 0, 0}, 4096},

@@ -118,7 +118,7 @@ static void begin(const struct idler *o, enum waits_for what)
     world.ep.large_ops = what == LARGE;
 }
 
-/* As ethmx_progress() when no frame comes, so much time after the last one. The pump reads the clock now and then. */
+/* As ethmx_progress() when no frame comes, so much time after the last one. Progress reads the clock now and then. */
 static void poll_after(uint64_t own_ns, uint64_t others_ns)
 {
     struct ethmx_ep *ep = &world.ep;
@@ -253,7 +253,8 @@ static void a_crowd_by_number_stays_one(void **state)
 }
 
 /* A program that computes, and tests a request now and then; also on a shared core, and however long it takes. But it
- * may be a library that yields between polls, in vain: a nap now and then, which costs the program next to nothing. */
+ * may be a library that yields between polls, in vain: a short sleep now and then, which costs the program next to
+ * nothing. */
 static void distant_polls_are_work(void **state)
 {
     (void)state;
@@ -456,11 +457,11 @@ static void who_yields_for_long_naps(void **state)
 
     (void)state;
     receive_nothing(ep, &p);
-    for (unsigned nap = 1; nap <= 3; nap++) {
+    for (unsigned sleep_count = 1; sleep_count <= 3; sleep_count++) {
         yields = counter(ep, "yields");
-        for (unsigned i = 0; i < 100 * POLLS && counter(ep, "sleeps") < nap; i++)
+        for (unsigned i = 0; i < 100 * POLLS && counter(ep, "sleeps") < sleep_count; i++)
             ethmx_progress(ep);
-        assert_int_equal(counter(ep, "sleeps"), nap);
+        assert_int_equal(counter(ep, "sleeps"), sleep_count);
         assert_true(counter(ep, "yields") - yields > YIELDS);
     }
     ethmx_ep_close(ep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * With UDP_GRO the kernel may hand over several datagrams of one length as one buffer and tell the length; rx() lends
+ * With UDP_GRO the kernel may hand over several datagrams of one length as one buffer and tell the length; rx() returns
  * its parts as frames. One call of rx() makes one system call: recvmsg() while little arrives, for latency, and
  * recvmmsg() after a call that found something, for throughput.
  *
