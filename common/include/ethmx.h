@@ -29,10 +29,11 @@ extern "C" {
 /* The library is compiled with hidden visibility; what is declared here is seen outside. */
 #pragma GCC visibility push(default)
 
-#define ETHMX_API_VERSION   3   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
-#define ETHMX_ADDRESS_MAX   256 /* bytes of the longest endpoint address */
-#define ETHMX_AM_HEADER_MAX 512
-#define ETHMX_AM_HANDLERS   64
+#define ETHMX_API_VERSION      3   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
+#define ETHMX_ADDRESS_MAX      256 /* bytes of the longest endpoint address */
+#define ETHMX_ADDRESS_LAUNCHER 56  /* bytes of the longest that ethmx_ep_address() writes, for a launcher to carry */
+#define ETHMX_AM_HEADER_MAX    512
+#define ETHMX_AM_HANDLERS      64
 
 /* The version of the library at run time, such as "0.1.0". */
 const char *ethmx_version(void);
@@ -193,8 +194,9 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
 void ethmx_ep_close(struct ethmx_ep *ep);
 
 /* Copies the endpoint's own address. *len_bytes_p: room in, length out. Where there is less room than
- * ETHMX_ADDRESS_MAX, it may tell fewer of the interfaces; it is the same endpoint for all. It takes 56 bytes at most
- * and tells what a first hello needs; hellos tell the rest. ETHMX_ERR_PARAM: too little room for one interface. */
+ * ETHMX_ADDRESS_MAX, it may tell fewer of the interfaces; it is the same endpoint for all. It takes at most
+ * ETHMX_ADDRESS_LAUNCHER bytes and tells what a first hello needs; hellos tell the rest. ETHMX_ERR_PARAM: too little
+ * room for one interface. */
 int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p);
 
 /* Moves frames, fires timers, runs callbacks. Returns how many events there were; 0: idle. Called in a loop that finds

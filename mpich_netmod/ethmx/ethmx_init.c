@@ -153,8 +153,8 @@ fn_fail:
 
 /* What a process tells through the launcher: of one length everywhere, as MPICH likes it best. */
 struct card {
-    uint16_t len_bytes;
-    uint8_t addr[ETHMX_ADDRESS_MAX];
+    uint8_t len_bytes;
+    uint8_t addr[ETHMX_ADDRESS_LAUNCHER];
 };
 
 /* ethmx keeps the process's number (plus one) with the peer, see ethmx_spawn.c. */
@@ -178,9 +178,10 @@ int MPIDI_ETHMX_init_world(void)
     void *table;
     int unused, mpi_errno = MPI_SUCCESS;
 
+    MPL_COMPILE_TIME_ASSERT(sizeof(own.addr) <= UINT8_MAX);
     MPIR_ERR_CHKANDJUMP1(MPIDI_ETHMX_lib.ep_address(MPIDI_ETHMX_global.ep, own.addr, &len_bytes) != ETHMX_OK, mpi_errno,
                          MPI_ERR_OTHER, "**ethmx_address", "**ethmx_address %s", MPIDI_ETHMX_lib.error_text());
-    own.len_bytes = (uint16_t)len_bytes;
+    own.len_bytes = (uint8_t)len_bytes;
     mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map, &own, sizeof(own),
                                       TRUE, FALSE, &table, &unused);
     MPIR_ERR_CHECK(mpi_errno);

@@ -108,14 +108,14 @@ int MPIDI_ETHMX_dynamic_recv(int tag, void *buf, int size, int timeout)
 #define PORT_ADDRESS_MAX ((MPI_MAX_PORT_NAME - 24) / 2)
 
 /* The address of process i of comm. Of ourselves alone it is asked for a port's name, which has less room than an
- * address may take; ethmx then tells what fits. */
+ * address may take, but enough for the one that we tell. */
 static int local_upid(MPIR_Comm *comm, int i, void *addr, size_t *len_bytes)
 {
+    MPL_COMPILE_TIME_ASSERT(ETHMX_ADDRESS_LAUNCHER <= PORT_ADDRESS_MAX);
     *len_bytes = ETHMX_ADDRESS_MAX;
     if (comm != MPIR_Process.comm_self)
         return MPIDI_ETHMX_lib.peer_address(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDIU_comm_rank_to_av(comm, i)),
                                             addr, len_bytes);
-    *len_bytes = PORT_ADDRESS_MAX;
     return MPIDI_ETHMX_lib.ep_address(MPIDI_ETHMX_global.ep, addr, len_bytes);
 }
 
