@@ -41,6 +41,18 @@ shares() {
     done
 }
 
+# transport_settings NAME: fills the array transport_env with the variables of ethmx that NAME sets, as VARIABLE=VALUE.
+transport_settings() {
+    local wires settings
+    transport_env=()
+    IFS=: read -r _ wires settings <<<"$1"
+    [ -z "$wires" ] || transport_env+=("ETHMX_WIRES=${wires//+/,}")
+    while [ -n "$settings" ]; do
+        transport_env+=("${settings%%:*}")
+        case $settings in *:*) settings=${settings#*:} ;; *) settings='' ;; esac
+    done
+}
+
 # transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
 # mca_mtl_ethmx.so is (empty: where Open MPI finds it by itself); INTERFACE is what joins the nodes (empty: each transport
 # chooses). NAME is one of
@@ -51,7 +63,7 @@ shares() {
 #   bare:WHAT                                  as tcp: for a program that sends frames of its own
 #   vader, ucx:sm                              within one node only: ob1 over vader, UCX over posix and cma
 transport_args() {
-    local name=$1 folder=$2 interface=$3 settings wires ompi_found=()
+    local name=$1 folder=$2 interface=$3 setting ompi_found=()
     case $name in
     ethmx | ethmx:*)
         if [ -n "$folder" ] && [ ! -e "$folder/mca_mtl_ethmx.so" ]; then
@@ -60,12 +72,8 @@ transport_args() {
         fi
         [ -z "$folder" ] || ompi_find_component "$folder"
         transport_mca=("${ompi_found[@]}" --mca pml cm --mca mtl ethmx)
-        IFS=: read -r _ wires settings <<<"$name"
-        [ -z "$wires" ] || transport_mca+=(-x "ETHMX_WIRES=${wires//+/,}")
-        while [ -n "$settings" ]; do
-            transport_mca+=(-x "${settings%%:*}")
-            case $settings in *:*) settings=${settings#*:} ;; *) settings='' ;; esac
-        done
+        transport_settings "$name"
+        for setting in "${transport_env[@]}"; do transport_mca+=(-x "$setting"); done
         ;;
     tcp | tcp:* | bare:*) transport_mca=(--mca pml ob1 --mca btl "tcp,self" ${interface:+--mca btl_tcp_if_include "$interface"}) ;;
     tcp+sm) transport_mca=(--mca pml ob1 --mca btl "vader,tcp,self" ${interface:+--mca btl_tcp_if_include "$interface"}) ;;
