@@ -138,6 +138,7 @@ int emx_links_tell(const struct emx_links *l, const struct emx_way_site *site, s
             return ETHMX_ERR_PARAM;
         }
         a->least[k->ops->part] = (uint8_t)min_bytes;
+        a->by_ip |= (uint32_t)k->ops->by_ip << k->ops->part;
     }
     return ETHMX_OK;
 }

@@ -54,10 +54,12 @@ static void route_describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_b
 {
     char text[INET_ADDRSTRLEN];
 
-    if (ip)
+    if (!ip)
+        emx_text_add(t, "no IP");
+    else if (prefix_bits)
         emx_text_add(t, "%s/%u", inet_ntop(AF_INET, &ip, text, sizeof(text)), prefix_bits);
     else
-        emx_text_add(t, "no IP");
+        emx_text_add(t, "%s", inet_ntop(AF_INET, &ip, text, sizeof(text)));
 }
 
 static void route_describe_ours(struct emx_text *t, const struct emx_netifs *n)

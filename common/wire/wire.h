@@ -116,6 +116,7 @@ struct emx_wire_ops {
     const char *help;   /* one line for ethmx_info */
     const char *opt_in; /* why it is opened only when ETHMX_WIRES names it; NULL: trying to open it is harmless */
     unsigned part;      /* type of its part of addresses: its own, 1 to EMX_WIRE_PART_TYPES, the same in all versions */
+    bool by_ip;         /* it reaches an interface of which only the IP address is told */
 
     /* Opens the wire. On failure nothing is left behind, *w_p is unchanged, and why has a sentence with the remedy
      * ("raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep ...` or use ETHMX_WIRES=udp"). On success why may

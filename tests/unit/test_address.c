@@ -91,7 +91,7 @@ static void comes_back_as_it_was(void **state)
 }
 
 /* In whatever room there is, it is an address of the same endpoint with the first of its interfaces, and of each part
- * enough for a first hello. */
+ * enough for a first hello; or, where a wire reaches interfaces by IP, without MACs and some parts. */
 static bool fits_within(uint64_t seed)
 {
     struct emx_rng rng = {seed};
@@ -102,6 +102,7 @@ static bool fits_within(uint64_t seed)
 
     for (unsigned type = 1; type <= EMX_WIRE_PART_TYPES; type++)
         a.least[type] = (uint8_t)emx_rng_below(&rng, 4);
+    a.by_ip = seed % 2 ? (uint32_t)emx_rng_next(&rng) & ~UINT32_C(1) : 0;
     for (size_t room = 0; room <= ETHMX_ADDRESS_MAX; room++) {
         size_t len;
 
@@ -119,13 +120,14 @@ static bool fits_within(uint64_t seed)
         for (unsigned type = 1; type <= EMX_WIRE_PART_TYPES; type++) {
             struct emx_wire_value full = emx_address_part(&a, type), told = emx_address_part(&b, type);
 
-            CHECK(!full.b == !told.b);
-            CHECK(told.len_bytes == full.len_bytes || told.len_bytes == a.least[type]);
+            CHECK(!full.b == !told.b || (a.by_ip && !told.b));
+            CHECK(!told.b || told.len_bytes == full.len_bytes || told.len_bytes == a.least[type]);
         }
         CHECK(b.if_count <= a.if_count && (b.if_count > 0 || a.if_count == 0));
         for (unsigned i = 0; i < b.if_count; i++)
-            CHECK(b.ifs[i].ip == a.ifs[i].ip && b.ifs[i].prefix_bits == a.ifs[i].prefix_bits);
-        CHECK(!b.if_count || !memcmp(b.ifs[0].mac, a.ifs[0].mac, 6));
+            CHECK(b.ifs[i].ip == a.ifs[i].ip &&
+                  (b.ifs[i].prefix_bits == a.ifs[i].prefix_bits || !emx_wire_if_has_mac(&b.ifs[i])));
+        CHECK(!b.if_count || a.by_ip || !memcmp(b.ifs[0].mac, a.ifs[0].mac, 6));
     }
     CHECK(smallest > 0);
     CHECK(b.auth == a.auth && b.has_secret == a.has_secret);
@@ -277,6 +279,59 @@ static void the_encoding_is_fixed(void **state)
     assert_memory_equal(buf, want, sizeof(want));
 }
 
+/* Two or more interfaces at the end of which only the IP is told; any other form of them is refused. */
+static void interfaces_by_ip_alone_are_short(void **state)
+{
+    struct emx_address a = {.id = 1, .if_count = 3}, b;
+    static const uint8_t want[] = {24, 10, 0, 0, 1, 63, 10, 0, 1, 1, 10, 0, 2, 1};
+    static const uint8_t longer[] = {24, 10, 0, 0, 1, 0, 10, 0, 1, 1, 0, 10, 0, 2, 1};
+    static const uint8_t one[] = {24, 10, 0, 0, 1, 24, 10, 0, 1, 1, 63, 10, 0, 2, 1};
+    const size_t fixed = 18;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        memcpy(&a.ifs[i].ip, (const uint8_t[]){10, 0, (uint8_t)i, 1}, 4);
+    a.ifs[0].prefix_bits = 24;
+    assert_int_equal(emx_address_encode(&a, buf), fixed + sizeof(want));
+    assert_memory_equal(buf + fixed, want, sizeof(want));
+    assert_true(decode(buf, fixed + sizeof(want), &b));
+    assert_true(b.if_count == 3 && !memcmp(b.ifs, a.ifs, sizeof(a.ifs)));
+    assert_false(decode(buf, fixed + sizeof(want) - 1, &b));
+    memcpy(buf + fixed, longer, sizeof(longer));
+    assert_false(decode(buf, fixed + sizeof(longer), &b));
+    memcpy(buf + fixed, one, sizeof(one));
+    assert_false(decode(buf, fixed + sizeof(one), &b));
+}
+
+static void networks_are_counted_up_to_the_first_that_is_there_twice(void **state)
+{
+    static const struct {
+        uint8_t ip[6][4];
+        uint8_t prefix_bits[6], ifs, networks;
+    } cases[] = {
+        {{{0}}, {0}, 0, 0},
+        {{{10, 0, 0, 1}}, {24}, 1, 1},
+        {{{10, 0, 0, 1}, {10, 0, 1, 1}, {10, 0, 0, 2}, {10, 0, 3, 1}}, {24, 24, 24, 24}, 4, 2},
+        {{{10, 0, 0, 1}, {10, 0, 0, 17}}, {28, 28}, 2, 2},
+        {{{10, 0, 0, 1}, {10, 0, 0, 14}}, {28, 28}, 2, 1},
+        {{{10, 0, 0, 1}, {10, 0, 0, 2}}, {32, 32}, 2, 2},
+        {{{10, 0, 0, 1}, {10, 0, 0, 2}}, {16, 24}, 2, 2},
+        {{{10, 0, 0, 1}, {0, 0, 0, 0}}, {24, 0}, 2, 1},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        struct emx_address a = {.id = 1, .if_count = cases[i].ifs};
+
+        for (unsigned k = 0; k < a.if_count; k++) {
+            memcpy(&a.ifs[k].ip, cases[i].ip[k], 4);
+            a.ifs[k].prefix_bits = cases[i].prefix_bits[k];
+        }
+        assert_int_equal(emx_address_networks(&a), cases[i].networks);
+    }
+}
+
 /* What a later build tells, of wires that we do not know, is kept but for what is no address. */
 static void parts_are_bounded(void **state)
 {
@@ -335,11 +390,17 @@ static void a_part_is_found_by_its_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back_as_it_was),          cmocka_unit_test(is_cut_to_the_room),
-        cmocka_unit_test(every_other_length_is_refused), cmocka_unit_test(garbage_is_refused_or_harmless),
-        cmocka_unit_test(another_version_is_named),      cmocka_unit_test(the_incarnation_is_never_0),
-        cmocka_unit_test(the_encoding_is_fixed),         cmocka_unit_test(parts_are_bounded),
+        cmocka_unit_test(comes_back_as_it_was),
+        cmocka_unit_test(is_cut_to_the_room),
+        cmocka_unit_test(every_other_length_is_refused),
+        cmocka_unit_test(garbage_is_refused_or_harmless),
+        cmocka_unit_test(another_version_is_named),
+        cmocka_unit_test(the_incarnation_is_never_0),
+        cmocka_unit_test(the_encoding_is_fixed),
+        cmocka_unit_test(parts_are_bounded),
         cmocka_unit_test(a_part_is_found_by_its_type),
+        cmocka_unit_test(interfaces_by_ip_alone_are_short),
+        cmocka_unit_test(networks_are_counted_up_to_the_first_that_is_there_twice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -780,6 +780,7 @@ static void make_told(const struct told *t, struct emx_address *a)
     if (t->wires & VERBS) {
         add_verbs(a, &verbs);
         a->least[EMX_VERBS_ADDRESS_PART] = EMX_VERBS_ADDRESS_LEAST;
+        a->by_ip |= (uint32_t)emx_wire_verbs.by_ip << EMX_VERBS_ADDRESS_PART;
     }
     if (t->wires & XDP) {
         add_xdp(a, &xdp);
@@ -790,32 +791,104 @@ static void make_told(const struct told *t, struct emx_address *a)
     if (t->wires & UDP) {
         add_udp(a, 6000);
         a->least[EMX_UDP_PART] = EMX_UDP_PART_BYTES;
+        a->by_ip |= (uint32_t)emx_wire_udp.by_ip << EMX_UDP_PART;
     }
 }
 
-/* In every configuration a launcher carries at most 56 bytes: with authentication, six interfaces and all wires, too.
- * Each wire is told, and one interface with all that a first hello needs. */
+static unsigned part_count(const struct emx_address *a)
+{
+    unsigned n = 0;
+
+    for (unsigned type = 1; type <= EMX_WIRE_PART_TYPES; type++)
+        n += emx_address_part(a, type).b != NULL;
+    return n;
+}
+
+/* What a launcher carries of it: at most 56 bytes. */
+static void carry(const struct told *t, struct emx_address *a_p, struct emx_address *carried_p)
+{
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    char err[128];
+    size_t len_bytes;
+
+    make_told(t, a_p);
+    len_bytes = emx_address_encode_within(a_p, EMX_ADDRESS_LAUNCHER, buf);
+    assert_true(len_bytes && len_bytes <= 56);
+    assert_true(emx_address_decode(carried_p, buf, len_bytes, err, sizeof(err)));
+}
+
+/* In every configuration: with authentication, six interfaces and all wires, too. Where not all interfaces fit, wires
+ * are left to the hellos, but never the one that reaches each interface by its IP alone. */
 static void a_launcher_carries_little(void **state)
 {
-    static const unsigned expect_ifs[2][2] = {{5, 4}, {2, 1}}; /* auth; all wires */
-    uint8_t buf[ETHMX_ADDRESS_MAX];
-    struct emx_address a, b;
-    char err[128];
-
     (void)state;
     for (unsigned i = 0; i < 32 * 7 * 2; i++) {
         const struct told t = {.wires = i % 32, .ifs = i / 32 % 7, .auth = i / 32 / 7};
-        size_t len_bytes;
+        struct emx_address a, b;
 
-        make_told(&t, &a);
-        len_bytes = emx_address_encode_within(&a, EMX_ADDRESS_LAUNCHER, buf);
-        assert_true(len_bytes && len_bytes <= 56);
-        assert_true(emx_address_decode(&b, buf, len_bytes, err, sizeof(err)));
-        for (unsigned type = 1; type <= EMX_WIRE_PART_TYPES; type++)
-            assert_true(!emx_address_part(&a, type).b == !emx_address_part(&b, type).b);
-        assert_true(!t.ifs || !memcmp(b.ifs[0].mac, a.ifs[0].mac, 6));
-        if (t.ifs == EMX_WIRE_IFS && (t.wires == 31 || t.wires == (SHM | PACKET | UDP)))
-            assert_int_equal(b.if_count, expect_ifs[t.auth][t.wires == 31]);
+        carry(&t, &a, &b);
+        assert_true(!(t.wires & UDP) == !emx_address_part(&b, EMX_UDP_PART).b);
+        assert_true(!(t.wires & SHM) == !emx_address_part(&b, EMX_SHM_PART).b);
+        assert_true(!(t.wires & PACKET) == !emx_address_part(&b, EMX_PACKET_PART).b);
+        if (t.ifs <= 1 || !(t.wires & UDP))
+            assert_true(part_count(&a) == part_count(&b) && !memcmp(b.ifs[0].mac, a.ifs[0].mac, 6));
+    }
+}
+
+/* So many interfaces are told that a first hello can reach. With udp 4 with authentication and else all 6; 5 would take
+ * 18 bytes that each address has, 16 of the secret, 3 of udp and 21 of the interfaces: 58. Without a wire that goes by
+ * IP each interface takes 11 bytes. */
+static void as_many_networks_are_told_as_fit(void **state)
+{
+    static const struct {
+        unsigned wires;
+        unsigned ifs[2]; /* auth */
+    } expect[] = {
+        {UDP, {6, 4}},
+        {SHM | PACKET | UDP, {6, 4}},
+        {SHM | VERBS | PACKET | UDP, {6, 4}},
+        {SHM | VERBS | XDP | PACKET | UDP, {6, 4}},
+        {PACKET, {3, 1}},
+        {SHM | PACKET, {3, 1}},
+        {SHM | XDP | PACKET, {3, 1}},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(expect); i++) {
+        for (unsigned auth = 0; auth < 2; auth++) {
+            const struct told t = {.wires = expect[i].wires, .ifs = EMX_WIRE_IFS, .auth = auth};
+            struct emx_address a, b;
+
+            carry(&t, &a, &b);
+            assert_int_equal(b.if_count, expect[i].ifs[auth]);
+            for (unsigned k = 0; k < b.if_count && !(t.wires & UDP); k++)
+                assert_true(emx_wire_if_has_mac(&b.ifs[k]));
+        }
+    }
+}
+
+/* Of a host with four networks we share one, whichever it is. */
+static void any_network_in_common_is_a_way(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 32 * 2 * 4; i++) {
+        const struct told t = {.wires = (i % 32) | UDP, .ifs = 4, .auth = i / 32 % 2};
+        unsigned common = i / 32 / 2;
+        struct scenario s = {.what = "one network in common", .our_wires = t.wires & ~(unsigned)SHM};
+        struct emx_route r[EMX_ROUTES_MAX];
+        char ip[16], net[16], why[512] = "";
+        struct emx_address a, b;
+        static struct here h;
+
+        snprintf(ip, sizeof(ip), "10.0.%u.9", common);
+        snprintf(net, sizeof(net), "10.0.%u.0", common);
+        s.ours[0] = (struct nic){"eth0", ip, 24, 1500, 0};
+        s.table[0] = (struct line){net, 24, 2, false};
+        carry(&t, &a, &b);
+        b.host_id = 2;
+        build_here(&s, &h);
+        if (!emx_routes_find(&h.view, &b, r, why, sizeof(why)))
+            fail_msg("wires %u, auth %d, network %u: %s", t.wires, t.auth, common, why);
     }
 }
 
@@ -901,6 +974,8 @@ int main(void)
         cmocka_unit_test(routes_are_as_expected),
         cmocka_unit_test(a_new_wire_is_a_row),
         cmocka_unit_test(a_launcher_carries_little),
+        cmocka_unit_test(as_many_networks_are_told_as_fit),
+        cmocka_unit_test(any_network_in_common_is_a_way),
         cmocka_unit_test(every_wire_has_a_part_of_its_own),
         cmocka_unit_test(any_value_is_refused_or_harmless),
         cmocka_unit_test(shared_memory_is_on_one_host_only),

@@ -9,7 +9,7 @@
  * 12  | host_id, 6 bytes                   |
  * 18  | secret of 16 bytes, if any
  *     | interfaces: prefix_bits (6 bits), whether mac and frame_bytes follow (1 bit each); ip (4, network order),
- *     |     mac (6), frame_bytes (2)
+ *     |     mac (6), frame_bytes (2); or prefix_bits 63 once, and the ip of each that is left
  *     | parts, up to the end: type (5 bits), length (3 bits; 7: a byte with the length follows), value
  *
  * Part 0, the last, is the host name without a final 0; the others are those of wires. The first three bytes stay what
@@ -27,8 +27,9 @@
 #define MAGIC_1      'M'
 #define FIXED_BYTES  18
 #define ID_AT        4
-#define IF_BYTES     5 /* least, and most: */
 #define IF_BYTES_MAX 13
+#define IF_BARE      63 /* as prefix_bits: of the rest only the ip is told */
+#define IP_BYTES     4
 #define IF_PREFIX    63 /* of an interface's first byte */
 #define IF_MAC       64
 #define IF_FRAME     128
@@ -67,21 +68,47 @@ static uint64_t get(const uint8_t **p, unsigned bytes)
     return v;
 }
 
-static size_t if_bytes(const struct emx_wire_if *i)
+/* ---- Interfaces ---- */
+
+/* Only its IP is told. */
+static bool if_is_bare(const struct emx_wire_if *i)
 {
-    return IF_BYTES + (emx_wire_if_has_mac(i) ? MAC_BYTES : 0) + (i->frame_bytes ? FRAME_BYTES : 0);
+    return !i->prefix_bits && !i->frame_bytes && !emx_wire_if_has_mac(i);
+}
+
+/* From which place on the interfaces are told by their IP alone: the last, if they are two or more. */
+static unsigned bare_from(const struct emx_address *a)
+{
+    unsigned from = a->if_count;
+
+    while (from && if_is_bare(&a->ifs[from - 1]))
+        from--;
+    return a->if_count - from < 2 ? a->if_count : from;
 }
 
 static uint8_t *put_if(uint8_t *p, const struct emx_wire_if *i)
 {
     p = put(p, i->prefix_bits | (emx_wire_if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
-    memcpy(p, &i->ip, 4);
-    p += 4;
+    memcpy(p, &i->ip, IP_BYTES);
+    p += IP_BYTES;
     if (emx_wire_if_has_mac(i)) {
         memcpy(p, i->mac, MAC_BYTES);
         p += MAC_BYTES;
     }
     return i->frame_bytes ? put(p, i->frame_bytes, FRAME_BYTES) : p;
+}
+
+static uint8_t *put_ifs(uint8_t *p, const struct emx_address *a)
+{
+    unsigned bare = bare_from(a);
+
+    for (unsigned i = 0; i < bare; i++)
+        p = put_if(p, &a->ifs[i]);
+    if (bare < a->if_count)
+        p = put(p, IF_BARE, 1);
+    for (unsigned i = bare; i < a->if_count; i++, p += IP_BYTES)
+        memcpy(p, &a->ifs[i].ip, IP_BYTES);
+    return p;
 }
 
 /* What is wrong with the interface at *p_p, which ends before end; NULL: nothing, and *p_p is behind it. */
@@ -90,14 +117,14 @@ static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint
     const uint8_t *p = *p_p;
     unsigned first;
 
-    if (end - p < IF_BYTES)
+    if (end - p < 1 + IP_BYTES)
         return "its length is wrong";
     first = (unsigned)get(&p, 1);
     i->prefix_bits = first & IF_PREFIX;
     if (i->prefix_bits > 32)
         return "an interface has a prefix of more than 32 bits";
-    memcpy(&i->ip, p, 4);
-    p += 4;
+    memcpy(&i->ip, p, IP_BYTES);
+    p += IP_BYTES;
     if (end - p < (first & IF_MAC ? MAC_BYTES : 0) + (first & IF_FRAME ? FRAME_BYTES : 0))
         return "its length is wrong";
     if (first & IF_MAC) {
@@ -110,6 +137,49 @@ static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint
         return "an interface tells nothing where it should";
     *p_p = p;
     return NULL;
+}
+
+/* What is wrong with the interfaces at *p_p; NULL: nothing, a has them, and *p_p is behind them. */
+static const char *get_ifs(struct emx_address *a, const uint8_t **p_p, const uint8_t *end)
+{
+    unsigned i = 0, bare;
+    const char *bad = NULL;
+
+    for (; !bad && i < a->if_count && !(*p_p < end && **p_p == IF_BARE); i++)
+        bad = get_if(&a->ifs[i], p_p, end);
+    if (bad)
+        return bad;
+    bare = i;
+    if (bare < a->if_count) {
+        ++*p_p;
+        if (end - *p_p < (ptrdiff_t)(a->if_count - bare) * IP_BYTES)
+            return "its length is wrong";
+    }
+    for (; i < a->if_count; i++, *p_p += IP_BYTES)
+        memcpy(&a->ifs[i].ip, *p_p, IP_BYTES);
+    return bare == bare_from(a) ? NULL : "its interfaces are not in the shortest form";
+}
+
+static bool if_same_network(const struct emx_wire_if *i, const struct emx_wire_if *other)
+{
+    const uint8_t *ip = (const uint8_t *)&i->ip, *other_ip = (const uint8_t *)&other->ip;
+    unsigned whole = i->prefix_bits / 8, rest = i->prefix_bits % 8;
+
+    return i->prefix_bits == other->prefix_bits && !memcmp(ip, other_ip, whole) &&
+           (!rest || !((ip[whole] ^ other_ip[whole]) >> (8 - rest)));
+}
+
+unsigned emx_address_networks(const struct emx_address *a)
+{
+    unsigned n = 0;
+
+    for (; n < a->if_count && a->ifs[n].ip; n++) {
+        for (unsigned i = 0; i < n; i++) {
+            if (if_same_network(&a->ifs[n], &a->ifs[i]))
+                return n;
+        }
+    }
+    return n;
 }
 
 /* ---- Parts ---- */
@@ -239,14 +309,13 @@ static size_t secret_bytes(const struct emx_address *a)
 size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
 {
     size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
-    unsigned if_count = a->if_count < EMX_WIRE_IFS ? a->if_count : EMX_WIRE_IFS;
     uint8_t *p = buf;
 
     p = put(p, MAGIC_0, 1);
     p = put(p, MAGIC_1, 1);
     p = put(p, EMX_ADDRESS_VERSION, 1);
     p = put(p,
-            if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
+            a->if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
                 part_count(a) % PARTS_MODULO << COUNT_PARTS,
             1);
     p = put(p, a->id, 4);
@@ -254,8 +323,7 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     p = put(p, a->host_id, 6);
     memcpy(p, a->secret, secret_bytes(a));
     p += secret_bytes(a);
-    for (unsigned i = 0; i < if_count; i++)
-        p = put_if(p, &a->ifs[i]);
+    p = put_ifs(p, a);
     memcpy(p, a->part, a->part_bytes);
     p += a->part_bytes;
     if (host_bytes)
@@ -271,63 +339,158 @@ size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf)
     return emx_address_encode(&told, buf);
 }
 
+/* ---- What a launcher carries ---- */
+
+/* Forms of a short address, the best first. */
+struct short_form {
+    bool lean; /* without the parts of wires that hellos may tell as well, because another wire reaches by IP */
+    bool bare; /* of interfaces only the IP, of the first one, too */
+};
+
+static const struct short_form short_forms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+static bool short_fits(const struct emx_address *a, size_t room_bytes)
+{
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+
+    return emx_address_encode(a, buf) <= room_bytes;
+}
+
+/* The wire of this part reaches an interface by its IP alone, and its least is all that it has to tell. */
+static bool short_is_by_ip(const struct emx_address *a, const struct address_part *part)
+{
+    return a->by_ip >> part->type & 1 && a->least[part->type] >= part->len_bytes;
+}
+
+static bool short_has_by_ip(const struct emx_address *a)
+{
+    struct address_part part;
+
+    for (size_t at = 0; next_part(a, &at, &part);) {
+        if (short_is_by_ip(a, &part))
+            return true;
+    }
+    return false;
+}
+
 /* Copies the parts of from to `to`, each as long as what a first hello needs. */
-static void least_parts(const struct emx_address *from, struct emx_address *to)
+static void short_parts(const struct emx_address *from, const struct short_form *form, struct emx_address *to)
 {
     struct address_part part;
 
     to->part_bytes = 0;
-    for (size_t at = 0; next_part(from, &at, &part);)
-        emx_address_add_part(to, part.type, part.value, emx_min_u(part.len_bytes, from->least[part.type]));
+    for (size_t at = 0; next_part(from, &at, &part);) {
+        if (!form->lean || !from->least[part.type] || short_is_by_ip(from, &part))
+            emx_address_add_part(to, part.type, part.value, emx_min_u(part.len_bytes, from->least[part.type]));
+    }
 }
 
-/* Completes the parts of `to` in turn as far as *room_p bytes allow. */
-static void complete_parts(const struct emx_address *from, struct emx_address *to, size_t *room_p)
+/* As many interfaces as fit. Where no wire reaches them by IP, each with its MAC. */
+static bool short_ifs(const struct emx_address *from, const struct short_form *form, size_t room_bytes,
+                      struct emx_address *to)
 {
-    struct emx_address made = *to;
+    for (unsigned i = 0; i < from->if_count; i++) {
+        to->ifs[i].frame_bytes = 0;
+        if (!from->by_ip || (!i && !form->bare))
+            continue;
+        to->ifs[i].prefix_bits = 0;
+        memset(to->ifs[i].mac, 0, MAC_BYTES);
+    }
+    to->if_count = from->if_count != 0;
+    if (!short_fits(to, room_bytes))
+        return false;
+    while (to->if_count < from->if_count) {
+        to->if_count++;
+        if (!short_fits(to, room_bytes)) {
+            to->if_count--;
+            break;
+        }
+    }
+    return true;
+}
+
+/* Adds MACs, with the prefixes that belong to them, as far as there is room. */
+static void short_macs(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
+{
+    for (unsigned i = 0; i < to->if_count; i++) {
+        const struct emx_wire_if before = to->ifs[i];
+
+        to->ifs[i].prefix_bits = from->ifs[i].prefix_bits;
+        memcpy(to->ifs[i].mac, from->ifs[i].mac, MAC_BYTES);
+        if (!short_fits(to, room_bytes)) {
+            to->ifs[i] = before;
+            return;
+        }
+    }
+}
+
+/* Adds the parts that are left out, and completes the others, in turn and as far as there is room. */
+static void complete_parts(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
+{
+    const struct emx_address begun = *to;
+    uint8_t buf[ETHMX_ADDRESS_MAX];
+    size_t left_bytes = room_bytes - emx_address_encode(to, buf);
     struct address_part part;
 
-    made.part_bytes = 0;
+    to->part_bytes = 0;
     for (size_t at = 0; next_part(from, &at, &part);) {
-        unsigned least = emx_address_part(to, part.type).len_bytes;
-        size_t more_bytes = part.whole_bytes - part_head_bytes(least) - least;
-        bool fits = more_bytes <= *room_p;
+        struct emx_wire_value has = emx_address_part(&begun, part.type);
+        unsigned least = has.b ? has.len_bytes : emx_min_u(part.len_bytes, from->least[part.type]);
+        size_t has_bytes = has.b ? part_head_bytes(least) + least : 0;
+        size_t least_bytes = part_head_bytes(least) + least;
 
-        emx_address_add_part(&made, part.type, part.value, fits ? part.len_bytes : least);
-        if (fits)
-            *room_p -= more_bytes;
+        if (part.whole_bytes - has_bytes <= left_bytes) {
+            emx_address_add_part(to, part.type, part.value, part.len_bytes);
+            left_bytes -= part.whole_bytes - has_bytes;
+        } else if (least_bytes - has_bytes <= left_bytes) {
+            emx_address_add_part(to, part.type, part.value, least);
+            left_bytes -= least_bytes - has_bytes;
+        }
     }
-    *to = made;
+}
+
+/* How long frames may be on the first interfaces, as far as there is room. */
+static void short_frames(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
+{
+    for (unsigned i = 0; i < to->if_count; i++) {
+        to->ifs[i].frame_bytes = from->ifs[i].frame_bytes;
+        if (!short_fits(to, room_bytes)) {
+            to->ifs[i].frame_bytes = 0;
+            return;
+        }
+    }
+}
+
+/* The first of the forms that tells the most networks. false: there is no room for any. */
+static bool short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
+{
+    unsigned forms = short_has_by_ip(a) ? sizeof(short_forms) / sizeof(short_forms[0]) : 1;
+    unsigned networks = emx_address_networks(a), best = 0;
+    bool found = false;
+
+    for (unsigned i = 0; i < forms && !(found && best == networks); i++) {
+        struct emx_address told = *a;
+
+        told.host[0] = 0;
+        short_parts(a, &short_forms[i], &told);
+        if (!short_ifs(a, &short_forms[i], room_bytes, &told) || (found && emx_min_u(told.if_count, networks) <= best))
+            continue;
+        best = emx_min_u(told.if_count, networks);
+        *told_p = told;
+        found = true;
+    }
+    return found;
 }
 
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)
 {
-    struct emx_address told = *a;
-    size_t least_bytes = FIXED_BYTES + secret_bytes(a);
+    struct emx_address told;
 
-    told.host[0] = 0;
-    least_parts(a, &told);
-    least_bytes += told.part_bytes;
-    for (unsigned i = 0; i < a->if_count; i++) {
-        told.ifs[i].frame_bytes = 0;
-        if (i)
-            memset(told.ifs[i].mac, 0, MAC_BYTES);
-    }
-    if (a->if_count)
-        least_bytes += if_bytes(&told.ifs[0]);
-    if (room_bytes < least_bytes)
+    if (!short_choose(a, room_bytes, &told))
         return 0;
-    room_bytes -= least_bytes;
-    told.if_count = a->if_count ? (uint8_t)emx_min_u(a->if_count, 1 + (unsigned)(room_bytes / IF_BYTES)) : 0;
-    if (told.if_count)
-        room_bytes -= (told.if_count - 1u) * IF_BYTES;
-    for (unsigned i = 1; i < told.if_count && room_bytes >= MAC_BYTES; i++) {
-        memcpy(told.ifs[i].mac, a->ifs[i].mac, MAC_BYTES);
-        room_bytes -= emx_wire_if_has_mac(&told.ifs[i]) ? MAC_BYTES : 0;
-    }
-    complete_parts(a, &told, &room_bytes);
-    for (unsigned i = 0; i < told.if_count && room_bytes >= FRAME_BYTES; i++, room_bytes -= FRAME_BYTES)
-        told.ifs[i].frame_bytes = a->ifs[i].frame_bytes;
+    short_macs(a, room_bytes, &told);
+    complete_parts(a, room_bytes, &told);
+    short_frames(a, room_bytes, &told);
     return emx_address_encode(&told, buf);
 }
 
@@ -416,9 +579,7 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
         goto err_say;
     memcpy(in.secret, p, secret_bytes(&in));
     p += secret_bytes(&in);
-    bad = NULL;
-    for (unsigned i = 0; !bad && i < in.if_count; i++)
-        bad = get_if(&in.ifs[i], &p, end);
+    bad = get_ifs(&in, &p, end);
     if (!bad)
         bad = take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
     if (bad)

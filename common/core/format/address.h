@@ -32,9 +32,10 @@ struct emx_address {
     uint8_t part_bytes; /* the wires' parts, encoded; use emx_address_part() and emx_address_add_part() */
     uint8_t part[EMX_ADDRESS_PART_BYTES];
     uint8_t least[EMX_WIRE_PART_TYPES + 1]; /* of each type, how much of the value a first hello needs; not encoded */
-    char host[EMX_ADDRESS_HOST];            /* host name, cut if need be, with a final 0 */
-    bool auth;                              /* its frames carry tags (ETHMX_AUTH=on) */
-    bool has_secret; /* this address tells the secret: it comes from the launcher, not from the network */
+    uint32_t by_ip; /* bit of each type whose wire reaches an interface of which only the IP is told; not encoded */
+    char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */
+    bool auth;                   /* its frames carry tags (ETHMX_AUTH=on) */
+    bool has_secret;             /* this address tells the secret: it comes from the launcher, not from the network */
     uint8_t secret[EMX_ADDRESS_SECRET];
 };
 
@@ -56,10 +57,14 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
 /* The same without the secret, as it may travel in frames. */
 size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf);
 
-/* What a first hello to a needs, and what else fits in room_bytes: at least one interface (of an address that has any)
- * and the least of each part; then more interfaces, which can at first be reached by IP only, their MAC addresses, all
- * of the parts and how long frames may be. Never the host name. The rest is told by a's own hellos. Returns 0 if there
- * is not enough room. */
+/* So many of the first interfaces lie each in a network of its own: whoever is told of them knows a way by each of the
+ * networks. Interfaces of a network that is there already are to stand behind them. */
+unsigned emx_address_networks(const struct emx_address *a);
+
+/* What a first hello to a needs, and what else fits in room_bytes: at least one interface (of an address that has any);
+ * then as many networks as fit, MAC addresses, all of the parts and how long frames may be. Where not all networks fit,
+ * they come before the parts of wires that hellos may tell as well, and before MAC addresses. Never the host name. The
+ * rest is told by a's own hellos. Returns 0 if there is not enough room. */
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf);
 
 /* Reads and checks: version, lengths, counts, id. false and a sentence in err: not a usable address. */

@@ -232,6 +232,7 @@ static int udp_fd(struct emx_wire *base, unsigned i)
 const struct emx_wire_ops emx_wire_udp = {
     .name = "udp",
     .part = EMX_UDP_PART,
+    .by_ip = true,
     .help = "UDP over IPv4; needs no privileges and passes routers",
     .open = udp_open,
     .close = udp_close,

@@ -623,6 +623,7 @@ static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way
 const struct emx_wire_ops emx_wire_verbs = {
     .name = "verbs",
     .part = EMX_VERBS_ADDRESS_PART,
+    .by_ip = true,
     .help = "RDMA devices: RoCE, iWARP, InfiniBand",
     .open = verbs_open,
     .close = verbs_close,

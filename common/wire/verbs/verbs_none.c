@@ -32,6 +32,7 @@ static int none_open(struct emx_wire **w_p, const struct emx_wire_params *params
 const struct emx_wire_ops emx_wire_verbs = {
     .name = "verbs",
     .part = EMX_VERBS_ADDRESS_PART,
+    .by_ip = true,
     .ways = emx_verbs_ways,
     .help = "RDMA devices; not in this build",
     .opt_in = "not in this build: libibverbs or librdmacm was missing",
