@@ -24,6 +24,7 @@
 #include "endpoint/helper.h"
 #include "endpoint/event.h"
 #include "endpoint/linger.h"
+#include "endpoint/told.h"
 #include "endpoint/wait.h"
 
 #define GOODBYE_NS 10000000u /* how long closing waits for room on a wire */
@@ -87,19 +88,6 @@ static uint32_t ep_job_cookie(const uint8_t key[16])
     return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
 }
 
-/* Fills in the interfaces that peers are told of: the chosen ones, in order of preference. */
-static void ep_choose_told(const struct emx_netifs *n, struct emx_way_site *site)
-{
-    for (unsigned rank = 0; rank < n->count; rank++) {
-        for (unsigned i = 0; i < n->count && site->told_count < EMX_WIRE_IFS; i++) {
-            const struct emx_netif *nif = &n->nif[i];
-
-            if (nif->chosen && nif->rank == rank && !nif->loopback)
-                site->told[site->told_count++] = nif;
-        }
-    }
-}
-
 static void ep_tell_interfaces(const struct emx_way_site *site, struct emx_address *a)
 {
     for (unsigned i = 0; i < site->told_count; i++) {
@@ -123,7 +111,7 @@ static void ep_make_site(struct ethmx_ep *ep)
 {
     ep->site =
         (struct emx_way_site){.netifs = &ep->netifs, .mtu_bytes = (unsigned)ep->cfg.p_mtu, .lookup = ep_ask_kernel};
-    ep_choose_told(&ep->netifs, &ep->site);
+    emx_told_choose(&ep->netifs, &ep->site);
     ep->view = (struct emx_route_view){.site = &ep->site, .self = &ep->self, .links = &ep->progress.links};
 }
 
@@ -131,6 +119,8 @@ static void ep_make_site(struct ethmx_ep *ep)
 static int ep_make_address(struct ethmx_ep *ep, uint32_t id)
 {
     struct emx_address *a = &ep->self;
+    char text[512];
+    int rc;
 
     a->id = id;
     a->host_id = emx_host_id();
@@ -140,7 +130,10 @@ static int ep_make_address(struct ethmx_ep *ep, uint32_t id)
     ep_tell_interfaces(&ep->site, a);
     if (gethostname(a->host, sizeof(a->host) - 1))
         strcpy(a->host, "?");
-    return emx_links_tell(&ep->progress.links, &ep->site, a);
+    rc = emx_links_tell(&ep->progress.links, &ep->site, a);
+    if (!rc && emx_told_incomplete(a, &ep->site, text, sizeof(text)))
+        emx_log(EMX_LOG_WARN, "%s", text);
+    return rc;
 }
 
 /* ---- Open ---- */
