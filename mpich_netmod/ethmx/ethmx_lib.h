@@ -4,7 +4,7 @@
  * end before MPI_Init, and mpiexec would wait for ever for it: this way MPI_Init says which host it is, and the job
  * ends. An MPICH with other netmods in it runs where there is no ethmx.
  *
- * Its functions are called by MPIDI_ETHMX_lib.isend(...) for MPIDI_ETHMX_lib.isend(...): one jump through memory, as
+ * Its functions are called by MPIDI_ETHMX_lib.isend(...) for ethmx_isend(...): one jump through memory, as
  * with linking.
  */
 #ifndef ETHMX_LIB_H_INCLUDED

@@ -197,7 +197,7 @@ static uint64_t mix(uint64_t x)
     return x;
 }
 
-uint64_t mt_random_next(struct mt_random *r)
+static uint64_t random_next(struct mt_random *r)
 {
     r->state += UINT64_C(0x9e3779b97f4a7c15);
     return mix(r->state);
@@ -205,7 +205,7 @@ uint64_t mt_random_next(struct mt_random *r)
 
 size_t mt_random_below(struct mt_random *r, size_t limit)
 {
-    return (size_t)(mt_random_next(r) % limit);
+    return (size_t)(random_next(r) % limit);
 }
 
 void mt_random_shuffle(struct mt_random *r, int *array, int count)
@@ -230,7 +230,7 @@ static uint64_t pattern_word(uint64_t seed, size_t index)
     return mix(seed + UINT64_C(0x9e3779b97f4a7c15) * index);
 }
 
-uint8_t mt_byte(uint64_t seed, size_t i)
+static uint8_t pattern_byte(uint64_t seed, size_t i)
 {
     return (uint8_t)(pattern_word(seed, i / 8) >> (8 * (i % 8)));
 }
@@ -246,10 +246,11 @@ void mt_fill(void *buf, size_t len_bytes, uint64_t seed)
         memcpy(bytes + 8 * i, &word, 8);
     }
     for (size_t i = 8 * whole; i < len_bytes; i++)
-        bytes[i] = mt_byte(seed, i);
+        bytes[i] = pattern_byte(seed, i);
 }
 
-size_t mt_differs(const void *buf, size_t len_bytes, uint64_t seed)
+/* Index of the first byte that differs from the pattern, or len_bytes. */
+static size_t pattern_differs(const void *buf, size_t len_bytes, uint64_t seed)
 {
     const uint8_t *bytes = buf;
     size_t whole = len_bytes / 8;
@@ -263,7 +264,7 @@ size_t mt_differs(const void *buf, size_t len_bytes, uint64_t seed)
             break;
     }
     for (i *= 8; i < len_bytes; i++)
-        if (bytes[i] != mt_byte(seed, i))
+        if (bytes[i] != pattern_byte(seed, i))
             break;
     return i;
 }
@@ -271,11 +272,11 @@ size_t mt_differs(const void *buf, size_t len_bytes, uint64_t seed)
 void mt_check_fill_at(const char *file, int line, const void *buf, size_t len_bytes, uint64_t seed, const char *what)
 {
     const uint8_t *bytes = buf;
-    size_t i = mt_differs(buf, len_bytes, seed);
+    size_t i = pattern_differs(buf, len_bytes, seed);
 
     if (i < len_bytes)
         mt_fail_at(file, line, "%s: byte %zu of %zu is 0x%02x, not 0x%02x", what, i, len_bytes, bytes[i],
-                   mt_byte(seed, i));
+                   pattern_byte(seed, i));
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ void mt_skip(MPI_Comm comm, const char *format, ...) __attribute__((format(print
 bool mt_transport_is(const char *name);
 
 /* The status must have this source, tag, and len_bytes bytes of MPI_BYTE. Its error field is only set by calls that
- * complete several requests: mt_status_error() checks it there. */
+ * complete several requests, and is not looked at. */
 #define mt_status(status, source, tag, len_bytes)                                                                      \
     mt_status_at(__FILE__, __LINE__, (status), (source), (tag), (len_bytes))
 void mt_status_at(const char *file, int line, const MPI_Status *status, int source, int tag, size_t len_bytes);
@@ -66,11 +66,7 @@ int mt_partner(MPI_Comm comm);
 
 /* ---- Patterns --------------------------------------------------------------------------------------------- */
 
-uint8_t mt_byte(uint64_t seed, size_t i);
 void mt_fill(void *buf, size_t len_bytes, uint64_t seed);
-
-/* Index of the first byte that differs from the pattern, or len_bytes. */
-size_t mt_differs(const void *buf, size_t len_bytes, uint64_t seed);
 
 /* buf must hold the pattern. what: names the message. */
 #define mt_check_fill(buf, len_bytes, seed, what)                                                                      \
@@ -85,7 +81,6 @@ uint64_t mt_seed(uint64_t a, uint64_t b, uint64_t c);
 struct mt_random {
     uint64_t state;
 };
-uint64_t mt_random_next(struct mt_random *r);
 size_t mt_random_below(struct mt_random *r, size_t limit);
 void mt_random_shuffle(struct mt_random *r, int *array, int count);
 
