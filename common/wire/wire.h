@@ -210,7 +210,7 @@ struct emx_wire_ops {
     void (*sweep)(struct emx_wire *w);
 };
 
-/* Every wire of this build, best first; ends with NULL. */
+/* The table of wires: every wire of this build, best first; ends with NULL. */
 extern const struct emx_wire_ops *const emx_wires[];
 
 /* The wire's table by name, or NULL. */
