@@ -370,7 +370,7 @@ static void answers_late(struct sim_case *c)
 static void no_route(struct sim_case *c)
 {
     begin(c, 2);
-    c->world.nodes[0].wire_count = c->world.nodes[1].wire_count = 0;
+    c->world.nodes[0].cut_off = c->world.nodes[1].cut_off = true;
     c->world.resolve_ns = c->seed & 1 ? SIM_MS : 0;
     play_unreachable(c, 10 * SIM_MS, false);
 }

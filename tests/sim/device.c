@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place.h"
+#include "wire/sim_place.h"
 #include "world.h"
 
 #define LATENCY_NS 2000

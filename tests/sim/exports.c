@@ -17,7 +17,7 @@
 static enum emx_verbs_move move;
 static bool mixed;
 
-static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
+static void prepare(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
 {
     struct sim_world *w = &c->world;
 
@@ -30,7 +30,12 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
     w->lend_bytes = 1000u << emx_rng_below(rng, 13);
     w->read_bps = emx_rng_below(rng, 4) ? 40000000000ull : 0;
     sim_world_rate(w, 10000000000ull, 65536, 0);
-    sim_world_start(w);
+}
+
+static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
+{
+    prepare(c, nodes, rng);
+    sim_world_start(&c->world);
 }
 
 /* What is on the way still may come. */
@@ -53,8 +58,9 @@ static void among_programs(struct sim_case *c)
     struct sim_traffic *t;
     struct sim_mix mix;
 
-    begin(c, 2 + c->seed % 4, &rng);
+    prepare(c, 2 + c->seed % 4, &rng);
     w->export_costs = c->seed & 16 ? &costs : NULL;
+    sim_world_start(w);
     w->lend_new = c->seed & 32;
     if (c->seed & 1)
         sim_world_faults(w, &(struct sim_faults){.delay_ns = 5000, .drop_ppm = 20000});
@@ -176,10 +182,11 @@ static void is_worth_a_round_trip(struct sim_case *c)
     struct sim_world *w = &c->world;
     unsigned tag = 0;
 
-    begin(c, 2, &rng);
+    prepare(c, 2, &rng);
     w->export_min_bytes = 8192;
     w->lend_bytes = 1 << 20;
     w->export_costs = &costs;
+    sim_world_start(w);
     sim_world_faults(w, &link);
     sim_connect(c, &w->nodes[0], &w->nodes[1]);
     count_read(c, &tag, 2, 100); /* shows how long a round trip is */

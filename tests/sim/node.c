@@ -2,13 +2,13 @@
 #include "node.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
-#include "place.h"
+#include "node_ways.h"
+#include "wire/sim_place.h"
 #include "world.h"
 
 #define HINTS_EVERY 8     /* asked for what it does not hint at, to see that this is true */
@@ -25,41 +25,10 @@ void sim_node_init(struct sim_node *n, struct sim_world *w, unsigned index)
     n->world = w;
     n->index = index;
     n->pace = SIM_GONE;
-    n->wire_count = w->wire_count;
     for (unsigned i = 0; i < w->wire_count; i++)
         n->wires[i] = i;
     n->ended_tail = &n->ended;
     n->wake_ns = EMX_NEVER;
-    for (unsigned i = 0; i < w->wire_count; i++)
-        sim_wire_init(&n->wire[i], n, i, 0);
-}
-
-static void empty_wires(struct sim_node *n)
-{
-    for (unsigned i = 0; i < n->world->wire_count; i++)
-        sim_wire_empty(&n->wire[i]);
-}
-
-/* As random as the world allows. */
-static void secret_of(uint32_t id, struct emx_address *a)
-{
-    for (unsigned i = 0; a->has_secret && i < sizeof(a->secret); i++)
-        a->secret[i] = emx_mix64(id + i);
-}
-
-static void make_address(struct sim_node *n)
-{
-    struct sim_world *w = n->world;
-    struct emx_address a = {.cookie = w->cookie, .host_id = n->index + 1, .if_count = 1};
-
-    a.id = w->party[n->party].id;
-    a.auth = a.has_secret = w->auth;
-    secret_of(a.id, &a);
-    a.ifs[0].mac[0] = 2;
-    a.ifs[0].mac[5] = n->index;
-    a.ifs[0].frame_bytes = w->frame_bytes[0];
-    snprintf(a.host, sizeof(a.host), "n%u", n->index);
-    n->addr_bytes = emx_address_encode(&a, n->addr);
 }
 
 static unsigned new_party(struct sim_node *n)
@@ -90,25 +59,19 @@ static void start_progress(struct sim_node *n)
     struct sim_world *w = n->world;
     uint64_t chance = emx_mix64(w->seed ^ emx_mix64(n->party + 99));
 
-    n->progress = (struct emx_progress){.engine = n->engine,
-                                        .stats = &n->stats,
+    n->progress = (struct emx_progress){.stats = &n->stats,
                                         .on_event = on_event,
                                         .on_event_arg = n,
                                         .open_ops = chance & 1,
                                         .oversubscribed = chance & 2};
     emx_clock_drive(&n->progress.clock, read_clock, w, chance & 4);
-    for (unsigned i = 0; i < w->wire_count; i++) {
-        sim_wire_init(&n->wire[i], n, i, chance >> (8 + 2 * i));
-        emx_links_add(&n->progress.links, n->wire[i].wire.ops, &n->wire[i].wire);
-    }
+    sim_node_open_wires(n, chance);
 }
 
 void sim_node_start(struct sim_node *n)
 {
     struct sim_world *w = n->world;
-    struct emx_engine_params p = {.cfg = &n->cfg, .stats = &n->stats, .alloc = &n->memory.alloc};
-    struct emx_address self;
-    char err[256] = "";
+    struct emx_engine_params p = {.cfg = &n->cfg, .stats = &n->stats, .alloc = &n->memory.alloc, .self = &n->self};
 
     n->party = new_party(n);
     n->cfg = w->cfg;
@@ -119,15 +82,13 @@ void sim_node_start(struct sim_node *n)
     sim_memory_init(&n->memory, w->skew_bytes);
     n->memory.fail_first = n->fail_first;
     n->memory.fail_end = n->fail_end;
-    make_address(n);
-    if (!emx_address_decode(&self, n->addr, n->addr_bytes, err, sizeof(err))) {
-        sim_fail(w, "n%u: the address it was made with is refused: %s", n->index, err);
-        return;
-    }
-    p.self = &self;
+    start_progress(n);
+    sim_node_make_address(n);
     p.seed = emx_mix64(w->seed + n->party);
-    p.guarded_links = p.reliable_links = w->reliable ? UINT_MAX : 0;
+    p.guarded_links = n->progress.links.guarded;
+    p.reliable_links = n->progress.links.reliable;
     if (emx_engine_create(&p, &n->engine) != ETHMX_OK) {
+        sim_node_close_wires(n);
         if (!n->memory.failures)
             sim_fail(w, "n%u: no engine", n->index);
         else if (n->memory.live_blocks)
@@ -135,7 +96,7 @@ void sim_node_start(struct sim_node *n)
         n->engine = NULL;
         return;
     }
-    start_progress(n);
+    n->progress.engine = n->engine;
     n->pace = SIM_POLLS;
 }
 
@@ -143,7 +104,7 @@ void sim_node_crash(struct sim_node *n)
 {
     n->pace = SIM_GONE;
     n->busy_until_ns = 0;
-    empty_wires(n);
+    sim_node_close_wires(n);
     memset(n->resolving, 0, sizeof(n->resolving));
     if (!n->engine)
         return;
@@ -159,7 +120,7 @@ void sim_node_crash(struct sim_node *n)
 void sim_node_fini(struct sim_node *n)
 {
     n->pace = SIM_GONE;
-    empty_wires(n);
+    sim_node_close_wires(n);
     sim_device_forget(n);
     if (n->engine)
         emx_engine_destroy(n->engine);
@@ -171,21 +132,15 @@ void sim_node_fini(struct sim_node *n)
 static struct emx_peer *find_peer(struct sim_node *n, unsigned party)
 {
     struct sim_world *w = n->world;
-    struct sim_node *other = &w->nodes[w->party[party].node];
-    struct emx_address a;
+    const struct sim_node *other = &w->nodes[w->party[party].node];
     struct emx_peer *peer = NULL;
     uint8_t addr[ETHMX_ADDRESS_MAX];
     char err[256] = "";
-    size_t len_bytes;
+    size_t len_bytes = sim_node_address(other, w->party[party].id, addr);
     int rc;
 
-    if (!emx_address_decode(&a, other->addr, other->addr_bytes, err, sizeof(err)))
+    if (!len_bytes)
         return NULL;
-    a.id = w->party[party].id; /* perhaps of an engine that is gone */
-    secret_of(a.id, &a);
-    if (w->brief)
-        a.ifs[0].frame_bytes = 0;
-    len_bytes = w->brief ? emx_address_encode_within(&a, EMX_ADDRESS_LAUNCHER, addr) : emx_address_encode(&a, addr);
     rc = emx_engine_peer(n->engine, addr, len_bytes, &peer, err, sizeof(err));
     if (rc == ETHMX_OK)
         return peer;
@@ -296,7 +251,7 @@ void sim_node_arrive(struct sim_node *n, struct sim_frame *f)
         sim_frame_free(f);
         return;
     }
-    sim_wire_arrive(&n->wire[f->wire], f);
+    sim_wire_arrive(n->wire[f->wire], f);
     if (n->pace != SIM_POLLS)
         return;
     if (n->poll_ns)
@@ -316,50 +271,13 @@ int sim_node_send(struct sim_node *n, struct emx_peer *peer, const struct emx_op
 
 /* ---- Pump: routes, completions, active messages ---- */
 
-/* What is missing while the peer is known from the launcher's address only: GSO packets, and by chance all routes but
- * the last, or their order. Returns how many are left. */
-static unsigned spoil_routes(const struct sim_node *n, struct emx_route *r, unsigned count)
-{
-    uint64_t chance = emx_mix64(n->world->seed + n->index);
-
-    for (unsigned i = 0; i < count; i++)
-        r[i].gso_bytes = 0;
-    if (chance % 3 == 0 || count < 2)
-        return count;
-    for (unsigned i = 0; i < count / 2; i++) {
-        struct emx_route first = r[i];
-
-        r[i] = r[count - 1 - i];
-        r[count - 1 - i] = first;
-    }
-    return chance % 3 == 1 ? count : 1;
-}
-
 static void tell_routes(struct sim_node *n, struct emx_peer *peer)
 {
-    struct sim_world *w = n->world;
-    struct emx_route r[EMX_ENGINE_LINKS];
-    unsigned party = sim_node_party(n, peer), to = w->party[party].node, count = n->wire_count;
+    struct emx_route r[EMX_ROUTES_MAX];
+    char why[512];
+    unsigned count = sim_node_routes(n, peer, r, why, sizeof(why));
 
-    memset(r, 0, sizeof(r));
-    for (unsigned i = 0; i < n->wire_count; i++) {
-        struct sim_place place = {.node = to, .wire = n->wires[i], .party = party};
-
-        r[i].link = n->wires[i];
-        r[i].frame_bytes = w->frame_bytes[n->wires[i]];
-        r[i].gso_bytes = (uint16_t)w->gso_bytes;
-        r[i].connected = w->connected && !(w->lend_first && n->wires[i]);
-        r[i].reads = w->reads;
-        r[i].export_min_bytes = w->lend_first && n->wires[i] ? 0 : w->export_min_bytes;
-        r[i].export_costs = w->export_costs;
-        r[i].reliable = w->reliable;
-        memcpy(&r[i].to, &place, sizeof(place));
-        snprintf(r[i].name, sizeof(r[i].name), "sim w%u", n->wires[i]);
-    }
-    if (w->brief && !emx_peer_address(n->engine, peer)->host[0])
-        count = spoil_routes(n, r, count);
-    emx_engine_routes(n->engine, peer, r, count, n->wire_count ? "" : "the simulated host has no wire",
-                      sim_node_now(n));
+    emx_engine_routes(n->engine, peer, r, count, why, sim_node_now(n));
 }
 
 void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wire)
@@ -372,7 +290,7 @@ void sim_node_lose(struct sim_node *n, const struct sim_node *other, unsigned wi
     memset(&to, 0, sizeof(to));
     memcpy(&to, &place, sizeof(place));
     sim_trace(n->world, "n%u: wire %u does not reach n%u any more", n->index, wire, other->index);
-    sim_wire_lose(&n->wire[wire], &to);
+    sim_wire_lose(n->wire[wire], &to);
     if (n->pace != SIM_STOPPED)
         sim_node_pump(n);
 }
@@ -560,7 +478,7 @@ static unsigned reading(const struct sim_node *n)
     unsigned mask = 0;
 
     for (unsigned i = 0; i < n->world->wire_count; i++)
-        mask |= (unsigned)n->wire[i].reads << i;
+        mask |= (unsigned)n->wire[i]->reads << n->wire[i]->link;
     return mask;
 }
 
@@ -594,7 +512,7 @@ static void poll_to_rest(struct sim_node *n)
 static bool waits_for_sweep(const struct sim_node *n)
 {
     for (unsigned i = 0; i < n->world->wire_count; i++)
-        if (n->wire[i].ring || n->wire[i].lost_count)
+        if (n->wire[i]->ring || n->wire[i]->lost_count)
             return true;
     return false;
 }
@@ -623,8 +541,8 @@ static void set_alarms(struct sim_node *n)
     if (waits_for_sweep(n))
         wake_at(n, w->now_ns + SWEEP_NS);
     for (unsigned i = 0; i < w->wire_count; i++)
-        if (n->wire[i].reads)
-            wake_at(n, n->wire[i].read_until_ns);
+        if (n->wire[i]->reads)
+            wake_at(n, n->wire[i]->read_until_ns);
 }
 
 static void check_rest(struct sim_node *n)

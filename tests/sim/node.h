@@ -15,7 +15,8 @@
 #include "memory.h"
 #include "progress/progress.h"
 #include "core/engine.h"
-#include "wire.h"
+#include "core/format/address.h"
+#include "wire/sim_wire.h"
 
 #define SIM_PARTIES_MAX 128
 #define SIM_RESOLVING   64
@@ -57,17 +58,16 @@ struct sim_node {
     uint64_t pace_until_ns; /* then it polls again */
     unsigned party;         /* of the running engine */
     struct emx_engine *engine;
-    struct emx_progress progress; /* of the engine, while there is one */
-    struct sim_wire wire[EMX_ENGINE_LINKS];
+    struct emx_progress progress;            /* of the engine, while there is one */
+    struct sim_wire *wire[EMX_ENGINE_LINKS]; /* by network; while there is an engine */
     struct emx_config cfg;
     struct emx_stats stats;
     struct sim_memory memory;
     uint64_t fail_first, fail_end; /* for the memory of engines that start from now on */
-    uint8_t addr[ETHMX_ADDRESS_MAX];
-    size_t addr_bytes;
+    struct emx_address self;       /* of the engine that started last; id 0: none has */
     struct sim_port out[EMX_ENGINE_LINKS], in[EMX_ENGINE_LINKS];
-    uint8_t wires[EMX_ENGINE_LINKS]; /* order of the routes told to the engine */
-    unsigned wire_count;             /* 0: no route to anybody */
+    uint8_t wires[EMX_ENGINE_LINKS]; /* the networks, in the order in which the node prefers them: of its links */
+    bool cut_off;                    /* no way to anybody */
     uint64_t poll_ns;                /* how long a frame waits in the ring at most */
 
     size_t ring_bytes; /* of frames that have come and are not taken yet, over all wires */

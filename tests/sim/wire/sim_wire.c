@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "wire.h"
+#include "sim_wire.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "place.h"
-#include "world.h"
+#include "../device.h"
+#include "../world.h"
+#include "sim_place.h"
+
+static_assert(SIM_PART + EMX_ENGINE_LINKS - 1 <= EMX_WIRE_PART_TYPES, "each network has a part");
 
 #define UNPLACED_PPM 200000 /* of frames that the wire gives no memory for */
 #define UNSHOWN_PPM  300000 /* of frames that peek() does not show although it could */
@@ -21,8 +24,6 @@ static struct sim_world *world_of(const struct sim_wire *x)
 {
     return x->node->world;
 }
-
-static void wire_query(const struct emx_wire *base, struct emx_wire_attr *attr_p);
 
 /* ---- Frames in ---- */
 
@@ -227,7 +228,7 @@ static void check_whole(struct sim_wire *x, const struct emx_txframe *f, unsigne
     for (unsigned i = 0; i < n; i++)
         if (!is_data(&f[i]) || f[i].head_bytes + f[i].body_bytes != (int)len_bytes)
             return;
-    if (joined <= x->room && n % joined && n + joined > x->room && emx_engine_wants_output(x->node->engine, x->number))
+    if (joined <= x->room && n % joined && n + joined > x->room && emx_engine_wants_output(x->node->engine, x->link))
         sim_fail(world_of(x), "n%u: %u frames of %u that %u go together of", x->node->index, n, x->room, joined);
 }
 
@@ -362,53 +363,85 @@ static bool wire_unreachable(struct emx_wire *base, struct emx_wire_addr *to_p)
     return true;
 }
 
-/* ---- The three kinds ---- */
-
-#define COMMON                                                                                                         \
-    .query = wire_query, .tx_room = wire_tx_room, .tx = wire_tx, .reserve = wire_reserve, .commit = wire_commit,       \
-    .rx = wire_rx, .rx_return = wire_rx_return, .read = wire_read, .export = wire_export, .unexport = wire_unexport,   \
-    .read_start = wire_read_start, .read_end = wire_read_end, .disconnect = wire_disconnect,                           \
-    .unreachable = wire_unreachable
-
-static const struct emx_wire_ops shows = {.name = "sim", .peek = wire_peek, .consume = wire_consume, COMMON};
-static const struct emx_wire_ops cheap = {.name = "sim, not to be peeked at", COMMON};
-static const struct emx_wire_ops dear = {.name = "sim, dear to poll", COMMON};
-static const struct emx_wire_ops *const kinds[] = {&shows, &shows, &cheap, &dear};
+/* ---- Life ---- */
 
 static void wire_query(const struct emx_wire *base, struct emx_wire_attr *attr_p)
 {
     const struct sim_wire *x = wire_of(base);
     const struct sim_world *w = world_of(x);
+    bool lends = !w->lend_first || !x->number;
 
     *attr_p = (struct emx_wire_attr){.frame_bytes = w->frame_bytes[x->number],
-                                     .cheap_poll = base->ops != &dear,
+                                     .cheap_poll = !x->syscall_poll,
                                      .reliable = w->reliable,
                                      .guarded = w->reliable,
-                                     .connected = w->connected,
+                                     .connected = w->connected && lends,
                                      .reads = w->reads,
-                                     .export_min_bytes = w->lend_first && x->number ? 0 : w->export_min_bytes,
+                                     .export_min_bytes = lends ? w->export_min_bytes : 0,
                                      .export_costs = w->export_costs};
 }
 
-/* ---- Life ---- */
-
-void sim_wire_init(struct sim_wire *x, struct sim_node *n, unsigned number, uint64_t chance)
+static int wire_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
-    memset(x, 0, sizeof(*x));
-    x->wire.ops = kinds[chance % (sizeof(kinds) / sizeof(kinds[0]))];
-    x->node = n;
-    x->number = number;
+    const struct sim_wire_params *p = (const void *)params;
+    struct sim_wire *x = calloc(1, sizeof(*x));
+    unsigned kind = p->chance % 4;
+
+    (void)why, (void)why_len_bytes;
+    if (!x)
+        abort();
+    x->ops = emx_wire_sim;
+    x->ops.part += p->number;
+    if (kind > 1) {
+        x->ops.peek = NULL;
+        x->ops.consume = NULL;
+    }
+    x->syscall_poll = kind == 3;
+    x->wire.ops = &x->ops;
+    x->node = p->node;
+    x->number = p->number;
+    x->link = p->link;
     x->tail = &x->ring;
+    *w_p = &x->wire;
+    return ETHMX_OK;
 }
 
-void sim_wire_empty(struct sim_wire *x)
+/* Frees also what has not been taken. */
+static void wire_close(struct emx_wire *base)
 {
+    struct sim_wire *x = wire_of(base);
+
     while (x->ring)
         drop_first(x);
-    x->lent = 0;
     free(x->placing);
-    x->placing = NULL;
+    free(x);
 }
+
+const struct emx_wire_ops emx_wire_sim = {.name = "sim",
+                                          .help = "the network of a simulated world",
+                                          .part = SIM_PART,
+                                          .open = wire_open,
+                                          .close = wire_close,
+                                          .query = wire_query,
+                                          .describe = sim_way_describe,
+                                          .ways = sim_way_find,
+                                          .tx_room = wire_tx_room,
+                                          .tx = wire_tx,
+                                          .reserve = wire_reserve,
+                                          .commit = wire_commit,
+                                          .rx = wire_rx,
+                                          .rx_return = wire_rx_return,
+                                          .peek = wire_peek,
+                                          .consume = wire_consume,
+                                          .read = wire_read,
+                                          .export = wire_export,
+                                          .unexport = wire_unexport,
+                                          .read_start = wire_read_start,
+                                          .read_end = wire_read_end,
+                                          .disconnect = wire_disconnect,
+                                          .unreachable = wire_unreachable};
+
+/* ---- The network ---- */
 
 void sim_wire_arrive(struct sim_wire *x, struct sim_frame *f)
 {
