@@ -464,7 +464,7 @@ static uint64_t now_ns(void)
 /* With room for one connection, two peers are talked to by turns, each when the other's connection has become idle. */
 static void idle_connection_makes_room(void **state)
 {
-    const uint64_t idle_ns = 5000000; /* more than USED_NS of verbs_cm.c */
+    const uint64_t idle_ns = 5000000; /* more than USED_NS of verbs_life.c */
     struct pair *p = *state;
     struct end third = {0};
     struct end *to[2] = {&p->b, &third};

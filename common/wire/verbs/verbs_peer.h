@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The private structures of the verbs wire, for verbs.c (frames), verbs_cm.c (connections) and verbs_read.c. Used under
+ * The private structures of the verbs wire, for verbs.c (frames), verbs_cm.h (connections) and verbs_read.c. Used under
  * the endpoint's lock.
  */
 #ifndef EMX_WIRE_VERBS_PEER_H
@@ -80,7 +80,7 @@ void emx_verbs_peer_lose(struct emx_verbs_wire *w, struct emx_verbs_peer *p);   
 void emx_verbs_peer_flush(struct emx_verbs_wire *w, struct emx_verbs_peer *p);    /* sends what waits and can go */
 void emx_verbs_drain(struct emx_verbs_wire *w); /* takes all completions; frames wait for rx() */
 
-/* verbs_cm.c */
+/* See verbs_cm.h for their files. */
 uint64_t emx_verbs_now(void);
 
 /* Listens on every chosen interface that has a device. ETHMX_ERR_NO_WIRE: there is none, or none works; why has a
