@@ -80,7 +80,7 @@ static const char *check_held(const struct emx_session *s)
 
 static const char *check_bundle(const struct emx_session *s)
 {
-    if (s->coalesce.open && (s->coalesce.open->tries || s->tx.unacked.prev != &s->coalesce.open->link))
+    if (s->tx.open && (s->tx.open->tries || s->tx.unacked.prev != &s->tx.open->link))
         return "coalescing: a frame takes messages although it is not the last frame, or was sent";
     return NULL;
 }

@@ -17,9 +17,11 @@
 #include "core/msg/exported.h"
 #include "core/msg/fail.h"
 #include "core/msg/fast_path.h"
+#include "core/msg/lapse.h"
 #include "core/msg/match.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_get.h"
+#include "core/msg/rdma_threshold.h"
 #include "core/msg/recv.h"
 #include "core/msg/rndv.h"
 #include "core/msg/unexpected.h"
@@ -92,8 +94,26 @@ static void engine_stopped(struct emx_session *s, int status, emx_time now)
     emx_rndv_forget_pull_requests(s, NULL);
 }
 
+static void engine_routed(struct emx_session *s, const struct emx_route *r)
+{
+    if (!r)
+        emx_rndv_unmeasured(s);
+    emx_lapse_set(&s->read, r && r->reads);
+    emx_rdma_threshold_routed(s, r);
+}
+
+static void engine_connected(struct emx_session *s)
+{
+    emx_lapse_begin(&s->read, s->heard_ns);
+    emx_fast_open(s);
+}
+
 static const struct emx_upcalls engine_upcalls = {
     .in_order = emx_engine_in_order,
+    .dispatch = emx_engine_dispatch,
+    .opened = emx_rndv_open,
+    .routed = engine_routed,
+    .connected = engine_connected,
     .end = emx_session_end,
     .stopped = engine_stopped,
     .pull_more = emx_rndv_more,
@@ -261,13 +281,6 @@ void emx_engine_destroy(struct emx_engine *e)
     e->outer->put(e->outer->arg, e);
 }
 
-uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
-{
-    if (!e->stage)
-        e->stage = emx_alloc_get(&e->alloc, (size_t)EMX_WIRE_BATCH * EMX_FRAME_MAX);
-    return e->stage ? e->stage + i * (size_t)EMX_FRAME_MAX : NULL;
-}
-
 /* ---- Output ---- */
 
 unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link)
@@ -282,12 +295,6 @@ void emx_engine_deferred_acks_now(struct emx_engine *e)
 }
 
 /* ---- Time ---- */
-
-void emx_engine_tick_arm(struct emx_engine *e, emx_time now)
-{
-    if (!emx_timer_is_set(&e->tick))
-        emx_heap_set(&e->timers, &e->tick, now + e->cfg->p_peer_timeout / 4);
-}
 
 /* Somebody waits for this peer and nothing was heard for a while: ask it for a sign of life, or get to know it. */
 static void engine_look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
@@ -435,11 +442,30 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 
 /* ---- Closing ---- */
 
+/* Whether the peer is still to pull, or to take, a message of ours. */
+static bool engine_is_awaited(const struct emx_peer *p)
+{
+    emx_list_each(l, &p->ops)
+    {
+        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
+
+        if (op->is_send && op->where == EMX_OP_ANNOUNCED)
+            return true;
+    }
+    return false;
+}
+
+bool emx_engine_session_drained(const struct emx_session *s)
+{
+    return !engine_is_awaited(s->peer) && emx_list_empty(&s->tx.unacked) && emx_list_empty(&s->tx.control) &&
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->pulled.requests);
+}
+
 bool emx_engine_drained(const struct emx_engine *e)
 {
     emx_list_each(l, &e->living)
     {
-        if (!emx_session_drained(emx_list_entry(l, struct emx_session, living)))
+        if (!emx_engine_session_drained(emx_list_entry(l, struct emx_session, living)))
             return false;
     }
     return true;

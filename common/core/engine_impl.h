@@ -143,7 +143,20 @@ extern const emx_input_fn emx_engine_in_order[EMX_F_COUNT];
 
 /* A frame that was put together, of the link of the frame being handled, to its handler. Not counted. */
 enum emx_drop emx_engine_dispatch(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
-uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i);  /* EMX_FRAME_MAX bytes for scattered data; NULL: memory */
-void emx_engine_tick_arm(struct emx_engine *e, emx_time now); /* somebody waits */
+bool emx_engine_session_drained(const struct emx_session *s); /* all that was sent has arrived */
+
+/* EMX_FRAME_MAX bytes for scattered data; NULL: memory. */
+static inline uint8_t *emx_engine_stage(struct emx_engine *e, unsigned i)
+{
+    if (!e->stage)
+        e->stage = (uint8_t *)emx_alloc_get(&e->alloc, (size_t)EMX_WIRE_BATCH * EMX_FRAME_MAX);
+    return e->stage ? e->stage + i * (size_t)EMX_FRAME_MAX : NULL;
+}
+
+static inline void emx_engine_tick_arm(struct emx_engine *e, emx_time now) /* somebody waits */
+{
+    if (!emx_timer_is_set(&e->tick))
+        emx_heap_set(&e->timers, &e->tick, now + e->cfg->p_peer_timeout / 4);
+}
 
 #endif

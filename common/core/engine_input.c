@@ -2,26 +2,26 @@
  *
  * Engine, input: leads frames to their handlers. The rows of EMX_FRAME_TYPES are the table.
  */
-#include "core/cc/ecn.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/format/frame.h"
-#include "core/format/tag.h"
+#include "core/msg/coalesce.h"
 #include "core/msg/eager.h"
 #include "core/msg/exported.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/rdma_put.h"
 #include "core/msg/rndv.h"
 #include "core/peer.h"
-#include "core/rel/coalesce.h"
 #include "core/rel/connect.h"
 #include "core/rel/credit.h"
+#include "core/rel/ecn.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/reorder.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 static void input_closed(struct emx_session *s, emx_time now)
 {

@@ -3,10 +3,10 @@
  * Engine, output: decides the class of a message that is sent, fills the windows of sessions, and asks each in turn for
  * frames, the most urgent first.
  */
-#include "core/cc/ecn.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
+#include "core/msg/coalesce.h"
 #include "core/msg/eager.h"
 #include "core/msg/lapse.h"
 #include "core/msg/op.h"
@@ -14,9 +14,9 @@
 #include "core/msg/self.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
-#include "core/rel/coalesce.h"
 #include "core/rel/connect.h"
 #include "core/rel/credit.h"
+#include "core/rel/ecn.h"
 #include "core/rel/fragment.h"
 #include "core/rel/reorder.h"
 #include "core/rel/seal.h"

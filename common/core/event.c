@@ -9,7 +9,7 @@
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/peer.h"
-#include "core/rel/session.h"
+#include "core/session_impl.h"
 
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...)

@@ -11,7 +11,7 @@
 
 #include "base/list.h"
 #include "core/engine_impl.h"
-#include "core/msg/pack.h"
+#include "core/format/pack.h"
 
 /* A job has many peers that are never talked to, so all that only others need is in the session. */
 struct emx_peer {

@@ -198,7 +198,7 @@ static bool is_busy(const struct emx_peer *p)
 {
     const struct emx_session *s = p->session;
 
-    return !emx_list_empty(&p->ops) || (s && !emx_session_over(s) && !emx_session_drained(s));
+    return !emx_list_empty(&p->ops) || (s && !emx_session_over(s) && !emx_engine_session_drained(s));
 }
 
 static void end_session(struct emx_session *s, emx_time now)

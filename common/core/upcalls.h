@@ -14,6 +14,7 @@
 #include "core/time.h"
 
 struct emx_engine;
+struct emx_route;
 struct emx_session;
 
 typedef enum emx_drop (*emx_input_fn)(struct emx_session *s, const uint8_t *data, emx_time now);
@@ -21,6 +22,18 @@ typedef enum emx_drop (*emx_input_fn)(struct emx_session *s, const uint8_t *data
 struct emx_upcalls {
     /* By type: the handlers of sequenced frames, called when their turn has come. */
     const emx_input_fn *in_order;
+
+    /* A frame that was put together from fragments, of the link of the frame being handled. Not counted. */
+    enum emx_drop (*dispatch)(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
+
+    /* The session begins: it has no route yet. */
+    void (*opened)(struct emx_session *s);
+
+    /* It goes over this route from now on, link and seal are set; NULL: over one that carries frames and nothing else,
+     * of which no round trip has been measured. */
+    void (*routed)(struct emx_session *s, const struct emx_route *r);
+
+    void (*connected)(struct emx_session *s);
 
     /* The session is broken. It is over afterwards, and its peer's operations are complete. state: enum emx_state. */
     void (*end)(struct emx_session *s, unsigned state, int status, emx_time now);

@@ -14,7 +14,7 @@
 #include "core/engine_impl.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
-#include "core/format/tag.h"
+#include "core/rel/tag.h"
 #include "core/msg/op.h"
 #include "core/msg/unexpected.h"
 #include "core/peer.h"

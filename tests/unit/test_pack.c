@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/msg/pack.h"
+#include "core/format/pack.h"
 
 #define MOST 256
 

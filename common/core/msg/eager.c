@@ -76,7 +76,7 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
  * receiver paces it, which keeps the messages of many senders from overflowing its link. So a long one goes eagerly
  * only if frames have arrived lately and none was lost, and it takes no more than three quarters of the congestion
  * window. */
-bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
+bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
     if (s->read.on && emx_data_contiguous(data))
         return data->len_bytes < s->e->cfg->p_read_min;
@@ -89,7 +89,7 @@ bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data,
             emx_eager_frames(s, total_bytes) <= s->tx.cc.cwnd_frames / 4 * LONG_PARTS);
 }
 
-bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a)
+bool emx_eager_now(struct emx_session *s, const struct emx_op_args *a)
 {
     return s->state == EMX_S_CONNECTED && emx_list_empty(&s->backlog) && a->mode == ETHMX_SEND_STANDARD &&
            emx_eager_suits(s, &a->data, a->am_header_bytes + a->data.len_bytes);

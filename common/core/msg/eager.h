@@ -65,8 +65,8 @@ bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, 
 size_t emx_eager_room(const struct emx_session *s); /* data in a message of one frame */
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 /* Whether a message goes eagerly to this peer, and whether nothing is in its way. */
-bool emx_eager_suits(const struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);
-bool emx_eager_now(const struct emx_session *s, const struct emx_op_args *a);
+bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);
+bool emx_eager_now(struct emx_session *s, const struct emx_op_args *a);
 void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames); /* one has been sent, in so many */
 /* The frame that begins with the byte at offset: what it brings, its headers' length, and its headers. */
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset);

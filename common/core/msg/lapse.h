@@ -17,6 +17,17 @@ struct emx_lapse {
     bool lapsed;       /* silent for so long that the peer may have given this side up */
 };
 
+static inline void emx_lapse_set(struct emx_lapse *l, bool on) /* whether messages are read, from now on */
+{
+    l->on = on;
+}
+
+static inline void emx_lapse_begin(struct emx_lapse *l, emx_time now) /* the session is connected */
+{
+    l->lapsed = false;
+    l->spoke_ns = now;
+}
+
 void emx_lapse_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
 void emx_lapse_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
 /* No lapse: what is read now counts. */

@@ -92,7 +92,7 @@ static void announce_plainly(struct emx_exported *l)
 
 static void get_found(struct emx_exported *l, const struct emx_export *m, int status)
 {
-    emx_rdma_threshold_learn(&l->session->get.eager, l->op->msg_bytes, status == ETHMX_OK && m->kept);
+    emx_rdma_threshold_learn(l->session, l->op->msg_bytes, status == ETHMX_OK && m->kept);
     emx_exported_unqueue(l);
     if (status == ETHMX_OK) {
         in_rts(l)->key = m->key;

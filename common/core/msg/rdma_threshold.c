@@ -15,25 +15,31 @@
 #include "core/msg/data.h"
 #include "core/msg/rdma_threshold.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 #define MISSES 8
 #define PROBE  64
 
-void emx_rdma_threshold_init(struct emx_session *s, uint64_t min_bytes, const struct emx_costs *costs)
+void emx_rdma_threshold_routed(struct emx_session *s, const struct emx_route *r)
 {
-    s->get.min_bytes = min_bytes;
-    s->get.eager = (struct emx_rdma_threshold){.costs = min_bytes ? costs : NULL};
+    /* What a device reads carries no tag. */
+    bool reads = r && r->export_min_bytes && s->seal != EMX_SEAL_TAG;
+
+    s->get.min_bytes = reads ? r->export_min_bytes : 0;
+    s->get.eager = (struct emx_rdma_threshold){.costs = reads ? r->export_costs : NULL, .round_trip_ns = UINT32_MAX};
 }
 
-void emx_rdma_threshold_round_trip(struct emx_session *s, emx_time ns)
+/* The lengths for the shortest round trip until now. */
+static struct emx_rdma_threshold *rdma_threshold_now(struct emx_session *s)
 {
     struct emx_rdma_threshold *l = &s->get.eager;
 
-    if (!l->costs || (l->round_trip_ns && ns >= l->round_trip_ns))
-        return;
-    l->round_trip_ns = ns ? ns : 1;
-    l->kept_bytes = emx_threshold_eager(l->costs, ns, true);
-    l->new_bytes = emx_threshold_eager(l->costs, ns, false);
+    if (!l->costs || l->round_trip_ns == s->tx.shortest_ns)
+        return l;
+    l->round_trip_ns = s->tx.shortest_ns;
+    l->kept_bytes = emx_threshold_eager(l->costs, l->round_trip_ns, true);
+    l->new_bytes = emx_threshold_eager(l->costs, l->round_trip_ns, false);
+    return l;
 }
 
 bool emx_rdma_threshold_wanted(const struct emx_session *s, const struct ethmx_data *data)
@@ -42,33 +48,36 @@ bool emx_rdma_threshold_wanted(const struct emx_session *s, const struct ethmx_d
 }
 
 /* Whether it depends on its memory. */
-static bool is_between(const struct emx_rdma_threshold *l, uint64_t len_bytes)
+static bool rdma_threshold_is_between(const struct emx_rdma_threshold *l, uint64_t len_bytes)
 {
     return len_bytes >= l->kept_bytes && len_bytes < l->new_bytes;
 }
 
-bool emx_rdma_threshold_pays(const struct emx_session *s, const struct ethmx_data *data)
+bool emx_rdma_threshold_pays(struct emx_session *s, const struct ethmx_data *data)
 {
-    const struct emx_rdma_threshold *l = &s->get.eager;
+    const struct emx_rdma_threshold *l;
 
     if (!emx_rdma_threshold_wanted(s, data))
         return false;
-    if (is_between(l, data->len_bytes))
+    l = rdma_threshold_now(s);
+    if (rdma_threshold_is_between(l, data->len_bytes))
         return l->missed < MISSES || l->passed + 1 >= PROBE;
     return data->len_bytes >= l->new_bytes;
 }
 
 void emx_rdma_threshold_passed(struct emx_session *s, uint64_t len_bytes)
 {
-    struct emx_rdma_threshold *l = &s->get.eager;
+    struct emx_rdma_threshold *l = rdma_threshold_now(s);
 
-    if (is_between(l, len_bytes) && l->passed < PROBE)
+    if (rdma_threshold_is_between(l, len_bytes) && l->passed < PROBE)
         l->passed++;
 }
 
-void emx_rdma_threshold_learn(struct emx_rdma_threshold *l, uint64_t len_bytes, bool kept)
+void emx_rdma_threshold_learn(struct emx_session *s, uint64_t len_bytes, bool kept)
 {
-    if (!is_between(l, len_bytes))
+    struct emx_rdma_threshold *l = rdma_threshold_now(s);
+
+    if (!rdma_threshold_is_between(l, len_bytes))
         return;
     l->passed = 0;
     if (kept)

@@ -115,7 +115,7 @@ static void stop_reading(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    s->read.on = false;
+    emx_lapse_set(&s->read, false);
     emx_list_each_safe(l, next, &e->reads[s->link])
     {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);

@@ -111,6 +111,8 @@ struct emx_rndv_rx {
     unsigned away;            /* messages that are (emx_rndv.away) */
 };
 
+void emx_rndv_open(struct emx_session *s);       /* it begins */
+void emx_rndv_unmeasured(struct emx_session *s); /* no answer has come over its new route yet */
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved); /* false: no memory */
 enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now);

@@ -14,9 +14,22 @@
 #include "core/msg/rndv.h"
 #include "core/msg/unexpected.h"
 #include "core/rel/credit.h"
+#include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
+
+void emx_rndv_open(struct emx_session *s)
+{
+    emx_list_init(&s->pulled.requests);
+    emx_list_init(&s->pulling.pulls);
+    emx_rndv_unmeasured(s);
+}
+
+void emx_rndv_unmeasured(struct emx_session *s)
+{
+    emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
+}
 
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
 {

@@ -20,7 +20,7 @@ static inline void emx_session_deferred_ack(struct emx_engine *e)
 /* An acknowledgement is to leave as soon as a frame can. */
 static inline void emx_reorder_ack_now(struct emx_session *s)
 {
-    s->rx.ack_now = true;
+    emx_reorder_due(&s->rx);
     emx_session_ready(s);
 }
 

@@ -29,9 +29,8 @@
 #include "core/event.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
-#include "core/format/tag.h"
-#include "core/msg/rdma_threshold.h"
 #include "core/peer.h"
+#include "core/rel/ack.h"
 #include "core/rel/connect.h"
 #include "core/rel/fragment.h"
 #include "core/rel/learn.h"
@@ -41,6 +40,7 @@
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 #define LAST_RETRY_NS    500000000
 #define CONNECTED_ACK_NS 1000000 /* least delay of an acknowledgement there */
@@ -73,7 +73,7 @@ static void take_nature(struct emx_session *s, const struct emx_route *r)
 
     s->connected = r->connected;
     s->seal = seal_over(s->e, r);
-    s->rx.ack_delay_ns = r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns;
+    emx_reorder_delay(&s->rx, r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns);
 }
 
 /* ---- Turns ---- */
@@ -143,12 +143,10 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     s->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
-    s->read.on = r->reads;
-    emx_rdma_threshold_init(s, tag_bytes ? 0 : r->export_min_bytes,
-                            r->export_costs); /* what a device reads carries no tag */
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
     take_nature(s, r);
+    s->e->up->routed(s, r);
     emx_offload_probe_init(&s->offload);
     s->state = EMX_S_CONNECTING;
     s->takes |= s->greeted && !s->tx.first;
@@ -169,15 +167,12 @@ static void connected(struct emx_session *s)
 {
     s->state = EMX_S_CONNECTED;
     s->asked_ns = 0;
-    s->read.lapsed = false;
-    s->read.spoke_ns = s->heard_ns;
     emx_connect_give_place(s, s->heard_ns);
-    s->e->up->resized(s);
+    s->e->up->connected(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", emx_connect_route(s)->name);
     /* What waited can go; and the peer learns that this side is up. */
-    s->rx.ack_now = true;
-    emx_session_ready(s);
+    emx_reorder_ack_now(s);
 }
 
 static void queue_hello_ack(struct emx_engine *e, struct emx_session *s, unsigned link)
@@ -328,7 +323,7 @@ static void take_terms(struct emx_session *s, const struct emx_f_hello *t)
 {
     uint64_t window = s->e->cfg->p_window;
 
-    s->tx.peer_window = t->window < window ? t->window : (uint16_t)window;
+    emx_send_window_limit(&s->tx, t->window < window ? t->window : (uint16_t)window);
     if (!t->timeout)
         return;
     s->peer_ack_delay_ns = (emx_time)t->ack_delay * EMX_HELLO_DELAY_NS;
@@ -540,11 +535,9 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->e->link_peers[s->link]++;
     s->gso_bytes = 0;
-    s->read.on = false;
-    emx_rdma_threshold_init(s, 0, NULL);
     take_nature(s, r);
     emx_rtt_init(&s->rtt, s->e->cfg);
-    emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
+    s->e->up->routed(s, NULL);
     if (s->fast_room)
         s->e->up->resized(s);
     emx_send_window_hurry(s, now);

@@ -74,6 +74,7 @@ void emx_credit_open(struct emx_session *s)
     struct emx_engine *e = s->e;
     uint64_t first, least;
 
+    emx_list_init(&s->credit.sharing);
     e->credit_peers++;
     first = emx_min(to_spare(e) / FIRST_PART, e->cfg->p_unexpected_peer);
     least = emx_min(emx_credit_floor(e), credit_unpromised(e));
@@ -87,6 +88,7 @@ void emx_credit_close(struct emx_session *s)
     /* What is held stays promised until it is released. */
     s->e->stats->unexpected_promised -= s->credit.share - held;
     s->credit.share = held;
+    s->credit.recall_due = false;
     emx_list_del(&s->credit.sharing);
 }
 

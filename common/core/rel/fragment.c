@@ -21,11 +21,11 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
-#include "core/format/tag.h"
 #include "core/peer.h"
 #include "core/rel/fragment.h"
 #include "core/rel/seal.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 #include "core/rel/txbuf.h"
 
 #define GSO_BYTES 28 /* what a frame in a GSO packet has before it, more than one of the own EtherType */
@@ -212,7 +212,7 @@ static enum emx_drop handle_whole(struct emx_session *s, const struct emx_reasse
 
     if (h->src_id != s->peer->id || h->seq != j->number || !is_cuttable(h))
         return EMX_DROP_MALFORMED;
-    return emx_engine_dispatch(s->e, j->frame, j->total_bytes, now);
+    return s->e->up->dispatch(s->e, j->frame, j->total_bytes, now);
 }
 
 static bool fragment_is_valid(const struct emx_f_fragment *t, size_t n)

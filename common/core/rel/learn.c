@@ -10,10 +10,10 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/address.h"
-#include "core/format/tag.h"
 #include "core/rel/connect.h"
 #include "core/rel/learn.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 static bool learn_changes_routes(const struct emx_address *a, const struct emx_address *known)
 {

@@ -11,8 +11,6 @@
 #include "core/event.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
-#include "core/format/tag.h"
-#include "core/msg/rdma_threshold.h"
 #include "core/peer.h"
 #include "core/rel/connect.h"
 #include "core/rel/fragment.h"
@@ -22,6 +20,7 @@
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 #define TRIES       12       /* a full queue loses long frames more often than short ones */
 #define PAUSE_NS    25000000 /* first pause at most, */

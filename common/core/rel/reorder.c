@@ -18,6 +18,12 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
+void emx_reorder_init(struct emx_reorder *r, emx_time ack_delay_ns)
+{
+    emx_list_init(&r->held);
+    r->ack_delay_ns = ack_delay_ns;
+}
+
 static enum emx_drop reorder_call(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     return s->e->up->in_order[((const struct emx_frame *)data)->type](s, data, now);

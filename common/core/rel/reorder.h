@@ -34,6 +34,13 @@ struct emx_reorder {
     unsigned held_count;
 };
 
+void emx_reorder_init(struct emx_reorder *r, emx_time ack_delay_ns);
+
+static inline void emx_reorder_delay(struct emx_reorder *r, emx_time ack_delay_ns) /* from now on */
+{
+    r->ack_delay_ns = ack_delay_ns;
+}
+
 static inline void emx_reorder_begin(struct emx_reorder *r, uint32_t first) /* the peer has told it */
 {
     r->next = r->first = first;
@@ -48,6 +55,11 @@ static inline void emx_reorder_accepted(struct emx_reorder *r) /* the same over 
 {
     r->next++;
     r->unacked++;
+}
+
+static inline void emx_reorder_due(struct emx_reorder *r) /* an acknowledgement is to leave at once */
+{
+    r->ack_now = true;
 }
 
 static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with our ack went out */

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "core/format/frame.h"
-#include "core/format/tag.h"
 #include "core/peer.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 #include "base/txframe.h"
 
 /* All but seq, ack, credit, check. */

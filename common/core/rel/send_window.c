@@ -18,8 +18,6 @@
  */
 #include "core/cc/cc.h"
 #include "core/engine_impl.h"
-#include "core/msg/rdma_threshold.h"
-#include "core/rel/coalesce.h"
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -34,6 +32,7 @@ void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t li
 {
     w->first = w->next = w->acked = w->recover = first;
     w->peer_window = 8; /* until told */
+    w->shortest_ns = UINT32_MAX;
     emx_list_init(&w->unacked);
     emx_list_init(&w->control);
     w->send_next = &w->unacked;
@@ -42,8 +41,7 @@ void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t li
 
 void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b)
 {
-    if (s->coalesce.open)
-        emx_coalesce_close(&s->coalesce);
+    s->tx.open = NULL;
     b->seq = s->tx.next++;
     emx_txbuf_frame(b)->seq = b->seq;
     s->tx.slots_taken += b->slot;
@@ -133,8 +131,8 @@ static void send_window_in_flight(struct emx_session *s, emx_time now)
 
 void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now)
 {
-    if (b == s->coalesce.open)
-        emx_coalesce_close(&s->coalesce);
+    if (b == s->tx.open)
+        s->tx.open = NULL;
     if (s->reliable) {
         sent_reliably(s, b);
         return;
@@ -188,8 +186,9 @@ static uint32_t next_unsent(const struct emx_session *s)
 /* The last frame of those acknowledged was sent once, so long ago. */
 static void send_window_answered(struct emx_session *s, emx_time ns)
 {
+    if (ns < s->tx.shortest_ns)
+        s->tx.shortest_ns = (uint32_t)ns;
     emx_rtt_sample(&s->rtt, ns, s->peer_ack_delay_ns, s->e->cfg);
-    emx_rdma_threshold_round_trip(s, ns);
 }
 
 /* Frees what was acknowledged in order; returns how many frames that were not acknowledged early. */
@@ -465,8 +464,7 @@ void emx_send_window_fini(struct emx_session *s)
 {
     if (s->e->deferred.session == s)
         s->e->deferred.session = NULL;
-    if (s->coalesce.open)
-        emx_coalesce_close(&s->coalesce);
+    s->tx.open = NULL;
     put_all(s->e, &s->tx.unacked);
     put_all(s->e, &s->tx.control);
     s->tx.send_next = &s->tx.unacked;

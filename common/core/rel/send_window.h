@@ -21,16 +21,18 @@ struct emx_send_window {
     uint32_t next, acked;
     uint32_t first; /* where the numbers begin */
     uint16_t peer_window;
-    bool probing;  /* after a time-out one frame may leave, whatever is in flight */
-    bool doubtful; /* the window counts as lost, */
-    bool falsely;  /* and something of it has arrived */
-    bool started;  /* a frame was sent, */
+    bool probing;         /* after a time-out one frame may leave, whatever is in flight */
+    bool doubtful;        /* the window counts as lost, */
+    bool falsely;         /* and something of it has arrived */
+    bool started;         /* a frame was sent, */
+    uint32_t shortest_ns; /* round trip of all; UINT32_MAX: not measured */
     struct emx_list unacked;
     struct emx_list *send_next; /* &unacked: all sent */
     unsigned in_flight;         /* sent, not acknowledged, not lost */
     unsigned lost;
     struct emx_cc cc;
     struct emx_list control; /* built, no sequence number yet */
+    struct emx_txbuf *open;  /* the last of unacked, which was not sent and takes more messages; NULL: none */
     emx_time rto_from_ns;    /* when the clock of the resend timer started; 0: stopped */
     unsigned backoff;
     uint32_t recover;      /* one window reduction per round trip */
@@ -57,6 +59,17 @@ static inline void emx_send_window_reserve(struct emx_send_window *w)
 static inline bool emx_send_window_full(const struct emx_send_window *w)
 {
     return w->in_flight && w->in_flight >= w->cc.flight_frames && !w->probing;
+}
+
+static inline void emx_send_window_open(struct emx_send_window *w, struct emx_txbuf *b) /* it was pushed just now */
+{
+    w->open = b;
+}
+
+/* The peer takes so many frames. */
+static inline void emx_send_window_limit(struct emx_send_window *w, uint16_t peer_window)
+{
+    w->peer_window = peer_window;
 }
 
 /* All that is in the window has been sent, and one more may go at once. */

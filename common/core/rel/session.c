@@ -23,8 +23,6 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/event.h"
-#include "core/format/tag.h"
-#include "core/msg/op.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
 #include "core/rel/credit.h"
@@ -33,6 +31,7 @@
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 static void session_init(struct emx_session *s, struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
@@ -49,15 +48,12 @@ static void session_init(struct emx_session *s, struct emx_engine *e, struct emx
     emx_list_init(&s->ready);
     emx_list_init(&s->hello_acking);
     emx_list_init(&s->backlog);
-    emx_list_init(&s->rx.held);
-    emx_list_init(&s->pulled.requests);
-    emx_list_init(&s->pulling.pulls);
-    emx_list_init(&s->credit.sharing);
     emx_send_window_init(&s->tx, e->tx_first, (uint32_t)cfg->p_window);
-    s->rx.ack_delay_ns = s->peer_ack_delay_ns = cfg->p_ack_delay;
+    emx_reorder_init(&s->rx, cfg->p_ack_delay);
+    s->peer_ack_delay_ns = cfg->p_ack_delay;
     s->peer_timeout_ns = EMX_NEVER;
     emx_rtt_init(&s->rtt, cfg);
-    emx_rtt_init(&s->pulling.block_rtt, cfg);
+    e->up->opened(s);
 }
 
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now)
@@ -109,7 +105,7 @@ static void session_quiesce(struct emx_session *s)
         emx_list_del(&s->routing);
         emx_event_taken(s->e);
     }
-    s->rx.ack_now = s->ping_due = s->pong_due = s->credit.recall_due = s->takes = false;
+    s->ping_due = s->pong_due = s->takes = false;
     s->fast_room = 0;
 }
 
@@ -173,25 +169,6 @@ void emx_session_free(struct emx_session *s)
     session_strip(s);
     e->timer_reserve--;
     emx_alloc_put(&e->alloc, s);
-}
-
-/* Whether the peer is still to pull, or to take, a message of ours. */
-static bool session_is_awaited(const struct emx_peer *p)
-{
-    emx_list_each(l, &p->ops)
-    {
-        const struct emx_op *op = emx_list_entry(l, struct emx_op, peer_link);
-
-        if (op->is_send && op->where == EMX_OP_ANNOUNCED)
-            return true;
-    }
-    return false;
-}
-
-bool emx_session_drained(const struct emx_session *s)
-{
-    return !session_is_awaited(s->peer) && emx_list_empty(&s->tx.unacked) && emx_list_empty(&s->tx.control) &&
-           emx_list_empty(&s->backlog) && emx_list_empty(&s->pulled.requests);
 }
 
 /* The peer has removed this endpoint, and begins anew: to this side that is its goodbye. */

@@ -5,7 +5,7 @@
  * A step is a byte with two numbers, how many bytes to take from the same place of the base (upper four bits) and how
  * many follow here (lower four), and those that follow. What is left after the last step comes from the base.
  */
-#include "core/msg/pack.h"
+#include "core/format/pack.h"
 
 #include <string.h>
 

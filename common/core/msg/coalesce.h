@@ -14,17 +14,10 @@
 
 struct ethmx_data;
 struct emx_session;
-struct emx_txbuf;
 
 struct emx_coalesce {
-    struct emx_txbuf *open; /* the last of the window, which was not sent and takes more messages; NULL: none */
-    uint16_t parts_bytes;   /* received: parts handled of the frame that is next, before memory ran out */
+    uint16_t parts_bytes; /* received: parts handled of the frame that is next, before memory ran out */
 };
-
-static inline void emx_coalesce_close(struct emx_coalesce *c) /* it takes no more */
-{
-    c->open = NULL;
-}
 
 bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data,
                       uint64_t bits); /* false: send it by itself */

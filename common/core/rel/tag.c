@@ -27,10 +27,10 @@
 #include "base/keyed_hash.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
-#include "core/format/tag.h"
 #include "core/peer.h"
 #include "core/rel/replay.h"
 #include "core/rel/session.h"
+#include "core/rel/tag.h"
 
 #define FIRST_BYTES sizeof(((struct emx_scratch *)0)->b) /* under the first key; all that precedes data is less */
 

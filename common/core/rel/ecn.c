@@ -20,13 +20,13 @@
  * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are not many, and
  * an acknowledgement for each marked acknowledgement would never end.
  */
-#include "core/cc/ecn.h"
 #include "core/cc/pace.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
+#include "core/rel/ecn.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 

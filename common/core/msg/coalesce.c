@@ -14,9 +14,9 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
+#include "core/msg/coalesce.h"
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
-#include "core/rel/coalesce.h"
 #include "core/rel/credit.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
@@ -48,14 +48,14 @@ static bool coalesce_begin(struct emx_session *s)
     *(struct emx_f_coalesced *)(h + 1) = (struct emx_f_coalesced){0};
     b->len_bytes = sizeof(*h) + sizeof(struct emx_f_coalesced);
     emx_send_window_push(s, b);
-    s->coalesce.open = b;
+    emx_send_window_open(&s->tx, b);
     emx_count(e, frames_coalesced);
     return true;
 }
 
 static void coalesce_append(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
 {
-    struct emx_txbuf *b = s->coalesce.open;
+    struct emx_txbuf *b = s->tx.open;
     size_t n = data->len_bytes;
     struct emx_f_part *t = (struct emx_f_part *)(b->frame + b->len_bytes);
 
@@ -75,7 +75,7 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
         return false;
     if (!emx_credit_take(&s->credit, emx_eager_cost(data->len_bytes)))
         return false;
-    if ((!s->coalesce.open || s->coalesce.open->len_bytes + need > limit) && !coalesce_begin(s)) {
+    if ((!s->tx.open || s->tx.open->len_bytes + need > limit) && !coalesce_begin(s)) {
         emx_credit_untake(&s->credit, emx_eager_cost(data->len_bytes));
         return false;
     }
