@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/heap.h"
 #include "base/min.h"
+#include "core/cc/cc.h"
 #include "core/cc/pace.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -185,6 +186,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->tagged_links = e->self.auth ? ~params->guarded_links : 0;
     e->self_addr_bytes = emx_address_encode_public(&e->self, e->self_addr); /* in hellos */
     e->rng.state = params->seed;
+    e->cc = emx_cc_table[0];
     e->seq_frame_bytes = engine_longest_frame(&e->self);
     init_lists(e);
     init_pools(e);

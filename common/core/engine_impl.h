@@ -62,6 +62,7 @@ struct emx_engine {
     size_t self_addr_bytes;
     uint8_t *hello_body; /* own address and zeros, as long as the longest frame */
     struct emx_rng rng;
+    const struct emx_cc_ops *cc; /* of new sessions */
     bool closing;
 
     struct emx_match match;

@@ -50,7 +50,7 @@ static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_t
     if (f->early)
         emx_send_window_ack(s, h->ack, f->early, now);
     if (f->marked != s->ecn.ce_told)
-        emx_ecn_told(s, h->ack, f->marked);
+        emx_ecn_told(s, h->ack, f->marked, now);
     return EMX_ACCEPTED;
 }
 

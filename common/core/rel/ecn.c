@@ -15,7 +15,7 @@
  *
  * Any other number than the last one told is news, whether it is more or less. So whoever forges marks, or, where
  * frames carry no tags, acknowledgements, can make a sender slower and never faster; and not slower than losses would:
- * once in a round trip by three tenths, down to EMX_CC_FLOOR.
+ * once in a round trip by three tenths, down to a floor (cc.h).
  *
  * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are not many, and
  * an acknowledgement for each marked acknowledgement would never end.
@@ -49,10 +49,12 @@ void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
         arrived_marked(p->session);
 }
 
-void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked)
+void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked, emx_time now)
 {
+    uint32_t frames = marked - s->ecn.ce_told;
+
     if (ack != s->tx.acked)
         return; /* late: a later one has told more */
     s->ecn.ce_told = marked;
-    emx_send_window_marked(s);
+    emx_send_window_marked(s, frames, now);
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/time.h"
+
 struct emx_session;
 
 struct emx_ecn {
@@ -22,6 +24,6 @@ static inline void emx_ecn_sent(struct emx_ecn *ecn) /* an acknowledgement tells
 }
 
 /* An acknowledgement has told another number of marks. */
-void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t ce);
+void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked, emx_time now);
 
 #endif

@@ -28,7 +28,7 @@
 #define DOUBT     3  /* time-outs in a row after which the route may have become narrower */
 #define EARLY     64 /* frames beyond the first missing one that the peer's map reaches */
 
-void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t limit_frames)
+void emx_send_window_init(struct emx_send_window *w, const struct emx_cc_ops *cc, uint32_t first, uint32_t limit_frames)
 {
     w->first = w->next = w->acked = w->recover = first;
     w->peer_window = 8; /* until told */
@@ -36,7 +36,7 @@ void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t li
     emx_list_init(&w->unacked);
     emx_list_init(&w->control);
     w->send_next = &w->unacked;
-    emx_cc_init(&w->cc, limit_frames);
+    emx_cc_init(&w->cc, cc, limit_frames);
 }
 
 void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b)
@@ -183,6 +183,31 @@ static uint32_t next_unsent(const struct emx_session *s)
     return emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->seq;
 }
 
+/* Frames that something has happened to, and their length. */
+struct send_window_sum {
+    uint32_t frames, bytes;
+};
+
+static inline void send_window_add(struct send_window_sum *sum, const struct emx_txbuf *b)
+{
+    sum->frames++;
+    sum->bytes += b->len_bytes;
+}
+
+/* What congestion control is told; flew: in flight before. */
+static inline struct emx_cc_event send_window_event(const struct emx_session *s, struct send_window_sum sum,
+                                                    unsigned flew, emx_time now)
+{
+    return (struct emx_cc_event){.now_ns = now,
+                                 .rtt_ns = s->rtt.network_ns,
+                                 .frames = sum.frames,
+                                 .bytes = sum.bytes,
+                                 .flew_frames = flew,
+                                 .flies_frames = s->tx.in_flight,
+                                 .recovers = emx_seq_before(s->tx.acked, s->tx.recover),
+                                 .resends = s->tx.lost};
+}
+
 /* The last frame of those acknowledged was sent once, so long ago. */
 static void send_window_answered(struct emx_session *s, emx_time ns)
 {
@@ -191,16 +216,16 @@ static void send_window_answered(struct emx_session *s, emx_time ns)
     emx_rtt_sample(&s->rtt, ns, s->peer_ack_delay_ns, s->e->cfg);
 }
 
-/* Frees what was acknowledged in order; returns how many frames that were not acknowledged early. */
-static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
+/* Frees what was acknowledged in order, and counts what was not acknowledged early. */
+static void ack_in_order(struct emx_session *s, uint32_t ack, struct send_window_sum *acked, emx_time now)
 {
-    unsigned acked = 0;
     emx_time sent_once_ns = EMX_NEVER;
 
     while (s->tx.acked != ack) {
         struct emx_txbuf *b = emx_list_entry(s->tx.unacked.next, struct emx_txbuf, link);
 
-        acked += !b->early;
+        if (!b->early)
+            send_window_add(acked, b);
         if (s->tx.doubtful)
             s->tx.falsely |= b->lost && b->tries == 1;
         sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
@@ -212,11 +237,10 @@ static unsigned ack_in_order(struct emx_session *s, uint32_t ack, emx_time now)
     }
     if (sent_once_ns != EMX_NEVER)
         send_window_answered(s, now - sent_once_ns);
-    return acked;
 }
 
 /* Marks what was acknowledged early; returns the last such frame, or NULL. */
-static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsigned *acked_p)
+static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, struct send_window_sum *acked)
 {
     struct emx_txbuf *last = NULL;
 
@@ -234,17 +258,18 @@ static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, unsign
             continue;
         send_window_settle(s, b);
         b->early = true;
-        ++*acked_p;
+        send_window_add(acked, b);
     }
     return last;
 }
 
-/* The window falls, once for what was under way then. false: it has. */
-static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc *cc))
+/* Congestion control hears of gaps and marks once for what was under way then. false: it has. */
+static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc *cc, const struct emx_cc_event *ev),
+                               struct emx_cc_event ev)
 {
-    if (emx_seq_before(s->tx.acked, s->tx.recover))
+    if (ev.recovers)
         return false;
-    why(&s->tx.cc);
+    why(&s->tx.cc, &ev);
     s->tx.recover = next_unsent(s);
     return true;
 }
@@ -252,8 +277,8 @@ static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc 
 /* Frames that were sent before `last` and still are not there although it is. */
 static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint64_t early, emx_time now)
 {
-    unsigned beyond = (unsigned)__builtin_popcountll(early);
-    bool any = false;
+    unsigned beyond = (unsigned)__builtin_popcountll(early), flew = s->tx.in_flight;
+    struct send_window_sum lost = {0};
 
     emx_list_each(l, &s->tx.unacked)
     {
@@ -273,17 +298,18 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
         b->lost = true;
         s->tx.lost++;
         s->tx.in_flight--;
-        any = true;
+        send_window_add(&lost, b);
         emx_count(s->e, resent_gap);
     }
-    if (any)
-        send_window_reduce(s, emx_cc_lost);
+    if (lost.frames)
+        send_window_reduce(s, s->e->cc->lost, send_window_event(s, lost, flew, now));
 }
 
-/* Apart, so that it costs acknowledgements without a map nothing. Returns how many frames were acknowledged. */
-static __attribute__((noinline)) unsigned ack_with_gaps(struct emx_session *s, uint64_t early, emx_time now)
+/* Apart, so that it costs acknowledgements without a map nothing. Returns what was acknowledged. */
+static __attribute__((noinline)) struct send_window_sum ack_with_gaps(struct emx_session *s, uint64_t early,
+                                                                      emx_time now)
 {
-    unsigned acked = 0;
+    struct send_window_sum acked = {0};
     struct emx_txbuf *last = ack_early(s, early, &acked);
 
     if (last)
@@ -299,9 +325,11 @@ static void go_on(struct emx_session *s)
         emx_session_ready(s);
 }
 
-void emx_send_window_marked(struct emx_session *s)
+void emx_send_window_marked(struct emx_session *s, uint32_t frames, emx_time now)
 {
-    if (!send_window_reduce(s, emx_cc_marked))
+    struct send_window_sum marked = {.frames = frames};
+
+    if (!send_window_reduce(s, s->e->cc->marked, send_window_event(s, marked, s->tx.in_flight, now)))
         return;
     emx_count(s->e, ce_responses);
     go_on(s); /* frames that gathered no longer do */
@@ -335,10 +363,11 @@ static void send_window_judge(struct emx_session *s)
     s->tx.doubtful = s->tx.falsely = false;
 }
 
-/* So many frames flew before, and so many of them have arrived. */
-static void send_window_advance(struct emx_session *s, unsigned flew, unsigned acked, emx_time now)
+/* So many frames flew before, and these of them have arrived. */
+static void send_window_advance(struct emx_session *s, unsigned flew, struct send_window_sum acked, emx_time now)
 {
     bool limits = s->tx.send_next != &s->tx.unacked || emx_cc_limits(&s->tx.cc, flew);
+    struct emx_cc_event ev;
 
     if (s->tx.start_frames) {
         end_start(s);
@@ -346,9 +375,9 @@ static void send_window_advance(struct emx_session *s, unsigned flew, unsigned a
     }
     if (s->tx.doubtful)
         send_window_judge(s);
-    emx_cc_acked(&s->tx.cc, acked, limits, emx_seq_before(s->tx.acked, s->tx.recover));
-    if (!s->tx.lost)
-        emx_cc_coalesce(&s->tx.cc, s->tx.in_flight, s->rtt.network_ns);
+    ev = send_window_event(s, acked, flew, now);
+    ev.limits = limits;
+    s->e->cc->acked(&s->tx.cc, &ev);
     s->tx.backoff = 0;
     s->tx.probing = false;
     s->tx.rto_from_ns = next_unsent(s) == s->tx.acked ? 0 : now;
@@ -358,18 +387,22 @@ static void send_window_advance(struct emx_session *s, unsigned flew, unsigned a
 
 void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now)
 {
-    unsigned acked = 0, flew = s->tx.in_flight;
+    struct send_window_sum acked = {0}, more;
+    unsigned flew = s->tx.in_flight;
     bool moves = ack != s->tx.acked;
 
     if (emx_seq_before(ack, s->tx.acked) || emx_seq_before(next_unsent(s), ack))
         return;
     if (moves)
-        acked = ack_in_order(s, ack, now);
-    if (early)
-        acked += ack_with_gaps(s, early, now);
-    if (!acked && !moves && !s->tx.lost)
+        ack_in_order(s, ack, &acked, now);
+    if (early) {
+        more = ack_with_gaps(s, early, now);
+        acked.frames += more.frames;
+        acked.bytes += more.bytes;
+    }
+    if (!acked.frames && !moves && !s->tx.lost)
         return;
-    if (acked || moves) /* it may move over frames that all came early: the resend timer stops with the last */
+    if (acked.frames || moves) /* it may move over frames that all came early: the resend timer stops with the last */
         send_window_advance(s, flew, acked, now);
     go_on(s);
 }
@@ -402,9 +435,11 @@ static void send_window_probe(struct emx_session *s)
 }
 
 /* All that is under way counts as lost. */
-static void send_window_count_all_lost(struct emx_session *s)
+static void send_window_count_all_lost(struct emx_session *s, emx_time now)
 {
     unsigned flew = s->tx.in_flight;
+    struct send_window_sum lost = {0};
+    struct emx_cc_event ev;
 
     emx_list_each(l, &s->tx.unacked)
     {
@@ -414,8 +449,10 @@ static void send_window_count_all_lost(struct emx_session *s)
             break;
         if (b->lost)
             continue;
-        if (!b->early)
+        if (!b->early) {
             s->tx.in_flight--;
+            send_window_add(&lost, b);
+        }
         b->early = false; /* the receiver may have had to give it up (RFC 2018, section 8) */
         b->lost = true;
         s->tx.lost++;
@@ -423,8 +460,10 @@ static void send_window_count_all_lost(struct emx_session *s)
     if (!s->tx.doubtful)
         s->tx.before = s->tx.cc;
     s->tx.doubtful = true;
-    if (flew > 1) /* one says nothing of how many the network carries */
-        emx_cc_timed_out(&s->tx.cc);
+    if (flew > 1) { /* one says nothing of how many the network carries */
+        ev = send_window_event(s, lost, flew, now);
+        s->e->cc->timed_out(&s->tx.cc, &ev);
+    }
     s->tx.recover = next_unsent(s);
 }
 
@@ -435,7 +474,7 @@ void emx_send_window_expire(struct emx_session *s, emx_time now)
     if (s->tx.backoff < PROBES)
         send_window_probe(s);
     else
-        send_window_count_all_lost(s);
+        send_window_count_all_lost(s, now);
     emx_count(s->e, resent_timeout);
     s->tx.backoff++;
     s->tx.rto_from_ns = now;

@@ -79,7 +79,8 @@ static inline bool emx_send_window_clear(const struct emx_send_window *w)
            emx_send_window_room(w);
 }
 
-void emx_send_window_init(struct emx_send_window *w, uint32_t first, uint32_t limit_frames);
+void emx_send_window_init(struct emx_send_window *w, const struct emx_cc_ops *cc, uint32_t first,
+                          uint32_t limit_frames);
 void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b,
                             emx_time now);                                /* sent as frame tx_next, when clear */
 void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b);    /* into the window: gets its number */
@@ -89,7 +90,7 @@ struct emx_txbuf *emx_send_window_next(struct emx_session *s); /* the next to se
 void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);
 emx_time emx_send_window_deadline(const struct emx_session *s);
 void emx_send_window_expire(struct emx_session *s, emx_time now);
-void emx_send_window_marked(struct emx_session *s); /* frames of ours arrived with marks */
+void emx_send_window_marked(struct emx_session *s, uint32_t frames, emx_time now); /* so many arrived with marks */
 void emx_send_window_hurry(struct emx_session *s,
                            emx_time now); /* what kept it from arriving is over: send again soon */
 void emx_send_window_fini(struct emx_session *s);

@@ -48,7 +48,7 @@ static void session_init(struct emx_session *s, struct emx_engine *e, struct emx
     emx_list_init(&s->ready);
     emx_list_init(&s->hello_acking);
     emx_list_init(&s->backlog);
-    emx_send_window_init(&s->tx, e->tx_first, (uint32_t)cfg->p_window);
+    emx_send_window_init(&s->tx, e->cc, e->tx_first, (uint32_t)cfg->p_window);
     emx_reorder_init(&s->rx, cfg->p_ack_delay);
     s->peer_ack_delay_ns = cfg->p_ack_delay;
     s->peer_timeout_ns = EMX_NEVER;
