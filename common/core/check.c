@@ -78,7 +78,7 @@ static const char *check_held(const struct emx_session *s)
     return early == s->rx.early ? NULL : "held frames: the map is wrong";
 }
 
-static const char *check_bundle(const struct emx_session *s)
+static const char *check_coalesce(const struct emx_session *s)
 {
     if (s->tx.open && (s->tx.open->tries || s->tx.unacked.prev != &s->tx.open->link))
         return "coalescing: a frame takes messages although it is not the last frame, or was sent";
@@ -86,7 +86,7 @@ static const char *check_bundle(const struct emx_session *s)
 }
 
 /* Whether the next frame that has not been sent yet may go: the memory it tells of is looked up first (rdma_get.c). */
-static bool may_go(const struct emx_session *s)
+static bool check_may_go(const struct emx_session *s)
 {
     return s->tx.send_next != &s->tx.unacked && !emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->unready;
 }
@@ -94,7 +94,8 @@ static bool may_go(const struct emx_session *s)
 static const char *check_work(const struct emx_session *s)
 {
     bool work = s->rx.ack_now || s->ping_due || s->pong_due || s->credit.recall_due || s->byes_due ||
-                !emx_list_empty(&s->pulled.requests) || !emx_list_empty(&s->pulling.pulls) || s->tx.lost || may_go(s);
+                !emx_list_empty(&s->pulled.requests) || !emx_list_empty(&s->pulling.pulls) || s->tx.lost ||
+                check_may_go(s);
     bool blocked = emx_send_window_full(&s->tx);
 
     if (check_length(&s->pulled.requests) != s->pulled.request_count)
@@ -113,7 +114,7 @@ static const char *check_session(const struct emx_session *s)
     if (!wrong)
         wrong = check_work(s);
     if (!wrong)
-        wrong = check_bundle(s);
+        wrong = check_coalesce(s);
     if (!wrong && s->credit.charged - s->credit.released > s->credit.share)
         wrong = "credit: more is held than promised";
     if (!wrong && emx_seq_before(s->credit.limit, s->credit.used))
@@ -125,7 +126,7 @@ static const char *check_session(const struct emx_session *s)
     return wrong;
 }
 
-static const char *check_offers(const struct emx_peer *p)
+static const char *check_puts(const struct emx_peer *p)
 {
     emx_list_each(l, &p->ops)
     {
@@ -141,7 +142,7 @@ static const char *check_offers(const struct emx_peer *p)
         if (!op->exported || !r->reading || r->by_get || r->active || !r->fin)
             return "put: a message that nobody writes";
         if (r->read_bytes > r->lent_bytes || r->lent_bytes > r->want_bytes)
-            return "put: more is offered than wanted, or there than offered";
+            return "put: more is requested than wanted, or there than requested";
         if (!op->exported->put_count && !emx_list_linked(&op->exported->link))
             return "put: nobody is asked for more";
     }
@@ -184,7 +185,7 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
             if (!wrong)
                 wrong = check_watch(e, p);
             if (!wrong)
-                wrong = check_offers(p);
+                wrong = check_puts(p);
             if (!wrong)
                 wrong = check_pulls(p);
             if (wrong)

@@ -46,7 +46,7 @@ struct chunk {
     char data[] __attribute__((aligned(16)));
 };
 
-static void *counted_get(void *arg, size_t len_bytes)
+static void *engine_counted_get(void *arg, size_t len_bytes)
 {
     struct emx_engine *e = arg;
     struct chunk *c = e->outer->get(e->outer->arg, sizeof(*c) + len_bytes);
@@ -58,7 +58,7 @@ static void *counted_get(void *arg, size_t len_bytes)
     return c->data;
 }
 
-static void counted_put(void *arg, void *ptr)
+static void engine_counted_put(void *arg, void *ptr)
 {
     struct emx_engine *e = arg;
     struct chunk *c;
@@ -135,7 +135,7 @@ static size_t engine_longest_frame(const struct emx_address *self)
     return longest < EMX_SEQ_FRAME_MAX ? longest : EMX_SEQ_FRAME_MAX;
 }
 
-static void init_lists(struct emx_engine *e)
+static void engine_init_lists(struct emx_engine *e)
 {
     struct emx_list *const list[] = {&e->pull_wait, &e->asking,      &e->completed,  &e->events, &e->want_routes,
                                      &e->am,        &e->am_deferred, &e->unreleased, &e->taken,  &e->quiescing};
@@ -156,7 +156,7 @@ static void init_lists(struct emx_engine *e)
     }
 }
 
-static void init_pools(struct emx_engine *e)
+static void engine_init_pools(struct emx_engine *e)
 {
     emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
     emx_pool_init(&e->unexpected_pool, &e->alloc, sizeof(struct emx_unexpected), 64);
@@ -179,7 +179,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->cfg = params->cfg;
     e->stats = params->stats;
     e->outer = params->alloc;
-    e->alloc = (struct emx_alloc){.get = counted_get, .put = counted_put, .arg = e};
+    e->alloc = (struct emx_alloc){.get = engine_counted_get, .put = engine_counted_put, .arg = e};
     e->self = *params->self;
     e->local_ranks = params->local_ranks;
     e->reliable_links = params->reliable_links;
@@ -188,8 +188,8 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->rng.state = params->seed;
     e->cc = emx_cc_table[0];
     e->seq_frame_bytes = engine_longest_frame(&e->self);
-    init_lists(e);
-    init_pools(e);
+    engine_init_lists(e);
+    engine_init_pools(e);
     /* The ranks of a node share its port. */
     emx_pace_init(&e->pace, emx_part(params->cfg->p_pull_window, params->local_ranks, EMX_PACE_LEAST));
     emx_arena_init(&e->peer_memory, &e->alloc);
@@ -214,7 +214,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     return ETHMX_OK;
 }
 
-static void free_ops(struct emx_engine *e)
+static void engine_free_ops(struct emx_engine *e)
 {
     struct emx_list *l;
 
@@ -224,7 +224,7 @@ static void free_ops(struct emx_engine *e)
         emx_op_recycle(e, emx_list_entry(l, struct emx_op, peer_link));
 }
 
-static void free_arrivals(struct emx_engine *e)
+static void engine_free_unexpected(struct emx_engine *e)
 {
     struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased, &e->taken};
     struct emx_list *l;
@@ -245,8 +245,8 @@ static void engine_free_peers(struct emx_engine *e)
             if (p->session)
                 emx_session_end(p->session, EMX_S_CLOSED, ETHMX_ERR_CLOSED, 0);
         }
-    free_arrivals(e);
-    free_ops(e);
+    engine_free_unexpected(e);
+    engine_free_ops(e);
     for (unsigned i = 0; e->peers && i <= e->peer_mask; i++)
         for (struct emx_peer *p = e->peers[i], *next; p; p = next) {
             next = p->next_hash;
@@ -321,7 +321,7 @@ static void engine_look_after(struct emx_engine *e, struct emx_peer *p, emx_time
 }
 
 /* There was no memory to keep them apart: all peers are asked whether they are such ones. */
-static void watch_again(struct emx_engine *e)
+static void engine_watch_again(struct emx_engine *e)
 {
     if (!e->unwatched)
         return;
@@ -333,11 +333,11 @@ static void watch_again(struct emx_engine *e)
 }
 
 /* Those with whom an operation is open. */
-static void look_after_watched(struct emx_engine *e, emx_time now)
+static void engine_look_after_watched(struct emx_engine *e, emx_time now)
 {
     unsigned kept = 0;
 
-    watch_again(e);
+    engine_watch_again(e);
     for (unsigned i = 0; i < e->watched_count; i++) {
         struct emx_peer *p = e->watched[i];
 
@@ -352,7 +352,7 @@ static void look_after_watched(struct emx_engine *e, emx_time now)
 }
 
 /* A receive takes what any peer sends: some of them in turn, whatever their number. */
-static void look_after_some(struct emx_engine *e, emx_time now)
+static void engine_look_after_some(struct emx_engine *e, emx_time now)
 {
     const struct emx_list *first = emx_list_first(&e->living);
     struct emx_list *l;
@@ -375,8 +375,8 @@ static void engine_tick(struct emx_engine *e, emx_time now)
     struct emx_list *l;
 
     emx_heap_clear(&e->timers, &e->tick);
-    look_after_watched(e, now);
-    look_after_some(e, now);
+    engine_look_after_watched(e, now);
+    engine_look_after_some(e, now);
     while ((l = emx_list_first(&e->unreleased)))
         if (emx_recv_release(e, emx_list_entry(l, struct emx_unexpected, am_link)))
             break;
@@ -408,7 +408,7 @@ static void engine_come_back(struct emx_engine *e, emx_time late_ns, emx_time no
 }
 
 /* What is less says nothing of being stopped. */
-static bool is_much(const struct emx_engine *e, emx_time late_ns)
+static bool engine_is_late(const struct emx_engine *e, emx_time late_ns)
 {
     return late_ns > emx_min(e->cfg->p_peer_timeout, e->cfg->p_connect_timeout) / 4;
 }
@@ -419,7 +419,7 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 
     emx_session_deferred_ack(e);
     t = emx_heap_first(&e->timers);
-    if (t && now > t->at_ns && is_much(e, now - t->at_ns))
+    if (t && now > t->at_ns && engine_is_late(e, now - t->at_ns))
         engine_come_back(e, now - t->at_ns, now);
     while ((t = emx_heap_first(&e->timers)) && t->at_ns <= now) {
         switch (t->kind) {

@@ -24,7 +24,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
+static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
 {
     struct emx_eager_source m = {.data = &a->data,
                                  .am_header = a->am_header,
@@ -48,7 +48,7 @@ static int send_eagerly(struct emx_session *s, const struct emx_op_args *a, size
 }
 
 /* Whether the message goes in one frame with those before it. */
-static bool shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
+static bool output_shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
 {
     return is_short && !op->eager && !op->sync && !op->is_am && emx_coalesce_add(s, &op->data, op->bits);
 }
@@ -60,7 +60,7 @@ static bool output_advance(struct emx_session *s, struct emx_op *op)
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
     bool is_short = emx_eager_suits(s, &op->data, total_bytes);
 
-    if (shares_frame(s, op, is_short)) {
+    if (output_shares_frame(s, op, is_short)) {
         emx_list_del(&op->link);
         emx_op_complete(e, op, ETHMX_OK);
         return true;
@@ -125,7 +125,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (!s) {
         rc = emx_self_send(e, peer, a, now);
     } else if (emx_eager_now(s, a) &&
-               (rc = send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
+               (rc = output_send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
         ; /* done, or no memory */
     } else {
         if (!(op = emx_op_new_send(e, peer, a, now)))
@@ -167,7 +167,7 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     emx_engine_stamp(s, h);
     if (h->type == EMX_F_eager)
         ((struct emx_f_eager *)(h + 1))->joined = s->offload.joined_rx;
-    *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->bulk && !b->tries};
+    *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .bulk = b->gso && !b->tries};
     if (b->tries)
         f->age_ns = now - b->sent_ns;
     emx_engine_seal(s, h, f, s->seal);
@@ -216,7 +216,7 @@ static bool output_recall(struct emx_session *s, struct emx_txframe *f, struct e
     return true;
 }
 
-static bool output_bye(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+static bool output_close(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     if (!s->byes_due)
         return false;
@@ -234,10 +234,10 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     bool carried;
 
     if (s->state == EMX_S_LEAVING)
-        return output_bye(s, f, scratch);
+        return output_close(s, f, scratch);
     if (s->state == EMX_S_CONNECTING)
-        return output_bye(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) || output_ack(s, f, scratch) ||
-               output_ping(s, f, scratch, now);
+        return output_close(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) ||
+               output_ack(s, f, scratch) || output_ping(s, f, scratch, now);
     if ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch))
         return true;
     if (s->connect->mtu_probing && emx_connect_output_hello(s, f, scratch, now))
@@ -248,7 +248,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
               emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now) || output_recall(s, f, scratch);
     if (carried && !s->rx.held_count)
         emx_reorder_acked(&s->rx);
-    return carried || output_ack(s, f, scratch) || output_bye(s, f, scratch);
+    return carried || output_ack(s, f, scratch) || output_close(s, f, scratch);
 }
 
 /* A reliable session's window is free again as soon as its frames are out. */
@@ -262,7 +262,7 @@ static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i
     return output_one(s, f, i, now);
 }
 
-static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
+static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
 {
     struct emx_list *l;
     unsigned n = 0;
@@ -281,7 +281,7 @@ static unsigned output_welcomes(struct emx_engine *e, unsigned link, struct emx_
 /* The frames of large messages go together, as many as the wire joins. Whether the last of so many was just made, and
  * room is left for fewer: what begins there would be cut in two by the end of the batch, and each part costs as much as
  * the whole. run: frames of large messages in a row up to f. */
-static bool ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
+static bool output_ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
 {
     unsigned joined = EMX_WIRE_JOIN_BYTES / ((unsigned)f->head_bytes + f->body_bytes);
 
@@ -294,7 +294,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
     unsigned n, run = 0;
 
     emx_send_window_spend(e);
-    n = output_welcomes(e, link, f, max);
+    n = output_hello_acks(e, link, f, max);
 
     while (n < max && (l = emx_list_first(&e->ready[link]))) {
         struct emx_session *s = emx_list_entry(l, struct emx_session, ready);
@@ -306,7 +306,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
                 emx_lapse_spoke(s, now);
             run = f[n].body_bytes ? run + 1 : 0;
             n++;
-            if (ends_run(&f[n - 1], run, max - n))
+            if (output_ends_run(&f[n - 1], run, max - n))
                 max = n;
         }
         emx_list_del(&s->ready);

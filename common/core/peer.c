@@ -59,7 +59,7 @@ static void peer_grow(struct emx_engine *e)
 }
 
 /* The bytes against which the peer's address is packed: with its own id, which is kept elsewhere. */
-static size_t packed_against(const struct emx_engine *e, const struct emx_peer *p, uint8_t *base)
+static size_t peer_packed_against(const struct emx_engine *e, const struct emx_peer *p, uint8_t *base)
 {
     size_t base_bytes = e->self_addr_bytes;
 
@@ -73,7 +73,7 @@ static size_t packed_against(const struct emx_engine *e, const struct emx_peer *
 static const struct emx_address *peer_decode(struct emx_engine *e, const struct emx_peer *peer, bool learned)
 {
     uint8_t base[ETHMX_ADDRESS_MAX], addr[ETHMX_ADDRESS_MAX];
-    size_t base_bytes = packed_against(e, peer, base);
+    size_t base_bytes = peer_packed_against(e, peer, base);
     size_t len_bytes = emx_unpack(base, base_bytes, peer->packed, peer->packed_bytes, addr);
     char err[64];
 
@@ -107,7 +107,7 @@ const char *emx_peer_host(struct emx_engine *e, const struct emx_peer *peer)
 }
 
 /* It may be told later than the rest. */
-static void keep_secret(struct emx_peer *p, const struct emx_address *a)
+static void peer_keep_secret(struct emx_peer *p, const struct emx_address *a)
 {
     if (p->has_secret || !a->has_secret)
         return;
@@ -116,7 +116,7 @@ static void keep_secret(struct emx_peer *p, const struct emx_address *a)
 }
 
 /* A peer with its address, a and addr without a secret; NULL: out of memory. */
-static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
+static struct emx_peer *peer_new(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
 {
     size_t secret_bytes = e->self.auth ? sizeof(a->secret) : 0;
     struct emx_peer **of_host = &e->of_host[emx_mix64(a->host_id) % EMX_HOSTS_LATELY];
@@ -126,7 +126,7 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
 
     if (like.like && emx_peer_address(e, like.like)->host_id != a->host_id)
         like.like = NULL;
-    base_bytes = packed_against(e, &like, base);
+    base_bytes = peer_packed_against(e, &like, base);
     packed_bytes = emx_pack(base, base_bytes, addr, len_bytes, packed);
     p = emx_arena_get(&e->peer_memory, sizeof(*p) + packed_bytes + secret_bytes);
     if (!p)
@@ -145,14 +145,14 @@ static struct emx_peer *new_peer(struct emx_engine *e, const struct emx_address 
 
 /* Whether they are of the same endpoint. How the host is reached may be told in part only, by a launcher with little
  * room. */
-static bool is_same(const struct emx_address *a, const struct emx_address *b)
+static bool peer_is_same(const struct emx_address *a, const struct emx_address *b)
 {
     return a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id && emx_address_parts_agree(a, b);
 }
 
 bool emx_peer_is(struct emx_engine *e, const struct emx_peer *p, const struct emx_address *a)
 {
-    return is_same(p->id == e->self.id ? &e->self : emx_peer_address(e, p), a);
+    return peer_is_same(p->id == e->self.id ? &e->self : emx_peer_address(e, p), a);
 }
 
 int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes,
@@ -164,7 +164,7 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
     if ((p = emx_peer_find(e, a->id))) {
         if (!emx_peer_is(e, p, a))
             return ETHMX_ERR_PARAM;
-        keep_secret(p, a);
+        peer_keep_secret(p, a);
         *peer_p = p;
         return ETHMX_OK;
     }
@@ -173,10 +173,10 @@ int emx_peer_make(struct emx_engine *e, const struct emx_address *a, const void 
         len_bytes = emx_address_encode_public(a, public_addr);
         addr = public_addr;
     }
-    p = new_peer(e, a, addr, len_bytes);
+    p = peer_new(e, a, addr, len_bytes);
     if (!p)
         return ETHMX_ERR_NO_MEMORY;
-    keep_secret(p, a);
+    peer_keep_secret(p, a);
     bucket = &e->peers[emx_mix64(p->id) & e->peer_mask];
     p->next_hash = *bucket;
     *bucket = p;

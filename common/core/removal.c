@@ -46,7 +46,7 @@ static void removal_orphan(struct emx_unexpected *a)
     a->match.peer = NULL;
 }
 
-static void forget_list(struct emx_engine *e, struct emx_list *list, const struct emx_peer *p)
+static void removal_forget_list(struct emx_engine *e, struct emx_list *list, const struct emx_peer *p)
 {
     emx_list_each_safe(l, next, list)
     {
@@ -61,7 +61,7 @@ static void forget_list(struct emx_engine *e, struct emx_list *list, const struc
     }
 }
 
-static void forget_messages(struct emx_engine *e, const struct emx_peer *p)
+static void removal_forget_messages(struct emx_engine *e, const struct emx_peer *p)
 {
     struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased, &e->taken};
 
@@ -75,10 +75,10 @@ static void forget_messages(struct emx_engine *e, const struct emx_peer *p)
             emx_unexpected_free(e, a);
     }
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
-        forget_list(e, list[i], p);
+        removal_forget_list(e, list[i], p);
 }
 
-static void forget_events(struct emx_engine *e, const struct emx_peer *p)
+static void removal_forget_events(struct emx_engine *e, const struct emx_peer *p)
 {
     emx_list_each_safe(l, next, &e->events)
     {
@@ -93,7 +93,7 @@ static void forget_events(struct emx_engine *e, const struct emx_peer *p)
 }
 
 /* Results that the program has not taken yet must not name it. */
-static void forget_results(struct emx_engine *e, const struct emx_peer *p)
+static void removal_forget_results(struct emx_engine *e, const struct emx_peer *p)
 {
     emx_list_each(l, &e->completed)
     {
@@ -107,7 +107,7 @@ static void forget_results(struct emx_engine *e, const struct emx_peer *p)
 /* ---- Its memory ---- */
 
 /* Whether progress or a device is still at something of it. */
-static bool is_in_use(const struct emx_engine *e, const struct emx_peer *p)
+static bool removal_is_in_use(const struct emx_engine *e, const struct emx_peer *p)
 {
     emx_list_each(l, &e->quiescing)
     {
@@ -129,7 +129,7 @@ static bool is_in_use(const struct emx_engine *e, const struct emx_peer *p)
     return false;
 }
 
-static bool has_left(struct emx_engine *e, const struct emx_peer *p, emx_time now)
+static bool removal_has_left(struct emx_engine *e, const struct emx_peer *p, emx_time now)
 {
     struct emx_session *s = p->session;
 
@@ -139,11 +139,11 @@ static bool has_left(struct emx_engine *e, const struct emx_peer *p, emx_time no
         return false;
     if (s->state == EMX_S_LEAVING)
         emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_CLOSED, now);
-    return !is_in_use(e, p);
+    return !removal_is_in_use(e, p);
 }
 
 /* The addresses of others may be packed against it. */
-static void free_peer(struct emx_engine *e, struct emx_peer *p)
+static void removal_free_peer(struct emx_engine *e, struct emx_peer *p)
 {
     struct emx_peer *like = p->like;
 
@@ -151,7 +151,7 @@ static void free_peer(struct emx_engine *e, struct emx_peer *p)
         return;
     emx_peer_free(e, p);
     if (like && like->likes != EMX_LIKES_MAX && !--like->likes && like->ghost)
-        free_peer(e, like);
+        removal_free_peer(e, like);
 }
 
 static void removal_sweep(struct emx_engine *e, emx_time now)
@@ -159,17 +159,17 @@ static void removal_sweep(struct emx_engine *e, emx_time now)
     struct emx_peer **at = &e->removed, *p;
 
     while ((p = *at)) {
-        if (!has_left(e, p, now)) {
+        if (!removal_has_left(e, p, now)) {
             at = &p->next_hash;
             continue;
         }
         *at = p->next_hash;
-        forget_results(e, p);
+        removal_forget_results(e, p);
         if (p->session)
             emx_session_free(p->session);
         p->session = NULL;
         p->ghost = true;
-        free_peer(e, p);
+        removal_free_peer(e, p);
     }
 }
 
@@ -194,14 +194,14 @@ void emx_removal_fini(struct emx_engine *e)
 /* ---- The call ---- */
 
 /* Something with it is not over: an operation, or frames that it has not acknowledged. */
-static bool is_busy(const struct emx_peer *p)
+static bool removal_is_busy(const struct emx_peer *p)
 {
     const struct emx_session *s = p->session;
 
     return !emx_list_empty(&p->ops) || (s && !emx_session_over(s) && !emx_engine_session_drained(s));
 }
 
-static void end_session(struct emx_session *s, emx_time now)
+static void removal_end_session(struct emx_session *s, emx_time now)
 {
     if (emx_connect_reachable(s))
         emx_session_leave(s, now);
@@ -210,7 +210,7 @@ static void end_session(struct emx_session *s, emx_time now)
 }
 
 /* Sessions that come after it must not be taken for it. */
-static void pass_numbers(struct emx_session *s)
+static void removal_pass_numbers(struct emx_session *s)
 {
     if (!emx_seq_before(s->tx.next, s->e->tx_first))
         s->e->tx_first = s->tx.next + 1;
@@ -223,17 +223,17 @@ int emx_engine_remove(struct emx_engine *e, struct emx_peer *p, bool force, emx_
         return ETHMX_ERR_PARAM;
     if (e->closing)
         return ETHMX_ERR_CLOSED;
-    if (!force && is_busy(p))
+    if (!force && removal_is_busy(p))
         return ETHMX_ERR_BUSY;
-    forget_messages(e, p);
+    removal_forget_messages(e, p);
     emx_peer_fail(e, p, ETHMX_ERR_CLOSED);
     e->credit_peers -= p->session != NULL;
     if (p->session) {
-        pass_numbers(p->session);
-        end_session(p->session, now);
+        removal_pass_numbers(p->session);
+        removal_end_session(p->session, now);
     }
-    forget_events(e, p);
-    forget_results(e, p);
+    removal_forget_events(e, p);
+    removal_forget_results(e, p);
     emx_peer_unlink(e, p);
     e->removals++;
     p->next_hash = e->removed;

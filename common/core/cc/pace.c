@@ -51,13 +51,13 @@ static bool pace_is_shared(const struct emx_pace *p)
 }
 
 /* So long that TCP would notice. */
-static bool is_long(const struct emx_pace *p)
+static bool pace_is_long(const struct emx_pace *p)
 {
     return pace_is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
 }
 
 /* What the limit keeps when something is lost in a queue. */
-static uint64_t queue_least(const struct emx_pace *p)
+static uint64_t pace_queue_least(const struct emx_pace *p)
 {
     uint64_t way_bytes;
 
@@ -94,7 +94,7 @@ void emx_pace_usual(struct emx_pace *p, uint64_t ns)
 }
 
 /* By how much the limit moves up at the end of a window. With an old verdict carefully. */
-static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict)
+static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict)
 {
     uint64_t step_bytes = p->step_bytes;
 
@@ -102,7 +102,7 @@ static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
     if (pace_is_shared(p))
-        return p->cut_bytes ? 0 : is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
+        return p->cut_bytes ? 0 : pace_is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
     if (!verdict)
         return p->judged ? STEP_BYTES : 0;
     if (p->step_bytes < p->most_bytes)
@@ -111,7 +111,7 @@ static uint64_t next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict
 }
 
 /* A window's worth has arrived. */
-static void next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
+static void pace_next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
 {
     bool verdict = p->answers >= ANSWERS;
     uint64_t step_bytes;
@@ -123,7 +123,7 @@ static void next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
         p->judged = true;
         p->answers = 0;
     }
-    step_bytes = next_step(p, chunk_bytes, verdict);
+    step_bytes = pace_next_step(p, chunk_bytes, verdict);
     if (limited)
         pace_rise(p, step_bytes);
 }
@@ -134,12 +134,12 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
     p->cut_bytes -= pace_smaller(bytes, p->cut_bytes);
     p->marked_bytes -= pace_smaller(bytes, p->marked_bytes);
     if (p->arrived_bytes >= p->limit_bytes)
-        next_window(p, bytes, limited);
+        pace_next_window(p, bytes, limited);
 }
 
 uint64_t emx_pace_part(const struct emx_pace *p)
 {
-    return p->limit_bytes / (is_long(p) ? LONG_PARTS : PARTS);
+    return p->limit_bytes / (pace_is_long(p) ? LONG_PARTS : PARTS);
 }
 
 /* Others want more of the link: the limit falls once for what has been asked for. false: it did already. */
@@ -147,7 +147,7 @@ static bool pace_cut(struct emx_pace *p)
 {
     if (p->cut_bytes)
         return false;
-    pace_fall(p, p->limit_bytes * CUT / 10, queue_least(p));
+    pace_fall(p, p->limit_bytes * CUT / 10, pace_queue_least(p));
     p->cut_bytes = p->limit_bytes;
     return true;
 }

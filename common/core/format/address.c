@@ -51,14 +51,14 @@ static_assert(FIXED_BYTES + EMX_ADDRESS_SECRET + EMX_WIRE_IFS * IF_BYTES_MAX + E
                   ETHMX_ADDRESS_MAX,
               "address fits");
 
-static uint8_t *put(uint8_t *p, uint64_t v, unsigned bytes)
+static uint8_t *address_put(uint8_t *p, uint64_t v, unsigned bytes)
 {
     for (; bytes; bytes--, v >>= 8)
         *p++ = (uint8_t)v;
     return p;
 }
 
-static uint64_t get(const uint8_t **p, unsigned bytes)
+static uint64_t address_get(const uint8_t **p, unsigned bytes)
 {
     uint64_t v = 0;
 
@@ -71,55 +71,55 @@ static uint64_t get(const uint8_t **p, unsigned bytes)
 /* ---- Interfaces ---- */
 
 /* Only its IP is told. */
-static bool if_is_bare(const struct emx_wire_if *i)
+static bool address_if_is_bare(const struct emx_wire_if *i)
 {
     return !i->prefix_bits && !i->frame_bytes && !emx_wire_if_has_mac(i);
 }
 
 /* From which place on the interfaces are told by their IP alone: the last, if they are two or more. */
-static unsigned bare_from(const struct emx_address *a)
+static unsigned address_bare_from(const struct emx_address *a)
 {
     unsigned from = a->if_count;
 
-    while (from && if_is_bare(&a->ifs[from - 1]))
+    while (from && address_if_is_bare(&a->ifs[from - 1]))
         from--;
     return a->if_count - from < 2 ? a->if_count : from;
 }
 
-static uint8_t *put_if(uint8_t *p, const struct emx_wire_if *i)
+static uint8_t *address_put_if(uint8_t *p, const struct emx_wire_if *i)
 {
-    p = put(p, i->prefix_bits | (emx_wire_if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
+    p = address_put(p, i->prefix_bits | (emx_wire_if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
     memcpy(p, &i->ip, IP_BYTES);
     p += IP_BYTES;
     if (emx_wire_if_has_mac(i)) {
         memcpy(p, i->mac, MAC_BYTES);
         p += MAC_BYTES;
     }
-    return i->frame_bytes ? put(p, i->frame_bytes, FRAME_BYTES) : p;
+    return i->frame_bytes ? address_put(p, i->frame_bytes, FRAME_BYTES) : p;
 }
 
-static uint8_t *put_ifs(uint8_t *p, const struct emx_address *a)
+static uint8_t *address_put_ifs(uint8_t *p, const struct emx_address *a)
 {
-    unsigned bare = bare_from(a);
+    unsigned bare = address_bare_from(a);
 
     for (unsigned i = 0; i < bare; i++)
-        p = put_if(p, &a->ifs[i]);
+        p = address_put_if(p, &a->ifs[i]);
     if (bare < a->if_count)
-        p = put(p, IF_BARE, 1);
+        p = address_put(p, IF_BARE, 1);
     for (unsigned i = bare; i < a->if_count; i++, p += IP_BYTES)
         memcpy(p, &a->ifs[i].ip, IP_BYTES);
     return p;
 }
 
 /* What is wrong with the interface at *p_p, which ends before end; NULL: nothing, and *p_p is behind it. */
-static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint8_t *end)
+static const char *address_get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint8_t *end)
 {
     const uint8_t *p = *p_p;
     unsigned first;
 
     if (end - p < 1 + IP_BYTES)
         return "its length is wrong";
-    first = (unsigned)get(&p, 1);
+    first = (unsigned)address_get(&p, 1);
     i->prefix_bits = first & IF_PREFIX;
     if (i->prefix_bits > 32)
         return "an interface has a prefix of more than 32 bits";
@@ -132,7 +132,7 @@ static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint
         p += MAC_BYTES;
     }
     if (first & IF_FRAME)
-        i->frame_bytes = (uint16_t)get(&p, FRAME_BYTES);
+        i->frame_bytes = (uint16_t)address_get(&p, FRAME_BYTES);
     if ((first & IF_MAC && !emx_wire_if_has_mac(i)) || (first & IF_FRAME && !i->frame_bytes))
         return "an interface tells nothing where it should";
     *p_p = p;
@@ -140,13 +140,13 @@ static const char *get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint
 }
 
 /* What is wrong with the interfaces at *p_p; NULL: nothing, a has them, and *p_p is behind them. */
-static const char *get_ifs(struct emx_address *a, const uint8_t **p_p, const uint8_t *end)
+static const char *address_get_ifs(struct emx_address *a, const uint8_t **p_p, const uint8_t *end)
 {
     unsigned i = 0, bare;
     const char *bad = NULL;
 
     for (; !bad && i < a->if_count && !(*p_p < end && **p_p == IF_BARE); i++)
-        bad = get_if(&a->ifs[i], p_p, end);
+        bad = address_get_if(&a->ifs[i], p_p, end);
     if (bad)
         return bad;
     bare = i;
@@ -157,10 +157,10 @@ static const char *get_ifs(struct emx_address *a, const uint8_t **p_p, const uin
     }
     for (; i < a->if_count; i++, *p_p += IP_BYTES)
         memcpy(&a->ifs[i].ip, *p_p, IP_BYTES);
-    return bare == bare_from(a) ? NULL : "its interfaces are not in the shortest form";
+    return bare == address_bare_from(a) ? NULL : "its interfaces are not in the shortest form";
 }
 
-static bool if_same_network(const struct emx_wire_if *i, const struct emx_wire_if *other)
+static bool address_if_same_network(const struct emx_wire_if *i, const struct emx_wire_if *other)
 {
     const uint8_t *ip = (const uint8_t *)&i->ip, *other_ip = (const uint8_t *)&other->ip;
     unsigned whole = i->prefix_bits / 8, rest = i->prefix_bits % 8;
@@ -175,7 +175,7 @@ unsigned emx_address_networks(const struct emx_address *a)
 
     for (; n < a->if_count && a->ifs[n].ip; n++) {
         for (unsigned i = 0; i < n; i++) {
-            if (if_same_network(&a->ifs[n], &a->ifs[i]))
+            if (address_if_same_network(&a->ifs[n], &a->ifs[i]))
                 return n;
         }
     }
@@ -191,25 +191,25 @@ struct address_part {
     size_t whole_bytes; /* with its header */
 };
 
-static size_t part_head_bytes(unsigned len_bytes)
+static size_t address_part_head_bytes(unsigned len_bytes)
 {
     return len_bytes < LENGTH_LONG ? 1 : 2;
 }
 
-static uint8_t *put_part(uint8_t *p, unsigned type, const void *value, unsigned len_bytes)
+static uint8_t *address_put_part(uint8_t *p, unsigned type, const void *value, unsigned len_bytes)
 {
     bool is_long = len_bytes >= LENGTH_LONG;
 
-    p = put(p, type << LENGTH_BITS | (is_long ? LENGTH_LONG : len_bytes), 1);
+    p = address_put(p, type << LENGTH_BITS | (is_long ? LENGTH_LONG : len_bytes), 1);
     if (is_long)
-        p = put(p, len_bytes, 1);
+        p = address_put(p, len_bytes, 1);
     if (len_bytes)
         memcpy(p, value, len_bytes);
     return p + len_bytes;
 }
 
 /* The part at p, of which room_bytes may be read. false: it is not whole, or its length is not in the shortest form. */
-static bool part_at(const uint8_t *p, size_t room_bytes, struct address_part *part_p)
+static bool address_part_at(const uint8_t *p, size_t room_bytes, struct address_part *part_p)
 {
     struct address_part part;
     size_t head_bytes = 1;
@@ -233,9 +233,9 @@ static bool part_at(const uint8_t *p, size_t room_bytes, struct address_part *pa
 }
 
 /* Goes through the parts of an address that is in order; *at_p is 0 at first. */
-static bool next_part(const struct emx_address *a, size_t *at_p, struct address_part *part_p)
+static bool address_next_part(const struct emx_address *a, size_t *at_p, struct address_part *part_p)
 {
-    if (!part_at(a->part + *at_p, a->part_bytes - *at_p, part_p))
+    if (!address_part_at(a->part + *at_p, a->part_bytes - *at_p, part_p))
         return false;
     *at_p += part_p->whole_bytes;
     return true;
@@ -246,7 +246,7 @@ struct emx_wire_value emx_address_part(const struct emx_address *a, unsigned typ
     struct address_part part;
     size_t at = 0;
 
-    while (next_part(a, &at, &part)) {
+    while (address_next_part(a, &at, &part)) {
         if (part.type == type)
             return (struct emx_wire_value){.b = part.value, .len_bytes = part.len_bytes};
     }
@@ -255,9 +255,9 @@ struct emx_wire_value emx_address_part(const struct emx_address *a, unsigned typ
 
 bool emx_address_add_part(struct emx_address *a, unsigned type, const void *value, unsigned len_bytes)
 {
-    if (len_bytes > UINT8_MAX || a->part_bytes + part_head_bytes(len_bytes) + len_bytes > sizeof(a->part))
+    if (len_bytes > UINT8_MAX || a->part_bytes + address_part_head_bytes(len_bytes) + len_bytes > sizeof(a->part))
         return false;
-    a->part_bytes = (uint8_t)(put_part(a->part + a->part_bytes, type, value, len_bytes) - a->part);
+    a->part_bytes = (uint8_t)(address_put_part(a->part + a->part_bytes, type, value, len_bytes) - a->part);
     return true;
 }
 
@@ -266,7 +266,7 @@ bool emx_address_parts_agree(const struct emx_address *a, const struct emx_addre
     struct address_part part;
     size_t at = 0;
 
-    while (next_part(a, &at, &part)) {
+    while (address_next_part(a, &at, &part)) {
         struct emx_wire_value other = emx_address_part(b, part.type);
 
         if (other.b && memcmp(other.b, part.value, emx_min_u(other.len_bytes, part.len_bytes)))
@@ -275,12 +275,12 @@ bool emx_address_parts_agree(const struct emx_address *a, const struct emx_addre
     return true;
 }
 
-static unsigned part_count(const struct emx_address *a)
+static unsigned address_part_count(const struct emx_address *a)
 {
     struct address_part part;
     unsigned n = 0;
 
-    for (size_t at = 0; next_part(a, &at, &part);)
+    for (size_t at = 0; address_next_part(a, &at, &part);)
         n++;
     return n + (a->host[0] != 0);
 }
@@ -301,7 +301,7 @@ const char *emx_address_host(const struct emx_address *a, char text[EMX_ADDRESS_
 
 /* ---- Encoding ---- */
 
-static size_t secret_bytes(const struct emx_address *a)
+static size_t address_secret_bytes(const struct emx_address *a)
 {
     return a->has_secret ? sizeof(a->secret) : 0;
 }
@@ -311,23 +311,23 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
     uint8_t *p = buf;
 
-    p = put(p, MAGIC_0, 1);
-    p = put(p, MAGIC_1, 1);
-    p = put(p, EMX_ADDRESS_VERSION, 1);
-    p = put(p,
-            a->if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
-                part_count(a) % PARTS_MODULO << COUNT_PARTS,
-            1);
-    p = put(p, a->id, 4);
-    p = put(p, a->cookie, 4);
-    p = put(p, a->host_id, 6);
-    memcpy(p, a->secret, secret_bytes(a));
-    p += secret_bytes(a);
-    p = put_ifs(p, a);
+    p = address_put(p, MAGIC_0, 1);
+    p = address_put(p, MAGIC_1, 1);
+    p = address_put(p, EMX_ADDRESS_VERSION, 1);
+    p = address_put(p,
+                    a->if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
+                        address_part_count(a) % PARTS_MODULO << COUNT_PARTS,
+                    1);
+    p = address_put(p, a->id, 4);
+    p = address_put(p, a->cookie, 4);
+    p = address_put(p, a->host_id, 6);
+    memcpy(p, a->secret, address_secret_bytes(a));
+    p += address_secret_bytes(a);
+    p = address_put_ifs(p, a);
     memcpy(p, a->part, a->part_bytes);
     p += a->part_bytes;
     if (host_bytes)
-        p = put_part(p, HOST_TYPE, a->host, (unsigned)host_bytes);
+        p = address_put_part(p, HOST_TYPE, a->host, (unsigned)host_bytes);
     return (size_t)(p - buf);
 }
 
@@ -349,7 +349,7 @@ struct short_form {
 
 static const struct short_form short_forms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
-static bool short_fits(const struct emx_address *a, size_t room_bytes)
+static bool address_short_fits(const struct emx_address *a, size_t room_bytes)
 {
     uint8_t buf[ETHMX_ADDRESS_MAX];
 
@@ -357,37 +357,37 @@ static bool short_fits(const struct emx_address *a, size_t room_bytes)
 }
 
 /* The wire of this part reaches an interface by its IP alone, and its least is all that it has to tell. */
-static bool short_is_by_ip(const struct emx_address *a, const struct address_part *part)
+static bool address_short_is_by_ip(const struct emx_address *a, const struct address_part *part)
 {
     return a->by_ip >> part->type & 1 && a->least[part->type] >= part->len_bytes;
 }
 
-static bool short_has_by_ip(const struct emx_address *a)
+static bool address_short_has_by_ip(const struct emx_address *a)
 {
     struct address_part part;
 
-    for (size_t at = 0; next_part(a, &at, &part);) {
-        if (short_is_by_ip(a, &part))
+    for (size_t at = 0; address_next_part(a, &at, &part);) {
+        if (address_short_is_by_ip(a, &part))
             return true;
     }
     return false;
 }
 
 /* Copies the parts of from to `to`, each as long as what a first hello needs. */
-static void short_parts(const struct emx_address *from, const struct short_form *form, struct emx_address *to)
+static void address_short_parts(const struct emx_address *from, const struct short_form *form, struct emx_address *to)
 {
     struct address_part part;
 
     to->part_bytes = 0;
-    for (size_t at = 0; next_part(from, &at, &part);) {
-        if (!form->lean || !from->least[part.type] || short_is_by_ip(from, &part))
+    for (size_t at = 0; address_next_part(from, &at, &part);) {
+        if (!form->lean || !from->least[part.type] || address_short_is_by_ip(from, &part))
             emx_address_add_part(to, part.type, part.value, emx_min_u(part.len_bytes, from->least[part.type]));
     }
 }
 
 /* As many interfaces as fit. Where no wire reaches them by IP, each with its MAC. */
-static bool short_ifs(const struct emx_address *from, const struct short_form *form, size_t room_bytes,
-                      struct emx_address *to)
+static bool address_short_ifs(const struct emx_address *from, const struct short_form *form, size_t room_bytes,
+                              struct emx_address *to)
 {
     for (unsigned i = 0; i < from->if_count; i++) {
         to->ifs[i].frame_bytes = 0;
@@ -397,11 +397,11 @@ static bool short_ifs(const struct emx_address *from, const struct short_form *f
         memset(to->ifs[i].mac, 0, MAC_BYTES);
     }
     to->if_count = from->if_count != 0;
-    if (!short_fits(to, room_bytes))
+    if (!address_short_fits(to, room_bytes))
         return false;
     while (to->if_count < from->if_count) {
         to->if_count++;
-        if (!short_fits(to, room_bytes)) {
+        if (!address_short_fits(to, room_bytes)) {
             to->if_count--;
             break;
         }
@@ -410,14 +410,14 @@ static bool short_ifs(const struct emx_address *from, const struct short_form *f
 }
 
 /* Adds MACs, with the prefixes that belong to them, as far as there is room. */
-static void short_macs(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
+static void address_short_macs(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
 {
     for (unsigned i = 0; i < to->if_count; i++) {
         const struct emx_wire_if before = to->ifs[i];
 
         to->ifs[i].prefix_bits = from->ifs[i].prefix_bits;
         memcpy(to->ifs[i].mac, from->ifs[i].mac, MAC_BYTES);
-        if (!short_fits(to, room_bytes)) {
+        if (!address_short_fits(to, room_bytes)) {
             to->ifs[i] = before;
             return;
         }
@@ -425,7 +425,7 @@ static void short_macs(const struct emx_address *from, size_t room_bytes, struct
 }
 
 /* Adds the parts that are left out, and completes the others, in turn and as far as there is room. */
-static void complete_parts(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
+static void address_complete_parts(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
 {
     const struct emx_address begun = *to;
     uint8_t buf[ETHMX_ADDRESS_MAX];
@@ -433,11 +433,11 @@ static void complete_parts(const struct emx_address *from, size_t room_bytes, st
     struct address_part part;
 
     to->part_bytes = 0;
-    for (size_t at = 0; next_part(from, &at, &part);) {
+    for (size_t at = 0; address_next_part(from, &at, &part);) {
         struct emx_wire_value has = emx_address_part(&begun, part.type);
         unsigned least = has.b ? has.len_bytes : emx_min_u(part.len_bytes, from->least[part.type]);
-        size_t has_bytes = has.b ? part_head_bytes(least) + least : 0;
-        size_t least_bytes = part_head_bytes(least) + least;
+        size_t has_bytes = has.b ? address_part_head_bytes(least) + least : 0;
+        size_t least_bytes = address_part_head_bytes(least) + least;
 
         if (part.whole_bytes - has_bytes <= left_bytes) {
             emx_address_add_part(to, part.type, part.value, part.len_bytes);
@@ -450,11 +450,11 @@ static void complete_parts(const struct emx_address *from, size_t room_bytes, st
 }
 
 /* How long frames may be on the first interfaces, as far as there is room. */
-static void short_frames(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
+static void address_short_frames(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
 {
     for (unsigned i = 0; i < to->if_count; i++) {
         to->ifs[i].frame_bytes = from->ifs[i].frame_bytes;
-        if (!short_fits(to, room_bytes)) {
+        if (!address_short_fits(to, room_bytes)) {
             to->ifs[i].frame_bytes = 0;
             return;
         }
@@ -462,9 +462,9 @@ static void short_frames(const struct emx_address *from, size_t room_bytes, stru
 }
 
 /* The first of the forms that tells the most networks. false: there is no room for any. */
-static bool short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
+static bool address_short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
 {
-    unsigned forms = short_has_by_ip(a) ? sizeof(short_forms) / sizeof(short_forms[0]) : 1;
+    unsigned forms = address_short_has_by_ip(a) ? sizeof(short_forms) / sizeof(short_forms[0]) : 1;
     unsigned networks = emx_address_networks(a), best = 0;
     bool found = false;
 
@@ -472,8 +472,9 @@ static bool short_choose(const struct emx_address *a, size_t room_bytes, struct 
         struct emx_address told = *a;
 
         told.host[0] = 0;
-        short_parts(a, &short_forms[i], &told);
-        if (!short_ifs(a, &short_forms[i], room_bytes, &told) || (found && emx_min_u(told.if_count, networks) <= best))
+        address_short_parts(a, &short_forms[i], &told);
+        if (!address_short_ifs(a, &short_forms[i], room_bytes, &told) ||
+            (found && emx_min_u(told.if_count, networks) <= best))
             continue;
         best = emx_min_u(told.if_count, networks);
         *told_p = told;
@@ -486,23 +487,23 @@ size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes,
 {
     struct emx_address told;
 
-    if (!short_choose(a, room_bytes, &told))
+    if (!address_short_choose(a, room_bytes, &told))
         return 0;
-    short_macs(a, room_bytes, &told);
-    complete_parts(a, room_bytes, &told);
-    short_frames(a, room_bytes, &told);
+    address_short_macs(a, room_bytes, &told);
+    address_complete_parts(a, room_bytes, &told);
+    address_short_frames(a, room_bytes, &told);
     return emx_address_encode(&told, buf);
 }
 
 void emx_address_put_id(uint8_t *buf, uint32_t id)
 {
-    put(buf + ID_AT, id, 4);
+    address_put(buf + ID_AT, id, 4);
 }
 
 /* ---- Decoding ---- */
 
 /* The host name goes to terminals: nothing but visible characters. */
-static void get_host(char *host, const uint8_t *p, size_t host_bytes)
+static void address_get_host(char *host, const uint8_t *p, size_t host_bytes)
 {
     for (size_t i = 0; i < host_bytes; i++)
         host[i] = p[i] > ' ' && p[i] < 0x7f ? (char)p[i] : '?';
@@ -510,12 +511,12 @@ static void get_host(char *host, const uint8_t *p, size_t host_bytes)
 }
 
 /* What is wrong with the part; NULL: nothing, and a has it. */
-static const char *take_part(struct emx_address *a, const struct address_part *part)
+static const char *address_take_part(struct emx_address *a, const struct address_part *part)
 {
     if (part->type == HOST_TYPE) {
         if (a->host[0] || !part->len_bytes || part->len_bytes >= sizeof(a->host))
             return "its host name is not one of 1 to 47 bytes";
-        get_host(a->host, part->value, part->len_bytes);
+        address_get_host(a->host, part->value, part->len_bytes);
         return NULL;
     }
     if (emx_address_part(a, part->type).b)
@@ -526,17 +527,17 @@ static const char *take_part(struct emx_address *a, const struct address_part *p
 }
 
 /* The parts that fill room_bytes at p. What is wrong with them; NULL: nothing. */
-static const char *take_parts(struct emx_address *a, const uint8_t *p, size_t room_bytes, unsigned count_modulo)
+static const char *address_take_parts(struct emx_address *a, const uint8_t *p, size_t room_bytes, unsigned count_modulo)
 {
     struct address_part part;
     const char *bad = NULL;
 
     for (; room_bytes && !bad; room_bytes -= part.whole_bytes, p += part.whole_bytes) {
-        if (!part_at(p, room_bytes, &part))
+        if (!address_part_at(p, room_bytes, &part))
             return "its length is wrong";
-        bad = take_part(a, &part);
+        bad = address_take_part(a, &part);
     }
-    if (!bad && part_count(a) % PARTS_MODULO != count_modulo)
+    if (!bad && address_part_count(a) % PARTS_MODULO != count_modulo)
         bad = "its length is wrong";
     return bad;
 }
@@ -549,9 +550,9 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     unsigned version, counts;
 
     bad = "it is no ethmx address";
-    if (len_bytes < 4 || get(&p, 1) != MAGIC_0 || get(&p, 1) != MAGIC_1)
+    if (len_bytes < 4 || address_get(&p, 1) != MAGIC_0 || address_get(&p, 1) != MAGIC_1)
         goto err_say;
-    version = (unsigned)get(&p, 1);
+    version = (unsigned)address_get(&p, 1);
     if (version != EMX_ADDRESS_VERSION) {
         snprintf(err, err_len_bytes,
                  "the peer's address is of version %u, this ethmx speaks version %d: use the same ethmx on all hosts",
@@ -561,27 +562,28 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     bad = "it is cut short";
     if (len_bytes < FIXED_BYTES)
         goto err_say;
-    counts = (unsigned)get(&p, 1);
+    counts = (unsigned)address_get(&p, 1);
     in.if_count = counts & COUNT_IFS;
     in.auth = counts & COUNT_AUTH;
     in.has_secret = counts & COUNT_SECRET;
-    in.id = (uint32_t)get(&p, 4);
-    in.cookie = (uint32_t)get(&p, 4);
-    in.host_id = get(&p, 6);
+    in.id = (uint32_t)address_get(&p, 4);
+    in.cookie = (uint32_t)address_get(&p, 4);
+    in.host_id = address_get(&p, 6);
     bad = "it has a secret, but no authentication";
     if (in.has_secret && !in.auth)
         goto err_say;
     bad = "its length is wrong";
-    if (in.if_count > EMX_WIRE_IFS || len_bytes > ETHMX_ADDRESS_MAX || len_bytes < FIXED_BYTES + secret_bytes(&in))
+    if (in.if_count > EMX_WIRE_IFS || len_bytes > ETHMX_ADDRESS_MAX ||
+        len_bytes < FIXED_BYTES + address_secret_bytes(&in))
         goto err_say;
     bad = "its endpoint number is 0";
     if (!in.id)
         goto err_say;
-    memcpy(in.secret, p, secret_bytes(&in));
-    p += secret_bytes(&in);
-    bad = get_ifs(&in, &p, end);
+    memcpy(in.secret, p, address_secret_bytes(&in));
+    p += address_secret_bytes(&in);
+    bad = address_get_ifs(&in, &p, end);
     if (!bad)
-        bad = take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
+        bad = address_take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
     if (bad)
         goto err_say;
     *a = in;

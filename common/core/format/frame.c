@@ -12,22 +12,22 @@
 const struct emx_frame_info emx_frame_info[EMX_F_COUNT] = {EMX_FRAME_TYPES(EMX_FRAME_ROW)};
 
 /* Types whose body counts as header: an address, or the envelopes of messages. */
-static bool is_header_wholly(const struct emx_frame *h)
+static bool frame_is_header_wholly(const struct emx_frame *h)
 {
     return h->type == EMX_F_hello || h->type == EMX_F_hello_ack || h->type == EMX_F_coalesced;
 }
 
 /* Bytes under the checksum. type may be anything. */
-static size_t covered_bytes(const struct emx_frame *h)
+static size_t frame_covered_bytes(const struct emx_frame *h)
 {
-    if (h->version == EMX_FRAME_V_FULL || is_header_wholly(h))
+    if (h->version == EMX_FRAME_V_FULL || frame_is_header_wholly(h))
         return sizeof(*h) + h->body_bytes;
     return sizeof(*h) + (h->type < EMX_F_COUNT ? emx_frame_info[h->type].head_bytes : 0);
 }
 
 bool emx_frame_sum_fits(const struct emx_frame *h)
 {
-    size_t len_bytes = covered_bytes(h);
+    size_t len_bytes = frame_covered_bytes(h);
 
     if (h->version != EMX_FRAME_V_HEADER && h->version != EMX_FRAME_V_FULL)
         return false;
@@ -69,7 +69,7 @@ void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail
     h->check = 0;
     if (level == EMX_CHECKSUM_OFF)
         return;
-    covered = covered_bytes(h);
+    covered = frame_covered_bytes(h);
     if (covered <= head_bytes)
         h->check = emx_crc32c(0, h, covered);
     else

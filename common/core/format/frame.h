@@ -261,7 +261,7 @@ enum emx_put_status {
 struct EMX_LAYOUT emx_f_put_done {
     uint32_t rop;
     uint32_t status; /* enum emx_put_status */
-    uint64_t end;    /* where what was offered ends in the message */
+    uint64_t end;    /* where what was requested ends in the message */
 };
 static_assert(sizeof(struct emx_f_put_done) == 16, "put_done");
 

@@ -25,7 +25,7 @@
 
 #define BUNDLE_BYTES 4096 /* frame: longer ones gain nothing, and keep the peer waiting */
 
-static size_t limit_bytes(const struct emx_session *s)
+static size_t coalesce_limit_bytes(const struct emx_session *s)
 {
     size_t bytes = s->frame_bytes < s->e->seq_frame_bytes ? s->frame_bytes : s->e->seq_frame_bytes;
 
@@ -41,7 +41,7 @@ static bool coalesce_begin(struct emx_session *s)
     struct emx_txbuf *b;
     struct emx_frame *h;
 
-    if (!emx_send_window_room(&s->tx) || !(b = emx_txbuf_get(&e->txbufs, limit_bytes(s))))
+    if (!emx_send_window_room(&s->tx) || !(b = emx_txbuf_get(&e->txbufs, coalesce_limit_bytes(s))))
         return false;
     h = emx_txbuf_frame(b);
     emx_engine_head(e, s->peer, h, EMX_F_coalesced, sizeof(struct emx_f_coalesced));
@@ -67,7 +67,7 @@ static void coalesce_append(struct emx_session *s, const struct ethmx_data *data
 
 bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint64_t bits)
 {
-    size_t limit = limit_bytes(s), need = sizeof(struct emx_f_part) + data->len_bytes;
+    size_t limit = coalesce_limit_bytes(s), need = sizeof(struct emx_f_part) + data->len_bytes;
 
     if (s->tx.send_next == &s->tx.unacked)
         return false; /* nothing is held up */

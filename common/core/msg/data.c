@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The iov element that holds *offset_p, which becomes the offset in it. */
-static size_t iov_find(const struct ethmx_data *d, size_t *offset_p)
+static size_t data_iov_find(const struct ethmx_data *d, size_t *offset_p)
 {
     size_t i = 0;
 
@@ -16,7 +16,7 @@ static size_t iov_find(const struct ethmx_data *d, size_t *offset_p)
     return i;
 }
 
-static size_t min_bytes(size_t a, size_t b)
+static size_t data_min_bytes(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -27,8 +27,8 @@ void emx_data_read_scattered(const struct ethmx_data *d, size_t offset, void *bu
         d->copy(d->copy_arg, offset, buf, len_bytes);
         return;
     }
-    for (size_t i = iov_find(d, &offset); len_bytes && i < d->iov_count; i++, offset = 0) {
-        size_t n = min_bytes(len_bytes, d->iov[i].len_bytes - offset);
+    for (size_t i = data_iov_find(d, &offset); len_bytes && i < d->iov_count; i++, offset = 0) {
+        size_t n = data_min_bytes(len_bytes, d->iov[i].len_bytes - offset);
 
         memcpy(buf, (const char *)d->iov[i].base + offset, n);
         buf = (char *)buf + n;
@@ -42,8 +42,8 @@ void emx_data_write_scattered(const struct ethmx_data *d, size_t offset, const v
         d->copy(d->copy_arg, offset, (void *)(uintptr_t)buf, len_bytes);
         return;
     }
-    for (size_t i = iov_find(d, &offset); len_bytes && i < d->iov_count; i++, offset = 0) {
-        size_t n = min_bytes(len_bytes, d->iov[i].len_bytes - offset);
+    for (size_t i = data_iov_find(d, &offset); len_bytes && i < d->iov_count; i++, offset = 0) {
+        size_t n = data_min_bytes(len_bytes, d->iov[i].len_bytes - offset);
 
         memcpy((char *)d->iov[i].base + offset, buf, n);
         buf = (const char *)buf + n;
@@ -59,7 +59,7 @@ const void *emx_data_piece(const struct ethmx_data *d, size_t offset, size_t len
         return NULL;
     if (!d->iov)
         return (const char *)d->base + offset;
-    i = iov_find(d, &offset);
+    i = data_iov_find(d, &offset);
     if (i == d->iov_count || len_bytes > d->iov[i].len_bytes - offset)
         return NULL;
     return (const char *)d->iov[i].base + offset;
@@ -74,7 +74,7 @@ void emx_data_copy(const struct ethmx_data *dst, const struct ethmx_data *src, s
         return;
     }
     for (size_t offset = 0; offset < len_bytes; offset += sizeof(stage)) {
-        size_t n = min_bytes(sizeof(stage), len_bytes - offset);
+        size_t n = data_min_bytes(sizeof(stage), len_bytes - offset);
 
         emx_data_read(src, offset, stage, n);
         emx_data_write(dst, offset, stage, n);

@@ -42,7 +42,7 @@ size_t emx_eager_room(const struct emx_session *s)
 }
 
 /* Where there are GSO packets, the frames of a message are as long as these allow, whether they go in one or not. */
-static size_t part_limit(const struct emx_session *s)
+static size_t eager_part_limit(const struct emx_session *s)
 {
     size_t limit = eager_frame_limit(s);
 
@@ -51,21 +51,21 @@ static size_t part_limit(const struct emx_session *s)
     return (s->gso_bytes < limit ? s->gso_bytes : limit) & ~(size_t)(ALIGN - 1);
 }
 
-static size_t first_room(const struct emx_session *s, uint64_t total_bytes)
+static size_t eager_first_room(const struct emx_session *s, uint64_t total_bytes)
 {
     if (total_bytes <= emx_eager_room(s))
         return total_bytes;
-    return part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
+    return eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
 
-static size_t more_room(const struct emx_session *s)
+static size_t eager_more_room(const struct emx_session *s)
 {
-    return part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
+    return eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
 }
 
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
 {
-    size_t first = first_room(s, total_bytes), more = more_room(s);
+    size_t first = eager_first_room(s, total_bytes), more = eager_more_room(s);
 
     return (unsigned)(1 + (total_bytes - first + more - 1) / more);
 }
@@ -107,7 +107,7 @@ void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames)
 }
 
 /* Copies n bytes at offset of an active message's header and data, or of data alone. */
-static void read_message(const struct emx_eager_source *m, size_t offset, uint8_t *to, size_t n)
+static void eager_read_message(const struct emx_eager_source *m, size_t offset, uint8_t *to, size_t n)
 {
     if (offset < m->am_header_bytes) {
         size_t part = m->am_header_bytes - offset < n ? m->am_header_bytes - offset : n;
@@ -121,14 +121,14 @@ static void read_message(const struct emx_eager_source *m, size_t offset, uint8_
 }
 
 /* Whether a message of so many frames goes in a GSO packet. */
-static bool eager_take_bulk(struct emx_session *s, unsigned frames)
+static bool eager_take_gso(struct emx_session *s, unsigned frames)
 {
     return frames > 1 && s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, true);
 }
 
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset)
 {
-    size_t room = offset ? more_room(s) : first_room(s, total_bytes);
+    size_t room = offset ? eager_more_room(s) : eager_first_room(s, total_bytes);
 
     return emx_min(total_bytes - offset, room);
 }
@@ -150,8 +150,8 @@ void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, siz
 }
 
 /* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
-static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset, bool bulk,
-                                    size_t *n_p)
+static struct emx_txbuf *eager_make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset,
+                                          bool gso, size_t *n_p)
 {
     size_t n = emx_eager_part(s, m->total_bytes, offset), head_bytes = emx_eager_head_bytes(offset);
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, head_bytes + n);
@@ -159,24 +159,24 @@ static struct emx_txbuf *make_frame(struct emx_session *s, const struct emx_eage
 
     if (!b)
         return NULL;
-    b->bulk = bulk;
-    b->slot = bulk && offset == 0;
+    b->gso = gso;
+    b->slot = gso && offset == 0;
     h = emx_txbuf_frame(b);
     emx_eager_head(s, m, offset, n, h);
-    read_message(m, offset, (uint8_t *)h + head_bytes, n);
+    eager_read_message(m, offset, (uint8_t *)h + head_bytes, n);
     *n_p = n;
     return b;
 }
 
 bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, unsigned frames)
 {
-    bool bulk = eager_take_bulk(s, frames);
+    bool gso = eager_take_gso(s, frames);
     struct emx_list made, *l;
     size_t offset = 0, n;
 
     emx_list_init(&made);
     for (unsigned i = 0; i < frames; i++, offset += n) {
-        struct emx_txbuf *b = make_frame(s, m, offset, bulk, &n);
+        struct emx_txbuf *b = eager_make_frame(s, m, offset, gso, &n);
 
         if (!b) {
             while ((l = emx_list_pop(&made)))
@@ -202,12 +202,12 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
     bool first = op->sent_bytes == 0;
 
     if (first)
-        op->bulk = eager_take_bulk(s, emx_eager_frames(s, m.total_bytes));
+        op->gso = eager_take_gso(s, emx_eager_frames(s, m.total_bytes));
     while (first || op->sent_bytes < m.total_bytes) {
         struct emx_txbuf *b;
         size_t n;
 
-        if (!emx_send_window_room(&s->tx) || !(b = make_frame(s, &m, op->sent_bytes, op->bulk, &n)))
+        if (!emx_send_window_room(&s->tx) || !(b = eager_make_frame(s, &m, op->sent_bytes, op->gso, &n)))
             return false;
         emx_send_window_push(s, b);
         op->sent_bytes += n;
@@ -237,7 +237,7 @@ int emx_eager_matched(struct emx_session *s, uint32_t sender_op)
 
 /* ---- In ---- */
 
-static const uint8_t *payload(const uint8_t *data, size_t head_bytes, size_t *n_p)
+static const uint8_t *eager_payload(const uint8_t *data, size_t head_bytes, size_t *n_p)
 {
     const struct emx_frame *h = (const void *)data;
 
@@ -253,7 +253,7 @@ static void eager_begin(struct emx_session *s, uint32_t got, uint32_t total)
 }
 
 /* A posted receive takes the message straight from the frame. */
-static void into_receive(struct emx_session *s, struct emx_op *op, const uint8_t *from, size_t n, uint32_t total)
+static void eager_into_receive(struct emx_session *s, struct emx_op *op, const uint8_t *from, size_t n, uint32_t total)
 {
     struct emx_engine *e = s->e;
 
@@ -278,8 +278,8 @@ static void eager_account(struct emx_engine *e, struct emx_unexpected *a, uint32
 }
 
 /* Nobody has asked for it yet, or it is for a handler. */
-static enum emx_drop eager_into_arrival(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from,
-                                        size_t n)
+static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from,
+                                           size_t n)
 {
     struct emx_engine *e = s->e;
     struct emx_unexpected *a = emx_unexpected_new(e, s, f->total_bytes);
@@ -326,7 +326,7 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
 {
     const struct emx_f_eager *f = (const void *)(data + sizeof(struct emx_frame));
     size_t n;
-    const uint8_t *from = payload(data, sizeof(*f), &n);
+    const uint8_t *from = eager_payload(data, sizeof(*f), &n);
 
     (void)now;
     emx_offload_probe_told(&s->offload, f->joined);
@@ -337,7 +337,7 @@ enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data
 {
     const struct emx_f_compact *w = (const void *)(data + sizeof(struct emx_frame));
     size_t n;
-    const uint8_t *from = payload(data, sizeof(*w), &n);
+    const uint8_t *from = eager_payload(data, sizeof(*w), &n);
     struct emx_f_eager f = {.bits = w->bits, .total_bytes = (uint32_t)n};
 
     (void)now;
@@ -357,7 +357,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     if (!(f->flags & EMX_FF_AM))
         op = emx_op_match(e, f->bits, s->peer);
     if (!op) {
-        why = eager_into_arrival(s, f, from, n);
+        why = eager_into_unexpected(s, f, from, n);
         if (why == EMX_ACCEPTED)
             emx_credit_charge(&s->credit, cost);
         return why;
@@ -365,7 +365,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     emx_credit_charge(&s->credit, cost);
     if (f->flags & EMX_FF_SYNC)
         emx_eager_matched(s, f->op);
-    into_receive(s, op, from, n, f->total_bytes);
+    eager_into_receive(s, op, from, n, f->total_bytes);
     emx_credit_release(s, cost);
     return EMX_ACCEPTED;
 }
@@ -424,7 +424,7 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
 {
     const struct emx_f_more *f = (const void *)(data + sizeof(struct emx_frame));
     size_t n;
-    const uint8_t *from = payload(data, sizeof(*f), &n);
+    const uint8_t *from = eager_payload(data, sizeof(*f), &n);
 
     (void)now;
     if (emx_eager_rx_idle(&s->eager) || !n || f->offset != s->eager.got || n > s->eager.total - s->eager.got)

@@ -95,7 +95,7 @@ void emx_exported_over(struct emx_op *op, int status)
     if (l->rts)
         l->rts->unready = false;
     l->rts = NULL;
-    l->failed = op->is_send && status != ETHMX_OK; /* what a receive has offered was severed before, if need be */
+    l->failed = op->is_send && status != ETHMX_OK; /* what a receive has requested was severed before, if need be */
     emx_exported_forget_puts(l);
     emx_exported_queue(l, EMX_UNEXPORT);
 }

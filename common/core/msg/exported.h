@@ -19,7 +19,7 @@ struct emx_op;
 struct emx_session;
 struct emx_txbuf;
 
-#define EMX_PUTS 2 /* parts of a message that are offered and not told of, see rdma_put.c */
+#define EMX_PUTS 2 /* parts of a message that are requested (rtr) and not told of, see rdma_put.c */
 
 enum emx_put_state {
     EMX_PUT_READY,
@@ -70,7 +70,7 @@ void emx_exported_unqueue(struct emx_exported *l);
 void emx_exported_over(struct emx_op *op, int status); /* the operation is complete */
 enum emx_drop emx_exported_input_rkey_request(struct emx_session *s, const uint8_t *data, emx_time now);
 void emx_exported_no_write(struct emx_exported *l);    /* nothing of it is to be written now */
-void emx_exported_forget_puts(struct emx_exported *l); /* what was offered and not answered */
+void emx_exported_forget_puts(struct emx_exported *l); /* what was requested and not answered */
 /* Progress has, or no longer has, something to do over the link. */
 void emx_exported_has_work(struct emx_engine *e, unsigned link);
 void emx_exported_no_work(struct emx_engine *e, unsigned link);

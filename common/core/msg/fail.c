@@ -13,7 +13,7 @@
 #include "core/rel/session.h"
 
 /* Takes an operation out of wherever it waits. */
-static void pull_out(struct emx_engine *e, struct emx_op *op)
+static void fail_unqueue(struct emx_engine *e, struct emx_op *op)
 {
     struct emx_session *s = op->peer ? op->peer->session : NULL;
 
@@ -44,7 +44,7 @@ void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
 
         if (emx_read_late(op, status))
             continue;
-        pull_out(e, op);
+        fail_unqueue(e, op);
         if (!emx_get_sever(e, op, status))
             emx_op_complete(e, op, status);
     }

@@ -74,47 +74,47 @@ bool emx_engine_fast(const struct emx_peer *p, const struct emx_op_args *a, unsi
     return true;
 }
 
-static inline void put_word(uint8_t *to, uint64_t word)
+static inline void fast_put_word(uint8_t *to, uint64_t word)
 {
     memcpy(to, &word, sizeof(word));
 }
 
 /* Headers are written word by word, and each once: what is stored in halves and then read whole, as by the checksum,
  * makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) */
-static inline void fill_head(struct emx_session *s, uint8_t *to, enum emx_frame_type type, uint64_t body_bytes)
+static inline void fast_fill_head(struct emx_session *s, uint8_t *to, enum emx_frame_type type, uint64_t body_bytes)
 {
     uint32_t limit = emx_credit_limit(&s->credit);
 
-    put_word(to, (uint64_t)s->peer->id << 32 | body_bytes << 16 | (unsigned)type << 8 | EMX_FRAME_V_HEADER);
-    put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
-    put_word(to + 16, (uint64_t)s->rx.next << 32 | s->tx.next);
-    put_word(to + 24, limit);
+    fast_put_word(to, (uint64_t)s->peer->id << 32 | body_bytes << 16 | (unsigned)type << 8 | EMX_FRAME_V_HEADER);
+    fast_put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
+    fast_put_word(to + 16, (uint64_t)s->rx.next << 32 | s->tx.next);
+    fast_put_word(to + 24, limit);
     emx_credit_announced(&s->credit, limit);
 }
 
-static inline size_t whole_head_bytes(const struct emx_session *s)
+static inline size_t fast_whole_head_bytes(const struct emx_session *s)
 {
     return s->connected ? WHOLE_HEAD_BYTES : EAGER_HEAD_BYTES;
 }
 
-static inline void fill_whole(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
+static inline void fast_fill_whole(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
 {
-    put_word(to + 32, a->bits);
+    fast_put_word(to + 32, a->bits);
     if (s->connected) {
-        fill_head(s, to, EMX_F_compact, sizeof(struct emx_f_compact) + a->data.len_bytes);
+        fast_fill_head(s, to, EMX_F_compact, sizeof(struct emx_f_compact) + a->data.len_bytes);
         return;
     }
-    put_word(to + 40, a->data.len_bytes);
-    put_word(to + 48, (uint64_t)s->offload.joined_rx << 32);
-    fill_head(s, to, EMX_F_eager, sizeof(struct emx_f_eager) + a->data.len_bytes);
+    fast_put_word(to + 40, a->data.len_bytes);
+    fast_put_word(to + 48, (uint64_t)s->offload.joined_rx << 32);
+    fast_fill_head(s, to, EMX_F_eager, sizeof(struct emx_f_eager) + a->data.len_bytes);
 }
 
 /* The last step, with the checksum that there is by default in the same manner; over connections there is none. */
-static inline void seal_whole(struct emx_session *s, uint8_t *frame, size_t head_bytes, struct emx_txframe *f)
+static inline void fast_seal_whole(struct emx_session *s, uint8_t *frame, size_t head_bytes, struct emx_txframe *f)
 {
     f->head = frame;
     if (s->seal == EMX_CHECKSUM_HEADER)
-        put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, head_bytes) << 32 | s->credit.announced);
+        fast_put_word(frame + 24, (uint64_t)emx_crc32c(0, frame, head_bytes) << 32 | s->credit.announced);
     else if (s->seal == EMX_CHECKSUM_OFF)
         frame[0] = EMX_FRAME_V_OFF;
     else
@@ -122,52 +122,52 @@ static inline void seal_whole(struct emx_session *s, uint8_t *frame, size_t head
 }
 
 /* In a kept buffer, as every frame that may have to be sent again, or whose data have to be gathered. */
-static bool from_buffer(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
+static bool fast_from_buffer(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
 {
-    size_t head_bytes = whole_head_bytes(s), len_bytes = head_bytes + a->data.len_bytes;
+    size_t head_bytes = fast_whole_head_bytes(s), len_bytes = head_bytes + a->data.len_bytes;
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, len_bytes);
 
     if (!b)
         return false;
-    fill_whole(s, b->frame, a);
+    fast_fill_whole(s, b->frame, a);
     if (emx_data_contiguous(&a->data))
         emx_copy(b->frame + head_bytes, a->data.base, a->data.len_bytes);
     else
         emx_data_read(&a->data, 0, b->frame + head_bytes, a->data.len_bytes);
     emx_send_window_direct(s, b, now);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
-    seal_whole(s, b->frame, head_bytes, f);
+    fast_seal_whole(s, b->frame, head_bytes, f);
     emx_reorder_acked(&s->rx);
     return true;
 }
 
 /* Whether the message can be a short frame. */
-static inline bool is_short(const struct emx_session *s, const struct emx_op_args *a)
+static inline bool fast_is_short(const struct emx_session *s, const struct emx_op_args *a)
 {
     return s->in_place && emx_data_contiguous(&a->data) && !emx_reorder_owes(&s->rx);
 }
 
 /* It may be written to memory that another processor looks at. */
-static inline void fill_short(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
+static inline void fast_fill_short(struct emx_session *s, uint8_t *to, const struct emx_op_args *a)
 {
     uint32_t limit = emx_credit_limit(&s->credit);
 
-    put_word(to,
-             (uint64_t)s->peer->id << 32 | (uint32_t)a->data.len_bytes << 16 | EMX_F_eager << 8 | EMX_FRAME_V_SHORT);
-    put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
-    put_word(to + 16, (uint64_t)limit << 32 | s->tx.next);
-    put_word(to + 24, a->bits);
+    fast_put_word(to, (uint64_t)s->peer->id << 32 | (uint32_t)a->data.len_bytes << 16 | EMX_F_eager << 8 |
+                          EMX_FRAME_V_SHORT);
+    fast_put_word(to + 8, (uint64_t)s->e->self.id << 32 | s->peer->cookie);
+    fast_put_word(to + 16, (uint64_t)limit << 32 | s->tx.next);
+    fast_put_word(to + 24, a->bits);
     emx_credit_announced(&s->credit, limit);
     emx_send_window_reserve(&s->tx);
 }
 
 /* From where the data are; the shortest behind the header, so that the wire has one piece to copy. */
-static void in_place(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f)
+static void fast_in_place(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f)
 {
     uint8_t *h = s->e->scratch[0].b;
     uint16_t n = (uint16_t)a->data.len_bytes;
 
-    fill_short(s, h, a);
+    fast_fill_short(s, h, a);
     *f = (struct emx_txframe){.to = &s->to, .head = h, .head_bytes = sizeof(struct emx_short)};
     if (n > TINY_BYTES) {
         f->body = a->data.base;
@@ -195,9 +195,9 @@ int emx_engine_send_fast(struct emx_peer *p, const struct emx_op_args *a, struct
 {
     struct emx_session *s = p->session;
 
-    if (is_short(s, a))
-        in_place(s, a, f);
-    else if (!from_buffer(s, a, f, now))
+    if (fast_is_short(s, a))
+        fast_in_place(s, a, f);
+    else if (!fast_from_buffer(s, a, f, now))
         return ETHMX_ERR_NO_MEMORY;
     fast_account(s, a, now);
     return ETHMX_OK;
@@ -207,7 +207,7 @@ uint32_t emx_engine_reserve(const struct emx_peer *p, const struct emx_op_args *
 {
     const struct emx_session *s = p->session;
 
-    if (!is_short(s, a))
+    if (!fast_is_short(s, a))
         return 0;
     *to_p = &s->to;
     return (uint32_t)(sizeof(struct emx_short) + a->data.len_bytes);
@@ -215,7 +215,7 @@ uint32_t emx_engine_reserve(const struct emx_peer *p, const struct emx_op_args *
 
 void emx_engine_write_reserved(struct emx_peer *p, const struct emx_op_args *a, void *frame)
 {
-    fill_short(p->session, frame, a);
+    fast_fill_short(p->session, frame, a);
     emx_copy((uint8_t *)frame + sizeof(struct emx_short), a->data.base, a->data.len_bytes);
 }
 
@@ -228,7 +228,7 @@ void emx_engine_commit(struct emx_peer *p, const struct emx_op_args *a, emx_time
 
 /* The session whose turn this frame is; NULL: the long way tells what is wrong with it. Short frames begin as others.
  */
-static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx_frame *h)
+static inline struct emx_session *fast_session(struct emx_engine *e, const struct emx_frame *h)
 {
     struct emx_peer *p;
     struct emx_session *s;
@@ -242,7 +242,7 @@ static inline struct emx_session *turn_of(struct emx_engine *e, const struct emx
 }
 
 /* A receive that has just matched is over: it has no number yet, and nobody waits for its peer. */
-static inline void end_receive(struct emx_engine *e, struct emx_op *op, const void *from, uint32_t n)
+static inline void fast_end_receive(struct emx_engine *e, struct emx_op *op, const void *from, uint32_t n)
 {
     bool fits = n <= op->data.len_bytes;
 
@@ -270,14 +270,14 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
     if (e->tagged_links >> link & 1 || len_bytes < sizeof(*h) || h->version != EMX_FRAME_V_SHORT)
         return NULL;
     n = h->body_bytes;
-    if (n > len_bytes - sizeof(*h) || !(s = turn_of(e, (const void *)h)) || !emx_credit_covers(&s->credit, n))
+    if (n > len_bytes - sizeof(*h) || !(s = fast_session(e, (const void *)h)) || !emx_credit_covers(&s->credit, n))
         return NULL;
     if (!(op = emx_op_match(e, h->bits, s->peer)))
         return NULL;
     emx_session_heard(s, lately);
     emx_credit_heard_short(&s->credit, h->credit);
     emx_reorder_passed(&s->rx);
-    end_receive(e, op, h + 1, n);
+    fast_end_receive(e, op, h + 1, n);
     emx_credit_passed(s, emx_eager_cost(n));
     return op;
 }
@@ -317,7 +317,7 @@ struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, con
     struct message m;
 
     if (e->tagged_links >> link & 1 || !e->stats->posted_now || len_bytes < sizeof(*h) ||
-        h->version == EMX_FRAME_V_SHORT || !(s = turn_of(e, h)))
+        h->version == EMX_FRAME_V_SHORT || !(s = fast_session(e, h)))
         return NULL;
     if (!fast_is_whole(s, h, len_bytes, &m) || s->rx.held_count || !emx_credit_covers(&s->credit, m.len_bytes))
         return NULL;
@@ -328,7 +328,7 @@ struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, con
     emx_session_heard(s, now);
     emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);
     emx_reorder_accepted(&s->rx);
-    end_receive(e, op, m.data, m.len_bytes);
+    fast_end_receive(e, op, m.data, m.len_bytes);
     emx_credit_passed(s, emx_eager_cost(m.len_bytes));
     emx_session_later(s, h->ack, now);
     return op;

@@ -7,7 +7,7 @@
 
 #define BUCKETS_FIRST 64
 
-static int table_init(struct emx_match_table *t, const struct emx_alloc *alloc, unsigned buckets)
+static int match_table_init(struct emx_match_table *t, const struct emx_alloc *alloc, unsigned buckets)
 {
     t->bucket = emx_alloc_get(alloc, buckets * sizeof(*t->bucket));
     if (!t->bucket)
@@ -22,39 +22,39 @@ static int table_init(struct emx_match_table *t, const struct emx_alloc *alloc, 
 
 /* Bits that differ in their last four only, as those of tags that count up do, lie side by side: few cache lines for
  * many of them, and they never share a bucket. All else is mixed, so that no other pattern of bits can pile up. */
-static struct emx_list *table_bucket(const struct emx_match_table *t, uint64_t bits)
+static struct emx_list *match_table_bucket(const struct emx_match_table *t, uint64_t bits)
 {
     bits |= t->ignore;
     return &t->bucket[(emx_mix64(bits >> 4) + (bits & 15)) & t->mask];
 }
 
-static uint64_t posted_bits(const struct emx_list *link)
+static uint64_t match_posted_bits(const struct emx_list *link)
 {
     return emx_list_entry(link, struct emx_posted, link)->bits;
 }
 
-static uint64_t arrived_bits(const struct emx_list *link)
+static uint64_t match_arrived_bits(const struct emx_list *link)
 {
     return emx_list_entry(link, struct emx_unexpected_match, link)->bits;
 }
 
 /* Doubles the table when it is full. Each old bucket feeds two new ones front to back, so the order inside a bucket,
  * which is the order of matching, stays. Out of memory: the table goes on as it is. */
-static inline void table_make_room(struct emx_match_table *t, const struct emx_alloc *alloc,
-                                   uint64_t (*bits_of)(const struct emx_list *link))
+static inline void match_table_make_room(struct emx_match_table *t, const struct emx_alloc *alloc,
+                                         uint64_t (*bits_of)(const struct emx_list *link))
 {
     struct emx_match_table wide;
 
     if (t->count <= t->mask || t->mask >= 1u << 30)
         return;
-    if (table_init(&wide, alloc, 2 * (t->mask + 1)))
+    if (match_table_init(&wide, alloc, 2 * (t->mask + 1)))
         return;
     wide.ignore = t->ignore;
     for (unsigned i = 0; i <= t->mask; i++) {
         struct emx_list *link;
 
         while ((link = emx_list_pop(&t->bucket[i])))
-            emx_list_append(table_bucket(&wide, bits_of(link)), link);
+            emx_list_append(match_table_bucket(&wide, bits_of(link)), link);
     }
     wide.count = t->count;
     emx_alloc_put(alloc, t->bucket);
@@ -66,9 +66,9 @@ int emx_match_init(struct emx_match *m, const struct emx_alloc *alloc)
     *m = (struct emx_match){.alloc = alloc};
     emx_list_init(&m->wild);
     emx_list_init(&m->queue);
-    if (table_init(&m->posted, alloc, BUCKETS_FIRST))
+    if (match_table_init(&m->posted, alloc, BUCKETS_FIRST))
         return -1;
-    if (table_init(&m->arrived, alloc, BUCKETS_FIRST))
+    if (match_table_init(&m->arrived, alloc, BUCKETS_FIRST))
         goto err_free_posted;
     return 0;
 
@@ -91,7 +91,7 @@ void emx_match_ignore(struct emx_match *m, uint64_t bits)
     m->ignore = m->posted.ignore = m->arrived.ignore = bits;
 }
 
-static bool is_exact(const struct emx_match *m, uint64_t mask)
+static bool match_is_exact(const struct emx_match *m, uint64_t mask)
 {
     return (mask | m->ignore) == UINT64_MAX;
 }
@@ -100,13 +100,13 @@ void emx_match_post(struct emx_match *m, struct emx_posted *p)
 {
     p->order = m->order++;
     p->mask &= ~m->ignore;
-    if (!is_exact(m, p->mask)) {
+    if (!match_is_exact(m, p->mask)) {
         emx_list_append(&m->wild, &p->link);
         m->wild_count++;
         return;
     }
-    table_make_room(&m->posted, m->alloc, posted_bits);
-    emx_list_append(table_bucket(&m->posted, p->bits), &p->link);
+    match_table_make_room(&m->posted, m->alloc, match_posted_bits);
+    emx_list_append(match_table_bucket(&m->posted, p->bits), &p->link);
     m->posted.count++;
     m->alone = m->posted.count == 1 ? p : NULL;
 }
@@ -114,7 +114,7 @@ void emx_match_post(struct emx_match *m, struct emx_posted *p)
 void emx_match_unpost(struct emx_match *m, struct emx_posted *p)
 {
     emx_list_del(&p->link);
-    if (is_exact(m, p->mask)) {
+    if (match_is_exact(m, p->mask)) {
         m->posted.count--;
         m->alone = NULL;
     } else {
@@ -122,19 +122,19 @@ void emx_match_unpost(struct emx_match *m, struct emx_posted *p)
     }
 }
 
-static bool peer_fits(const struct emx_peer *wanted, const struct emx_peer *peer)
+static bool match_peer_fits(const struct emx_peer *wanted, const struct emx_peer *peer)
 {
     return !wanted || wanted == peer;
 }
 
 static bool match_takes(const struct emx_posted *p, uint64_t bits, const struct emx_peer *peer)
 {
-    return !((p->bits ^ bits) & p->mask) && peer_fits(p->peer, peer);
+    return !((p->bits ^ bits) & p->mask) && match_peer_fits(p->peer, peer);
 }
 
 /* The earliest receive in a list of them that takes the message and was posted before order. */
-static struct emx_posted *first_taker(const struct emx_list *list, uint64_t bits, const struct emx_peer *peer,
-                                      uint64_t order)
+static struct emx_posted *match_first_taker(const struct emx_list *list, uint64_t bits, const struct emx_peer *peer,
+                                            uint64_t order)
 {
     emx_list_each(link, list)
     {
@@ -155,9 +155,9 @@ struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct e
     if (m->alone)
         exact = match_takes(m->alone, bits, peer) ? m->alone : NULL;
     else if (m->posted.count)
-        exact = first_taker(table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
+        exact = match_first_taker(match_table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
     if (m->wild_count)
-        wild = first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);
+        wild = match_first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);
     first = wild ? wild : exact;
     if (first)
         emx_match_unpost(m, first);
@@ -166,16 +166,16 @@ struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct e
 
 void emx_match_add(struct emx_match *m, struct emx_unexpected_match *a)
 {
-    table_make_room(&m->arrived, m->alloc, arrived_bits);
-    emx_list_append(table_bucket(&m->arrived, a->bits), &a->link);
+    match_table_make_room(&m->arrived, m->alloc, match_arrived_bits);
+    emx_list_append(match_table_bucket(&m->arrived, a->bits), &a->link);
     emx_list_append(&m->queue, &a->queue);
     m->arrived.count++;
 }
 
-static bool arrived_fits(const struct emx_unexpected_match *a, uint64_t bits, uint64_t mask,
-                         const struct emx_peer *peer)
+static bool match_arrived_fits(const struct emx_unexpected_match *a, uint64_t bits, uint64_t mask,
+                               const struct emx_peer *peer)
 {
-    return !((a->bits ^ bits) & mask) && peer_fits(peer, a->peer);
+    return !((a->bits ^ bits) & mask) && match_peer_fits(peer, a->peer);
 }
 
 struct emx_unexpected_match *emx_match_find(const struct emx_match *m, uint64_t bits, uint64_t mask,
@@ -184,12 +184,12 @@ struct emx_unexpected_match *emx_match_find(const struct emx_match *m, uint64_t 
     if (!m->arrived.count)
         return NULL;
     mask &= ~m->ignore;
-    if (is_exact(m, mask)) {
-        emx_list_each(link, table_bucket(&m->arrived, bits))
+    if (match_is_exact(m, mask)) {
+        emx_list_each(link, match_table_bucket(&m->arrived, bits))
         {
             struct emx_unexpected_match *a = emx_list_entry(link, struct emx_unexpected_match, link);
 
-            if (arrived_fits(a, bits, mask, peer))
+            if (match_arrived_fits(a, bits, mask, peer))
                 return a;
         }
         return NULL;
@@ -198,7 +198,7 @@ struct emx_unexpected_match *emx_match_find(const struct emx_match *m, uint64_t 
     {
         struct emx_unexpected_match *a = emx_list_entry(link, struct emx_unexpected_match, queue);
 
-        if (arrived_fits(a, bits, mask, peer))
+        if (match_arrived_fits(a, bits, mask, peer))
             return a;
     }
     return NULL;

@@ -42,7 +42,7 @@ struct emx_op {
     struct emx_exported *exported; /* sends that devices read or write, receives that they write; NULL otherwise */
     uint8_t where;                 /* enum emx_op_where */
     bool is_send, is_am, sync;
-    bool bulk;         /* sends: the frames being made are */
+    bool gso;          /* sends: the frames being made are */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* counted in session.awaits */
     bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */

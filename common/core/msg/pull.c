@@ -33,7 +33,7 @@
  * that late ones of the other length are told apart.
  *
  * GSO packets (offload_probe.c). Where the route has them, all frames of a block that is asked for the first time are
- * marked as bulk, or none. What has to be sent again goes in single frames always.
+ * marked for one, or none. What has to be sent again goes in single frames always.
  */
 #include <string.h>
 
@@ -81,7 +81,7 @@ struct emx_txbuf *emx_rndv_make_fin(struct emx_session *s, uint32_t sender_op, u
     return b;
 }
 
-static void free_rndv(struct emx_engine *e, struct emx_rndv *r)
+static void pull_free_rndv(struct emx_engine *e, struct emx_rndv *r)
 {
     struct emx_received_map *had;
 
@@ -111,7 +111,7 @@ void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_b
 
 /* ---- Receiver: asking ---- */
 
-static void want_pull(struct emx_rndv *r, struct emx_block *b)
+static void pull_want(struct emx_rndv *r, struct emx_block *b)
 {
     struct emx_session *s = r->op->peer->session;
 
@@ -122,7 +122,7 @@ static void want_pull(struct emx_rndv *r, struct emx_block *b)
 }
 
 /* Whether the sender has yet to show that it is there. */
-static bool is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
+static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
 {
     if (r->op->peer->session->pulling.away)
         return true;
@@ -130,18 +130,18 @@ static bool is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
 }
 
 /* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
-static uint64_t block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
+static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
     uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(&e->pace));
     uint64_t most = emx_min(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
-    return emx_min(left, most && !is_unsure(e, r) ? most : 1);
+    return emx_min(left, most && !pull_is_unsure(e, r) ? most : 1);
 }
 
-static void add_block(struct emx_engine *e, struct emx_rndv *r)
+static void pull_add_block(struct emx_engine *e, struct emx_rndv *r)
 {
-    uint64_t n = block_chunks(e, r);
+    uint64_t n = pull_block_chunks(e, r);
     struct emx_block *b = &r->block[r->active++];
 
     *b = (struct emx_block){.first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1};
@@ -149,17 +149,17 @@ static void add_block(struct emx_engine *e, struct emx_rndv *r)
     e->pulling_bytes += n * r->chunk_bytes;
     if (!emx_list_linked(&r->asking))
         emx_list_append(&e->asking, &r->asking);
-    want_pull(r, b);
+    pull_want(r, b);
 }
 
-static bool wants_more(const struct emx_engine *e, const struct emx_rndv *r)
+static bool pull_wants_more(const struct emx_engine *e, const struct emx_rndv *r)
 {
-    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS && !r->away && !(r->active && is_unsure(e, r));
+    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS && !r->away && !(r->active && pull_is_unsure(e, r));
 }
 
 /* ---- Receiver: senders that are away ---- */
 
-static uint64_t missing_bytes(const struct emx_rndv *r)
+static uint64_t pull_missing_bytes(const struct emx_rndv *r)
 {
     uint64_t chunks = 0;
 
@@ -169,7 +169,7 @@ static uint64_t missing_bytes(const struct emx_rndv *r)
 }
 
 /* Several round trips of the network alone, or what answers take with the queues in which they wait now: the longer. */
-static emx_time away_ns(const struct emx_engine *e)
+static emx_time pull_away_ns(const struct emx_engine *e)
 {
     emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
 
@@ -179,30 +179,30 @@ static emx_time away_ns(const struct emx_engine *e)
 
 /* Whether so much has come from others that its blocks, had they been sent, would be there: all data queue for this
  * host's link. */
-static bool is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
+static bool pull_is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
 {
     return e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
 }
 
 /* When it counts as silent, unless something comes before: from it, or from anybody while it is not overtaken. */
-static emx_time silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
+static emx_time pull_silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
     emx_time heard_ns = s->pulling.data_ns > r->last_ns ? s->pulling.data_ns : r->last_ns;
 
     if (!r->active || r->block[0].due)
         return EMX_NEVER;
-    if (e->pulled_ns > heard_ns && !is_overtaken(e, r))
+    if (e->pulled_ns > heard_ns && !pull_is_overtaken(e, r))
         heard_ns = e->pulled_ns;
-    return heard_ns + away_ns(e);
+    return heard_ns + pull_away_ns(e);
 }
 
 /* The first of a block came so long after it was asked for. A long time means queues on the way only if data of others
  * came meanwhile; otherwise the sender was away. */
-static void rndv_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
+static void pull_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
 {
     struct emx_engine *e = s->e;
-    emx_time ns = now - b->asked_ns, most_ns = away_ns(e);
+    emx_time ns = now - b->asked_ns, most_ns = pull_away_ns(e);
 
     if (!r->away && !b->late)
         emx_pace_answered(&e->pace, ns, &s->pulling.way_ns);
@@ -210,9 +210,9 @@ static void rndv_answered(struct emx_session *s, struct emx_rndv *r, const struc
         emx_pace_usual(&e->pace, emx_min(ns, most_ns));
 }
 
-static void leave_count(struct emx_engine *e, struct emx_rndv *r)
+static void pull_leave_count(struct emx_engine *e, struct emx_rndv *r)
 {
-    uint64_t bytes = missing_bytes(r);
+    uint64_t bytes = pull_missing_bytes(r);
 
     e->pulling_bytes -= bytes;
     e->away_bytes += bytes;
@@ -223,9 +223,9 @@ static void leave_count(struct emx_engine *e, struct emx_rndv *r)
     emx_count(e, senders_away);
 }
 
-static void count_again(struct emx_engine *e, struct emx_rndv *r)
+static void pull_count_again(struct emx_engine *e, struct emx_rndv *r)
 {
-    uint64_t bytes = missing_bytes(r);
+    uint64_t bytes = pull_missing_bytes(r);
 
     e->away_bytes -= bytes;
     e->pulling_bytes += bytes;
@@ -245,10 +245,10 @@ void emx_rndv_look(struct emx_engine *e, emx_time now)
     {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, asking);
 
-        if (silent_ns(e, r) <= now)
-            leave_count(e, r);
-        else if (silent_ns(e, r) < next_ns)
-            next_ns = silent_ns(e, r);
+        if (pull_silent_ns(e, r) <= now)
+            pull_leave_count(e, r);
+        else if (pull_silent_ns(e, r) < next_ns)
+            next_ns = pull_silent_ns(e, r);
     }
     if (next_ns != EMX_NEVER)
         emx_heap_set(&e->timers, &e->look, next_ns);
@@ -256,10 +256,10 @@ void emx_rndv_look(struct emx_engine *e, emx_time now)
 }
 
 /* Messages wait for the window: some of it may be in the hands of senders that are away. */
-static void look_soon(struct emx_engine *e, emx_time now)
+static void pull_look_soon(struct emx_engine *e, emx_time now)
 {
     if (!emx_timer_is_set(&e->look))
-        emx_heap_set(&e->timers, &e->look, now + away_ns(e));
+        emx_heap_set(&e->timers, &e->look, now + pull_away_ns(e));
 }
 
 /* ---- Receiver: asking, by turns ---- */
@@ -270,10 +270,10 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
 
     while ((l = emx_list_first(&e->pull_wait))) {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
-        uint64_t bytes = block_chunks(e, r) * r->chunk_bytes;
+        uint64_t bytes = pull_block_chunks(e, r) * r->chunk_bytes;
 
         if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes) {
-            look_soon(e, now);
+            pull_look_soon(e, now);
             return;
         }
         emx_list_del(&r->wait);
@@ -281,18 +281,18 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
             r->last_ns = now;
             r->last_pulled_bytes = e->pulled_bytes;
         }
-        add_block(e, r);
-        if (wants_more(e, r))
+        pull_add_block(e, r);
+        if (pull_wants_more(e, r))
             emx_list_append(&e->pull_wait, &r->wait);
     }
 }
 
 /* While data of others come that may have queued before its own, the clock of a message stands still. */
-static emx_time late_ns(const struct emx_rndv *r)
+static emx_time pull_late_ns(const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
     const struct emx_engine *e = s->e;
-    emx_time from_ns = e->pulled_ns > r->last_ns && !is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
+    emx_time from_ns = e->pulled_ns > r->last_ns && !pull_is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
 
     return from_ns + emx_rtt_backed_off(&s->pulling.block_rtt, r->backoff, e->cfg);
 }
@@ -303,12 +303,13 @@ static void pull_await(struct emx_rndv *r, emx_time now)
     const struct emx_session *s = r->op->peer->session;
 
     if (r->active && !emx_timer_is_set(&r->timer))
-        emx_heap_set(&s->e->timers, &r->timer, late_ns(r) > now ? late_ns(r) : now + s->pulling.block_rtt.rto_ns);
+        emx_heap_set(&s->e->timers, &r->timer,
+                     pull_late_ns(r) > now ? pull_late_ns(r) : now + s->pulling.block_rtt.rto_ns);
 }
 
 /* A block to ask for, taken out of its message's due ones; NULL: none. A message that has none any more may have been
  * late, and the block that was to be asked for again has come before that was possible: others may be missing. */
-static struct emx_block *next_due(struct emx_session *s, struct emx_rndv **r_p, emx_time now)
+static struct emx_block *pull_next_due(struct emx_session *s, struct emx_rndv **r_p, emx_time now)
 {
     struct emx_list *l;
 
@@ -332,7 +333,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_pull *t = (void *)(h + 1);
     struct emx_rndv *r;
-    struct emx_block *b = next_due(s, &r, now);
+    struct emx_block *b = pull_next_due(s, &r, now);
 
     if (!b)
         return false;
@@ -357,12 +358,12 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     return true;
 }
 
-static void ask_again(struct emx_rndv *r, struct emx_block *b)
+static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
     b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first */
-    want_pull(r, b);
+    pull_want(r, b);
 }
 
 void emx_rndv_expire(struct emx_rndv *r, emx_time now)
@@ -373,22 +374,22 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
     emx_heap_clear(&e->timers, &r->timer);
     if (!r->active)
         return;
-    if (now < late_ns(r)) {
-        emx_heap_set(&e->timers, &r->timer, late_ns(r));
+    if (now < pull_late_ns(r)) {
+        emx_heap_set(&e->timers, &r->timer, pull_late_ns(r));
         return;
     }
-    ask_again(r, &r->block[0]);
+    pull_ask_again(r, &r->block[0]);
     if (r->backoff < UINT16_MAX)
         r->backoff++;
     r->last_ns = now;
     r->last_pulled_bytes = e->pulled_bytes;
 }
 
-static void forget_blocks(struct emx_engine *e, struct emx_rndv *r)
+static void pull_forget_blocks(struct emx_engine *e, struct emx_rndv *r)
 {
     if (r->away)
-        count_again(e, r);
-    e->pulling_bytes -= missing_bytes(r);
+        pull_count_again(e, r);
+    e->pulling_bytes -= pull_missing_bytes(r);
     r->active = 0;
     emx_list_del(&r->asking);
     emx_list_del(&r->due);
@@ -398,19 +399,19 @@ void emx_rndv_drop(struct emx_engine *e, struct emx_op *op)
 {
     struct emx_rndv *r = op->rndv;
 
-    forget_blocks(e, r);
+    pull_forget_blocks(e, r);
     op->rndv = NULL;
-    free_rndv(e, r);
+    pull_free_rndv(e, r);
 }
 
 /* Blocks are in order, oldest first. */
-static uint64_t first_missing(const struct emx_rndv *r)
+static uint64_t pull_first_missing(const struct emx_rndv *r)
 {
     return r->active ? r->block[0].first + (unsigned)__builtin_ctzll(r->block[0].missing) : r->next_chunk;
 }
 
 /* false: no memory. */
-static bool remember_had(struct emx_engine *e, struct emx_rndv *r)
+static bool pull_remember_received(struct emx_engine *e, struct emx_rndv *r)
 {
     struct emx_received_map *had;
 
@@ -444,11 +445,11 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
     r = op->rndv;
     if (r->shortened == SHORTER_MAX)
         return EMX_DROP_MALFORMED;
-    if (!remember_had(e, r))
+    if (!pull_remember_received(e, r))
         return EMX_DROP_MEMORY;
     r->shortened++;
-    got_bytes = first_missing(r) * r->chunk_bytes;
-    forget_blocks(e, r);
+    got_bytes = pull_first_missing(r) * r->chunk_bytes;
+    pull_forget_blocks(e, r);
     emx_list_del(&r->wait);
     r->chunk_bytes = f->chunk_bytes;
     r->chunks = emx_rndv_chunks(r->want_bytes, r->chunk_bytes);
@@ -460,7 +461,7 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
 
 /* ---- Receiver: data ---- */
 
-static struct emx_block *find_block(struct emx_rndv *r, uint64_t chunk)
+static struct emx_block *pull_find_block(struct emx_rndv *r, uint64_t chunk)
 {
     for (unsigned i = 0; i < r->active; i++) {
         struct emx_block *b = &r->block[i];
@@ -476,7 +477,7 @@ static void pull_lost(struct emx_rndv *r, struct emx_block *b)
     if (b->due)
         return;
     emx_pace_lost(&r->op->peer->session->e->pace, (uint64_t)__builtin_popcountll(b->missing) * r->chunk_bytes);
-    ask_again(r, b);
+    pull_ask_again(r, b);
 }
 
 static bool pull_has(const struct emx_received_map *had, uint64_t chunk)
@@ -520,7 +521,7 @@ static void pull_find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16
         pull_lost(r, mine);
 }
 
-static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
+static void pull_end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
 {
     struct emx_engine *e = s->e;
 
@@ -530,7 +531,7 @@ static void end_block(struct emx_session *s, struct emx_rndv *r, struct emx_bloc
     r->active--;
     if (!r->active)
         emx_list_del(&r->asking);
-    if (wants_more(e, r) && !emx_list_linked(&r->wait))
+    if (pull_wants_more(e, r) && !emx_list_linked(&r->wait))
         emx_list_append(&e->pull_wait, &r->wait);
 }
 
@@ -542,7 +543,7 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
     emx_send_window_control(s, r->fin ? r->fin : emx_rndv_make_fin(s, r->sender_op, r->want_bytes));
     r->fin = NULL;
     op->rndv = NULL;
-    free_rndv(e, r);
+    pull_free_rndv(e, r);
     emx_op_received(e, op, op->msg_bytes);
 }
 
@@ -551,11 +552,11 @@ static void pull_come_back(struct emx_session *s, struct emx_rndv *r)
 {
     struct emx_engine *e = s->e;
 
-    count_again(e, r);
+    pull_count_again(e, r);
     for (unsigned i = 0; i < r->active; i++)
         if (!r->block[i].round)
             r->block[i].late = true;
-    if (wants_more(e, r) && !emx_list_linked(&r->wait))
+    if (pull_wants_more(e, r) && !emx_list_linked(&r->wait))
         emx_list_append(&e->pull_wait, &r->wait);
 }
 
@@ -580,7 +581,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     left = op->msg_bytes - offset;
     if (n != (left < r->chunk_bytes ? left : r->chunk_bytes))
         return EMX_DROP_MALFORMED;
-    b = find_block(r, f->chunk);
+    b = pull_find_block(r, f->chunk);
     if (!b) {
         emx_pace_twice(&e->pace, n);
         return EMX_DROP_DUPLICATE;
@@ -593,7 +594,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
     if (!b->round && !f->round && b->missing == b->asked)
-        rndv_answered(s, r, b, now);
+        pull_answered(s, r, b, now);
     if (r->away)
         pull_come_back(s, r);
     b->missing &= ~(UINT64_C(1) << bit);
@@ -607,7 +608,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         emx_lapse_trust(s, b->asked_ns, now);
     pull_find_gaps(r, b, f->round, bit);
     if (!b->missing)
-        end_block(s, r, b, now);
+        pull_end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
         emx_rndv_finish(s, op);
     emx_pace_arrived(&e->pace, n, !emx_list_empty(&e->pull_wait));

@@ -64,12 +64,12 @@ void emx_exported_announced(struct emx_op *op, struct emx_txbuf *rts)
 }
 
 /* What stands at the end of the rts. */
-static struct emx_f_lent *in_rts(const struct emx_exported *l)
+static struct emx_f_lent *get_in_rts(const struct emx_exported *l)
 {
     return (void *)(l->rts->frame + l->rts->len_bytes - sizeof(struct emx_f_lent));
 }
 
-static void let_rts_go(struct emx_exported *l)
+static void get_release_rts(struct emx_exported *l)
 {
     l->rts->unready = false;
     l->rts = NULL;
@@ -77,7 +77,7 @@ static void let_rts_go(struct emx_exported *l)
 }
 
 /* Nothing of the message can be lent: it is announced as if nobody had thought of that. */
-static void announce_plainly(struct emx_exported *l)
+static void get_announce_plainly(struct emx_exported *l)
 {
     struct emx_frame *h = emx_txbuf_frame(l->rts);
     struct emx_f_rts *t = (struct emx_f_rts *)(h + 1);
@@ -85,7 +85,7 @@ static void announce_plainly(struct emx_exported *l)
     t->flags &= (uint16_t)~EMX_FF_LENT;
     h->body_bytes = (uint16_t)(h->body_bytes - sizeof(struct emx_f_lent));
     l->rts->len_bytes = (uint16_t)(l->rts->len_bytes - sizeof(struct emx_f_lent));
-    let_rts_go(l);
+    get_release_rts(l);
     l->op->exported = NULL;
     emx_exported_free(l);
 }
@@ -95,18 +95,18 @@ static void get_found(struct emx_exported *l, const struct emx_export *m, int st
     emx_rdma_threshold_learn(l->session, l->op->msg_bytes, status == ETHMX_OK && m->kept);
     emx_exported_unqueue(l);
     if (status == ETHMX_OK) {
-        in_rts(l)->key = m->key;
-        in_rts(l)->len_bytes = m->end;
-        let_rts_go(l);
+        get_in_rts(l)->key = m->key;
+        get_in_rts(l)->len_bytes = m->end;
+        get_release_rts(l);
     } else if (status == ETHMX_INPROGRESS) {
-        let_rts_go(l);
+        get_release_rts(l);
         emx_exported_queue(l, EMX_EXPORT);
     } else {
-        announce_plainly(l);
+        get_announce_plainly(l);
     }
 }
 
-static bool has_piece(const struct emx_exported *l)
+static bool get_has_part(const struct emx_exported *l)
 {
     return l->from <= l->asked_from && l->asked_from < l->end;
 }
@@ -134,7 +134,7 @@ static void get_lent(struct emx_exported *l, const struct emx_export *m, int sta
     }
     if (!l->answer)
         return; /* nobody has asked yet */
-    if (status == ETHMX_OK && !has_piece(l))
+    if (status == ETHMX_OK && !get_has_part(l))
         emx_exported_queue(l, EMX_EXPORT); /* asked for another one meanwhile */
     else
         get_answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
@@ -158,7 +158,7 @@ enum emx_drop emx_exported_input_rkey_request(struct emx_session *s, const uint8
     l->rop = f->rop;
     l->asked_from = f->offset;
     l->done_bytes = f->done_bytes;
-    if (!f->again && has_piece(l) && !emx_list_linked(&l->link))
+    if (!f->again && get_has_part(l) && !emx_list_linked(&l->link))
         get_answer(l, l->end - l->asked_from);
     else
         emx_exported_queue(l, EMX_EXPORT);
@@ -167,13 +167,13 @@ enum emx_drop emx_exported_input_rkey_request(struct emx_session *s, const uint8
 
 /* ---- Receiver ---- */
 
-static void to_be_read(struct emx_session *s, struct emx_rndv *r)
+static void get_queue_read(struct emx_session *s, struct emx_rndv *r)
 {
     emx_list_append(&s->e->reads[s->link], &r->wait);
     s->e->hints.reads |= 1u << s->link;
 }
 
-static void not_to_be_read(struct emx_session *s, struct emx_rndv *r)
+static void get_unqueue_read(struct emx_session *s, struct emx_rndv *r)
 {
     emx_list_del(&r->wait);
     emx_read_ended(s->e, s->link);
@@ -212,11 +212,11 @@ bool emx_get_start(struct emx_session *s, struct emx_rndv *r, const struct emx_f
         return false;
     r->reading = r->by_get = true;
     if (r->lent_bytes)
-        to_be_read(s, r);
+        get_queue_read(s, r);
     return true;
 }
 
-static void pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time now)
+static void get_pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time now)
 {
     r->reading = r->by_get = false;
     emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
@@ -227,26 +227,26 @@ static void get_end_reads(struct emx_session *s, struct emx_rndv *r, emx_time no
 {
     r->last = true;
     if (!r->op->reading)
-        pull_rest(s, r, now);
+        get_pull_rest(s, r, now);
 }
 
 /* All reads have ended, and not all well: once more from there. */
-static void try_again(struct emx_session *s, struct emx_rndv *r, emx_time now)
+static void get_try_again(struct emx_session *s, struct emx_rndv *r, emx_time now)
 {
     if (emx_list_linked(&r->wait))
-        not_to_be_read(s, r);
+        get_unqueue_read(s, r);
     r->broken = false;
     r->started_bytes = r->lent_bytes = r->read_bytes;
     if (r->last || r->tries >= TRIES || s->state != EMX_S_CONNECTED) {
-        pull_rest(s, r, now);
+        get_pull_rest(s, r, now);
         return;
     }
     r->tries++;
     if (!get_ask(s, r))
-        pull_rest(s, r, now);
+        get_pull_rest(s, r, now);
 }
 
-static void ask_for_more(struct emx_session *s, struct emx_rndv *r)
+static void get_ask_for_more(struct emx_session *s, struct emx_rndv *r)
 {
     if (!r->asked && !r->broken && !r->last && r->started_bytes == r->lent_bytes && r->lent_bytes < r->want_bytes &&
         r->op->reading < AHEAD)
@@ -271,7 +271,7 @@ enum emx_drop emx_get_input_rkey_reply(struct emx_session *s, const uint8_t *dat
     }
     r->key = f->key;
     r->lent_bytes += emx_min(f->len_bytes, r->want_bytes - r->lent_bytes);
-    to_be_read(s, r);
+    get_queue_read(s, r);
     return EMX_ACCEPTED;
 }
 
@@ -299,12 +299,12 @@ void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, in
         emx_put_write_started(op, status);
         return;
     }
-    not_to_be_read(s, r);
+    get_unqueue_read(s, r);
     if (status == ETHMX_OK) {
         op->reading++;
         e->hints.in_flight++;
         r->started_bytes += rd->len_bytes;
-        ask_for_more(s, r);
+        get_ask_for_more(s, r);
         return;
     }
     if (status != ETHMX_INPROGRESS) {
@@ -313,10 +313,10 @@ void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, in
     }
     r->broken = true;
     if (!op->reading)
-        try_again(s, r, now);
+        get_try_again(s, r, now);
 }
 
-static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_bytes, emx_time now)
+static void get_read_done(struct emx_session *s, struct emx_op *op, uint64_t len_bytes, emx_time now)
 {
     struct emx_rndv *r = op->rndv;
 
@@ -326,15 +326,15 @@ static void read_well(struct emx_session *s, struct emx_op *op, uint64_t len_byt
         emx_rndv_finish(s, op);
         return;
     }
-    ask_for_more(s, r);
+    get_ask_for_more(s, r);
     if (op->reading)
         return;
     if (r->last || (!r->asked && r->started_bytes == r->lent_bytes))
-        pull_rest(s, r, now); /* it was the last, or there was no memory for asking */
+        get_pull_rest(s, r, now); /* it was the last, or there was no memory for asking */
 }
 
 /* The link over which devices are at an operation's memory. */
-static unsigned link_of(const struct emx_op *op)
+static unsigned get_link_of(const struct emx_op *op)
 {
     return op->exported ? op->exported->on : op->peer->session->link;
 }
@@ -343,14 +343,14 @@ static void get_severed(struct emx_engine *e, struct emx_op *op)
 {
     if (emx_list_linked(&op->link)) {
         emx_list_del(&op->link);
-        emx_exported_no_work(e, link_of(op));
+        emx_exported_no_work(e, get_link_of(op));
     }
     emx_op_complete(e, op, op->status);
 }
 
 /* Of several connections a later one may end its reads before an earlier one does: then what comes before is not
  * there. */
-static bool is_next(const struct emx_rndv *r, uint64_t remote)
+static bool get_is_next(const struct emx_rndv *r, uint64_t remote)
 {
     return remote == r->remote + r->read_bytes;
 }
@@ -371,15 +371,15 @@ void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t rem
         emx_put_write_ended(op, remote, len_bytes, status);
         return;
     }
-    if (status == ETHMX_OK && !r->broken && is_next(r, remote)) {
-        read_well(op->peer->session, op, len_bytes, now);
+    if (status == ETHMX_OK && !r->broken && get_is_next(r, remote)) {
+        get_read_done(op->peer->session, op, len_bytes, now);
         return;
     }
     if (!r->broken)
         emx_count(e, reads_failed);
     r->broken = true;
     if (!op->reading)
-        try_again(op->peer->session, r, now);
+        get_try_again(op->peer->session, r, now);
 }
 
 void emx_get_moved(struct emx_session *s, emx_time now)
@@ -393,7 +393,7 @@ void emx_get_moved(struct emx_session *s, emx_time now)
         if (op->where != EMX_OP_PULLING || !op->rndv->by_get)
             continue;
         if (emx_list_linked(&op->rndv->wait))
-            not_to_be_read(s, op->rndv);
+            get_unqueue_read(s, op->rndv);
         get_end_reads(s, op->rndv, now);
     }
 }
@@ -407,14 +407,14 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
     emx_op_hold(e, op, status);
     if (!op->exported && !s->get.min_bytes)
         return true; /* it has left that link, for its connection is gone: the reads end by themselves */
-    emx_list_append(&e->disconnects[link_of(op)], &op->link);
-    emx_exported_has_work(e, link_of(op));
+    emx_list_append(&e->disconnects[get_link_of(op)], &op->link);
+    emx_exported_has_work(e, get_link_of(op));
     return true;
 }
 
 /* ---- The work of progress ---- */
 
-static bool next_sever(struct emx_engine *e, unsigned link, struct emx_export *m)
+static bool get_next_disconnect(struct emx_engine *e, unsigned link, struct emx_export *m)
 {
     struct emx_list *l = emx_list_pop(&e->disconnects[link]);
     const struct emx_op *op;
@@ -433,7 +433,7 @@ bool emx_engine_export(struct emx_engine *e, unsigned link, struct emx_export *m
     struct emx_list *first = emx_list_first(&e->exports[link]);
     struct emx_exported *l;
 
-    if (next_sever(e, link, m))
+    if (get_next_disconnect(e, link, m))
         return true;
     if (!first)
         return false;

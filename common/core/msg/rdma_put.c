@@ -47,7 +47,7 @@
 
 #define TRIES 3 /* of a message's writes, before it is pulled */
 
-static struct emx_put take_first(struct emx_exported *l)
+static struct emx_put put_take_first(struct emx_exported *l)
 {
     struct emx_put o = l->puts[0];
 
@@ -70,7 +70,7 @@ bool emx_put_start(struct emx_session *s, struct emx_rndv *r)
 }
 
 /* Offers what lies up to end. false: no memory. */
-static bool put_offer(struct emx_exported *l, uint64_t key, uint64_t end)
+static bool put_send_rtr(struct emx_exported *l, uint64_t key, uint64_t end)
 {
     struct emx_session *s = l->session;
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rtr));
@@ -101,7 +101,7 @@ static void put_take_back(struct emx_exported *l)
 }
 
 /* Of those with several keys the last is enough: the connections of those before it have ended here. */
-static void may_come(struct emx_exported *l, const struct emx_put *o)
+static void put_may_come(struct emx_exported *l, const struct emx_put *o)
 {
     l->unproven = true;
     l->key = o->key;
@@ -112,7 +112,7 @@ static bool put_forsake(struct emx_exported *l)
 {
     for (unsigned i = 0; i < l->put_count; i++) {
         if (l->puts[i].end > l->puts[i].offset)
-            may_come(l, &l->puts[i]);
+            put_may_come(l, &l->puts[i]);
     }
     l->put_count = 0;
     return l->unproven;
@@ -127,7 +127,7 @@ static void put_settle(struct emx_exported *l)
         put_take_back(l);
 }
 
-static void rdma_put_ask_more(struct emx_exported *l)
+static void put_ask_more(struct emx_exported *l)
 {
     const struct emx_rndv *r = l->op->rndv;
 
@@ -145,10 +145,10 @@ void emx_put_exposed(struct emx_exported *l, const struct emx_export *m, int sta
         ; /* it comes too late */
     else if (status == ETHMX_INPROGRESS)
         r->broken = true; /* there is no connection */
-    else if (status != ETHMX_OK || !put_offer(l, m->key, emx_min(m->end, r->want_bytes)))
+    else if (status != ETHMX_OK || !put_send_rtr(l, m->key, emx_min(m->end, r->want_bytes)))
         r->last = true;
     put_settle(l);
-    rdma_put_ask_more(l);
+    put_ask_more(l);
 }
 
 void emx_put_taken_back(struct emx_exported *l, emx_time now)
@@ -165,7 +165,7 @@ void emx_put_taken_back(struct emx_exported *l, emx_time now)
     }
     r->broken = false;
     r->lent_bytes = r->read_bytes;
-    if (!r->last && r->tries < TRIES && s->state == EMX_S_CONNECTED && put_offer(l, 0, r->lent_bytes)) {
+    if (!r->last && r->tries < TRIES && s->state == EMX_S_CONNECTED && put_send_rtr(l, 0, r->lent_bytes)) {
         r->tries++;
         return;
     }
@@ -184,7 +184,7 @@ static void put_told(struct emx_exported *l, const struct emx_put *o, enum emx_p
     r->last |= status == EMX_PUT_DONE_REFUSED;
     r->broken |= status != EMX_PUT_DONE && status != EMX_PUT_DONE_REFUSED;
     if (status == EMX_PUT_DONE_FAILED)
-        may_come(l, o);
+        put_may_come(l, o);
 }
 
 enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -200,14 +200,14 @@ enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx
     l = op->exported;
     if (f->end != l->puts[0].end || f->status >= EMX_PUT_DONE_COUNT)
         return EMX_DROP_MALFORMED;
-    o = take_first(l);
+    o = put_take_first(l);
     put_told(l, &o, f->status);
     if (op->rndv->read_bytes == op->rndv->want_bytes) {
         emx_rndv_finish(s, op);
         return EMX_ACCEPTED;
     }
     put_settle(l);
-    rdma_put_ask_more(l);
+    put_ask_more(l);
     return EMX_ACCEPTED;
 }
 
@@ -253,23 +253,23 @@ static void put_answer(struct emx_session *s, const struct emx_put *o)
 }
 
 /* Answers what is over and has nothing before it that is not. */
-static void answer_all(struct emx_exported *l)
+static void put_answer_all(struct emx_exported *l)
 {
     while (l->put_count && l->puts[0].state == EMX_PUT_OVER) {
-        const struct emx_put o = take_first(l);
+        const struct emx_put o = put_take_first(l);
 
         put_answer(l->session, &o);
     }
 }
 
-static void end_offer(struct emx_exported *l, struct emx_put *o, enum emx_put_status status)
+static void put_end_rtr(struct emx_exported *l, struct emx_put *o, enum emx_put_status status)
 {
     o->state = EMX_PUT_OVER;
     o->status = (uint8_t)status;
-    answer_all(l);
+    put_answer_all(l);
 }
 
-static void to_be_written(struct emx_exported *l)
+static void put_queue_write(struct emx_exported *l)
 {
     struct emx_engine *e = l->session->e;
 
@@ -309,11 +309,11 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
                           .answer = b,
                           .rop = f->rop};
     if (!f->len_bytes)
-        end_offer(l, o, EMX_PUT_DONE);
+        put_end_rtr(l, o, EMX_PUT_DONE);
     else if (l->on != s->link || !s->get.min_bytes)
-        end_offer(l, o, EMX_PUT_DONE_REFUSED); /* this side goes another way */
+        put_end_rtr(l, o, EMX_PUT_DONE_REFUSED); /* this side goes another way */
     else
-        to_be_written(l);
+        put_queue_write(l);
     return EMX_ACCEPTED;
 }
 
@@ -349,11 +349,11 @@ void emx_put_write_started(struct emx_op *op, int status)
         op->reading++;
         l->session->e->hints.in_flight++;
     } else {
-        end_offer(l, o, status == ETHMX_INPROGRESS ? EMX_PUT_DONE_STALE : EMX_PUT_DONE_REFUSED);
+        put_end_rtr(l, o, status == ETHMX_INPROGRESS ? EMX_PUT_DONE_STALE : EMX_PUT_DONE_REFUSED);
     }
     emx_exported_no_write(l);
     if (put_first(l, EMX_PUT_READY))
-        to_be_written(l); /* the others first */
+        put_queue_write(l); /* the others first */
 }
 
 /* Writes over several connections end in any order. */
@@ -375,8 +375,8 @@ void emx_put_write_ended(struct emx_op *op, uint64_t remote, uint64_t len_bytes,
         emx_add(e, bytes_written, len_bytes);
     else
         emx_count(e, writes_failed);
-    end_offer(op->exported, o,
-              status == ETHMX_OK                ? EMX_PUT_DONE
-              : status == ETHMX_ERR_UNREACHABLE ? EMX_PUT_DONE_FAILED
-                                                : EMX_PUT_DONE_REFUSED);
+    put_end_rtr(op->exported, o,
+                status == ETHMX_OK                ? EMX_PUT_DONE
+                : status == ETHMX_ERR_UNREACHABLE ? EMX_PUT_DONE_FAILED
+                                                  : EMX_PUT_DONE_REFUSED);
 }

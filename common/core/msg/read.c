@@ -60,7 +60,7 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
 }
 
 /* Whole chunks, so that what follows can be pulled and no byte is written twice. */
-static uint64_t piece_bytes(const struct emx_rndv *r, uint64_t most)
+static uint64_t read_part_bytes(const struct emx_rndv *r, uint64_t most)
 {
     uint64_t chunks = most > r->chunk_bytes ? most / r->chunk_bytes : 1;
 
@@ -70,12 +70,12 @@ static uint64_t piece_bytes(const struct emx_rndv *r, uint64_t most)
 /* Chooses a place for the next bytes: the program's memory if they lie in one piece there, else the buffer. */
 static bool read_place(struct emx_engine *e, const struct emx_rndv *r, struct emx_read *rd)
 {
-    rd->len_bytes = piece_bytes(r, emx_min(PIECE_BYTES, e->cfg->p_pull_window));
+    rd->len_bytes = read_part_bytes(r, emx_min(PIECE_BYTES, e->cfg->p_pull_window));
     rd->local = (void *)(uintptr_t)emx_data_piece(&r->op->data, r->read_bytes, rd->len_bytes);
     rd->lasting = rd->local;
     if (rd->local)
         return true;
-    rd->len_bytes = piece_bytes(r, SCATTERED_BYTES);
+    rd->len_bytes = read_part_bytes(r, SCATTERED_BYTES);
     rd->local = emx_engine_stage(e, 0);
     return rd->local;
 }
@@ -111,7 +111,7 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
 /* ---- Done ---- */
 
 /* The peer can't be read after all: its other messages need not try. */
-static void stop_reading(struct emx_session *s, emx_time now)
+static void read_stop(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
 
@@ -137,7 +137,7 @@ bool emx_read_late(struct emx_op *op, int status)
     return true;
 }
 
-static void end_late(struct emx_engine *e, struct emx_op *op)
+static void read_end_late(struct emx_engine *e, struct emx_op *op)
 {
     int status = op->rndv->ends;
 
@@ -153,12 +153,12 @@ void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int s
 
     r->in_hand = false;
     if (r->ends) {
-        end_late(e, op);
+        read_end_late(e, op);
         return;
     }
     if (status != ETHMX_OK) {
         emx_count(e, reads_failed);
-        stop_reading(s, now);
+        read_stop(s, now);
         return;
     }
     if (!rd->len_bytes || !emx_lapse_none(s, now)) {

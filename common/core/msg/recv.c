@@ -15,7 +15,7 @@
 #include "core/peer.h"
 #include "core/rel/session.h"
 
-static int receive_arrival(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
+static int recv_take_unexpected(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
 {
     if (emx_unexpected_lost(a)) {
         op->peer = a->match.peer;
@@ -31,8 +31,8 @@ static int receive_arrival(struct emx_engine *e, struct emx_unexpected *a, struc
 }
 
 /* A message that has arrived whole needs no operation. */
-static bool deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const struct ethmx_data *data,
-                          struct ethmx_result *result_p)
+static bool recv_deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const struct ethmx_data *data,
+                               struct ethmx_result *result_p)
 {
     bool fits = a->total_bytes <= data->len_bytes;
 
@@ -54,20 +54,20 @@ static bool deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const 
 }
 
 /* a is out of matching, and gone afterwards unless this fails. */
-static int receive_taken(struct emx_engine *e, struct emx_unexpected *a, const struct emx_op_args *args,
-                         struct ethmx_result *result_p, emx_time now)
+static int recv_taken(struct emx_engine *e, struct emx_unexpected *a, const struct emx_op_args *args,
+                      struct ethmx_result *result_p, emx_time now)
 {
     struct emx_op *op;
     int rc;
 
-    if (deliver_whole(e, a, &args->data, result_p))
+    if (recv_deliver_whole(e, a, &args->data, result_p))
         return ETHMX_OK;
     op = emx_op_new(e, args, now);
     if (!op)
         return ETHMX_ERR_NO_MEMORY;
     op->where = EMX_OP_FILLING;
     op->bits = a->match.bits;
-    rc = receive_arrival(e, a, op, now);
+    rc = recv_take_unexpected(e, a, op, now);
     if (rc) {
         emx_op_recycle(e, op);
         return rc;
@@ -90,7 +90,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (m) {
         struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
         /* The message leaves matching only when the receive cannot fail any more: order would be lost. */
-        if (deliver_whole(e, a, &args->data, result_p))
+        if (recv_deliver_whole(e, a, &args->data, result_p))
             return ETHMX_OK;
         if (!(op = emx_op_new(e, args, now)))
             return ETHMX_ERR_NO_MEMORY;
@@ -98,7 +98,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
         op->bits = a->match.bits;
         if (op_p)
             *op_p = op;
-        if ((rc = receive_arrival(e, a, op, now))) {
+        if ((rc = recv_take_unexpected(e, a, op, now))) {
             emx_op_recycle(e, op);
             return rc;
         }
@@ -130,7 +130,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
 int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const struct emx_op_args *a,
                      struct ethmx_result *result_p, emx_time now)
 {
-    return receive_taken(e, msg, a, result_p, now);
+    return recv_taken(e, msg, a, result_p, now);
 }
 
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op)
@@ -164,7 +164,7 @@ int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits,
 }
 
 /* The sender must learn that the message has gone its way; NO_MEMORY: it could not be told. */
-static int tell_sender(struct emx_engine *e, struct emx_unexpected *a)
+static int recv_tell_sender(struct emx_engine *e, struct emx_unexpected *a)
 {
     if (a->local) {
         emx_op_complete(e, a->local, ETHMX_OK);
@@ -180,7 +180,7 @@ static int tell_sender(struct emx_engine *e, struct emx_unexpected *a)
 
 int emx_recv_release(struct emx_engine *e, struct emx_unexpected *a)
 {
-    if (tell_sender(e, a))
+    if (recv_tell_sender(e, a))
         return ETHMX_ERR_NO_MEMORY;
     if (a->session)
         emx_eager_rx_discard(&a->session->eager, a);

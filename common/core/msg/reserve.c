@@ -77,13 +77,13 @@ void emx_engine_reserve_fill(struct emx_reservation *p, void *frame, uint32_t le
 }
 
 /* What found no room. */
-static void wait_with_rest(struct emx_session *s, const struct emx_reservation *p, emx_time now)
+static void reserve_wait_with_rest(struct emx_session *s, const struct emx_reservation *p, emx_time now)
 {
     struct emx_op *op = emx_op_new_send(s->e, p->peer, p->a, now);
 
     op->sent_bytes = p->done_bytes;
     op->eager = true;
-    op->bulk = false;
+    op->gso = false;
     emx_op_queue(s, op);
 }
 
@@ -101,6 +101,6 @@ int emx_engine_reserve_end(struct emx_reservation *p, emx_time now)
     if (whole)
         emx_eager_count(s, p->a->data.len_bytes, emx_eager_frames(s, p->a->data.len_bytes));
     else
-        wait_with_rest(s, p, now);
+        reserve_wait_with_rest(s, p, now);
     return whole ? ETHMX_OK : ETHMX_INPROGRESS;
 }

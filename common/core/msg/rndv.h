@@ -77,7 +77,7 @@ struct emx_rndv {
     bool last;                    /* those under way are */
     uint8_t tries;                /* that failed */
     uint64_t key;                 /* for what lies between started_bytes */
-    uint64_t lent_bytes;          /* and this; what is offered to be written ends here */
+    uint64_t lent_bytes;          /* and this; what is requested to be written ends here */
     uint64_t started_bytes;       /* reads end here that the device has done, or is at */
     struct emx_txbuf *fin;        /* made beforehand, or NULL */
     struct emx_received_map *had; /* with longer chunks; NULL: nothing */
@@ -93,7 +93,7 @@ struct emx_pull_request {
     uint64_t first, wanted;
     uint32_t rop;
     uint16_t round, chunk_bytes;
-    bool bulk; /* goes in GSO packets */
+    bool gso; /* goes in GSO packets */
 };
 
 /* Of a session: what the peer has asked us for. */

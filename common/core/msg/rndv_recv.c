@@ -41,7 +41,7 @@ int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)
     return ETHMX_OK;
 }
 
-static struct emx_rndv *new_rndv(struct emx_engine *e)
+static struct emx_rndv *rndv_recv_new(struct emx_engine *e)
 {
     struct emx_rndv *r;
 
@@ -83,7 +83,7 @@ static void rndv_recv_start(struct emx_session *s, struct emx_op *op, const stru
         emx_op_received(e, op, m->total_bytes);
         return;
     }
-    r = new_rndv(e);
+    r = rndv_recv_new(e);
     emx_op_take_id(e, op);
     emx_op_expect(e, op, s->peer);
     op->where = EMX_OP_PULLING;
@@ -100,12 +100,12 @@ static void rndv_recv_start(struct emx_session *s, struct emx_op *op, const stru
 }
 
 /* What follows an active message's header. */
-static size_t end_bytes(const struct emx_f_rts *f)
+static size_t rndv_recv_end_bytes(const struct emx_f_rts *f)
 {
     return f->flags & EMX_FF_LENT ? sizeof(struct emx_f_lent) : f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;
 }
 
-static uint64_t remote_address(const struct emx_f_rts *f)
+static uint64_t rndv_recv_remote_address(const struct emx_f_rts *f)
 {
     uint64_t address = 0;
 
@@ -114,7 +114,7 @@ static uint64_t remote_address(const struct emx_f_rts *f)
     return address;
 }
 
-static struct emx_f_lent what_is_lent(const struct emx_f_rts *f)
+static struct emx_f_lent rndv_recv_exported(const struct emx_f_rts *f)
 {
     struct emx_f_lent lent = {0};
 
@@ -127,7 +127,7 @@ static bool rndv_recv_is_valid(const struct emx_f_rts *f, size_t body_bytes)
 {
     bool am = f->flags & EMX_FF_AM;
 
-    if (f->am_header_bytes + end_bytes(f) != body_bytes - sizeof(*f))
+    if (f->am_header_bytes + rndv_recv_end_bytes(f) != body_bytes - sizeof(*f))
         return false;
     if (f->flags & EMX_FF_LENT && f->flags & EMX_FF_READ)
         return false;
@@ -138,7 +138,7 @@ static bool rndv_recv_is_valid(const struct emx_f_rts *f, size_t body_bytes)
     return !am || f->bits < ETHMX_AM_HANDLERS;
 }
 
-static enum emx_drop rndv_recv_into_arrival(struct emx_session *s, const struct emx_f_rts *f)
+static enum emx_drop rndv_recv_into_unexpected(struct emx_session *s, const struct emx_f_rts *f)
 {
     struct emx_engine *e = s->e;
     struct emx_unexpected *a = emx_unexpected_new(e, s, f->am_header_bytes);
@@ -151,8 +151,8 @@ static enum emx_drop rndv_recv_into_arrival(struct emx_session *s, const struct 
     a->total_bytes = f->total_bytes;
     a->am_header_bytes = f->am_header_bytes;
     a->chunk_bytes = f->chunk_bytes;
-    a->remote = remote_address(f);
-    a->lent = what_is_lent(f);
+    a->remote = rndv_recv_remote_address(f);
+    a->lent = rndv_recv_exported(f);
     a->match.bits = f->bits;
     if (f->am_header_bytes)
         memcpy(a->buf, f + 1, f->am_header_bytes);
@@ -176,14 +176,14 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     if (f->flags & EMX_FF_STARVED)
         emx_credit_starved(s, now);
     if (f->flags & EMX_FF_AM)
-        return rndv_recv_into_arrival(s, f);
+        return rndv_recv_into_unexpected(s, f);
     if (!rndv_recv_reserve(e))
         return EMX_DROP_MEMORY;
     op = emx_op_match(e, f->bits, s->peer);
     if (!op)
-        return rndv_recv_into_arrival(s, f);
+        return rndv_recv_into_unexpected(s, f);
     emx_count(e, match_posted);
-    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, remote_address(f), what_is_lent(f)};
+    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, rndv_recv_remote_address(f), rndv_recv_exported(f)};
     rndv_recv_start(s, op, &m, now);
     return EMX_ACCEPTED;
 }

@@ -23,16 +23,16 @@
 
 #define PROBE_ROUND 4 /* rounds after which the route may have become narrower */
 
-static size_t data_frame_bytes(uint16_t chunk_bytes)
+static size_t rndv_send_frame_bytes(uint16_t chunk_bytes)
 {
     return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
 }
 
-static uint16_t chunk_limit(const struct emx_session *s)
+static uint16_t rndv_send_chunk_limit(const struct emx_session *s)
 {
     unsigned frame_bytes = s->gso_bytes ? s->gso_bytes : s->frame_bytes;
 
-    return (uint16_t)((frame_bytes - data_frame_bytes(0)) & ~(size_t)7);
+    return (uint16_t)((frame_bytes - rndv_send_frame_bytes(0)) & ~(size_t)7);
 }
 
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
@@ -51,7 +51,7 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
         return false;
     if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
         return false;
-    op->chunk_bytes = chunk_limit(s);
+    op->chunk_bytes = rndv_send_chunk_limit(s);
     h = emx_txbuf_frame(b);
     emx_engine_head(e, s->peer, h, EMX_F_rts, body);
     t = (struct emx_f_rts *)(h + 1);
@@ -126,7 +126,7 @@ void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *o
 
 /* Whether a block asked for the first time goes in GSO packets. All blocks of a message go the same way, if only to
  * keep their order; but a message of one frame has nothing to be joined with. */
-static bool rndv_send_take_bulk(struct emx_session *s, const struct emx_f_pull *f)
+static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
@@ -150,14 +150,14 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_MALFORMED;
     emx_offload_probe_told(&s->offload, f->joined);
     if (f->round >= PROBE_ROUND)
-        emx_path_mtu_probe(s, data_frame_bytes(f->chunk_bytes), now);
+        emx_path_mtu_probe(s, rndv_send_frame_bytes(f->chunk_bytes), now);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
         emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
         emx_list_append(&s->pulled.requests, &j->link);
-        j->bulk = false;
+        j->gso = false;
         return EMX_ACCEPTED;
     }
     if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->pull_requests)))
@@ -168,7 +168,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
                                    .rop = f->rop,
                                    .round = f->round,
                                    .chunk_bytes = f->chunk_bytes};
-    j->bulk = !f->round && rndv_send_take_bulk(s, f);
+    j->gso = !f->round && rndv_send_take_gso(s, f);
     emx_list_append(&s->pulled.requests, &j->link);
     s->pulled.request_count++;
     emx_session_ready(s);
@@ -176,7 +176,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
 }
 
 /* Where n bytes at offset of the message lie, gathered if need be. */
-static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
+static const void *rndv_send_body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
 {
     const void *piece = emx_data_piece(&op->data, offset, n);
     uint8_t *gathered;
@@ -187,19 +187,19 @@ static const void *body(struct emx_engine *e, const struct emx_op *op, uint64_t 
     return gathered;
 }
 
-static bool is_too_long(const struct emx_session *s, const struct emx_pull_request *j)
+static bool rndv_send_is_too_long(const struct emx_session *s, const struct emx_pull_request *j)
 {
-    return data_frame_bytes(j->chunk_bytes) > s->frame_bytes;
+    return rndv_send_frame_bytes(j->chunk_bytes) > s->frame_bytes;
 }
 
 /* Instead of what the job is for. */
-static void ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
-                            const struct emx_pull_request *j)
+static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
+                                      const struct emx_pull_request *j)
 {
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_shorter *t = (void *)(h + 1);
 
-    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = chunk_limit(s)};
+    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = rndv_send_chunk_limit(s)};
     emx_engine_head(s->e, s->peer, h, EMX_F_shorter, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
@@ -218,15 +218,15 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     if (!l)
         return false;
     j = emx_list_entry(l, struct emx_pull_request, link);
-    if (is_too_long(s, j)) {
-        ask_for_shorter(s, f, scratch, j);
+    if (rndv_send_is_too_long(s, j)) {
+        rndv_send_ask_for_shorter(s, f, scratch, j);
         rndv_send_drop_request(s, j);
         return true;
     }
     chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
     offset = chunk * j->chunk_bytes;
     n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
-    f->body = body(s->e, j->op, offset, n, i);
+    f->body = rndv_send_body(s->e, j->op, offset, n, i);
     if (!f->body) {
         emx_rndv_forget_pull_requests(s, NULL); /* the puller asks again */
         return false;
@@ -234,7 +234,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     f->body_bytes = (uint16_t)n;
     f->to = &s->to;
     f->head_bytes = sizeof(*h) + sizeof(*t);
-    f->bulk = j->bulk;
+    f->bulk = j->gso;
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);

@@ -48,7 +48,7 @@ void emx_unexpected_take(struct emx_engine *e, struct emx_unexpected *a)
     a->in_match = false;
 }
 
-static void am_taken(struct emx_engine *e)
+static void unexpected_am_taken(struct emx_engine *e)
 {
     if (emx_list_empty(&e->am))
         e->hints.news &= ~(uint32_t)EMX_RESULT_AM;
@@ -59,7 +59,7 @@ void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
     emx_unexpected_take(e, a);
     if (emx_list_linked(&a->am_link)) {
         emx_list_del(&a->am_link);
-        am_taken(e);
+        unexpected_am_taken(e);
     }
     e->stats->unexpected_bytes -= a->cost;
     if (a->cost && a->session)
@@ -106,7 +106,7 @@ struct emx_unexpected *emx_engine_am(struct emx_engine *e, struct ethmx_am *am_p
 
     if (!l)
         return NULL;
-    am_taken(e);
+    unexpected_am_taken(e);
     a = emx_list_entry(l, struct emx_unexpected, am_link);
     emx_list_append(&e->taken, &a->am_link);
     *id_p = (unsigned)a->match.bits;

@@ -49,7 +49,7 @@
 
 /* Ranks of a job begin all at once, and their hellos may overflow the queue before somebody whom all know. So they do
  * not come again all at once. */
-static emx_time retry_ns(struct emx_session *s, emx_time now)
+static emx_time connect_retry_ns(struct emx_session *s, emx_time now)
 {
     emx_time wait_ns = s->connect->wait_ns;
 
@@ -57,7 +57,7 @@ static emx_time retry_ns(struct emx_session *s, emx_time now)
 }
 
 /* Devices with connections check what they carry, data and all, as memory does: headers need no checksum of ours. */
-static uint8_t seal_over(const struct emx_engine *e, const struct emx_route *r)
+static uint8_t connect_seal_over(const struct emx_engine *e, const struct emx_route *r)
 {
     unsigned level = (unsigned)e->cfg->p_checksum;
 
@@ -67,19 +67,19 @@ static uint8_t seal_over(const struct emx_engine *e, const struct emx_route *r)
 }
 
 /* What there is to frames over this route. */
-static void take_nature(struct emx_session *s, const struct emx_route *r)
+static void connect_take_nature(struct emx_session *s, const struct emx_route *r)
 {
     emx_time delay_ns = s->e->cfg->p_ack_delay;
 
     s->connected = r->connected;
-    s->seal = seal_over(s->e, r);
+    s->seal = connect_seal_over(s->e, r);
     emx_reorder_delay(&s->rx, r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns);
 }
 
 /* ---- Turns ---- */
 
 /* Hellos go out. */
-static void greet(struct emx_session *s, bool takes_place, emx_time now)
+static void connect_greet(struct emx_session *s, bool takes_place, emx_time now)
 {
     struct emx_connect *c = s->connect;
 
@@ -88,7 +88,7 @@ static void greet(struct emx_session *s, bool takes_place, emx_time now)
     s->e->greeting += takes_place;
     c->due[0] = c->due[1] = true;
     c->wait_ns = EMX_CONNECT_RETRY_NS;
-    c->retry_ns = retry_ns(s, now);
+    c->retry_ns = connect_retry_ns(s, now);
     c->place_ns = now + PLACE_NS;
     c->give_up_ns = now + s->e->cfg->p_connect_timeout;
     emx_session_ready(s);
@@ -96,7 +96,7 @@ static void greet(struct emx_session *s, bool takes_place, emx_time now)
 }
 
 /* Peers greeted at a time. */
-static unsigned places(const struct emx_engine *e)
+static unsigned connect_places(const struct emx_engine *e)
 {
     return (unsigned)emx_part(EMX_GREETED_NODE, e->local_ranks, EMX_GREETED_LEAST);
 }
@@ -111,23 +111,23 @@ void emx_connect_give_place(struct emx_session *s, emx_time now)
         return;
     s->connect->has_place = false;
     e->greeting--;
-    if (e->greeting < places(e) && (l = emx_list_first(&e->turns)))
-        greet(emx_list_entry(l, struct emx_session, turn), true, now);
+    if (e->greeting < connect_places(e) && (l = emx_list_first(&e->turns)))
+        connect_greet(emx_list_entry(l, struct emx_session, turn), true, now);
 }
 
-static void wait_for_turn(struct emx_session *s, emx_time now)
+static void connect_wait_for_turn(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
 
     if (s->greeted || s->reliable)
-        greet(s, false, now);
-    else if (e->greeting < places(e))
-        greet(s, true, now);
+        connect_greet(s, false, now);
+    else if (e->greeting < connect_places(e))
+        connect_greet(s, true, now);
     else
         emx_list_append(&e->turns, &s->turn);
 }
 
-static void use_route(struct emx_session *s, unsigned i, emx_time now)
+static void connect_use_route(struct emx_session *s, unsigned i, emx_time now)
 {
     struct emx_connect *c = s->connect;
     const struct emx_route *r = &c->route[i];
@@ -145,25 +145,25 @@ static void use_route(struct emx_session *s, unsigned i, emx_time now)
     s->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
-    take_nature(s, r);
+    connect_take_nature(s, r);
     s->e->up->routed(s, r);
     emx_offload_probe_init(&s->offload);
     s->state = EMX_S_CONNECTING;
     s->takes |= s->greeted && !s->tx.first;
     s->e->link_peers[s->link]++;
     emx_session_ready(s);
-    wait_for_turn(s, now);
+    connect_wait_for_turn(s, now);
     s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
 }
 
-static void unreachable(struct emx_session *s, const char *why, emx_time now)
+static void connect_unreachable(struct emx_session *s, const char *why, emx_time now)
 {
     emx_event_post(s->e, EMX_EVENT_FAILED, s->peer, ETHMX_ERR_UNREACHABLE, "host %s cannot be reached from host %s: %s",
                    emx_peer_host(s->e, s->peer), s->e->self.host, why);
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
 }
 
-static void connected(struct emx_session *s)
+static void connect_done(struct emx_session *s)
 {
     s->state = EMX_S_CONNECTED;
     s->asked_ns = 0;
@@ -175,7 +175,7 @@ static void connected(struct emx_session *s)
     emx_reorder_ack_now(s);
 }
 
-static void queue_hello_ack(struct emx_engine *e, struct emx_session *s, unsigned link)
+static void connect_queue_hello_ack(struct emx_engine *e, struct emx_session *s, unsigned link)
 {
     if (emx_list_linked(&s->hello_acking))
         return;
@@ -183,12 +183,12 @@ static void queue_hello_ack(struct emx_engine *e, struct emx_session *s, unsigne
     emx_engine_has_output(e, link);
 }
 
-static void learned(struct emx_session *s, const struct emx_route *r, unsigned n, emx_time now)
+static void connect_learned(struct emx_session *s, const struct emx_route *r, unsigned n, emx_time now)
 {
     if (!emx_learn_routes(s, r, n))
-        use_route(s, 0, now);
+        connect_use_route(s, 0, now);
     else if (s->connect->got[0] && s->connect->got[1])
-        connected(s);
+        connect_done(s);
 }
 
 void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct emx_route *r, unsigned n,
@@ -198,40 +198,40 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     struct emx_connect *c;
 
     if (s && s->state == EMX_S_CONNECTING && s->connect->relearns) {
-        learned(s, r, n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX, now);
+        connect_learned(s, r, n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX, now);
         return;
     }
     if (!s || s->state != EMX_S_ROUTES)
         return;
     if (!n) {
-        unreachable(s, why, now);
+        connect_unreachable(s, why, now);
         return;
     }
     c = s->connect;
     c->count = n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX;
     memcpy(c->route, r, c->count * sizeof(*r));
     c->since_ns = now;
-    use_route(s, 0, now);
+    connect_use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
         if (s->hello_ack[full].due)
-            queue_hello_ack(e, s, s->hello_ack[full].link);
+            connect_queue_hello_ack(e, s, s->hello_ack[full].link);
 }
 
 /* ---- Hello and hello_ack, out ---- */
 
-static size_t min_probe_bytes(const struct emx_engine *e)
+static size_t connect_min_probe_bytes(const struct emx_engine *e)
 {
     return sizeof(struct emx_frame) + sizeof(struct emx_f_hello) + e->self_addr_bytes;
 }
 
 /* The head goes into scratch, the address and the padding into one static area of the engine. */
-static void build(struct emx_session *s, const struct emx_route *r, enum emx_frame_type type, size_t frame_bytes,
-                  uint32_t probe, struct emx_txframe *f, struct emx_scratch *scratch)
+static void connect_build(struct emx_session *s, const struct emx_route *r, enum emx_frame_type type,
+                          size_t frame_bytes, uint32_t probe, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     struct emx_engine *e = s->e;
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_hello *t = (void *)(h + 1);
-    size_t least = min_probe_bytes(e);
+    size_t least = connect_min_probe_bytes(e);
 
     if (frame_bytes < least)
         frame_bytes = least;
@@ -263,16 +263,16 @@ bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, stru
         return false;
     full = !c->due[0];
     c->due[full] = false;
-    build(s, emx_connect_route(s), EMX_F_hello,
-          !full            ? 0
-          : c->mtu_probing ? c->tried_bytes
-                           : s->frame_bytes,
-          s->probe | (uint32_t)full, f, scratch);
+    connect_build(s, emx_connect_route(s), EMX_F_hello,
+                  !full            ? 0
+                  : c->mtu_probing ? c->tried_bytes
+                                   : s->frame_bytes,
+                  s->probe | (uint32_t)full, f, scratch);
     emx_session_asked(s, now);
     return true;
 }
 
-static const struct emx_route *route_over(const struct emx_session *s, unsigned link)
+static const struct emx_route *connect_route_over(const struct emx_session *s, unsigned link)
 {
     for (unsigned i = 0; s->connect && i < s->connect->count; i++)
         if (s->connect->route[i].link == link)
@@ -283,7 +283,7 @@ static const struct emx_route *route_over(const struct emx_session *s, unsigned 
 bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                   struct emx_scratch *scratch)
 {
-    const struct emx_route *r = route_over(s, link);
+    const struct emx_route *r = connect_route_over(s, link);
 
     for (int full = 0; full < 2; full++) {
         struct emx_hello_ack *w = &s->hello_ack[full];
@@ -296,7 +296,7 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
             continue;
         if (bytes > r->frame_bytes - emx_tag_bytes(s->e, link))
             bytes = r->frame_bytes - emx_tag_bytes(s->e, link);
-        build(s, r, EMX_F_hello_ack, bytes, w->probe, f, scratch);
+        connect_build(s, r, EMX_F_hello_ack, bytes, w->probe, f, scratch);
         return true;
     }
     return false;
@@ -305,7 +305,7 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
 /* ---- Hello and hello_ack, in ---- */
 
 /* The address in a hello or hello_ack, if it is well-formed and the sender's own, who has authentication if we have. */
-static bool sender_address(const struct emx_engine *e, const uint8_t *data, struct emx_address *a)
+static bool connect_sender_address(const struct emx_engine *e, const uint8_t *data, struct emx_address *a)
 {
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_hello *t = (const void *)(h + 1);
@@ -319,7 +319,7 @@ static bool sender_address(const struct emx_engine *e, const uint8_t *data, stru
            a->auth == e->self.auth && !a->has_secret;
 }
 
-static void take_terms(struct emx_session *s, const struct emx_f_hello *t)
+static void connect_take_terms(struct emx_session *s, const struct emx_f_hello *t)
 {
     uint64_t window = s->e->cfg->p_window;
 
@@ -341,7 +341,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     enum emx_drop why;
     int rc;
 
-    if (!sender_address(e, data, &a))
+    if (!connect_sender_address(e, data, &a))
         return EMX_DROP_MALFORMED;
     if (e->closing)
         return EMX_DROP_NO_SESSION;
@@ -357,13 +357,13 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
         return why;
     emx_session_heard(s, now);
     if (emx_list_linked(&s->turn))
-        greet(s, false, now);
-    take_terms(s, t);
+        connect_greet(s, false, now);
+    connect_take_terms(s, t);
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     w = &s->hello_ack[t->probe & 1];
     *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
     if (s->connect->count)
-        queue_hello_ack(e, s, link);
+        connect_queue_hello_ack(e, s, link);
     return EMX_ACCEPTED;
 }
 
@@ -375,7 +375,7 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
     enum emx_drop why;
     int full = t->probe & 1;
 
-    if (!sender_address(s->e, data, &a))
+    if (!connect_sender_address(s->e, data, &a))
         return EMX_DROP_MALFORMED;
     if (!emx_peer_is(s->e, s->peer, &a))
         return EMX_DROP_NO_SESSION;
@@ -387,7 +387,7 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
         return EMX_DROP_STALE; /* the way back is narrower */
     if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
         return why;
-    take_terms(s, t);
+    connect_take_terms(s, t);
     if (!full && !s->connect->got[0] && emx_connect_route(s)->frame_bytes > EMX_PATH_MTU_COMMON)
         s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
     s->connect->got[full] = true;
@@ -397,7 +397,7 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
     if (s->connect->relearns)
         emx_connect_give_place(s, now);
     else
-        connected(s);
+        connect_done(s);
     return EMX_ACCEPTED;
 }
 
@@ -416,7 +416,7 @@ emx_time emx_connect_deadline(const struct emx_session *s)
 
 /* The length to try next on this route; 0: none. Before frames get shorter than an MTU of 1500 allows, the other routes
  * have their turn. */
-static uint16_t narrower(const struct emx_connect *c)
+static uint16_t connect_narrower(const struct emx_connect *c)
 {
     unsigned bytes = c->route[c->current].frame_bytes;
 
@@ -427,11 +427,11 @@ static uint16_t narrower(const struct emx_connect *c)
     return c->current + 1 == c->count ? emx_path_mtu_shorter(bytes) : 0;
 }
 
-static bool narrow(struct emx_session *s, emx_time now)
+static bool connect_narrow(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
     struct emx_route *r = &c->route[c->current];
-    uint16_t shorter = narrower(c);
+    uint16_t shorter = connect_narrower(c);
 
     if (!c->got[0] || !shorter)
         return false;
@@ -443,7 +443,7 @@ static bool narrow(struct emx_session *s, emx_time now)
     r->frame_bytes = shorter;
     if (r->gso_bytes > shorter)
         r->gso_bytes = shorter;
-    use_route(s, c->current, now);
+    connect_use_route(s, c->current, now);
     /* the other half is spent */
     c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == EMX_PATH_MTU_COMMON ? 2 : RUNG_PART);
     return true;
@@ -451,7 +451,7 @@ static bool narrow(struct emx_session *s, emx_time now)
 
 /* Which is tried when the current one has failed; count: none. A peer that has answered on the last lives, and would
  * not do better on the others. */
-static unsigned next_to_try(const struct emx_session *s, emx_time now)
+static unsigned connect_next_to_try(const struct emx_session *s, emx_time now)
 {
     const struct emx_connect *c = s->connect;
 
@@ -461,7 +461,7 @@ static unsigned next_to_try(const struct emx_session *s, emx_time now)
 }
 
 /* No route is left to try. */
-static void give_up(struct emx_session *s, emx_time now)
+static void connect_give_up(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
     char why[sizeof(c->why) + 64], all[64] = "";
@@ -470,16 +470,16 @@ static void give_up(struct emx_session *s, emx_time now)
         snprintf(all, sizeof(all), " (tried again and again for %llu s)",
                  (unsigned long long)(now - c->since_ns) / 1000000000);
     snprintf(why, sizeof(why), "%s%s", c->why, all);
-    unreachable(s, why, now);
+    connect_unreachable(s, why, now);
 }
 
-static void route_failed(struct emx_session *s, emx_time now)
+static void connect_route_failed(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
     const struct emx_route *r = emx_connect_route(s);
     size_t len = strlen(c->why);
     unsigned long long ms = s->e->cfg->p_connect_timeout / 1000000;
-    unsigned next = next_to_try(s, now);
+    unsigned next = connect_next_to_try(s, now);
 
     if (!c->got[0])
         snprintf(c->why + len, sizeof(c->why) - len, "%s%s: no answer in %llu ms", len ? "; " : "", r->name, ms);
@@ -487,7 +487,7 @@ static void route_failed(struct emx_session *s, emx_time now)
         snprintf(c->why + len, sizeof(c->why) - len, "%s%s: frames of %u bytes are lost, small ones are not (MTU?)",
                  len ? "; " : "", r->name, r->frame_bytes);
     if (next == c->count) {
-        give_up(s, now);
+        connect_give_up(s, now);
         return;
     }
     emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s", c->why + (len ? len + 2 : 0),
@@ -496,14 +496,14 @@ static void route_failed(struct emx_session *s, emx_time now)
         c->again = true;
         c->why[0] = 0;
     }
-    use_route(s, next, now);
+    connect_use_route(s, next, now);
 }
 
 /* ---- Connected, and the wire does not reach the peer any more ---- */
 
 /* The next route that can take what is under way: over another wire, which loses frames as this one did. The first
  * count routes are all there is; count: there is none. */
-static unsigned next_way(const struct emx_session *s)
+static unsigned connect_next_route(const struct emx_session *s)
 {
     const struct emx_connect *c = s->connect;
     unsigned i = c->current + 1;
@@ -516,7 +516,7 @@ static unsigned next_way(const struct emx_session *s)
 /* Numbers, windows and messages under way stay as they are: what was lost is sent again as any lost frame, in pieces if
  * it is too long. Nobody asks whether the peer gets it there: if not, it is dead in the end, as it would have been. The
  * peer goes on over the old way until its own wire gives up. */
-static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
+static void connect_reroute(struct emx_session *s, unsigned i, emx_time now)
 {
     struct emx_connect *c = s->connect;
     const struct emx_route *r = &c->route[i];
@@ -535,7 +535,7 @@ static void go_another_way(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->e->link_peers[s->link]++;
     s->gso_bytes = 0;
-    take_nature(s, r);
+    connect_take_nature(s, r);
     emx_rtt_init(&s->rtt, s->e->cfg);
     s->e->up->routed(s, NULL);
     if (s->fast_room)
@@ -552,8 +552,8 @@ void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_
 
         if (s->state != EMX_S_CONNECTED || s->link != link || memcmp(&s->to, to, sizeof(*to)))
             continue;
-        if (next_way(s) < s->connect->count)
-            go_another_way(s, next_way(s), now);
+        if (connect_next_route(s) < s->connect->count)
+            connect_reroute(s, connect_next_route(s), now);
     }
 }
 
@@ -578,8 +578,8 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
     if (c->has_place && now >= c->place_ns)
         emx_connect_give_place(s, now);
     if (now >= c->give_up_ns) {
-        if (!narrow(s, now))
-            route_failed(s, now);
+        if (!connect_narrow(s, now))
+            connect_route_failed(s, now);
         return;
     }
     if (now < c->retry_ns)
@@ -587,6 +587,6 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
     c->due[0] = !c->got[0];
     c->due[1] = !c->got[1];
     c->wait_ns = c->wait_ns * 2 < LAST_RETRY_NS ? c->wait_ns * 2 : LAST_RETRY_NS;
-    c->retry_ns = retry_ns(s, now);
+    c->retry_ns = connect_retry_ns(s, now);
     emx_session_ready(s);
 }

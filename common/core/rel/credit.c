@@ -54,7 +54,7 @@ uint64_t emx_credit_floor(const struct emx_engine *e)
 }
 
 /* What is not promised, and not kept for peers that are still to come. */
-static uint64_t to_spare(const struct emx_engine *e)
+static uint64_t credit_to_spare(const struct emx_engine *e)
 {
     uint64_t kept = e->credit_peers < e->peer_count ? emx_credit_floor(e) * (e->peer_count - e->credit_peers) : 0;
 
@@ -76,7 +76,7 @@ void emx_credit_open(struct emx_session *s)
 
     emx_list_init(&s->credit.sharing);
     e->credit_peers++;
-    first = emx_min(to_spare(e) / FIRST_PART, e->cfg->p_unexpected_peer);
+    first = emx_min(credit_to_spare(e) / FIRST_PART, e->cfg->p_unexpected_peer);
     least = emx_min(emx_credit_floor(e), credit_unpromised(e));
     credit_promise(s, first > least ? first : least);
 }
@@ -95,7 +95,7 @@ void emx_credit_close(struct emx_session *s)
 /* ---- Back from the idle: the receiver ---- */
 
 /* What the peer keeps when it gives back the rest: what it has here, and the floor at least. */
-static uint32_t kept_bytes(const struct emx_session *s)
+static uint32_t credit_kept_bytes(const struct emx_session *s)
 {
     uint32_t held = s->credit.charged - s->credit.released;
     uint64_t least = emx_credit_floor(s->e);
@@ -103,7 +103,7 @@ static uint32_t kept_bytes(const struct emx_session *s)
     return (uint32_t)emx_min(held > least ? held : least, s->credit.share);
 }
 
-static bool is_idle(struct emx_session *s, emx_time now)
+static bool credit_is_idle(struct emx_session *s, emx_time now)
 {
     bool same = s->credit.seen_ns && s->credit.seen == s->credit.charged;
 
@@ -117,18 +117,18 @@ static bool is_idle(struct emx_session *s, emx_time now)
 /* Asks one for what it does not need; returns how much that is. */
 static uint64_t credit_recall(struct emx_session *s, emx_time now)
 {
-    if (s->state != EMX_S_CONNECTED || !is_idle(s, now) ||
+    if (s->state != EMX_S_CONNECTED || !credit_is_idle(s, now) ||
         (s->credit.recalled_ns && now - s->credit.recalled_ns < IDLE_NS))
         return 0;
     s->credit.recall_due = true;
     s->credit.recalled_ns = now;
     emx_session_ready(s);
-    return s->credit.share - kept_bytes(s);
+    return s->credit.share - credit_kept_bytes(s);
 }
 
 /* Somebody needs so much more. A few are looked at in turn; those that have the floor only leave the list, and come
  * back when their share grows. */
-static void recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
+static void credit_recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
 {
     uint64_t back = 0;
     struct emx_list *l;
@@ -149,8 +149,8 @@ static void recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
 bool emx_credit_recall(struct emx_session *s, uint32_t *limit_p)
 {
     s->credit.recall_due = false;
-    *limit_p = s->credit.released + kept_bytes(s);
-    return kept_bytes(s) < s->credit.share;
+    *limit_p = s->credit.released + credit_kept_bytes(s);
+    return credit_kept_bytes(s) < s->credit.share;
 }
 
 enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -161,7 +161,7 @@ enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data,
     (void)now;
     if (emx_seq_before(f->limit, s->credit.charged) || left > s->credit.share)
         return EMX_DROP_MALFORMED;
-    kept = kept_bytes(s);
+    kept = credit_kept_bytes(s);
     if (kept < left)
         kept = left;
     emx_add(s->e, credit_recalled, s->credit.share - kept);
@@ -219,7 +219,7 @@ static uint64_t credit_longest(const struct emx_session *s)
 }
 
 /* A share too small for a message is never used: more is needed whatever was. */
-static bool is_used(const struct emx_session *s)
+static bool credit_is_used(const struct emx_session *s)
 {
     return s->credit.share < 2 * (credit_longest(s) + EMX_EAGER_OVERHEAD) ||
            s->credit.charged - s->credit.grown >= s->credit.share / 2;
@@ -228,14 +228,14 @@ static bool is_used(const struct emx_session *s)
 void emx_credit_starved(struct emx_session *s, emx_time now)
 {
     uint64_t more = s->credit.share ? s->credit.share : s->e->cfg->p_unexpected_peer;
-    uint64_t room = to_spare(s->e) / 2;
+    uint64_t room = credit_to_spare(s->e) / 2;
 
     s->credit.seen_ns = now; /* not idle, whatever has been charged */
     s->credit.seen = s->credit.charged;
-    if (!is_used(s) || s->credit.share + more > INT32_MAX)
+    if (!credit_is_used(s) || s->credit.share + more > INT32_MAX)
         return;
     if (more > room) {
-        recall_some(s->e, 2 * (more - room), now);
+        credit_recall_some(s->e, 2 * (more - room), now);
         more = room;
     }
     if (more < EMX_EAGER_OVERHEAD)

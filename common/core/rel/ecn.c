@@ -30,7 +30,7 @@
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 
-static void arrived_marked(struct emx_session *s)
+static void ecn_arrived_marked(struct emx_session *s)
 {
     s->ecn.ce_rx++;
     s->ecn.due = true;
@@ -46,7 +46,7 @@ void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
     if (h->type == EMX_F_data)
         e->stats->ce_responses += emx_pace_marked(&e->pace, h->body_bytes - sizeof(struct emx_f_data));
     else if (emx_frame_info[h->type].sequenced && p && p->session && !emx_session_over(p->session))
-        arrived_marked(p->session);
+        ecn_arrived_marked(p->session);
 }
 
 void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked, emx_time now)

@@ -178,7 +178,7 @@ static struct emx_reassembly *fragment_begin(struct emx_session *s, const struct
     return s->fragment.in = j;
 }
 
-static struct emx_reassembly *place_of(struct emx_session *s, const struct emx_f_fragment *t)
+static struct emx_reassembly *fragment_place(struct emx_session *s, const struct emx_f_fragment *t)
 {
     struct emx_reassembly **at = fragment_find(s, t->number), *j = *at;
 
@@ -201,16 +201,16 @@ static void fragment_put(struct emx_reassembly *j, const struct emx_f_fragment *
 }
 
 /* Others are short, and must not end the session from inside a piece. */
-static bool is_cuttable(const struct emx_frame *h)
+static bool fragment_is_cuttable(const struct emx_frame *h)
 {
     return h->type < EMX_F_COUNT && emx_frame_info[h->type].sequenced;
 }
 
-static enum emx_drop handle_whole(struct emx_session *s, const struct emx_reassembly *j, emx_time now)
+static enum emx_drop fragment_handle_whole(struct emx_session *s, const struct emx_reassembly *j, emx_time now)
 {
     const struct emx_frame *h = (const void *)j->frame;
 
-    if (h->src_id != s->peer->id || h->seq != j->number || !is_cuttable(h))
+    if (h->src_id != s->peer->id || h->seq != j->number || !fragment_is_cuttable(h))
         return EMX_DROP_MALFORMED;
     return s->e->up->dispatch(s->e, j->frame, j->total_bytes, now);
 }
@@ -234,14 +234,14 @@ enum emx_drop emx_fragment_input(struct emx_session *s, const uint8_t *data, emx
 
     if (!fragment_is_valid(t, n))
         return EMX_DROP_MALFORMED;
-    j = place_of(s, t);
+    j = fragment_place(s, t);
     if (!j)
         return EMX_DROP_MEMORY;
     fragment_put(j, t, n);
     if (j->missing)
         return EMX_ACCEPTED;
     *fragment_find(s, j->number) = j->next;
-    why = handle_whole(s, j, now);
+    why = fragment_handle_whole(s, j, now);
     emx_alloc_put(&s->e->alloc, j);
     return why;
 }

@@ -41,7 +41,7 @@ static enum emx_drop reorder_handle(struct emx_session *s, const uint8_t *data, 
 }
 
 /* rx_early follows the held list after any change. */
-static void map_held(struct emx_session *s)
+static void reorder_map_held(struct emx_session *s)
 {
     s->rx.early = 0;
     emx_list_each(l, &s->rx.held)
@@ -53,7 +53,7 @@ static void map_held(struct emx_session *s)
     }
 }
 
-static void drop_held(struct emx_session *s, struct emx_rxbuf *b)
+static void reorder_drop_held(struct emx_session *s, struct emx_rxbuf *b)
 {
     emx_list_del(&b->link);
     s->rx.held_count--;
@@ -61,7 +61,7 @@ static void drop_held(struct emx_session *s, struct emx_rxbuf *b)
 }
 
 /* Handles what was held and now has its turn. */
-static void handle_held(struct emx_session *s, emx_time now)
+static void reorder_handle_held(struct emx_session *s, emx_time now)
 {
     struct emx_list *l;
 
@@ -74,11 +74,11 @@ static void handle_held(struct emx_session *s, emx_time now)
         why = reorder_handle(s, b->frame, now);
         if (why != EMX_ACCEPTED)
             emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be sent again */
-        drop_held(s, b);
+        reorder_drop_held(s, b);
         if (why != EMX_ACCEPTED)
             break;
     }
-    map_held(s);
+    reorder_map_held(s);
 }
 
 static enum emx_drop reorder_hold(struct emx_session *s, const uint8_t *data)
@@ -100,7 +100,7 @@ static enum emx_drop reorder_hold(struct emx_session *s, const uint8_t *data)
     memcpy(b->frame, data, len_bytes);
     emx_list_insert(pos->next, &b->link);
     s->rx.held_count++;
-    map_held(s);
+    reorder_map_held(s);
     emx_count(s->e, frames_held);
     return EMX_ACCEPTED;
 }
@@ -123,7 +123,7 @@ void emx_reorder_expire(struct emx_session *s, emx_time now)
     emx_reorder_ack_now(s);
 }
 
-static void lost_promise(struct emx_session *s, emx_time now)
+static void reorder_broken(struct emx_session *s, emx_time now)
 {
     emx_count(s->e, peers_dead);
     emx_event_post(
@@ -138,11 +138,11 @@ enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_t
 {
     if (emx_seq_before(seq, s->rx.next))
         return EMX_DROP_DUPLICATE;
-    lost_promise(s, now);
+    reorder_broken(s, now);
     return EMX_DROP_WINDOW;
 }
 
-static enum emx_drop input_reliable(struct emx_session *s, const uint8_t *data, emx_time now)
+static enum emx_drop reorder_input_reliable(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     enum emx_drop why;
@@ -161,11 +161,11 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
     enum emx_drop why;
 
     if (s->e->reliable_links >> s->e->input_link & 1)
-        return input_reliable(s, data, now);
+        return reorder_input_reliable(s, data, now);
     if (ahead == 0) {
         why = reorder_handle(s, data, now);
         if (why == EMX_ACCEPTED && s->rx.held_count)
-            handle_held(s, now);
+            reorder_handle_held(s, now);
     } else if (ahead < 0) {
         why = EMX_DROP_DUPLICATE;
     } else if ((uint32_t)ahead > s->e->cfg->p_window) {
@@ -186,7 +186,7 @@ void emx_reorder_fini(struct emx_session *s)
     struct emx_list *l;
 
     while ((l = emx_list_first(&s->rx.held)))
-        drop_held(s, emx_list_entry(l, struct emx_rxbuf, link));
+        reorder_drop_held(s, emx_list_entry(l, struct emx_rxbuf, link));
     s->rx.early = 0;
     emx_reorder_acked(&s->rx);
 }

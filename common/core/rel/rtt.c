@@ -20,24 +20,24 @@
 #define EMX_RTT_TIMES      3        /* of the round trip: the time-out */
 #define EMX_RTO_UNMEASURED 20000000 /* ns; a cluster's round trip is far below */
 
-static emx_time clamp(emx_time ns, emx_time low, emx_time high)
+static emx_time rtt_clamp(emx_time ns, emx_time low, emx_time high)
 {
     return ns < low ? low : ns > high ? high : ns;
 }
 
 void emx_rtt_init(struct emx_rtt *r, const struct emx_config *cfg)
 {
-    *r = (struct emx_rtt){.rto_ns = clamp(EMX_RTO_UNMEASURED, cfg->p_rto_min, cfg->p_rto_max)};
+    *r = (struct emx_rtt){.rto_ns = rtt_clamp(EMX_RTO_UNMEASURED, cfg->p_rto_min, cfg->p_rto_max)};
 }
 
 void emx_rtt_sample(struct emx_rtt *r, emx_time ns, emx_time ack_delay_ns, const struct emx_config *cfg)
 {
-    uint32_t sample_ns = (uint32_t)clamp(ns, 1, UINT32_MAX);
+    uint32_t sample_ns = (uint32_t)rtt_clamp(ns, 1, UINT32_MAX);
 
     if (!r->samples || sample_ns < r->least_ns)
         r->least_ns = sample_ns;
     r->network_ns = r->before_ns && r->before_ns < r->least_ns ? r->before_ns : r->least_ns;
-    r->rto_ns = clamp((emx_time)EMX_RTT_TIMES * r->network_ns + ack_delay_ns, cfg->p_rto_min, cfg->p_rto_max);
+    r->rto_ns = rtt_clamp((emx_time)EMX_RTT_TIMES * r->network_ns + ack_delay_ns, cfg->p_rto_min, cfg->p_rto_max);
     if (++r->samples < EMX_RTT_SAMPLES)
         return;
     r->before_ns = r->least_ns;

@@ -57,7 +57,7 @@ void emx_send_window_control(struct emx_session *s, struct emx_txbuf *b)
     emx_session_ready(s);
 }
 
-static struct emx_txbuf *first_lost(const struct emx_session *s)
+static struct emx_txbuf *send_window_first_lost(const struct emx_session *s)
 {
     emx_list_each(l, &s->tx.unacked)
     {
@@ -76,7 +76,7 @@ struct emx_txbuf *emx_send_window_next(struct emx_session *s)
     if (emx_send_window_full(&s->tx))
         return NULL;
     if (s->tx.lost)
-        return first_lost(s);
+        return send_window_first_lost(s);
     if (s->tx.send_next == &s->tx.unacked)
         return NULL;
     b = emx_list_entry(s->tx.send_next, struct emx_txbuf, link);
@@ -91,7 +91,7 @@ void emx_send_window_spend(struct emx_engine *e)
         emx_txbuf_put(&e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
 }
 
-static void sent_reliably(struct emx_session *s, struct emx_txbuf *b)
+static void send_window_sent_reliably(struct emx_session *s, struct emx_txbuf *b)
 {
     s->tx.send_next = b->link.next;
     s->tx.acked = b->seq + 1;
@@ -110,7 +110,7 @@ static void send_window_start(struct emx_session *s)
 }
 
 /* Gives back what it took of the endpoint's first burst. */
-static void end_start(struct emx_session *s)
+static void send_window_end_start(struct emx_session *s)
 {
     s->e->start_frames += s->tx.start_frames;
     s->tx.start_frames = 0;
@@ -134,7 +134,7 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
     if (b == s->tx.open)
         s->tx.open = NULL;
     if (s->reliable) {
-        sent_reliably(s, b);
+        send_window_sent_reliably(s, b);
         return;
     }
     s->tx.probing = false;
@@ -176,7 +176,7 @@ static void send_window_settle(struct emx_session *s, struct emx_txbuf *b)
     }
 }
 
-static uint32_t next_unsent(const struct emx_session *s)
+static uint32_t send_window_next_unsent(const struct emx_session *s)
 {
     if (s->tx.send_next == &s->tx.unacked)
         return s->tx.next;
@@ -217,7 +217,7 @@ static void send_window_answered(struct emx_session *s, emx_time ns)
 }
 
 /* Frees what was acknowledged in order, and counts what was not acknowledged early. */
-static void ack_in_order(struct emx_session *s, uint32_t ack, struct send_window_sum *acked, emx_time now)
+static void send_window_ack_in_order(struct emx_session *s, uint32_t ack, struct send_window_sum *acked, emx_time now)
 {
     emx_time sent_once_ns = EMX_NEVER;
 
@@ -240,7 +240,7 @@ static void ack_in_order(struct emx_session *s, uint32_t ack, struct send_window
 }
 
 /* Marks what was acknowledged early; returns the last such frame, or NULL. */
-static struct emx_txbuf *ack_early(struct emx_session *s, uint64_t early, struct send_window_sum *acked)
+static struct emx_txbuf *send_window_ack_early(struct emx_session *s, uint64_t early, struct send_window_sum *acked)
 {
     struct emx_txbuf *last = NULL;
 
@@ -270,7 +270,7 @@ static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc 
     if (ev.recovers)
         return false;
     why(&s->tx.cc, &ev);
-    s->tx.recover = next_unsent(s);
+    s->tx.recover = send_window_next_unsent(s);
     return true;
 }
 
@@ -293,7 +293,7 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
         if (b->lost || b->sent_ns > last->sent_ns || (b->tries > 1 && b->sent_ns == last->sent_ns))
             continue;
         /* A GSO packet and a single frame take two ways: that one overtakes the other means nothing. */
-        if ((beyond < OVERTAKEN || b->bulk != last->bulk) && now - b->sent_ns < s->rtt.network_ns)
+        if ((beyond < OVERTAKEN || b->gso != last->gso) && now - b->sent_ns < s->rtt.network_ns)
             continue;
         b->lost = true;
         s->tx.lost++;
@@ -306,11 +306,11 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
 }
 
 /* Apart, so that it costs acknowledgements without a map nothing. Returns what was acknowledged. */
-static __attribute__((noinline)) struct send_window_sum ack_with_gaps(struct emx_session *s, uint64_t early,
-                                                                      emx_time now)
+static __attribute__((noinline)) struct send_window_sum send_window_ack_with_gaps(struct emx_session *s, uint64_t early,
+                                                                                  emx_time now)
 {
     struct send_window_sum acked = {0};
-    struct emx_txbuf *last = ack_early(s, early, &acked);
+    struct emx_txbuf *last = send_window_ack_early(s, early, &acked);
 
     if (last)
         send_window_find_gaps(s, last, early, now);
@@ -318,7 +318,7 @@ static __attribute__((noinline)) struct send_window_sum ack_with_gaps(struct emx
 }
 
 /* More may leave than before. */
-static void go_on(struct emx_session *s)
+static void send_window_go_on(struct emx_session *s)
 {
     if (s->tx.lost || s->tx.send_next != &s->tx.unacked || !emx_list_empty(&s->tx.control) ||
         !emx_list_empty(&s->backlog))
@@ -332,7 +332,7 @@ void emx_send_window_marked(struct emx_session *s, uint32_t frames, emx_time now
     if (!send_window_reduce(s, s->e->cc->marked, send_window_event(s, marked, s->tx.in_flight, now)))
         return;
     emx_count(s->e, ce_responses);
-    go_on(s); /* frames that gathered no longer do */
+    send_window_go_on(s); /* frames that gathered no longer do */
 }
 
 /* What counted as lost has arrived: it is under way as before, and so is congestion control. */
@@ -370,7 +370,7 @@ static void send_window_advance(struct emx_session *s, unsigned flew, struct sen
     struct emx_cc_event ev;
 
     if (s->tx.start_frames) {
-        end_start(s);
+        send_window_end_start(s);
         emx_cc_met(&s->tx.cc);
     }
     if (s->tx.doubtful)
@@ -380,7 +380,7 @@ static void send_window_advance(struct emx_session *s, unsigned flew, struct sen
     s->e->cc->acked(&s->tx.cc, &ev);
     s->tx.backoff = 0;
     s->tx.probing = false;
-    s->tx.rto_from_ns = next_unsent(s) == s->tx.acked ? 0 : now;
+    s->tx.rto_from_ns = send_window_next_unsent(s) == s->tx.acked ? 0 : now;
     if (s->tx.rto_from_ns)
         emx_session_arm(s, emx_send_window_deadline(s));
 }
@@ -391,12 +391,12 @@ void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, em
     unsigned flew = s->tx.in_flight;
     bool moves = ack != s->tx.acked;
 
-    if (emx_seq_before(ack, s->tx.acked) || emx_seq_before(next_unsent(s), ack))
+    if (emx_seq_before(ack, s->tx.acked) || emx_seq_before(send_window_next_unsent(s), ack))
         return;
     if (moves)
-        ack_in_order(s, ack, &acked, now);
+        send_window_ack_in_order(s, ack, &acked, now);
     if (early) {
-        more = ack_with_gaps(s, early, now);
+        more = send_window_ack_with_gaps(s, early, now);
         acked.frames += more.frames;
         acked.bytes += more.bytes;
     }
@@ -404,7 +404,7 @@ void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, em
         return;
     if (acked.frames || moves) /* it may move over frames that all came early: the resend timer stops with the last */
         send_window_advance(s, flew, acked, now);
-    go_on(s);
+    send_window_go_on(s);
 }
 
 emx_time emx_send_window_deadline(const struct emx_session *s)
@@ -464,7 +464,7 @@ static void send_window_count_all_lost(struct emx_session *s, emx_time now)
         ev = send_window_event(s, lost, flew, now);
         s->e->cc->timed_out(&s->tx.cc, &ev);
     }
-    s->tx.recover = next_unsent(s);
+    s->tx.recover = send_window_next_unsent(s);
 }
 
 void emx_send_window_expire(struct emx_session *s, emx_time now)
@@ -491,7 +491,7 @@ void emx_send_window_hurry(struct emx_session *s, emx_time now)
     emx_session_arm(s, emx_send_window_deadline(s));
 }
 
-static void put_all(struct emx_engine *e, struct emx_list *list)
+static void send_window_put_all(struct emx_engine *e, struct emx_list *list)
 {
     struct emx_list *l;
 
@@ -504,12 +504,12 @@ void emx_send_window_fini(struct emx_session *s)
     if (s->e->deferred.session == s)
         s->e->deferred.session = NULL;
     s->tx.open = NULL;
-    put_all(s->e, &s->tx.unacked);
-    put_all(s->e, &s->tx.control);
+    send_window_put_all(s->e, &s->tx.unacked);
+    send_window_put_all(s->e, &s->tx.control);
     s->tx.send_next = &s->tx.unacked;
     s->tx.in_flight = s->tx.lost = s->tx.slots_taken = 0;
     s->tx.probing = s->tx.doubtful = s->tx.falsely = false;
-    end_start(s);
+    send_window_end_start(s);
     s->tx.acked = s->tx.next;
     s->tx.rto_from_ns = 0;
 }

@@ -74,8 +74,8 @@ bool emx_tag_open(struct emx_session *s)
 }
 
 /* The keys of a frame from this id, of a peer that may be unknown; false: there are none. */
-static bool find_keys(struct emx_engine *e, const struct emx_peer *p, uint32_t from, unsigned whose,
-                      struct emx_tag_keys *k)
+static bool tag_find_keys(struct emx_engine *e, const struct emx_peer *p, uint32_t from, unsigned whose,
+                          struct emx_tag_keys *k)
 {
     const uint8_t *secret = e->self.secret;
 
@@ -91,15 +91,15 @@ static bool find_keys(struct emx_engine *e, const struct emx_peer *p, uint32_t f
 }
 
 /* The same, kept in the session if there is one. */
-static const struct emx_tag_keys *keys_of(struct emx_engine *e, const struct emx_peer *p, const struct emx_tag *t,
-                                          uint32_t from, struct emx_tag_keys *made)
+static const struct emx_tag_keys *tag_keys_of(struct emx_engine *e, const struct emx_peer *p, const struct emx_tag *t,
+                                              uint32_t from, struct emx_tag_keys *made)
 {
     struct emx_tags *g = p && p->session ? p->session->tags : NULL;
 
     if (!g || t->key >= EMX_TAG_KEYS)
-        return find_keys(e, p, from, t->key, made) ? made : NULL;
+        return tag_find_keys(e, p, from, t->key, made) ? made : NULL;
     if (!g->have[t->key])
-        g->have[t->key] = find_keys(e, p, from, t->key, &g->in[t->key]);
+        g->have[t->key] = tag_find_keys(e, p, from, t->key, &g->in[t->key]);
     return g->have[t->key] ? &g->in[t->key] : NULL;
 }
 
@@ -178,7 +178,7 @@ static enum emx_drop tag_is_valid(const struct emx_engine *e, const uint8_t *dat
 }
 
 /* Only a hello may come from somebody who has no session. */
-static bool is_expected(const struct emx_session *s, const struct emx_frame *h)
+static bool tag_is_expected(const struct emx_session *s, const struct emx_frame *h)
 {
     if (s && emx_session_over(s))
         return false;
@@ -203,9 +203,9 @@ enum emx_drop emx_tag_check(struct emx_engine *e, const uint8_t *data, uint32_t 
         return why;
     p = emx_peer_find(e, h->src_id);
     s = p ? p->session : NULL;
-    if (!is_expected(s, h))
+    if (!tag_is_expected(s, h))
         return EMX_DROP_NO_SESSION;
-    k = keys_of(e, p, t, h->src_id, &made);
+    k = tag_keys_of(e, p, t, h->src_id, &made);
     first_bytes = t->frame_bytes < FIRST_BYTES ? t->frame_bytes : FIRST_BYTES;
     if (!k || tag_compute(k, t, first_bytes, (const uint8_t *)h + first_bytes, t->frame_bytes - first_bytes) != t->tag)
         return EMX_DROP_FORGED;

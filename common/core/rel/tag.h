@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Keyed tags of frames (ETHMX_AUTH=on). tag.c has the keys and the layout.
+ * Tags of frames (ETHMX_AUTH=on). tag.c has the keys and the layout.
  */
 #ifndef EMX_CORE_TAG_H
 #define EMX_CORE_TAG_H

@@ -35,7 +35,7 @@ struct emx_txbuf {
     bool lost;    /* to be sent again */
     bool unready; /* an rts whose key is still to come (rdma_get.c) */
     uint8_t size; /* enum emx_txbuf_size: whose it is */
-    bool bulk;    /* may travel in a GSO packet, the first time */
+    bool gso;     /* may travel in a GSO packet, the first time */
     bool slot;    /* the first frame of a message that does */
 
     uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */
@@ -70,7 +70,7 @@ static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t le
     b->tries = 0;
     b->early = b->lost = false;
     b->size = (uint8_t)size;
-    b->bulk = b->slot = b->unready = false;
+    b->gso = b->slot = b->unready = false;
     return b;
 }
 
