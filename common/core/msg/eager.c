@@ -10,6 +10,7 @@
 #include "base/min.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
+#include "core/format/eager_head.h"
 #include "core/format/frame.h"
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
@@ -136,17 +137,21 @@ size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t 
 void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t n,
                     struct emx_frame *h)
 {
-    size_t own_bytes = emx_eager_head_bytes(offset) - sizeof(*h);
+    static const uint32_t none; /* when the frame leaves */
+    const struct emx_eager_envelope v = {
+        .dst_id = &s->peer->id, .cookie = &s->peer->cookie, .src_id = &s->e->self.id, .seq = &none, .ack = &none};
+    const struct emx_eager_told t = {.bits = m->bits,
+                                     .total_bytes = m->total_bytes,
+                                     .op = m->op,
+                                     .am_header_bytes = m->am_header_bytes,
+                                     .flags = m->flags};
 
-    emx_engine_head(s->e, s->peer, h, offset ? EMX_F_more : EMX_F_eager, own_bytes + n);
-    if (offset)
-        *(struct emx_f_more *)(h + 1) = (struct emx_f_more){.offset = (uint32_t)offset};
-    else
-        *(struct emx_f_eager *)(h + 1) = (struct emx_f_eager){.bits = m->bits,
-                                                              .total_bytes = m->total_bytes,
-                                                              .op = m->op,
-                                                              .am_header_bytes = m->am_header_bytes,
-                                                              .flags = m->flags};
+    if (!offset) {
+        emx_eager_put((uint8_t *)h, &v, &t, n);
+        return;
+    }
+    emx_engine_head(s->e, s->peer, h, EMX_F_more, sizeof(struct emx_f_more) + n);
+    *(struct emx_f_more *)(h + 1) = (struct emx_f_more){.offset = (uint32_t)offset};
 }
 
 /* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
@@ -309,17 +314,7 @@ static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct e
 
 static bool eager_is_valid(const struct emx_session *s, const struct emx_f_eager *f, size_t n)
 {
-    bool am = f->flags & EMX_FF_AM;
-
-    if (!emx_eager_rx_idle(&s->eager))
-        return false;
-    if (n > f->total_bytes || (n < f->total_bytes && !n))
-        return false;
-    if (f->am_header_bytes > f->total_bytes || f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
-        return false;
-    if (am && f->bits >= ETHMX_AM_HANDLERS)
-        return false;
-    return emx_credit_covers(&s->credit, f->total_bytes);
+    return emx_eager_rx_idle(&s->eager) && emx_eager_fits(f, n) && emx_credit_covers(&s->credit, f->total_bytes);
 }
 
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -379,7 +374,7 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
     struct emx_session *s;
     enum emx_drop why;
 
-    if (len_bytes < sizeof(*h) || len_bytes - sizeof(*h) < h->body_bytes)
+    if (!emx_eager_is_short(h, len_bytes))
         return EMX_DROP_SHORT;
     if (h->dst_id != e->self.id)
         return EMX_DROP_NOT_MINE;

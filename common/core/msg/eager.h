@@ -27,7 +27,8 @@ struct emx_eager_rx {
     bool discard;
 };
 
-/* A message may begin: the last one is whole. All that accept eager messages ask this, and emx_credit_covers(). */
+/* A message may begin: the last one is whole. All that accept eager messages ask this, emx_credit_covers(), and
+ * emx_eager_fits() or emx_eager_is_whole(). */
 static inline bool emx_eager_rx_idle(const struct emx_eager_rx *r)
 {
     return !r->op && !r->unexpected && !r->discard;
