@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ethmx.h"
+#include "info_check.h"
 #include "json.h"
 
 enum section {
@@ -20,6 +21,7 @@ enum section {
     SECTION_COUNTERS = 16,
     SECTION_MEMORY = 32,
     SECTION_ALL = 63,
+    SECTION_CHECK = 64, /* advice, only on request */
 };
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PARAMS_MD, FORM_COUNTERS_MD };
@@ -40,6 +42,7 @@ static const char usage_text[] =
     "  -p, --params        parameters: value, who set it, default, legal values\n"
     "  -c, --counters      counters that every endpoint keeps\n"
     "  -a, --all           all of these\n"
+    "  -k, --check         what costs latency or bandwidth here, and the command that changes it (it changes nothing)\n"
     "  -j, --json          the same for machines\n"
     "      --params-md     docs/parameters.md\n"
     "      --counters-md   docs/counters.md\n"
@@ -47,7 +50,8 @@ static const char usage_text[] =
     "  -V, --version       the version of this program\n"
     "\n"
     "Parameters are set by environment variables: eager_max by ETHMX_EAGER_MAX.\n"
-    "Exit code: 0; 1 when ethmx is set wrongly (the message says how); 2 for wrong usage.\n";
+    "Exit code: 0; 1 when ethmx is set wrongly (the message says how), or --check finds no interface that ethmx\n"
+    "would use; 2 for wrong usage.\n";
 
 /* ---- Text ------------------------------------------------------------------------------------------------- */
 
@@ -139,6 +143,40 @@ static void info_text_counters(void)
         printf("  %-20s %-9s %s\n", c->name, c->unit, c->help);
 }
 
+static const char *const verdict_text[] = {[EMX_FINE] = "fine", [EMX_COSTS] = "costs", [EMX_NOT_SEEN] = "not seen"};
+
+/* One line for each check. */
+static void info_text_finding(void *arg, const struct emx_finding *f)
+{
+    (void)arg;
+    printf("  %-8s  %s %s: %s", verdict_text[f->verdict], f->where, f->name, f->is);
+    if (f->verdict == EMX_COSTS)
+        printf(". Cost: %s. %s%s", f->cost, *f->command ? "Change: " : "No command changes it.", f->command);
+    putchar('\n');
+}
+
+/* The error of a check of a host with links interfaces that ethmx would use. */
+static int info_check_error(int err, unsigned links)
+{
+    if (err)
+        fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
+    else if (!links)
+        fputs("ethmx_info: no interface that ethmx would use; ethmx_info --interfaces says why\n", stderr);
+    return err ? err : links ? 0 : ETHMX_ERR_NO_WIRE;
+}
+
+static int info_text_check(const struct ethmx_config *cfg)
+{
+    unsigned links = 0;
+    int err;
+
+    puts("What costs latency or bandwidth");
+    err = emx_check_all(cfg, info_text_finding, NULL, &links);
+    err = info_check_error(err, links);
+    putchar('\n');
+    return err;
+}
+
 /* Shows the sections that ask the host. 0, or the error of the last that failed; its sentence is on stderr. */
 static int info_text_host(const struct ethmx_config *cfg, unsigned sections)
 {
@@ -186,6 +224,11 @@ static int info_show_text(const struct ethmx_config *cfg, unsigned sections)
     if (sections & SECTION_VERSION)
         printf("ethmx %s, API version %d\n\n", ethmx_version(), ETHMX_API_VERSION);
     ret = info_text_host(cfg, sections);
+    if (sections & SECTION_CHECK) {
+        int err = info_text_check(cfg);
+
+        ret = err ? err : ret;
+    }
     if (sections & SECTION_PARAMS) {
         info_text_params(cfg);
         putchar('\n');
@@ -237,6 +280,31 @@ static void info_json_memory(void *arg, const struct ethmx_memory_info *m)
     emx_json_string(j, "reason", m->reason);
     emx_json_uint(j, "limit_bytes", m->limit_bytes);
     emx_json_close(j, '}');
+}
+
+static void info_json_finding(void *arg, const struct emx_finding *f)
+{
+    struct emx_json *j = arg;
+
+    emx_json_open(j, NULL, '{');
+    emx_json_string(j, "where", f->where);
+    emx_json_string(j, "name", f->name);
+    emx_json_string(j, "verdict", verdict_text[f->verdict]);
+    emx_json_string(j, "is", f->is);
+    emx_json_string(j, "cost", f->cost);
+    emx_json_string(j, "command", f->command);
+    emx_json_close(j, '}');
+}
+
+static int info_json_check(struct emx_json *j, const struct ethmx_config *cfg)
+{
+    unsigned links = 0;
+    int err;
+
+    emx_json_open(j, "checks", '[');
+    err = emx_check_all(cfg, info_json_finding, j, &links);
+    emx_json_close(j, ']');
+    return info_check_error(err, links);
 }
 
 static void info_json_params(struct emx_json *j, const struct ethmx_config *cfg)
@@ -316,6 +384,10 @@ static int info_show_json(const struct ethmx_config *cfg, unsigned sections)
     if (sections & SECTION_MEMORY) {
         emx_json_open(&j, "memory", '[');
         err = info_json_host(&j, "memory", ethmx_memory_query(cfg, info_json_memory, &j));
+        ret = err ? err : ret;
+    }
+    if (sections & SECTION_CHECK) {
+        err = info_json_check(&j, cfg);
         ret = err ? err : ret;
     }
     if (sections & SECTION_PARAMS)
@@ -399,6 +471,7 @@ static const struct option long_options[] = {
     {"params", no_argument, NULL, 'p'},
     {"counters", no_argument, NULL, 'c'},
     {"all", no_argument, NULL, 'a'},
+    {"check", no_argument, NULL, 'k'},
     {"json", no_argument, NULL, 'j'},
     {"params-md", no_argument, NULL, OPT_PARAMS_MD},
     {"counters-md", no_argument, NULL, OPT_COUNTERS_MD},
@@ -437,7 +510,10 @@ static void info_option(struct options *o, int c)
         o->sections |= SECTION_COUNTERS;
         break;
     case 'a':
-        o->sections = SECTION_ALL;
+        o->sections |= SECTION_ALL;
+        break;
+    case 'k':
+        o->sections |= SECTION_CHECK;
         break;
     case 'j':
         o->form = FORM_JSON;
@@ -465,7 +541,7 @@ static void info_parse(struct options *o, int argc, char **argv)
 
     o->sections = 0;
     o->form = FORM_TEXT;
-    while ((c = getopt_long(argc, argv, "riwmpcajhV", long_options, NULL)) != -1)
+    while ((c = getopt_long(argc, argv, "riwmpcakjhV", long_options, NULL)) != -1)
         info_option(o, c);
     if (optind < argc)
         info_usage_error(argv[optind]);
