@@ -10,6 +10,8 @@
 #define PREFIX         "ETHMX_"
 #define NAME_MAX_BYTES 64  /* longer unknown names are looked at only so far */
 #define MTU_MIN        576 /* least datagram every IPv4 host takes (RFC 791) */
+#define TOS_ECN_BITS   3   /* of the type of service (RFC 3168); a DSCP is above them */
+#define TOS_DSCP_SHIFT 2
 
 struct row {
     const char *name, *deflt, *range;
@@ -30,6 +32,16 @@ struct unit {
 /* From large to small: the first that divides a value is the one it is written in. */
 static const struct unit sizes[] = {{"t", 1ull << 40}, {"g", 1ull << 30}, {"m", 1ull << 20}, {"k", 1ull << 10}};
 static const struct unit times[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+
+/* Differentiated services code points by their names (RFC 2474, 2597, 3246, 5865, 8622). */
+static const struct {
+    const char *name;
+    uint8_t dscp;
+} config_dscps[] = {
+    {"cs0", 0},   {"le", 1},    {"cs1", 8},  {"af11", 10}, {"af12", 12}, {"af13", 14}, {"cs2", 16}, {"af21", 18},
+    {"af22", 20}, {"af23", 22}, {"cs3", 24}, {"af31", 26}, {"af32", 28}, {"af33", 30}, {"cs4", 32}, {"af41", 34},
+    {"af42", 36}, {"af43", 38}, {"cs5", 40}, {"va", 44},   {"ef", 46},   {"cs6", 48},  {"cs7", 56},
+};
 
 /* ---- Texts to values. Each returns NULL, or what is wrong with the text; the value is set only on NULL. ---- */
 
@@ -119,6 +131,27 @@ static const char *config_parse_time(const char *text, uint64_t *value_p)
                                "needs ns, us, ms or s as its unit", value_p);
 }
 
+static const char *config_parse_tos(const char *text, uint64_t *value_p)
+{
+    uint64_t value;
+    const char *bad;
+
+    for (unsigned i = 0; i < sizeof(config_dscps) / sizeof(config_dscps[0]); i++)
+        if (!strcasecmp(text, config_dscps[i].name)) {
+            *value_p = (uint64_t)config_dscps[i].dscp << TOS_DSCP_SHIFT;
+            return NULL;
+        }
+    if (!isdigit((unsigned char)*text))
+        return "is neither a number nor the name of a DSCP";
+    bad = config_parse_uint(text, &value);
+    if (bad)
+        return bad;
+    if (value <= UINT8_MAX && value & TOS_ECN_BITS)
+        return "sets one of the two lowest bits, which are those of ECN (a DSCP counts four times)";
+    *value_p = value;
+    return NULL;
+}
+
 /* Word i of "a|b|c", or NULL past the last. */
 static const char *config_choice_word(const char *range, uint64_t i, size_t *len_bytes_p)
 {
@@ -176,6 +209,8 @@ static const char *config_parse_number(unsigned i, const char *text, uint64_t *v
         bad = config_parse_size(text, &value);
     else if (rows[i].type == EMX_PARAM_TIME)
         bad = config_parse_time(text, &value);
+    else if (rows[i].type == EMX_PARAM_TOS)
+        bad = config_parse_tos(text, &value);
     else
         bad = config_parse_uint(text, &value);
     if (!bad)
@@ -367,6 +402,15 @@ static void config_format_united(uint64_t value, const struct unit *units, unsig
     snprintf(text, len_bytes, "%" PRIu64, value);
 }
 
+/* By its name, if it has one; the default stays a number. */
+static void config_format_tos(uint64_t value, char *text, size_t len_bytes)
+{
+    snprintf(text, len_bytes, "%" PRIu64, value);
+    for (unsigned i = 0; value && i < sizeof(config_dscps) / sizeof(config_dscps[0]); i++)
+        if (value == (uint64_t)config_dscps[i].dscp << TOS_DSCP_SHIFT)
+            snprintf(text, len_bytes, "%s", config_dscps[i].name);
+}
+
 void emx_config_format(const struct emx_config *cfg, unsigned i, char *text, size_t text_len_bytes)
 {
     const char *field = (const char *)cfg + rows[i].offset;
@@ -390,6 +434,9 @@ void emx_config_format(const struct emx_config *cfg, unsigned i, char *text, siz
     case EMX_PARAM_CHOICE:
         word = config_choice_word(rows[i].range, *number, &word_bytes);
         snprintf(text, text_len_bytes, "%.*s", (int)word_bytes, word ? word : "");
+        break;
+    case EMX_PARAM_TOS:
+        config_format_tos(*number, text, text_len_bytes);
         break;
     case EMX_PARAM_UINT: /* written as its default is */
         snprintf(text, text_len_bytes, strncmp(rows[i].deflt, "0x", 2) ? "%" PRIu64 : "0x%" PRIx64, *number);

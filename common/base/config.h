@@ -21,6 +21,7 @@ enum emx_param_type {
     EMX_PARAM_TIME,   /* uint64_t, ns */
     EMX_PARAM_STRING, /* char[EMX_STRING_MAX] */
     EMX_PARAM_CHOICE, /* uint64_t: index into the words of the range, "a|b|c" */
+    EMX_PARAM_TOS,    /* uint64_t: a byte without its ECN bits, as a number or the name of a DSCP */
 };
 
 #define EMX_STRING_MAX 128
@@ -30,7 +31,7 @@ enum emx_progress_mode { EMX_PROGRESS_CALLER, EMX_PROGRESS_THREAD };
 enum emx_verbs_move { EMX_MOVE_READ, EMX_MOVE_WRITE };
 enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 
-/* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE and TIME. */
+/* X(type, name, default, minimum, maximum, range for people, help). min and max bind UINT, SIZE, TIME and TOS. */
 /* clang-format off */
 #define EMX_PARAMS(X) \
     X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, verbs, xdp, packet, udp", \
@@ -107,6 +108,10 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md says what it stops.") \
     X(BOOL, ecn, "yes", 0, 0, "on or off", \
       "Whether frames that travel in IP packets (the udp wire's, and GSO packets) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
+    X(TOS, tos, "0", 0, 255, "0 to 252 in steps of 4, or a DSCP: cs0 to cs7, af11 to af43, ef, va, le", \
+      "Type of service (traffic class) of frames that travel in IP packets: the udp and verbs wires', and GSO packets. A number is the whole byte, so a DSCP times 4; its two lowest bits are set by ecn.") \
+    X(UINT, so_priority, "0", 0, 15, "0 to 15; above 6 needs CAP_NET_ADMIN", \
+      "Priority (SO_PRIORITY) of the frames of the packet and udp wires, by which queueing disciplines and VLAN devices sort them. 0: the kernel's choice, which may follow tos.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
     X(SIZE, gso_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
@@ -141,6 +146,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
 #define EMX_CTYPE_TIME(n)                                   uint64_t n;
 #define EMX_CTYPE_STRING(n)                                 char n[EMX_STRING_MAX];
 #define EMX_CTYPE_CHOICE(n)                                 uint64_t n;
+#define EMX_CTYPE_TOS(n)                                    uint64_t n;
 #define EMX_FIELD(type, name, deflt, min, max, range, help) EMX_CTYPE_##type(p_##name)
 #define EMX_INDEX(type, name, deflt, min, max, range, help) EMX_P_##name,
 

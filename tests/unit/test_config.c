@@ -90,6 +90,19 @@ static void good_values_are_read(void **state)
         {EMX_P_qdisc_bypass, "1", "yes"},
         {EMX_P_checksum, "off", "off"},
         {EMX_P_checksum, "Full", "full"},
+        {EMX_P_tos, "0", "0"},
+        {EMX_P_tos, "cs0", "0"},
+        {EMX_P_tos, "32", "cs1"},
+        {EMX_P_tos, "CS1", "cs1"},
+        {EMX_P_tos, "AF21", "af21"},
+        {EMX_P_tos, "0x48", "af21"},
+        {EMX_P_tos, "af43", "af43"},
+        {EMX_P_tos, "0xb8", "ef"},
+        {EMX_P_tos, "4", "le"},
+        {EMX_P_tos, "8", "8"},
+        {EMX_P_tos, "252", "252"},
+        {EMX_P_so_priority, "0", "0"},
+        {EMX_P_so_priority, "15", "15"},
         {EMX_P_log, "trace", "trace"},
         {EMX_P_if, "", ""},
         {EMX_P_if, "eth2,10.1.0.0/16", "eth2,10.1.0.0/16"},
@@ -145,6 +158,19 @@ static void bad_values_are_refused_and_named(void **state)
         {EMX_P_checksum, "headers", "none of its words"},
         {EMX_P_checksum, "off|full", "none of its words"},
         {EMX_P_checksum, "1", "none of its words"},
+        {EMX_P_tos, "", "neither a number nor the name"},
+        {EMX_P_tos, "af", "neither a number nor the name"},
+        {EMX_P_tos, "af14", "neither a number nor the name"},
+        {EMX_P_tos, "cs8", "neither a number nor the name"},
+        {EMX_P_tos, "efx", "neither a number nor the name"},
+        {EMX_P_tos, "-4", "neither a number nor the name"},
+        {EMX_P_tos, "46", "those of ECN"},
+        {EMX_P_tos, "255", "those of ECN"},
+        {EMX_P_tos, "256", "too large"},
+        {EMX_P_tos, "257", "too large"},
+        {EMX_P_tos, "8k", "after the number"},
+        {EMX_P_so_priority, "16", "too large"},
+        {EMX_P_so_priority, "high", "not a number"},
         {EMX_P_if, too_long, "too long"},
         {EMX_P_if, "eth\n0", "control characters"},
     };
@@ -163,6 +189,30 @@ static void bad_values_are_refused_and_named(void **state)
         assert_memory_equal(&cfg, &before, sizeof(cfg));
     }
     assert_int_equal(emx_config_parse(&cfg, EMX_P_COUNT, "1", "test", err, sizeof(err)), ETHMX_ERR_PARAM);
+}
+
+/* Each DSCP that RFCs name: csX is X times 8, afXY is X times 8 and Y times 2. */
+static void the_names_of_dscps_are_their_numbers(void **state)
+{
+    struct emx_config cfg;
+    char name[8], err[256];
+
+    (void)state;
+    emx_config_defaults(&cfg);
+    for (unsigned class = 0; class < 8; class ++)
+        for (unsigned drop = 0; drop < 4; drop++) {
+            if (drop && (class < 1 || class > 4))
+                continue;
+            snprintf(name, sizeof(name), "%s%u", drop ? "af" : "cs", drop ? 10 * class + drop : class);
+            assert_int_equal(emx_config_parse(&cfg, EMX_P_tos, name, "test", err, sizeof(err)), ETHMX_OK);
+            assert_int_equal(cfg.p_tos, (class * 8 + drop * 2) * 4);
+        }
+    assert_int_equal(emx_config_parse(&cfg, EMX_P_tos, "va", "test", err, sizeof(err)), ETHMX_OK);
+    assert_int_equal(cfg.p_tos, 44 * 4);
+    assert_int_equal(emx_config_parse(&cfg, EMX_P_tos, "ef", "test", err, sizeof(err)), ETHMX_OK);
+    assert_int_equal(cfg.p_tos, 46 * 4);
+    assert_int_equal(emx_config_parse(&cfg, EMX_P_tos, "le", "test", err, sizeof(err)), ETHMX_OK);
+    assert_int_equal(cfg.p_tos, 4);
 }
 
 static void the_longest_string_fits(void **state)
@@ -212,7 +262,7 @@ static bool write_and_read(uint64_t seed)
         unsigned u = (unsigned)emx_rng_below(&rng, 4);
         uint64_t n = emx_rng_next(&rng) >> emx_rng_below(&rng, 64);
 
-        if (rows[i].type == EMX_PARAM_UINT)
+        if (rows[i].type == EMX_PARAM_UINT || rows[i].type == EMX_PARAM_TOS)
             snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
         else if (rows[i].type == EMX_PARAM_SIZE)
             snprintf(text, sizeof(text), "%llu%s", (unsigned long long)n, units[u]);
@@ -338,6 +388,7 @@ int main(void)
         cmocka_unit_test(names_are_found),
         cmocka_unit_test(good_values_are_read),
         cmocka_unit_test(bad_values_are_refused_and_named),
+        cmocka_unit_test(the_names_of_dscps_are_their_numbers),
         cmocka_unit_test(the_longest_string_fits),
         cmocka_unit_test(a_short_buffer_is_not_overrun),
         cmocka_unit_test(what_is_written_reads_back),
