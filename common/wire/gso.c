@@ -67,7 +67,7 @@ void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *wa
     memcpy(head + 6, way->from_mac, 6);
     gso_put16(head + 12, ETHTYPE_IP);
     ip[0] = IPV4_PLAIN;
-    ip[1] = way->ecn ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
+    ip[1] = way->tos;
     gso_put16(ip + 2, udp_bytes + IPV4_BYTES);
     ip[6] = DONT_BREAK;
     ip[8] = IPV4_TTL;

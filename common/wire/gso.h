@@ -24,7 +24,7 @@ struct emx_gso_way {
     uint8_t from_mac[6], to_mac[6];
     uint32_t from_ip, to_ip;     /* network order */
     uint16_t from_port, to_port; /* host order */
-    bool ecn;                    /* switches and routers may set CE instead of dropping it */
+    uint8_t tos;                 /* IPv4 type of service */
 };
 
 /* Bytes of a frame. */

@@ -41,6 +41,7 @@
 
 #include "base/min.h"
 #include "wire/netif.h"
+#include "wire/qos.h"
 #include "wire/ring.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
@@ -65,7 +66,7 @@ struct emx_offload {
     int rx_fd, tx_fd, udp_fd;
     struct emx_stats *stats;
     uint16_t port; /* host order */
-    bool ecn;
+    uint8_t tos;   /* of IPv4 packets */
 
     struct emx_ring ring;
     uint16_t *lent;     /* by slot: frames in use, plus 1 while frames are being taken from it */
@@ -177,6 +178,7 @@ static int offload_open_tx(struct emx_offload *b, const struct emx_wire_params *
         return -1;
     if (setsockopt(b->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
         setsockopt(b->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    emx_qos_set_priority(b->tx_fd, params->cfg);
     return 0;
 }
 
@@ -213,7 +215,7 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     }
     b->rx_fd = b->tx_fd = b->udp_fd = -1;
     b->stats = params->stats;
-    b->ecn = params->cfg->p_ecn;
+    b->tos = emx_qos_tos(params->cfg);
     if (offload_open_udp(b) || offload_open_rx(b, params) || offload_open_tx(b, params)) {
         snprintf(why, why_len_bytes, "GSO packets off: %s", strerror(errno));
     } else if (!offload_kernel_has_gso(b, params->netifs)) {
@@ -291,7 +293,7 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 {
     struct emx_offload_to to = emx_offload_to(f->to);
     struct emx_gso_way way = {
-        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->port, .to_port = to.to_port, .ecn = b->ecn};
+        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->port, .to_port = to.to_port, .tos = b->tos};
 
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);

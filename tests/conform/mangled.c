@@ -6,6 +6,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
+#include <netinet/ip.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -94,7 +95,7 @@ void mangled_send(const struct mangled *m, const struct end *from, const struct 
                           {.iov_base = head, .iov_len = sizeof(head)},
                           {.iov_base = (void *)m->frames, .iov_len = m->sent_bytes}};
 
-    way.ecn = m->marked;
+    way.tos = m->marked ? IPTOS_ECN_ECT0 : IPTOS_ECN_NOT_ECT;
     emx_gso_head(head, &way, m->told_bytes);
     if (m->marked)
         mark(head);

@@ -41,6 +41,7 @@
 #include "wire/fanout.h"
 #include "wire/netif.h"
 #include "wire/packet/packet.h"
+#include "wire/qos.h"
 #include "wire/ring.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
@@ -237,6 +238,7 @@ static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *p
     /* A whole batch should fit; what does not waits in the backlog. */
     if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
         setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    emx_qos_set_priority(w->tx_fd, params->cfg);
     return ETHMX_OK;
 }
 

@@ -12,7 +12,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "wire/netif.h"
+#include "wire/qos.h"
 #include "wire/udp/udp_wire.h"
 #include "wire/way.h"
 
@@ -124,12 +124,10 @@ static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params 
         snprintf(why, why_len_bytes, "cannot set up the UDP socket: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    if (params->cfg->p_ecn) {
-        int able = IPTOS_ECN_ECT0;
-
-        setsockopt(w->fd, IPPROTO_IP, IP_TOS, &able, sizeof(able)); /* without it, or them: no marks */
-        setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
-    }
+    emx_qos_set_tos(w->fd, params->cfg);
+    emx_qos_set_priority(w->fd, params->cfg);
+    if (params->cfg->p_ecn)
+        setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)); /* without it no marks are seen */
     w->gso = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
     w->gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
     rcvbuf = udp_size_buffer(w->fd, SO_RCVBUFFORCE, SO_RCVBUF, params->cfg->p_ring);

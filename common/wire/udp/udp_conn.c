@@ -88,7 +88,8 @@ static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
         int level, name, set;
     } option[] = {
         {IPPROTO_IP, IP_MTU_DISCOVER, IP_MTU_DISCOVER},
-        {IPPROTO_IP, IP_TOS, IP_TOS},
+        {IPPROTO_IP, IP_TOS, IP_TOS}, /* before the priority, which it would change */
+        {SOL_SOCKET, SO_PRIORITY, SO_PRIORITY},
         {SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE},
     };
 
