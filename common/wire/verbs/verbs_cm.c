@@ -39,6 +39,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "wire/verbs/verbs_id.h"
 
 #define MAGIC            0x4d785632u /* "2VxM": version 2 of what follows */
 #define LOOK_UP_MS       2000
@@ -47,8 +48,6 @@
 #define CROSSING_NS      1000000000ull /* the other one's call is to come in this time */
 #define ROOM_NS          3000000ull    /* until one that makes room has done so */
 #define LOST             5             /* calls that fail in a row: the peer is not reached any more */
-#define ACK_UNIT_NS      4096ull
-#define ACK_EXPONENT_MAX 31
 #define RETRIES          6             /* of a device; 7, the most there are, is for ever with rxe */
 #define REPEAT_NS        1000000000ull /* a call without an answer is made again */
 
@@ -245,18 +244,6 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 
 /* ---- Calling ---- */
 
-/* rdma_cm's own is 2.1 s with RoCE: so long would the connection stand still for each loss that the other side does not
- * tell of. The device counts by an exponent, of which 0 would be for ever. A kernel before 5.2 keeps its own. */
-static void cm_set_ack_timeout(const struct emx_verbs_wire *w, struct rdma_cm_id *id)
-{
-    uint8_t exponent = 1;
-
-    while (exponent < ACK_EXPONENT_MAX && ACK_UNIT_NS << exponent < w->cfg->p_verbs_ack_timeout)
-        exponent++;
-    if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof(exponent)))
-        emx_log(EMX_LOG_DEBUG, "verbs: the time until devices send again cannot be set: %s", strerror(errno));
-}
-
 void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
 {
     struct sockaddr_in from = emx_verbs_sockaddr(p->way.from, 0), to = emx_verbs_sockaddr(p->way.to, p->way.port);
@@ -274,7 +261,8 @@ void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
         cm_call_failed(w, c, strerror(errno));
         return;
     }
-    cm_set_ack_timeout(w, c->id);
+    emx_verbs_id_set_ack_timeout(c->id, w->cfg);
+    emx_verbs_id_set_tos(c->id, w->cfg, EMX_LOG_DEBUG); /* the listener has warned */
     if (rdma_resolve_addr(c->id, (struct sockaddr *)&from, (struct sockaddr *)&to, LOOK_UP_MS))
         cm_call_failed(w, c, strerror(errno));
 }
@@ -383,7 +371,7 @@ static void cm_answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const str
     card = cm_card(w, p, CARD_ACCEPT, d->credits);
     param.private_data = &card;
     param.private_data_len = sizeof(card);
-    cm_set_ack_timeout(w, id);
+    emx_verbs_id_set_ack_timeout(id, w->cfg);
     err = emx_verbs_conn_ready(c, d);
     if (!err && rdma_accept(id, &param))
         err = errno;

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "wire/verbs/verbs_cm.h"
+#include "wire/verbs/verbs_id.h"
 #include "wire/verbs/verbs_read.h"
 
 #define LISTEN_TRIES   16
@@ -81,6 +82,7 @@ static bool listen_at(struct emx_verbs_wire *w, const struct emx_netif *nif, uns
         snprintf(why, why_len_bytes, "%s", strerror(errno));
         return false;
     }
+    emx_verbs_id_set_tos(p->listener, w->cfg, EMX_LOG_WARN);
     if (rdma_bind_addr(p->listener, (struct sockaddr *)&a)) {
         *again_p = errno == EADDRINUSE;
         snprintf(why, why_len_bytes, "%s", errno == ENODEV ? "no RDMA device" : strerror(errno));

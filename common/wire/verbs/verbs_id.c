@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/verbs/verbs_id.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ACK_UNIT_NS      4096ull
+#define ACK_EXPONENT_MAX 31
+
+/* rdma_cm's own is 2.1 s with RoCE: so long would the connection stand still for each loss that the other side does not
+ * tell of. The device counts by an exponent, of which 0 would be for ever. A kernel before 5.2 keeps its own. */
+void emx_verbs_id_set_ack_timeout(struct rdma_cm_id *id, const struct emx_config *cfg)
+{
+    uint8_t exponent = 1;
+
+    while (exponent < ACK_EXPONENT_MAX && ACK_UNIT_NS << exponent < cfg->p_verbs_ack_timeout)
+        exponent++;
+    if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof(exponent)))
+        emx_log(EMX_LOG_DEBUG, "verbs: the time until devices send again cannot be set: %s", strerror(errno));
+}
+
+/* The ECN bits are left to the device, which sets them for its own congestion control. */
+void emx_verbs_id_set_tos(struct rdma_cm_id *id, const struct emx_config *cfg, enum emx_log_level refused)
+{
+    uint8_t tos = (uint8_t)cfg->p_tos;
+
+    if (tos && rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
+        emx_log(refused, "verbs: ETHMX_TOS has no effect: rdma_cm refuses the type of service (%s)", strerror(errno));
+}
