@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counts the frames of ethmx that pass an interface, by EtherType, IPv4 type of service and priority. For test-qos.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define ETHERTYPE_IPV4  0x0800
+#define ETHERTYPE_ETHMX 0x88b5
+#define AT_TOS          15 /* behind the Ethernet header and a byte */
+#define AT_PROTOCOL     23
+#define PROTOCOL_UDP    17
+
+/* Key: EtherType, type of service, priority, in 16, 8 and 8 bits. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __type(key, __u32);
+    __type(value, __u64);
+} frames SEC(".maps");
+
+SEC("tc")
+int qos_count(struct __sk_buff *skb)
+{
+    __u32 ethertype = bpf_ntohs(skb->protocol), key;
+    __u64 one = 1, *count;
+    __u8 tos = 0, protocol;
+
+    if (ethertype == ETHERTYPE_IPV4) {
+        if (bpf_skb_load_bytes(skb, AT_PROTOCOL, &protocol, 1) || protocol != PROTOCOL_UDP ||
+            bpf_skb_load_bytes(skb, AT_TOS, &tos, 1))
+            return TC_ACT_OK;
+    } else if (ethertype != ETHERTYPE_ETHMX) {
+        return TC_ACT_OK;
+    }
+    key = ethertype << 16 | tos << 8 | (skb->priority & 0xff);
+    count = bpf_map_lookup_elem(&frames, &key);
+    if (count)
+        __sync_fetch_and_add(count, 1);
+    else
+        bpf_map_update_elem(&frames, &key, &one, BPF_ANY);
+    return TC_ACT_OK;
+}
+
+char license_text[] SEC("license") = "Dual BSD/GPL";
