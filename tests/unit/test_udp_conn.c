@@ -134,15 +134,18 @@ static void hears_no_icmp(void **state)
 static void has_the_wires_options(void **state)
 {
     struct world *w = *state;
-    int tos = 2, df = IP_PMTUDISC_PROBE, bytes = 50000, got = 0, fd;
+    int tos = 0x4a, priority = 5, df = IP_PMTUDISC_PROBE, bytes = 50000, got = 0, fd;
     socklen_t len = sizeof(got);
 
     assert_int_equal(setsockopt(w->wire_fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)), 0);
+    assert_int_equal(setsockopt(w->wire_fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority)), 0);
     assert_int_equal(setsockopt(w->wire_fd, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df)), 0);
     assert_int_equal(setsockopt(w->wire_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
     fd = line(w);
     assert_int_equal(getsockopt(fd, IPPROTO_IP, IP_TOS, &got, &len), 0);
     assert_int_equal(got, tos);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &got, &len), 0);
+    assert_int_equal(got, priority); /* not what the kernel derives from the type of service */
     assert_int_equal(getsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &got, &len), 0);
     assert_int_equal(got, df);
     assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &len), 0);
