@@ -183,11 +183,6 @@ static int mem_open(struct emx_wire **w_p, const struct emx_wire_params *params,
 
 const struct emx_wire_ops *const emx_wires[] = {&mem_ops, NULL};
 
-const struct emx_wire_ops *emx_wire_find(const char *name)
-{
-    return strcmp(name, mem_ops.name) ? NULL : &mem_ops;
-}
-
 /* ---- The clock: each look at it is 100 ns after the last one, or timers would be due as often as the machine is slow.
  * It takes the place of progress/clock.c. ---- */
 
