@@ -44,7 +44,7 @@ static struct emx_gso_way way_between(const struct end *from, const struct end *
     struct emx_gso_way way = {.from_port = 9, .to_port = to->gso_port};
 
     if (!way.to_port)
-        way.to_port = to->udp_port;
+        way.to_port = to->port;
     assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : from->host->ip, &way.from_ip), 1);
     assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : to->host->ip, &way.to_ip), 1);
     if (!same) {

@@ -16,7 +16,14 @@
 
 #include "wire/ethernet.h"
 
-struct host world_a = {.ip = "10.88.0.1"}, world_b = {.ip = "10.88.0.2"}, world_c;
+/* The choice is made already; the xdp wire takes what is named, all of it. */
+#define INTERFACES "eth0,eth1"
+
+#define WORK_MS 10 /* between two rounds of ends that wait for each other */
+
+struct host world_a = {.ip = "10.88.0.1", .interfaces = INTERFACES};
+struct host world_b = {.ip = "10.88.0.2", .interfaces = INTERFACES};
+struct host world_c = {.interfaces = INTERFACES};
 
 void world_init(char *const paths[3])
 {
@@ -33,6 +40,24 @@ void world_init(char *const paths[3])
             continue;
         h->eth0_index = netifs_find(&h->netifs, "eth0")->index;
         memcpy(h->mac, netifs_find(&h->netifs, "eth0")->mac, sizeof(h->mac));
+    }
+}
+
+void world_init_interfaces(char *const names[2])
+{
+    static char ip[2][INET_ADDRSTRLEN];
+    struct host *hosts[] = {&world_a, &world_b};
+
+    for (unsigned i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct host *h = hosts[i];
+        char err[1024];
+
+        h->ns_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+        assert_true(h->ns_fd >= 0);
+        h->interfaces = names[i];
+        if (host_read_netifs(h, &h->netifs, names[i], NULL, err, sizeof(err)))
+            fail_msg("%s", err);
+        h->ip = inet_ntop(AF_INET, &netifs_find(&h->netifs, names[i])->ip, ip[i], sizeof(ip[i]));
     }
 }
 
@@ -109,23 +134,121 @@ unsigned host_packet_sockets(const struct host *h)
     return lines - 1;
 }
 
-/* Who sent last; what a wire could not send yet goes when its end polls. */
-static struct end *sender;
-
-static void push_sender(void)
-{
-    if (sender && sender->ops->unsent)
-        sender->ops->rx(sender->w, NULL, 0);
-}
-
 void end_init(struct end *e, const struct host *h, const struct emx_wire_ops *ops, uint32_t id)
 {
     memset(e, 0, sizeof(*e));
     emx_config_defaults(&e->cfg);
-    strcpy(e->cfg.p_if, "eth0,eth1"); /* the choice is made already; the xdp wire takes what is named, all of it */
+    snprintf(e->cfg.p_if, sizeof(e->cfg.p_if), "%s", h->interfaces);
+    e->cfg.p_connect_timeout = WAIT_MS * 900000ull; /* no wire gives an end up because the machine is slow */
+    e->cfg.p_peer_timeout = 10 * e->cfg.p_connect_timeout;
+    e->cfg.p_verbs_ack_timeout = 500000000;
+    e->cfg.p_reg_min = 1; /* measure no costs */
     e->host = h;
     e->ops = ops;
     e->id = id;
+}
+
+/* ---- How two ends of a wire meet ---- */
+
+/* The IP address of an end, for the other; on one host loopback's. */
+static struct in_addr ip_between(const struct end *e, const struct end *other)
+{
+    struct in_addr ip;
+
+    assert_int_equal(inet_pton(AF_INET, e->host == other->host ? "127.0.0.1" : e->host->ip, &ip), 1);
+    return ip;
+}
+
+static void port_told(struct end *e, const struct emx_wire_value *value)
+{
+    e->port = emx_wire_value_u16(value->b);
+}
+
+static void ethernet_told(struct end *e, const struct emx_wire_value *value)
+{
+    struct emx_ethernet_part part;
+
+    if (emx_ethernet_part_read(value, &part))
+        e->gso_port = part.gso_port;
+}
+
+static void xdp_told(struct end *e, const struct emx_wire_value *value)
+{
+    ethernet_told(e, &(struct emx_wire_value){.b = value->b + EMX_XDP_PART_LEAST,
+                                              .len_bytes = value->len_bytes - EMX_XDP_PART_LEAST});
+}
+
+static void shm_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
+{
+    (void)from;
+    emx_shm_addr(a, to->id);
+}
+
+static struct emx_offload_way bulk_way(const struct end *from, const struct end *to)
+{
+    return (struct emx_offload_way){.from = ip_between(from, to),
+                                    .to = ip_between(to, from),
+                                    .port = to->gso_port,
+                                    .frame_bytes = (uint16_t)from->attr.frame_bytes};
+}
+
+static void packet_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
+{
+    static const uint8_t no_mac[6];
+    const struct emx_offload_way bulk = bulk_way(from, to);
+    bool same = from->host == to->host;
+
+    emx_packet_addr(a, same ? from->host->netifs.loopback_index : from->host->eth0_index, same ? no_mac : to->host->mac,
+                    from->bulk ? &bulk : NULL);
+}
+
+static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
+{
+    const struct emx_offload_way bulk = bulk_way(from, to);
+
+    emx_xdp_addr(a, from->host->eth0_index, to->host->mac, from->bulk ? &bulk : NULL);
+}
+
+static void udp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
+{
+    emx_udp_addr(a, ip_between(to, from), to->port);
+}
+
+/* On one host, too, by the device. */
+static void verbs_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
+{
+    struct emx_verbs_way way = {.id = to->id, .port = to->port};
+
+    assert_int_equal(inet_pton(AF_INET, from->host->ip, &way.from), 1);
+    assert_int_equal(inet_pton(AF_INET, to->host->ip, &way.to), 1);
+    emx_verbs_addr(a, &way);
+}
+
+static const struct meeting {
+    const struct emx_wire_ops *ops;
+    void (*told)(struct end *e, const struct emx_wire_value *value); /* NULL: peers are told nothing */
+    void (*way)(struct emx_wire_addr *a, const struct end *from, const struct end *to);
+} meetings[] = {
+    {&emx_wire_shm, NULL, shm_way},      {&emx_wire_verbs, port_told, verbs_way},
+    {&emx_wire_xdp, xdp_told, xdp_way},  {&emx_wire_packet, ethernet_told, packet_way},
+    {&emx_wire_udp, port_told, udp_way},
+};
+
+static const struct meeting *meeting_of(const struct end *e)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(meetings); i++)
+        if (meetings[i].ops == e->ops)
+            return &meetings[i];
+    fail_msg("%s: no row says how its ends meet", e->ops->name);
+    return NULL;
+}
+
+struct emx_wire_addr end_way(const struct end *from, const struct end *to)
+{
+    struct emx_wire_addr a;
+
+    meeting_of(from)->way(&a, from, to);
+    return a;
 }
 
 /* What peers are told. */
@@ -135,15 +258,22 @@ static void describe(struct end *e)
     uint8_t b[EMX_WIRE_VALUE_BYTES];
     struct emx_wire_value value = {.b = b};
     unsigned least = 0;
-    struct emx_ethernet_part part;
 
-    value.len_bytes = e->ops->describe ? e->ops->describe(e->w, &site, b, &least) : 0;
-    if (e->ops == &emx_wire_udp)
-        e->udp_port = emx_wire_value_u16(b);
-    if (e->ops == &emx_wire_xdp)
-        value = (struct emx_wire_value){.b = b + EMX_XDP_PART_LEAST, .len_bytes = value.len_bytes - EMX_XDP_PART_LEAST};
-    if (e->ops != &emx_wire_udp && emx_ethernet_part_read(&value, &part))
-        e->gso_port = part.gso_port;
+    if (!meeting_of(e)->told)
+        return;
+    value.len_bytes = e->ops->describe(e->w, &site, b, &least);
+    meeting_of(e)->told(e, &value);
+}
+
+/* ---- Ends ---- */
+
+/* Who sent last; what a wire could not send yet goes when its end polls. */
+static struct end *sender;
+
+/* Its wire may hold frames back. */
+static bool sender_works_for(const struct end *e)
+{
+    return sender && sender != e && sender->ops->unsent;
 }
 
 int end_try_open(struct end *e, char *why, size_t why_len_bytes)
@@ -179,30 +309,6 @@ void end_close(struct end *e)
         sender = NULL;
 }
 
-struct emx_wire_addr end_way(const struct end *from, const struct end *to)
-{
-    static const uint8_t no_mac[6];
-    bool same = from->host == to->host;
-    struct emx_offload_way bulk = {.port = to->gso_port, .frame_bytes = (uint16_t)from->attr.frame_bytes};
-    struct emx_wire_addr a;
-    struct in_addr ip;
-
-    assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : to->host->ip, &ip), 1);
-    assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : from->host->ip, &bulk.from), 1);
-    bulk.to = ip;
-    if (from->ops == &emx_wire_shm) {
-        emx_shm_addr(&a, to->id);
-    } else if (from->ops == &emx_wire_xdp) {
-        emx_xdp_addr(&a, from->host->eth0_index, to->host->mac, from->bulk ? &bulk : NULL);
-    } else if (from->ops == &emx_wire_udp) {
-        emx_udp_addr(&a, ip, to->udp_port);
-    } else {
-        emx_packet_addr(&a, same ? from->host->netifs.loopback_index : from->host->eth0_index,
-                        same ? no_mac : to->host->mac, from->bulk ? &bulk : NULL);
-    }
-    return a;
-}
-
 bool end_arm(struct end *e)
 {
     return !e->ops->arm || e->ops->arm(e->w);
@@ -214,17 +320,55 @@ void end_sweep(struct end *e)
         e->ops->sweep(e->w);
 }
 
-unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max)
+void end_tx(struct end *e, const struct emx_txframe *tx, unsigned n)
 {
-    struct pollfd p[EMX_WIRE_FDS];
-    unsigned n;
+    e->ops->tx(e->w, tx, n);
+    sender = e;
+}
 
-    push_sender();
-    n = e->ops->rx(e->w, f, max);
+/* A round of both ends while nothing comes: connections are made, and room comes back. */
+static void ends_work(struct end *e)
+{
+    if (!sender_works_for(e))
+        return;
+    sender->ops->rx(sender->w, NULL, 0);
+    if (sender->ops->sweep)
+        sender->ops->sweep(sender->w);
+    if (e->ops->sweep)
+        e->ops->sweep(e->w);
+}
+
+static void end_fds(struct end *e, struct pollfd p[EMX_WIRE_FDS])
+{
     for (unsigned i = 0; i < EMX_WIRE_FDS; i++)
         p[i] = (struct pollfd){.fd = e->ops->fd(e->w, i), .events = POLLIN};
-    while (!n && (!end_arm(e) || poll(p, EMX_WIRE_FDS, WAIT_MS) > 0))
-        n = e->ops->rx(e->w, f, max);
+}
+
+/* Sleeps until there may be something for the end, or for the sender if that works for it. Returns how long at most. */
+static int end_sleep(struct end *e)
+{
+    struct pollfd p[2 * EMX_WIRE_FDS];
+    bool both = sender_works_for(e);
+    int wait_ms = both ? WORK_MS : WAIT_MS;
+
+    if (!end_arm(e) || (both && !end_arm(sender)))
+        return 0;
+    end_fds(e, p);
+    if (both)
+        end_fds(sender, p + EMX_WIRE_FDS);
+    return poll(p, both ? 2 * EMX_WIRE_FDS : EMX_WIRE_FDS, wait_ms) > 0 ? 0 : wait_ms;
+}
+
+unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max)
+{
+    int slept_ms = 0;
+    unsigned n;
+
+    ends_work(e);
+    while (!(n = e->ops->rx(e->w, f, max)) && slept_ms < WAIT_MS) {
+        slept_ms += end_sleep(e);
+        ends_work(e);
+    }
     return n;
 }
 
@@ -273,8 +417,7 @@ void frames_send(struct end *from, const struct end *to, uint32_t first, unsigne
         frame_make(&f[i], from, to, first + i, len_bytes[i]);
         tx[i] = f[i].tx;
     }
-    from->ops->tx(from->w, tx, n);
-    sender = from;
+    end_tx(from, tx, n);
     for (unsigned i = 0; i < n; i++)
         memset(f[i].bytes, 0xEE, len_bytes[i]); /* nothing is referenced after return */
 }

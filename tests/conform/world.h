@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hosts that the conformance suite runs between (network namespaces), and the ends of wires on them. One process
- * holds all ends: a socket stays in the namespace it was opened in.
+ * The hosts that the conformance suite runs between, and the ends of wires on them. One process holds all ends. A host
+ * is a network namespace: a socket stays in the one it was opened in. Or it is an interface with an RDMA device.
  */
 #ifndef EMX_TESTS_CONFORM_WORLD_H
 #define EMX_TESTS_CONFORM_WORLD_H
@@ -14,10 +14,11 @@
 #include "wire/wire.h"
 #include "wire/xdp/xdp.h"
 
-#define WAIT_MS 10000 /* longer than anything takes that works */
+#define WAIT_MS 60000 /* longer than anything takes that works, emulated and on a busy machine */
 
 struct host {
     int ns_fd;
+    const char *interfaces; /* as in ETHMX_IF */
     const char *ip;
     struct emx_netifs netifs;
     unsigned eth0_index;
@@ -28,6 +29,8 @@ extern struct host world_a, world_b, world_c;
 
 /* Opens the namespaces and reads their interfaces. */
 void world_init(char *const paths[3]);
+/* Instead: the hosts a and b are two interfaces of this namespace that reach each other. */
+void world_init_interfaces(char *const names[2]);
 
 /* The calling thread goes to this host. */
 void host_enter(const struct host *h);
@@ -55,7 +58,7 @@ struct end {
     struct ethmx_config cfg;
     struct emx_stats stats;
     struct emx_wire_attr attr;
-    uint16_t udp_port; /* udp: of its part of an address */
+    uint16_t port;     /* udp, verbs: of its part of an address */
     uint16_t gso_port; /* packet, xdp: the same; 0: it takes no GSO packets */
     uint32_t id;
     bool bulk; /* what it sends may go in GSO packets; attr.frame_bytes is then the longest frame that does */
@@ -74,7 +77,10 @@ struct emx_wire_addr end_way(const struct end *from, const struct end *to);
 bool end_arm(struct end *e);
 /* What the wire does now and then: as much as a pump does in 5 ms. */
 void end_sweep(struct end *e);
-/* rx(), waiting for something to come. 0: nothing came. */
+/* tx(); the end is the sender from now on. */
+void end_tx(struct end *e, const struct emx_txframe *tx, unsigned n);
+/* rx(), waiting for something to come. If the sender's wire may hold frames back, both ends work meanwhile. 0: nothing
+ * came. */
 unsigned end_wait(struct end *e, struct emx_rxframe *f, unsigned max);
 /* Nothing waits to be received. */
 bool end_is_empty(struct end *e);
