@@ -24,7 +24,7 @@ struct emx_txframe {
     const void *body; /* NULL when body_bytes is 0 */
     uint16_t head_bytes;
     uint16_t body_bytes;
-    bool bulk;       /* data of a large message: may go in a GSO packet, and may overtake other frames */
+    bool gso;        /* data of a large message: may go in a GSO packet, and may overtake other frames */
     uint64_t age_ns; /* retransmission: time since it was last sent; a wire that still queues that copy may drop this */
 };
 

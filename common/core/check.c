@@ -277,18 +277,18 @@ static const char *check_reads(const struct emx_engine *e, unsigned link)
 
 static const char *check_hints(const struct emx_engine *e)
 {
-    uint32_t news = 0;
+    uint32_t pending = 0;
 
     if (!emx_list_empty(&e->events) || !emx_list_empty(&e->want_routes))
-        news |= EMX_RESULT_EVENT;
+        pending |= EMX_RESULT_EVENT;
     if (!emx_list_empty(&e->completed))
-        news |= EMX_RESULT_DONE;
+        pending |= EMX_RESULT_DONE;
     if (!emx_list_empty(&e->am))
-        news |= EMX_RESULT_AM;
+        pending |= EMX_RESULT_AM;
     if (e->deferred.session && !e->hints.deferred_acks)
         return "hints: what is still to be done of a frame waits, and nobody is told";
-    if (news != e->hints.news)
-        return "hints: the news are not what is there";
+    if (pending != e->hints.pending)
+        return "hints: the pending results are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
         if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->hello_acking[i])) && !(e->hints.output >> i & 1))
             return "hints: a link with output is not marked";

@@ -196,7 +196,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
 struct emx_engine_ready {
     uint32_t output;        /* mask of links that may have frames to send */
     uint32_t reads;         /* mask of links over which something is to be read */
-    uint32_t news;          /* mask of enum emx_results */
+    uint32_t pending;       /* mask of enum emx_results */
     uint32_t deferred_acks; /* not 0: emx_engine_deferred_acks() has something to do */
     uint32_t memory;        /* mask of links over which memory is to be lent or given back */
     uint32_t in_flight;     /* reads and writes that devices are at */
@@ -231,8 +231,8 @@ struct emx_read {
     size_t len_bytes;
     struct emx_op *op; /* the engine's own */
     uint64_t key;      /* whole not NULL: a device does it, with this key; */
-    void *whole;       /* the memory for all of the message, of which local is a part */
-    size_t whole_bytes;
+    void *message;     /* the memory for all of the message, of which local is a part */
+    size_t message_bytes;
     bool write;   /* from local to remote */
     bool lasting; /* local remains as it is until read_done() */
 };
@@ -328,7 +328,7 @@ struct emx_event {
  * for going to sleep. */
 static inline bool emx_engine_has_results(const struct emx_engine *e)
 {
-    return emx_engine_ready(e)->news;
+    return emx_engine_ready(e)->pending;
 }
 
 /* Takes the next event. */

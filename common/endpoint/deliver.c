@@ -102,16 +102,16 @@ static __attribute__((noinline)) unsigned deliver_all(struct ethmx_ep *ep)
         n = 0;
         if (!emx_list_empty(&ep->failures))
             n += emx_event_deliver(ep);
-        if (ready->news & EMX_RESULT_DONE)
+        if (ready->pending & EMX_RESULT_DONE)
             n += deliver_completions(ep);
-        if (ready->news & EMX_RESULT_AM)
+        if (ready->pending & EMX_RESULT_AM)
             n += deliver_ams(ep);
         if (!n)
             break;
         total += n;
     }
     ep->progress.delivering = false;
-    if (ready->output || ready->news & EMX_RESULT_EVENT)
+    if (ready->output || ready->pending & EMX_RESULT_EVENT)
         emx_progress_flush(&ep->progress, emx_clock_now(&ep->progress.clock));
     return total;
 }

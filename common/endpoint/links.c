@@ -137,7 +137,7 @@ int emx_links_tell(const struct emx_links *l, const struct emx_way_site *site, s
             emx_error_set("the address has no room for the wire %s: name fewer in ETHMX_WIRES", k->ops->name);
             return ETHMX_ERR_PARAM;
         }
-        a->least[k->ops->part] = (uint8_t)min_bytes;
+        a->min_bytes[k->ops->part] = (uint8_t)min_bytes;
         a->by_ip |= (uint32_t)k->ops->by_ip << k->ops->part;
     }
     return ETHMX_OK;

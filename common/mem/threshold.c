@@ -28,7 +28,7 @@
 #include "ethmx.h"
 #include "mem/measure.h"
 
-#define WORD        "ethmx-critical-size-3"
+#define WORD        "ethmx-reg-threshold-3"
 #define SIZES       EMX_THRESHOLD_SIZES
 #define ROUNDS      7
 #define PATH_BYTES  512
@@ -150,9 +150,9 @@ static bool threshold_file_name(const struct emx_config *cfg, uint64_t id, char 
     if (cfg->p_reg_file[0])
         n = snprintf(path, PATH_BYTES, "%s", cfg->p_reg_file);
     else if (cache && cache[0] == '/')
-        n = snprintf(path, PATH_BYTES, "%s/ethmx/critical-size-%016" PRIx64, cache, id);
+        n = snprintf(path, PATH_BYTES, "%s/ethmx/reg-threshold-%016" PRIx64, cache, id);
     else if (home && home[0] == '/')
-        n = snprintf(path, PATH_BYTES, "%s/.cache/ethmx/critical-size-%016" PRIx64, home, id);
+        n = snprintf(path, PATH_BYTES, "%s/.cache/ethmx/reg-threshold-%016" PRIx64, home, id);
     else
         return false;
     return n < PATH_BYTES;

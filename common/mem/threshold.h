@@ -7,7 +7,7 @@
  * Two lengths, for resident pages and for absent ones, compare registering with copying at one end. They decide about
  * messages that use a rendezvous anyway. A message that would go eagerly if it were copied waits for a rendezvous only
  * to be read. Whether that pays depends on the round trip to the peer, too. So the costs at each length are kept, and
- * the engine compares them with the round trip that it measures (base/crossing.h, core/msg/rdma_threshold.c).
+ * the engine compares them with the round trip that it measures (base/threshold.h, core/msg/rdma_threshold.c).
  */
 #ifndef EMX_MEM_THRESHOLD_H
 #define EMX_MEM_THRESHOLD_H
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
-#include "base/crossing.h"
+#include "base/threshold.h"
 #include "mem/regcache.h"
 
 #define EMX_REG_THRESHOLD_NEVER EMX_THRESHOLD_NEVER

@@ -142,8 +142,8 @@ static void progress_start_read(struct emx_progress *p, const struct emx_link *k
                                      .key = r->key,
                                      .local = r->local,
                                      .len_bytes = r->len_bytes,
-                                     .whole = r->whole,
-                                     .whole_bytes = r->whole_bytes,
+                                     .message = r->message,
+                                     .message_bytes = r->message_bytes,
                                      .write = r->write,
                                      .cookie = r->op};
     int status = k->ops->read_start(k->wire, &wr);
@@ -180,7 +180,7 @@ static void progress_read_piece(struct emx_progress *p, unsigned i)
 
     if (!k->reading && !emx_engine_read(p->engine, i, &k->read))
         return;
-    if (k->read.whole)
+    if (k->read.message)
         progress_start_read(p, k, &k->read);
     else if (progress_read_some(p, k) && emx_engine_wants_output(p->engine, i))
         progress_output(p, i, emx_clock_now(&p->clock));
@@ -213,7 +213,7 @@ void emx_progress_flush_now(struct emx_progress *p, emx_time now)
     const struct emx_engine_ready *ready = emx_engine_ready(p->engine);
 
     do { /* a read that fails is an event, too, and nobody need call again soon */
-        if (ready->news & EMX_RESULT_EVENT)
+        if (ready->pending & EMX_RESULT_EVENT)
             p->on_event(p->on_event_arg, now);
         for (unsigned i = 0; i < p->links.count; i++) {
             progress_export_and_output(p, i, now);
@@ -222,7 +222,7 @@ void emx_progress_flush_now(struct emx_progress *p, emx_time now)
             if (emx_engine_wants_read(p->engine, i))
                 progress_read_piece(p, i);
         }
-    } while (ready->news & EMX_RESULT_EVENT);
+    } while (ready->pending & EMX_RESULT_EVENT);
 }
 
 /* Whether the next round has work even if no frame arrives: a large message is being read, one part a round, or frames

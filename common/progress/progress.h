@@ -66,7 +66,7 @@ static inline bool emx_progress_wants_flush(const struct emx_progress *p)
 {
     const struct emx_engine_ready *ready = emx_engine_ready(p->engine);
 
-    return ready->output | ready->reads | ready->memory | (ready->news & EMX_RESULT_EVENT);
+    return ready->output | ready->reads | ready->memory | (ready->pending & EMX_RESULT_EVENT);
 }
 static inline void emx_progress_flush(struct emx_progress *p, emx_time now)
 {

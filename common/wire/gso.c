@@ -37,7 +37,7 @@ static unsigned gso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
     return sum;
 }
 
-unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool bulk_only)
+unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool gso_only)
 {
     unsigned len = emx_gso_frame_bytes(f), total = len, count = 1;
 
@@ -46,7 +46,7 @@ unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_byte
     while (count < n && count < EMX_GSO_PARTS) {
         unsigned more = emx_gso_frame_bytes(&f[count]);
 
-        if ((bulk_only && !f[count].bulk) || more > len || total + more > most_bytes ||
+        if ((gso_only && !f[count].gso) || more > len || total + more > most_bytes ||
             memcmp(f[count].to, f->to, sizeof(*f->to)))
             break;
         total += more;

@@ -34,8 +34,8 @@ static inline unsigned emx_gso_frame_bytes(const struct emx_txframe *f)
 }
 
 /* How many of the n frames at f can go as one packet of up to most_bytes; 1: only the first. Their lengths are
- * multiples of 4, so that each is aligned. bulk_only: only frames with `bulk` set follow the first. */
-unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool bulk_only);
+ * multiples of 4, so that each is aligned. gso_only: only frames with `gso` set follow the first. */
+unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool gso_only);
 
 /* Writes the headers of a packet with len_bytes of frames. The sending kernel computes the UDP checksum: the field
  * holds the sum over the pseudo header. */

@@ -257,7 +257,7 @@ int emx_offload_fd(const struct emx_offload *b)
 
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
-    if (!f->bulk || emx_gso_frame_bytes(f) > emx_offload_to(f->to).gso_bytes)
+    if (!f->gso || emx_gso_frame_bytes(f) > emx_offload_to(f->to).gso_bytes)
         return 0;
     return emx_gso_fit(f, n, EMX_GSO_MAX, true);
 }

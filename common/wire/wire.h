@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
-#include "base/crossing.h"
+#include "base/threshold.h"
 #include "base/stats.h"
 #include "base/txframe.h"
 #include "base/wire_part.h"
@@ -80,8 +80,8 @@ struct emx_wire_read {
     uint64_t remote, key;
     void *local;
     size_t len_bytes;
-    void *whole; /* the local message, which contains local; registered as one */
-    size_t whole_bytes;
+    void *message; /* the local message, which contains local; registered as one */
+    size_t message_bytes;
     void *cookie; /* returned by read_end() */
     bool write;   /* read_start(): from local to remote */
     bool lasting; /* read(): local stays valid until read() has ended */

@@ -41,7 +41,7 @@ struct pair {
     unsigned fds;
     bool shaped; /* eth0 of host a is made slow */
     bool uncut;  /* eth0 of host a cuts no GSO packets: the kernel does */
-    bool bulk;   /* frames may go in GSO packets */
+    bool gso;    /* frames may go in GSO packets */
 };
 
 static unsigned open_fds(void)
@@ -63,7 +63,7 @@ static int setup(void **state)
     p->fds = open_fds();
     end_init(&p->a, p->host_a, p->ops, ID_A);
     end_init(&p->b, p->host_b, p->ops, ID_B);
-    p->a.bulk = p->b.bulk = p->bulk;
+    p->a.gso = p->b.gso = p->gso;
     end_open(&p->a);
     end_open(&p->b);
     return 0;
@@ -162,7 +162,7 @@ static void batch_goes_to_several(void **state)
     uint32_t number_b = 1000, number_c = 2000;
 
     end_init(&c, p->host_a, p->ops, ID_OTHER);
-    c.bulk = p->bulk;
+    c.gso = p->gso;
     end_open(&c);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
         bool to_c = i % 5 < 2;
@@ -289,7 +289,7 @@ static void fall_asleep(struct end *e, struct pollfd *fd)
 static void fd_tells(void **state)
 {
     struct pair *p = *state;
-    struct pollfd fd = {.fd = p->ops->fd(p->b.w, p->bulk), .events = POLLIN};
+    struct pollfd fd = {.fd = p->ops->fd(p->b.w, p->gso), .events = POLLIN};
     unsigned len = 100;
 
     frames_send(&p->a, &p->b, 0, 1, &len); /* a connection is made */
@@ -362,7 +362,7 @@ static void too_long_for_receiver_is_whole_or_lost(void **state)
 /* Sends until one comes through. For after an interruption: links take a moment. */
 static void wait_for_passage(struct end *from, struct end *to)
 {
-    struct pollfd fd = {.fd = to->ops->fd(to->w, from->bulk), .events = POLLIN};
+    struct pollfd fd = {.fd = to->ops->fd(to->w, from->gso), .events = POLLIN};
     unsigned len = 100, n, l;
     struct emx_rxframe rx;
 
@@ -476,7 +476,7 @@ static void overflow_is_counted(void **state)
     frames_expect(&p->b, sent, EMX_WIRE_BATCH);
     lost = p->a.stats.wire_tx_errors + p->b.stats.wire_lost;
     assert_true(lost > 0);
-    assert_true(p->bulk || lost <= sent - received);
+    assert_true(p->gso || lost <= sent - received);
     assert_true(!p->a.attr.connected || p->a.stats.wire_tx_errors == sent - received);
 }
 
@@ -960,7 +960,7 @@ static void look_passes_no_gso_packet_over(void **state)
 
     frames_send(&p->a, &p->b, 1, 1, &len);
     assert_int_equal(poll(&fd[1], 1, WAIT_MS), 1);
-    p->a.bulk = false;
+    p->a.gso = false;
     frames_send(&p->a, &p->b, 2, 1, &len);
     assert_int_equal(poll(&fd[0], 1, WAIT_MS), 1);
     look = p->ops->peek(p->b.w);
@@ -1608,9 +1608,9 @@ static void nothing_is_lost_when_full(void **state)
 
 /* ---- The tables ---- */
 
-/* BULK: GSO packets of the packet wire, XDP_BULK: of the xdp wire. The kernel's UDP takes no packets that were made by
+/* GSO: GSO packets of the packet wire, XDP_GSO: of the xdp wire. The kernel's UDP takes no packets that were made by
  * hand from within the host: UDP_FAR is udp between hosts. */
-enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, BULK = 16, SHM = 32, XDP = 64, UDP_FAR = 128, XDP_BULK = 256 };
+enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, GSO = 16, SHM = 32, XDP = 64, UDP_FAR = 128, XDP_GSO = 256 };
 enum { DEVICES = 512, VERBS = 1024 };
 enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP | XDP, RDMA = DEVICES | VERBS, EVERYWHERE = ETHERNET | SHM | RDMA };
 
@@ -1623,20 +1623,20 @@ static const struct {
     {                                                                                                                  \
 #fn, fn, where                                                                                                 \
     }
-    CASE(every_size_arrives, EVERYWHERE | BULK | XDP_BULK),
-    CASE(batches_arrive_in_order, EVERYWHERE | BULK | XDP_BULK),
-    CASE(batch_goes_to_several, HOSTS | INSIDE | PACKET | UDP | SHM | BULK | RDMA),
+    CASE(every_size_arrives, EVERYWHERE | GSO | XDP_GSO),
+    CASE(batches_arrive_in_order, EVERYWHERE | GSO | XDP_GSO),
+    CASE(batch_goes_to_several, HOSTS | INSIDE | PACKET | UDP | SHM | GSO | RDMA),
     CASE(interfaces_are_used_together, HOSTS | PACKET | UDP | XDP),
-    CASE(both_directions, EVERYWHERE | BULK | XDP_BULK),
-    CASE(lent_frames_stay, EVERYWHERE | BULK | XDP_BULK),
-    CASE(rx_keeps_the_rest, EVERYWHERE | BULK | XDP_BULK),
-    CASE(fd_tells, EVERYWHERE | BULK | XDP_BULK),
+    CASE(both_directions, EVERYWHERE | GSO | XDP_GSO),
+    CASE(lent_frames_stay, EVERYWHERE | GSO | XDP_GSO),
+    CASE(rx_keeps_the_rest, EVERYWHERE | GSO | XDP_GSO),
+    CASE(fd_tells, EVERYWHERE | GSO | XDP_GSO),
     CASE(too_long_is_counted, EVERYWHERE),
     CASE(too_long_for_interface_is_counted, HOSTS | PACKET | UDP),
     CASE(too_long_for_receiver_is_whole_or_lost, ETHERNET),
-    CASE(interface_down_and_up, HOSTS | PACKET | UDP | XDP | BULK | XDP_BULK),
-    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP | XDP | BULK | XDP_BULK),
-    CASE(overflow_is_counted, ETHERNET | BULK | XDP_BULK | RDMA),
+    CASE(interface_down_and_up, HOSTS | PACKET | UDP | XDP | GSO | XDP_GSO),
+    CASE(carrier_lost_and_found, HOSTS | PACKET | UDP | XDP | GSO | XDP_GSO),
+    CASE(overflow_is_counted, ETHERNET | GSO | XDP_GSO | RDMA),
     CASE(nothing_is_lost_when_full, INSIDE | SHM),
     CASE(foreign_ids_are_filtered, HOSTS | INSIDE | PACKET | XDP),
     CASE(runts_and_strangers_are_filtered, HOSTS | INSIDE | PACKET | XDP),
@@ -1648,16 +1648,16 @@ static const struct {
     CASE(all_queues_are_covered, HOSTS | XDP),
     CASE(slow_interface_loses_nothing, HOSTS | PACKET),
     CASE(least_ring_works, HOSTS | INSIDE | PACKET | XDP),
-    CASE(equal_frames_are_joined, HOSTS | INSIDE | BULK | XDP_BULK),
-    CASE(look_passes_no_gso_packet_over, HOSTS | INSIDE | BULK),
-    CASE(gso_packets_cut_on_the_way_arrive, HOSTS | BULK | XDP_BULK),
-    CASE(gso_packets_switched_off_go_singly, HOSTS | INSIDE | BULK | XDP_BULK),
-    CASE(foreign_gso_packets_are_taken_apart, HOSTS | INSIDE | BULK | XDP_BULK),
-    CASE(strange_packets_to_the_port_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK),
-    CASE(damaged_frames_cost_no_others, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
-    CASE(short_gso_packets_bring_what_they_have, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
-    CASE(torn_gso_packets_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
-    CASE(parts_unlike_frames_do_no_harm, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
+    CASE(equal_frames_are_joined, HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(look_passes_no_gso_packet_over, HOSTS | INSIDE | GSO),
+    CASE(gso_packets_cut_on_the_way_arrive, HOSTS | GSO | XDP_GSO),
+    CASE(gso_packets_switched_off_go_singly, HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(foreign_gso_packets_are_taken_apart, HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(strange_packets_to_the_port_do_no_harm, HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(damaged_frames_cost_no_others, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(short_gso_packets_bring_what_they_have, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(torn_gso_packets_do_no_harm, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(parts_unlike_frames_do_no_harm, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
     CASE(odd_gso_packets_are_aligned, HOSTS | INSIDE | UDP),
     CASE(calm_comes_and_goes, HOSTS | INSIDE | UDP),
     CASE(lines_go_both_ways, HOSTS | INSIDE | UDP),
@@ -1667,7 +1667,7 @@ static const struct {
     CASE(gso_packets_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
     CASE(datagrams_may_be_marked, HOSTS | INSIDE | UDP),
-    CASE(marks_are_told, HOSTS | INSIDE | BULK | XDP_BULK | UDP_FAR),
+    CASE(marks_are_told, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
 };
 
 static const struct CMUnitTest others[] = {
@@ -1724,7 +1724,7 @@ static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigne
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
         if (!(cases[i].where & wire) || !(cases[i].where & path))
             continue;
-        snprintf(names[count], sizeof(names[count]), "%s %s%s: %s", p->ops->name, name, p->bulk ? " bulk" : "",
+        snprintf(names[count], sizeof(names[count]), "%s %s%s: %s", p->ops->name, name, p->gso ? " gso" : "",
                  cases[i].name);
         tests[count] = (struct CMUnitTest){names[count], cases[i].fn, setup, teardown, p};
         count++;
@@ -1778,7 +1778,7 @@ static unsigned add_bulk(unsigned count, const struct emx_wire_ops *ops, unsigne
 {
     struct pair *p = add_pair(ops, path);
 
-    p->bulk = true;
+    p->gso = true;
     return add_cases(count, p, wire, path);
 }
 
@@ -1789,9 +1789,9 @@ static unsigned add_namespaces(unsigned count)
         tests[count++] = others[i];
     for (unsigned path = HOSTS; path <= INSIDE; path++) {
         count = add_path(count, path);
-        count = add_bulk(count, &emx_wire_packet, BULK, path);
+        count = add_bulk(count, &emx_wire_packet, GSO, path);
         if (path == HOSTS && is_there(&emx_wire_xdp, path))
-            count = add_bulk(count, &emx_wire_xdp, XDP_BULK, path);
+            count = add_bulk(count, &emx_wire_xdp, XDP_GSO, path);
     }
     return count;
 }

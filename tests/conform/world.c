@@ -174,8 +174,8 @@ static void ethernet_told(struct end *e, const struct emx_wire_value *value)
 
 static void xdp_told(struct end *e, const struct emx_wire_value *value)
 {
-    ethernet_told(e, &(struct emx_wire_value){.b = value->b + EMX_XDP_PART_LEAST,
-                                              .len_bytes = value->len_bytes - EMX_XDP_PART_LEAST});
+    ethernet_told(e, &(struct emx_wire_value){.b = value->b + EMX_XDP_PART_MIN,
+                                              .len_bytes = value->len_bytes - EMX_XDP_PART_MIN});
 }
 
 static void shm_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
@@ -195,18 +195,18 @@ static struct emx_offload_way bulk_way(const struct end *from, const struct end 
 static void packet_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
-    const struct emx_offload_way bulk = bulk_way(from, to);
+    const struct emx_offload_way gso = bulk_way(from, to);
     bool same = from->host == to->host;
 
     emx_packet_addr(a, same ? from->host->netifs.loopback_index : from->host->eth0_index, same ? no_mac : to->host->mac,
-                    from->bulk ? &bulk : NULL);
+                    from->gso ? &gso : NULL);
 }
 
 static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
-    const struct emx_offload_way bulk = bulk_way(from, to);
+    const struct emx_offload_way gso = bulk_way(from, to);
 
-    emx_xdp_addr(a, from->host->eth0_index, to->host->mac, from->bulk ? &bulk : NULL);
+    emx_xdp_addr(a, from->host->eth0_index, to->host->mac, from->gso ? &gso : NULL);
 }
 
 static void udp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
@@ -288,7 +288,7 @@ int end_try_open(struct end *e, char *why, size_t why_len_bytes)
         e->ops->query(e->w, &e->attr);
         describe(e);
     }
-    if (!ret && e->bulk)
+    if (!ret && e->gso)
         e->attr.frame_bytes -= 28; /* IPv4 and UDP headers */
     return ret;
 }
@@ -402,7 +402,7 @@ void frame_make(struct frame *f, const struct end *from, const struct end *to, u
                                  .head_bytes = (uint16_t)head_bytes,
                                  .body = len_bytes > head_bytes ? f->bytes + head_bytes : NULL,
                                  .body_bytes = (uint16_t)(len_bytes - head_bytes),
-                                 .bulk = from->bulk};
+                                 .gso = from->gso};
 }
 
 void frames_send(struct end *from, const struct end *to, uint32_t first, unsigned n, const unsigned *len_bytes)

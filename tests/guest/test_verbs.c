@@ -788,8 +788,8 @@ static int start_reading(struct pair *p, struct reading *r, uint8_t *src, uint8_
                                      .key = spoil_key ? r->lend.key ^ 0xabcd00 : r->lend.key,
                                      .local = local + offset,
                                      .len_bytes = r->lend.end - offset,
-                                     .whole = local,
-                                     .whole_bytes = len_bytes,
+                                     .message = local,
+                                     .message_bytes = len_bytes,
                                      .cookie = r,
                                      .write = p->writes};
     if (r->most_bytes && r->most_bytes < r->read.len_bytes)

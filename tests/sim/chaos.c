@@ -107,7 +107,7 @@ static void draw_nodes(struct sim_world *w, struct emx_rng *r)
 /* Some worlds have them, and in some of these they do not arrive as they should. */
 static void draw_gso(struct sim_world *w, struct emx_rng *r)
 {
-    static const enum sim_bulk bulk[] = {SIM_BULK_JOINED, SIM_BULK_JOINED, SIM_BULK_CUT, SIM_BULK_LOST};
+    static const enum sim_gso gso[] = {SIM_GSO_JOINED, SIM_GSO_JOINED, SIM_GSO_CUT, SIM_GSO_LOST};
     uint32_t least = UINT32_MAX;
 
     if (percent(r, 50))
@@ -115,7 +115,7 @@ static void draw_gso(struct sim_world *w, struct emx_rng *r)
     for (unsigned i = 0; i < w->wire_count; i++)
         least = w->frame_bytes[i] < least ? w->frame_bytes[i] : least;
     w->gso_bytes = least - 28;
-    w->bulk = bulk[below(r, 4)];
+    w->gso = gso[below(r, 4)];
 }
 
 /* The world of a seed, not started. Returns the rate. */

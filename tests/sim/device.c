@@ -312,7 +312,8 @@ int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, c
     uint64_t takes_ns = w->read_bps ? (uint64_t)r->len_bytes * 8 * SIM_S / w->read_bps : 0;
     struct sim_reading *reading;
 
-    if (r->local < r->whole || (char *)r->local + r->len_bytes > (char *)r->whole + r->whole_bytes || !r->len_bytes)
+    if (r->local < r->message || (char *)r->local + r->len_bytes > (char *)r->message + r->message_bytes ||
+        !r->len_bytes)
         sim_fail(w, "n%u: a read of what is no part of the message", n->index);
     if ((uint32_t)(r->key >> 32) != now_epoch)
         return ETHMX_INPROGRESS;

@@ -11,13 +11,13 @@
 #define EAGER_BYTES 12000
 #define EAGERS      400 /* enough that the first tries hardly count */
 
-static void begin(struct sim_case *c, enum sim_bulk bulk)
+static void begin(struct sim_case *c, enum sim_gso gso)
 {
     struct sim_faults faults = {.delay_ns = 10000};
 
     sim_case_begin(c, 2, 1);
     c->world.gso_bytes = BULK_BYTES;
-    c->world.bulk = bulk;
+    c->world.gso = gso;
     sim_world_rate(&c->world, 10000000000, 0, 0);
     sim_world_faults(&c->world, &faults);
     sim_world_start(&c->world);
@@ -42,17 +42,17 @@ static void transfer(struct sim_case *c, uint64_t slack_ns)
 /* The share of data frames that went in GSO packets. */
 static void expect_share(struct sim_world *w, unsigned least_percent, unsigned most_percent)
 {
-    uint64_t percent = w->data_frames ? 100 * w->bulk_frames / w->data_frames : 0;
+    uint64_t percent = w->data_frames ? 100 * w->gso_frames / w->data_frames : 0;
 
     if (percent < least_percent || percent > most_percent)
-        sim_fail(w, "%llu of %llu data frames went in GSO packets", (unsigned long long)w->bulk_frames,
+        sim_fail(w, "%llu of %llu data frames went in GSO packets", (unsigned long long)w->gso_frames,
                  (unsigned long long)w->data_frames);
-    w->bulk_frames = w->data_frames = 0;
+    w->gso_frames = w->data_frames = 0;
 }
 
 static void joined(struct sim_case *c)
 {
-    begin(c, SIM_BULK_JOINED);
+    begin(c, SIM_GSO_JOINED);
     transfer(c, 10 * SIM_MS);
     expect_share(&c->world, 90, 100);
     sim_case_end(c);
@@ -60,7 +60,7 @@ static void joined(struct sim_case *c)
 
 static void cut(struct sim_case *c)
 {
-    begin(c, SIM_BULK_CUT);
+    begin(c, SIM_GSO_CUT);
     transfer(c, 10 * SIM_MS);
     expect_share(&c->world, 0, 10);
     sim_case_end(c);
@@ -68,7 +68,7 @@ static void cut(struct sim_case *c)
 
 static void lost(struct sim_case *c)
 {
-    begin(c, SIM_BULK_LOST);
+    begin(c, SIM_GSO_LOST);
     transfer(c, SIM_S);
     expect_share(&c->world, 0, 10);
     sim_case_end(c);
@@ -77,18 +77,18 @@ static void lost(struct sim_case *c)
 /* The way they take breaks, and is there again. */
 static void lost_and_found(struct sim_case *c)
 {
-    begin(c, SIM_BULK_JOINED);
+    begin(c, SIM_GSO_JOINED);
     transfer(c, 10 * SIM_MS);
-    c->world.bulk = SIM_BULK_LOST;
+    c->world.gso = SIM_GSO_LOST;
     for (unsigned i = 0; i < 20; i++)
         transfer(c, 2 * SIM_S);
-    c->world.bulk_frames = c->world.data_frames = 0;
+    c->world.gso_frames = c->world.data_frames = 0;
     transfer(c, SIM_S);
     expect_share(&c->world, 0, 10);
-    c->world.bulk = SIM_BULK_JOINED;
+    c->world.gso = SIM_GSO_JOINED;
     for (unsigned i = 0; i < 20; i++)
         transfer(c, SIM_S);
-    c->world.bulk_frames = c->world.data_frames = 0;
+    c->world.gso_frames = c->world.data_frames = 0;
     transfer(c, 10 * SIM_MS);
     expect_share(&c->world, 90, 100);
     sim_case_end(c);
@@ -117,7 +117,7 @@ static void eager(struct sim_case *c, bool answers, uint64_t slack_ns)
 
 static void eager_joined(struct sim_case *c)
 {
-    begin(c, SIM_BULK_JOINED);
+    begin(c, SIM_GSO_JOINED);
     eager(c, c->seed & 1, 10 * SIM_MS);
     expect_share(&c->world, 90, 100);
     sim_case_end(c);
@@ -125,7 +125,7 @@ static void eager_joined(struct sim_case *c)
 
 static void eager_cut(struct sim_case *c)
 {
-    begin(c, SIM_BULK_CUT);
+    begin(c, SIM_GSO_CUT);
     eager(c, c->seed & 1, 10 * SIM_MS);
     expect_share(&c->world, 0, 10);
     sim_case_end(c);
@@ -133,7 +133,7 @@ static void eager_cut(struct sim_case *c)
 
 static void eager_lost(struct sim_case *c)
 {
-    begin(c, SIM_BULK_LOST);
+    begin(c, SIM_GSO_LOST);
     eager(c, c->seed & 1, SIM_S);
     expect_share(&c->world, 0, 10);
     sim_case_end(c);

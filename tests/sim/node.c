@@ -430,7 +430,7 @@ static void check_hints(struct sim_node *n)
         if (!emx_engine_wants_export(n->engine, i) && emx_engine_export(n->engine, i, &m))
             sim_fail(n->world, "n%u: the engine had work with memory without having said so", n->index);
     }
-    if (!(hints->news & EMX_RESULT_EVENT) && take_events(n))
+    if (!(hints->pending & EMX_RESULT_EVENT) && take_events(n))
         sim_fail(n->world, "n%u: the engine had events and said that it has none", n->index);
 }
 
@@ -487,7 +487,7 @@ static bool wants_more(const struct sim_node *n)
 {
     const struct emx_engine_ready *hints = emx_engine_ready(n->engine);
 
-    return (hints->reads & ~reading(n)) || hints->memory || hints->news & EMX_RESULT_EVENT ||
+    return (hints->reads & ~reading(n)) || hints->memory || hints->pending & EMX_RESULT_EVENT ||
            !emx_progress_looked_around(&n->progress);
 }
 

@@ -151,7 +151,7 @@ static void draw_narrow_world(struct sim_world *w, struct emx_rng *rng)
 
     w->frame_bytes[0] = emx_rng_below(rng, 3) ? 1500 : 9000;
     w->gso_bytes = emx_rng_below(rng, 2) ? 0 : w->frame_bytes[0] - 28;
-    w->bulk = SIM_BULK_JOINED;
+    w->gso = SIM_GSO_JOINED;
     sim_world_faults(w, &x);
     sim_world_rate(w, 10000000000ull, 65536, 0);
 }

@@ -30,10 +30,10 @@ struct sim_party {
 };
 
 /* What becomes of GSO packets. */
-enum sim_bulk {
-    SIM_BULK_JOINED, /* they come as they were sent */
-    SIM_BULK_CUT,    /* their frames come one by one */
-    SIM_BULK_LOST,
+enum sim_gso {
+    SIM_GSO_JOINED, /* they come as they were sent */
+    SIM_GSO_CUT,    /* their frames come one by one */
+    SIM_GSO_LOST,
 };
 
 struct sim_world {
@@ -48,12 +48,12 @@ struct sim_world {
     struct sim_link *links; /* by (src, dst, wire) */
     uint32_t frame_bytes[EMX_ENGINE_LINKS];
     uint32_t gso_bytes; /* longest frame of a GSO packet on any wire; 0: there are none */
-    enum sim_bulk bulk;
-    uint64_t bulk_frames, data_frames; /* sent; bulk ones are among data */
-    bool reliable;                     /* routes say so, and rings lose nothing; links must be without faults */
-    bool connected;                    /* routes say so; with lend_first: those of wire 0 */
-    bool reads;                        /* routes offer to read the sender's memory */
-    uint64_t export_min_bytes;         /* routes offer devices that read messages from this length on; 0: they do not */
+    enum sim_gso gso;
+    uint64_t gso_frames, data_frames; /* sent; gso ones are among data */
+    bool reliable;                    /* routes say so, and rings lose nothing; links must be without faults */
+    bool connected;                   /* routes say so; with lend_first: those of wire 0 */
+    bool reads;                       /* routes offer to read the sender's memory */
+    uint64_t export_min_bytes;        /* routes offer devices that read messages from this length on; 0: they do not */
     const struct emx_costs *export_costs; /* NULL: routes say nothing of it */
     bool lend_new;                        /* all memory is new: nothing is found registered */
     bool lend_sure;                       /* what is registered is always found */

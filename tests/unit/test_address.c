@@ -101,7 +101,7 @@ static bool fits_within(uint64_t seed)
     char err[128] = "";
 
     for (unsigned type = 1; type <= EMX_WIRE_PART_TYPES; type++)
-        a.least[type] = (uint8_t)emx_rng_below(&rng, 4);
+        a.min_bytes[type] = (uint8_t)emx_rng_below(&rng, 4);
     a.by_ip = seed % 2 ? (uint32_t)emx_rng_next(&rng) & ~UINT32_C(1) : 0;
     for (size_t room = 0; room <= ETHMX_ADDRESS_MAX; room++) {
         size_t len;
@@ -121,7 +121,7 @@ static bool fits_within(uint64_t seed)
             struct emx_wire_value full = emx_address_part(&a, type), told = emx_address_part(&b, type);
 
             CHECK(!full.b == !told.b || (a.by_ip && !told.b));
-            CHECK(!told.b || told.len_bytes == full.len_bytes || told.len_bytes == a.least[type]);
+            CHECK(!told.b || told.len_bytes == full.len_bytes || told.len_bytes == a.min_bytes[type]);
         }
         CHECK(b.if_count <= a.if_count && (b.if_count > 0 || a.if_count == 0));
         for (unsigned i = 0; i < b.if_count; i++)

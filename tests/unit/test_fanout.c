@@ -327,18 +327,18 @@ static void send_frames(unsigned rank, bool joined)
     static const uint8_t no_mac[6];
     static uint8_t buf[PART_BYTES];
     struct emx_frame h = {.dst_id = desk[rank].id, .seq = number};
-    struct emx_offload_way bulk = {.from.s_addr = htonl(INADDR_LOOPBACK),
-                                   .to.s_addr = htonl(INADDR_LOOPBACK),
-                                   .port = desk[rank].gso_port,
-                                   .frame_bytes = PART_BYTES};
+    struct emx_offload_way gso = {.from.s_addr = htonl(INADDR_LOOPBACK),
+                                  .to.s_addr = htonl(INADDR_LOOPBACK),
+                                  .port = desk[rank].gso_port,
+                                  .frame_bytes = PART_BYTES};
     struct emx_wire_addr to;
     struct emx_txframe f[2];
 
-    emx_packet_addr(&to, netifs.loopback_index, no_mac, joined ? &bulk : NULL);
+    emx_packet_addr(&to, netifs.loopback_index, no_mac, joined ? &gso : NULL);
     memcpy(buf, &h, sizeof(h));
     for (unsigned i = 0; i < 2; i++)
         f[i] =
-            (struct emx_txframe){.to = &to, .head = buf, .head_bytes = joined ? PART_BYTES : sizeof(h), .bulk = joined};
+            (struct emx_txframe){.to = &to, .head = buf, .head_bytes = joined ? PART_BYTES : sizeof(h), .gso = joined};
     assert_true(emx_wire_packet.tx_room(sender));
     emx_wire_packet.tx(sender, f, joined ? 2 : 1);
 }

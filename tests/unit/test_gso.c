@@ -240,11 +240,11 @@ static void equal_frames_fit_together(void **state)
 
     (void)state;
     for (unsigned i = 0; i <= EMX_GSO_PARTS; i++)
-        f[i] = (struct emx_txframe){.to = &here, .head_bytes = 40, .body_bytes = 60, .bulk = true};
+        f[i] = (struct emx_txframe){.to = &here, .head_bytes = 40, .body_bytes = 60, .gso = true};
     assert_int_equal(emx_gso_fit(f, 1, EMX_GSO_MAX, true), 1);
     assert_int_equal(emx_gso_fit(f, EMX_GSO_PARTS + 1, EMX_GSO_MAX, true), EMX_GSO_PARTS);
     assert_int_equal(emx_gso_fit(f, 10, 499, true), 4);
-    f[5].bulk = false;
+    f[5].gso = false;
     assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, true), 5);
     assert_int_equal(emx_gso_fit(f, 10, EMX_GSO_MAX, false), 10);
     f[4].body_bytes = 10; /* a shorter one is the last */

@@ -48,7 +48,7 @@ static void send_alone(struct emx_offload *b, unsigned ifindex, uint32_t number)
                                         .port = emx_offload_port(b),
                                         .frame_bytes = FRAME_BYTES};
     struct emx_wire_addr to;
-    const struct emx_txframe f = {.to = &to, .head = data, .head_bytes = sizeof(data), .bulk = true};
+    const struct emx_txframe f = {.to = &to, .head = data, .head_bytes = sizeof(data), .gso = true};
 
     emx_offload_addr(&to, ifindex, no_mac, &way);
     memcpy(data, &number, sizeof(number));
@@ -154,5 +154,5 @@ int main(void)
         cmocka_unit_test(ranks_share_the_ring),
     };
 
-    return cmocka_run_group_tests_name("bulk", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("gso", tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ struct scenario {
     struct nic ours[5], theirs[5];
     struct line table[5];
     const char *expect[5];           /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length;
-                                      * with GSO packets then " bulk 1472 10.0.0.2": longest frame, where to */
+                                      * with GSO packets then " gso 1472 10.0.0.2": longest frame, where to */
     const char *why;                 /* must be in the reason */
     unsigned our_wires, their_wires; /* 0: both */
     unsigned mtu;                    /* ETHMX_MTU */
@@ -186,7 +186,7 @@ static const struct scenario scenarios[] = {
         .table = {{"10.0.0.0", 24, 2, false}},
         .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
         .our_bulk = true, .their_bulk = true,
-        .expect = {"xdp eth0 mac0 1500 bulk 1472 10.0.0.2"},
+        .expect = {"xdp eth0 mac0 1500 gso 1472 10.0.0.2"},
     }, {
         .what = "xdp without GSO packets at our end",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
@@ -337,7 +337,7 @@ static const struct scenario scenarios[] = {
         .table = {{"10.0.0.0", 24, 2, false}},
         .our_bulk = true,
         .their_bulk = true,
-        .expect = {"packet eth0 mac0 1500 bulk 1472 10.0.0.2", "udp eth0 10.0.0.2 1472"},
+        .expect = {"packet eth0 mac0 1500 gso 1472 10.0.0.2", "udp eth0 10.0.0.2 1472"},
     }, {
         .what = "GSO packets: no frame is longer than the peer's ring takes",
         .ours = {{"eth0", "10.0.0.1", 24, 9000, 0}},
@@ -346,7 +346,7 @@ static const struct scenario scenarios[] = {
         .their_ring = 2000,
         .our_bulk = true,
         .their_bulk = true,
-        .expect = {"packet eth0 mac0 2000 bulk 2000 10.0.0.2", "udp eth0 10.0.0.2 8972"},
+        .expect = {"packet eth0 mac0 2000 gso 2000 10.0.0.2", "udp eth0 10.0.0.2 8972"},
     }, {
         .what = "GSO packets over loopback",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
@@ -354,7 +354,7 @@ static const struct scenario scenarios[] = {
         .same_host = true,
         .our_bulk = true,
         .their_bulk = true,
-        .expect = {"packet lo lo 9000 bulk 9000 127.0.0.1", "udp lo 127.0.0.1 9000"},
+        .expect = {"packet lo lo 9000 gso 9000 127.0.0.1", "udp lo 127.0.0.1 9000"},
     }, {
         .what = "GSO packets: the peer takes none",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
@@ -610,35 +610,34 @@ static void build_here(const struct scenario *s, struct here *h)
 static bool is_route(const struct emx_route *r, const char *expect, const struct emx_netifs *n, unsigned links)
 {
     char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
-    struct emx_offload_way bulk = {.port = THEIR_PORT};
+    struct emx_offload_way gso = {.port = THEIR_PORT};
     struct emx_verbs_way way = {.id = 7, .port = CALL_PORT};
     unsigned frame_bytes, gso_bytes = 0, index = 0;
     struct emx_wire_addr to;
     uint8_t mac[6] = {0};
 
-    if (sscanf(expect, "%15s %15s %31s %u bulk %u %31s", wire, interface, where, &frame_bytes, &gso_bytes, their_ip) <
-        4)
+    if (sscanf(expect, "%15s %15s %31s %u gso %u %31s", wire, interface, where, &frame_bytes, &gso_bytes, their_ip) < 4)
         return false;
     for (unsigned i = 0; i < n->count; i++) {
         if (!strcmp(n->nif[i].name, interface)) {
             index = n->nif[i].index;
-            bulk.from = n->nif[i].ip;
+            gso.from = n->nif[i].ip;
         }
     }
-    bulk.frame_bytes = (uint16_t)gso_bytes;
-    bulk.to.s_addr = inet_addr(their_ip);
+    gso.frame_bytes = (uint16_t)gso_bytes;
+    gso.to.s_addr = inet_addr(their_ip);
     snprintf(name, sizeof(name), "%s %s", wire, interface);
     if (!strcmp(wire, "packet")) {
         if (!strncmp(where, "mac", 3))
             mac_of((unsigned)atoi(where + 3), mac);
-        emx_packet_addr(&to, index, mac, gso_bytes ? &bulk : NULL);
+        emx_packet_addr(&to, index, mac, gso_bytes ? &gso : NULL);
     } else if (!strcmp(wire, "verbs")) {
-        way.from = bulk.from;
+        way.from = gso.from;
         way.to.s_addr = inet_addr(where);
         emx_verbs_addr(&to, &way);
     } else if (!strcmp(wire, "xdp")) {
         mac_of((unsigned)atoi(where + 3), mac);
-        emx_xdp_addr(&to, index, mac, gso_bytes ? &bulk : NULL);
+        emx_xdp_addr(&to, index, mac, gso_bytes ? &gso : NULL);
     } else {
         emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
     }
@@ -779,18 +778,18 @@ static void make_told(const struct told *t, struct emx_address *a)
         add_part(a, EMX_SHM_PART, NULL, 0);
     if (t->wires & VERBS) {
         add_verbs(a, &verbs);
-        a->least[EMX_VERBS_ADDRESS_PART] = EMX_VERBS_ADDRESS_LEAST;
+        a->min_bytes[EMX_VERBS_ADDRESS_PART] = EMX_VERBS_ADDRESS_MIN;
         a->by_ip |= (uint32_t)emx_wire_verbs.by_ip << EMX_VERBS_ADDRESS_PART;
     }
     if (t->wires & XDP) {
         add_xdp(a, &xdp);
-        a->least[EMX_XDP_PART] = EMX_XDP_PART_LEAST;
+        a->min_bytes[EMX_XDP_PART] = EMX_XDP_PART_MIN;
     }
     if (t->wires & PACKET)
         add_packet(a, &ethernet);
     if (t->wires & UDP) {
         add_udp(a, 6000);
-        a->least[EMX_UDP_PART] = EMX_UDP_PART_BYTES;
+        a->min_bytes[EMX_UDP_PART] = EMX_UDP_PART_BYTES;
         a->by_ip |= (uint32_t)emx_wire_udp.by_ip << EMX_UDP_PART;
     }
 }

@@ -269,12 +269,12 @@ static void test_bad_file(void **state)
 {
     static const char *const texts[] = {"",
                                         "ethmx",
-                                        "ethmx-critical-size-1 0 0 0 0\n",
-                                        "ethmx-critical-size-2 1 4096 4096 0\n",
-                                        "ethmx-critical-size-3 zz 1 2 3\n",
-                                        "ethmx-critical-size-3 1 0 2 0 0\n",
-                                        "ethmx-critical-size-3 1 1 2 0 10\n",
-                                        "ethmx-critical-size-3 1 1 2 0 2 5/6\n"};
+                                        "ethmx-reg-threshold-1 0 0 0 0\n",
+                                        "ethmx-reg-threshold-2 1 4096 4096 0\n",
+                                        "ethmx-reg-threshold-3 zz 1 2 3\n",
+                                        "ethmx-reg-threshold-3 1 0 2 0 0\n",
+                                        "ethmx-reg-threshold-3 1 1 2 0 10\n",
+                                        "ethmx-reg-threshold-3 1 1 2 0 2 5/6\n"};
     int fd;
 
     (void)state;

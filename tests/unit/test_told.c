@@ -98,7 +98,7 @@ static bool incomplete(unsigned networks, char *text, size_t text_len_bytes)
         a.ifs[i] = (struct emx_wire_if){.ip = inet_addr(ip[i]), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
     }
     a.if_count = (uint8_t)networks;
-    a.least[2] = 2;
+    a.min_bytes[2] = 2;
     assert_true(emx_address_add_part(&a, 2, "\1\2", 2));
     make_netifs(nic, networks, &n);
     emx_told_choose(&n, &site);

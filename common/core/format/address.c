@@ -359,7 +359,7 @@ static bool address_short_fits(const struct emx_address *a, size_t room_bytes)
 /* The wire of this part reaches an interface by its IP alone, and its least is all that it has to tell. */
 static bool address_short_is_by_ip(const struct emx_address *a, const struct address_part *part)
 {
-    return a->by_ip >> part->type & 1 && a->least[part->type] >= part->len_bytes;
+    return a->by_ip >> part->type & 1 && a->min_bytes[part->type] >= part->len_bytes;
 }
 
 static bool address_short_has_by_ip(const struct emx_address *a)
@@ -380,8 +380,8 @@ static void address_short_parts(const struct emx_address *from, const struct sho
 
     to->part_bytes = 0;
     for (size_t at = 0; address_next_part(from, &at, &part);) {
-        if (!form->lean || !from->least[part.type] || address_short_is_by_ip(from, &part))
-            emx_address_add_part(to, part.type, part.value, emx_min_u(part.len_bytes, from->least[part.type]));
+        if (!form->lean || !from->min_bytes[part.type] || address_short_is_by_ip(from, &part))
+            emx_address_add_part(to, part.type, part.value, emx_min_u(part.len_bytes, from->min_bytes[part.type]));
     }
 }
 
@@ -435,7 +435,7 @@ static void address_complete_parts(const struct emx_address *from, size_t room_b
     to->part_bytes = 0;
     for (size_t at = 0; address_next_part(from, &at, &part);) {
         struct emx_wire_value has = emx_address_part(&begun, part.type);
-        unsigned least = has.b ? has.len_bytes : emx_min_u(part.len_bytes, from->least[part.type]);
+        unsigned least = has.b ? has.len_bytes : emx_min_u(part.len_bytes, from->min_bytes[part.type]);
         size_t has_bytes = has.b ? address_part_head_bytes(least) + least : 0;
         size_t least_bytes = address_part_head_bytes(least) + least;
 

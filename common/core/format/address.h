@@ -31,7 +31,8 @@ struct emx_address {
     struct emx_wire_if ifs[EMX_WIRE_IFS];
     uint8_t part_bytes; /* the wires' parts, encoded; use emx_address_part() and emx_address_add_part() */
     uint8_t part[EMX_ADDRESS_PART_BYTES];
-    uint8_t least[EMX_WIRE_PART_TYPES + 1]; /* of each type, how much of the value a first hello needs; not encoded */
+    uint8_t
+        min_bytes[EMX_WIRE_PART_TYPES + 1]; /* of each type, how much of the value a first hello needs; not encoded */
     uint32_t by_ip; /* bit of each type whose wire reaches an interface of which only the IP is told; not encoded */
     char host[EMX_ADDRESS_HOST]; /* host name, cut if need be, with a final 0 */
     bool auth;                   /* its frames carry tags (ETHMX_AUTH=on) */

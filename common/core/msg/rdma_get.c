@@ -27,7 +27,7 @@
  */
 #include <string.h>
 
-#include "base/crossing.h"
+#include "base/threshold.h"
 #include "base/min.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -285,8 +285,8 @@ void emx_get_next(const struct emx_rndv *r, struct emx_read *rd)
                             .len_bytes = r->lent_bytes - r->started_bytes,
                             .op = r->op,
                             .key = r->key,
-                            .whole = op->data.base,
-                            .whole_bytes = r->want_bytes};
+                            .message = op->data.base,
+                            .message_bytes = r->want_bytes};
 }
 
 void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, int status, emx_time now)

@@ -333,8 +333,8 @@ bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w)
                            .len_bytes = o->end - o->offset,
                            .op = l->op,
                            .key = o->key,
-                           .whole = l->op->data.base,
-                           .whole_bytes = l->op->msg_bytes,
+                           .message = l->op->data.base,
+                           .message_bytes = l->op->msg_bytes,
                            .write = true};
     return true;
 }

@@ -5,13 +5,13 @@
  * A message that may go eagerly, copied, waits for the rendezvous only to be read: for the read's round trip, and,
  * where its memory must be registered, for one more, of rkey request and reply. Whether what is saved at both ends is
  * worth that depends on the peer: the shortest round trip that was seen is weighed against the costs that were measured
- * (base/crossing.h). So there are two lengths: from one on messages are read if their memory is registered, from the
+ * (base/threshold.h). So there are two lengths: from one on messages are read if their memory is registered, from the
  * other on in any case. Whether it is registered is not known before progress is asked. So in between the past tells.
  * After MISSES messages in a row that found their memory not registered, as those of a program that always sends from
  * new memory, others go eagerly; each PROBE-th is read, which registers its memory; the first that finds it registered
  * ends that.
  */
-#include "base/crossing.h"
+#include "base/threshold.h"
 #include "core/msg/data.h"
 #include "core/msg/rdma_threshold.h"
 #include "core/rel/session.h"

@@ -234,7 +234,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     f->body_bytes = (uint16_t)n;
     f->to = &s->to;
     f->head_bytes = sizeof(*h) + sizeof(*t);
-    f->bulk = j->gso;
+    f->gso = j->gso;
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);

@@ -250,7 +250,7 @@ static void connect_build(struct emx_session *s, const struct emx_route *r, enum
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->body = e->hello_body;
     f->body_bytes = (uint16_t)(frame_bytes - f->head_bytes);
-    f->bulk = false;
+    f->gso = false;
     emx_engine_seal(s, h, f, emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum));
 }
 

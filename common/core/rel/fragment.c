@@ -108,7 +108,7 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
     struct emx_fragmenting *c = s->fragment.out;
 
     if (len_bytes <= s->frame_bytes) {
-        f->bulk = f->bulk && len_bytes <= s->gso_bytes;
+        f->gso = f->gso && len_bytes <= s->gso_bytes;
         return true;
     }
     if (len_bytes > s->e->seq_frame_bytes)

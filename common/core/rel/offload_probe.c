@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Probing of GSO packets. Where the route has them, the frames of a block or of an eager message may be marked as bulk,
+ * Probing of GSO packets. Where the route has them, the frames of a block or of an eager message may be marked as gso,
  * and the wire may join them with their neighbours. Not every network that carries ethmx's own frames carries these,
  * and where nothing joins again what was cut on the way they are slower than single frames. So the sender begins with
  * one block or message of this kind; each pull, ack and eager frame tells how many GSO packets came well joined; and

@@ -89,7 +89,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
 void emx_session_ask_routes(struct emx_session *s)
 {
     emx_list_append(&s->e->want_routes, &s->routing);
-    s->e->hints.news |= EMX_RESULT_EVENT;
+    s->e->hints.pending |= EMX_RESULT_EVENT;
 }
 
 /* Nothing of it is to be sent or waited for any more. */

@@ -616,7 +616,7 @@ static unsigned verbs_describe(const struct emx_wire *base, const struct emx_way
         if (w->port[i].dev && place < EMX_WIRE_IFS)
             told.fabric[place] = (uint8_t)(w->port[i].dev->fabric + 1);
     }
-    *min_p = EMX_VERBS_ADDRESS_LEAST;
+    *min_p = EMX_VERBS_ADDRESS_MIN;
     return emx_verbs_address_write(&told, value);
 }
 

@@ -22,7 +22,7 @@ extern const struct emx_wire_ops emx_wire_verbs;
 /* Its part of an address: port (2 bytes, little-endian), then 4 bits for each interface of the address: its device's
  * network. */
 #define EMX_VERBS_ADDRESS_PART  5
-#define EMX_VERBS_ADDRESS_LEAST 3 /* for a first hello: two interfaces */
+#define EMX_VERBS_ADDRESS_MIN   3 /* for a first hello: two interfaces */
 #define EMX_VERBS_ADDRESS_BYTES (2 + EMX_WIRE_IFS / 2)
 
 struct emx_verbs_address {

@@ -41,15 +41,15 @@
 #include "base/log.h"
 #include "wire/verbs/verbs_id.h"
 
-#define MAGIC            0x4d785632u /* "2VxM": version 2 of what follows */
-#define LOOK_UP_MS       2000
-#define AGAIN_NS         200000000ull  /* after a call that failed */
-#define AGAIN_BROKEN_NS  10000000ull   /* after a connection that broke */
-#define CROSSING_NS      1000000000ull /* the other one's call is to come in this time */
-#define ROOM_NS          3000000ull    /* until one that makes room has done so */
-#define LOST             5             /* calls that fail in a row: the peer is not reached any more */
-#define RETRIES          6             /* of a device; 7, the most there are, is for ever with rxe */
-#define REPEAT_NS        1000000000ull /* a call without an answer is made again */
+#define MAGIC           0x4d785632u /* "2VxM": version 2 of what follows */
+#define LOOK_UP_MS      2000
+#define AGAIN_NS        200000000ull  /* after a call that failed */
+#define AGAIN_BROKEN_NS 10000000ull   /* after a connection that broke */
+#define CROSSING_NS     1000000000ull /* the other one's call is to come in this time */
+#define ROOM_NS         3000000ull    /* until one that makes room has done so */
+#define LOST            5             /* calls that fail in a row: the peer is not reached any more */
+#define RETRIES         6             /* of a device; 7, the most there are, is for ever with rxe */
+#define REPEAT_NS       1000000000ull /* a call without an answer is made again */
 
 enum card_kind { CARD_CALL = 1, CARD_ACCEPT, CARD_CROSSING, CARD_STALE, CARD_STRANGER, CARD_FULL, CARD_LATER };
 
@@ -388,7 +388,7 @@ static void cm_answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const str
 /* ---- What rdma_cm tells ---- */
 
 /* An event, copied, for it is given back before it is handled: an id cannot be destroyed with one outstanding. */
-struct news {
+struct cm_event {
     enum rdma_cm_event_type type;
     struct rdma_cm_id *id;
     int status;
@@ -396,13 +396,13 @@ struct news {
     struct card card;
 };
 
-static bool cm_next_news(struct emx_verbs_wire *w, struct news *n)
+static bool cm_next_event(struct emx_verbs_wire *w, struct cm_event *n)
 {
     struct rdma_cm_event *ev;
 
     if (rdma_get_cm_event(w->channel, &ev))
         return false;
-    *n = (struct news){.type = ev->event, .id = ev->id, .status = ev->status};
+    *n = (struct cm_event){.type = ev->event, .id = ev->id, .status = ev->status};
     switch (ev->event) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
     case RDMA_CM_EVENT_ESTABLISHED:
@@ -419,7 +419,7 @@ static bool cm_next_news(struct emx_verbs_wire *w, struct news *n)
     return true;
 }
 
-static void cm_called(struct emx_verbs_wire *w, const struct news *n)
+static void cm_called(struct emx_verbs_wire *w, const struct cm_event *n)
 {
     if (n->has_card && n->card.kind == CARD_CALL) {
         cm_answer(w, n->id, &n->card);
@@ -429,7 +429,7 @@ static void cm_called(struct emx_verbs_wire *w, const struct news *n)
     rdma_destroy_id(n->id);
 }
 
-static void cm_established(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+static void cm_established(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct cm_event *n)
 {
     if (c->state == EMX_VERBS_CALLING) {
         if (!n->has_card || n->card.kind != CARD_ACCEPT || n->card.from != c->peer->way.id) {
@@ -442,7 +442,7 @@ static void cm_established(struct emx_verbs_wire *w, struct emx_verbs_conn *c, c
     emx_verbs_up(w, c);
 }
 
-static void cm_rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+static void cm_rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct cm_event *n)
 {
     char why[80];
 
@@ -474,13 +474,13 @@ static void cm_rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, cons
 }
 
 /* An answer to a call that was left. */
-static void cm_late_answer(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+static void cm_late_answer(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct cm_event *n)
 {
     if (n->type != RDMA_CM_EVENT_ADDR_RESOLVED && n->type != RDMA_CM_EVENT_ROUTE_RESOLVED)
         emx_verbs_life_end(w, c);
 }
 
-static void cm_to_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct news *n)
+static void cm_to_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct cm_event *n)
 {
     char why[80];
 
@@ -521,12 +521,12 @@ static void cm_to_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const
 
 /* ---- All that rdma_cm tells ---- */
 
-void emx_verbs_calls(struct emx_verbs_wire *w, bool news)
+void emx_verbs_calls(struct emx_verbs_wire *w, bool events)
 {
-    struct news n;
+    struct cm_event n;
     uint64_t now;
 
-    while (news && cm_next_news(w, &n)) {
+    while (events && cm_next_event(w, &n)) {
         if (n.type == RDMA_CM_EVENT_CONNECT_REQUEST)
             cm_called(w, &n);
         else if (n.type == RDMA_CM_EVENT_DEVICE_REMOVAL)

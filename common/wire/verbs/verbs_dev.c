@@ -130,12 +130,12 @@ static int verbs_dev_open_cache(struct emx_verbs_dev *d, const struct ibv_device
         d->write_access |= IBV_ACCESS_REMOTE_WRITE;
     if (attr->max_mr_size && attr->max_mr_size < MAX_BYTES)
         p.registrar.max_bytes = attr->max_mr_size;
-    emx_reg_threshold_get(&p.registrar, ibv_get_device_name(d->context->device), cfg, &d->critical, d->critical_text,
-                          sizeof(d->critical_text));
+    emx_reg_threshold_get(&p.registrar, ibv_get_device_name(d->context->device), cfg, &d->threshold, d->threshold_text,
+                          sizeof(d->threshold_text));
     if (!cfg->p_reg_min)
-        verbs_dev_count_rendezvous(&d->critical);
+        verbs_dev_count_rendezvous(&d->threshold);
     p.fault_in =
-        cfg->p_reg_fault_in == EMX_REG_FAULT_AUTO ? d->critical.fault_in : cfg->p_reg_fault_in == EMX_REG_FAULT_YES;
+        cfg->p_reg_fault_in == EMX_REG_FAULT_AUTO ? d->threshold.fault_in : cfg->p_reg_fault_in == EMX_REG_FAULT_YES;
     return emx_regcache_open(&d->cache, &p, why, why_len_bytes);
 }
 

@@ -63,9 +63,9 @@ struct emx_verbs_dev {
     struct emx_verbs_dev_events events;
     enum emx_verbs_tells tells; /* observed when connections ended */
 
-    struct emx_regcache *cache;        /* of the program's memory; NULL: devices read nothing */
-    struct emx_reg_threshold critical; /* the registration threshold */
-    char critical_text[128];
+    struct emx_regcache *cache;         /* of the program's memory; NULL: devices read nothing */
+    struct emx_reg_threshold threshold; /* the registration threshold */
+    char threshold_text[128];
     unsigned reads_max;    /* under way on one connection */
     uint32_t read_bytes;   /* in one of them */
     bool overlap;          /* memory is registered after its message was announced */

@@ -137,10 +137,11 @@ static void listen_describe(const struct emx_verbs_dev *d, char *text, size_t te
 
     if (d->cache)
         snprintf(text + n, text_len_bytes - (size_t)n, ", reads messages from %llu bytes on (%s)%s, %u at a time",
-                 (unsigned long long)(d->critical.resident_bytes < d->critical.fresh_bytes ? d->critical.resident_bytes
-                                                                                           : d->critical.fresh_bytes),
-                 d->critical_text,
-                 d->critical.way.count ? ", and up to ETHMX_EAGER_MAX only if that is worth the round trip" : "",
+                 (unsigned long long)(d->threshold.resident_bytes < d->threshold.fresh_bytes
+                                          ? d->threshold.resident_bytes
+                                          : d->threshold.fresh_bytes),
+                 d->threshold_text,
+                 d->threshold.way.count ? ", and up to ETHMX_EAGER_MAX only if that is worth the round trip" : "",
                  d->reads_max);
 }
 

@@ -72,8 +72,8 @@ uint64_t emx_verbs_export_min(const struct emx_verbs_wire *w)
     uint64_t min = 0;
 
     for (unsigned i = 0; i < w->dev_count; i++) {
-        if (w->dev[i]->cache && (!min || verbs_read_threshold(&w->dev[i]->critical) < min))
-            min = verbs_read_threshold(&w->dev[i]->critical);
+        if (w->dev[i]->cache && (!min || verbs_read_threshold(&w->dev[i]->threshold) < min))
+            min = verbs_read_threshold(&w->dev[i]->threshold);
     }
     return min;
 }
@@ -81,15 +81,15 @@ uint64_t emx_verbs_export_min(const struct emx_verbs_wire *w)
 const struct emx_costs *emx_verbs_export_costs(const struct emx_verbs_wire *w)
 {
     for (unsigned i = 0; i < w->dev_count; i++) {
-        if (w->dev[i]->cache && w->dev[i]->critical.way.count)
-            return &w->dev[i]->critical.way;
+        if (w->dev[i]->cache && w->dev[i]->threshold.way.count)
+            return &w->dev[i]->threshold.way;
     }
     return NULL;
 }
 
 static bool verbs_read_pays(const struct emx_verbs_dev *d, const void *base, size_t len_bytes)
 {
-    const struct emx_reg_threshold *c = &d->critical;
+    const struct emx_reg_threshold *c = &d->threshold;
     bool if_there = len_bytes >= c->resident_bytes, if_not = len_bytes >= c->fresh_bytes;
 
     return if_there == if_not ? if_there : emx_is_resident(base, len_bytes) ? if_there : if_not;
@@ -239,7 +239,7 @@ static int verbs_read_hold(struct emx_verbs_dev *d, struct emx_verbs_read *r, co
         return ETHMX_ERR_NO_MEMORY;
     h->cache = d->cache;
     h->users = 1;
-    emx_regcache_part(d->cache, r->r.whole, r->r.whole_bytes, (uint64_t)(at - (char *)r->r.whole), &part, &n);
+    emx_regcache_part(d->cache, r->r.message, r->r.message_bytes, (uint64_t)(at - (char *)r->r.message), &part, &n);
     rc = emx_regcache_get(d->cache, part, n, r->r.write ? EMX_MEM_READ : EMX_MEM_WRITE, &h->region);
     if (rc) {
         free(h);
@@ -390,7 +390,7 @@ int emx_verbs_read_start(struct emx_wire *base, const struct emx_wire_read *wr)
 
     if (!c || c->nonce != (uint32_t)(wr->key >> 32))
         return ETHMX_INPROGRESS;
-    if (!c->dev->cache || !verbs_read_pays(c->dev, wr->whole, wr->whole_bytes))
+    if (!c->dev->cache || !verbs_read_pays(c->dev, wr->message, wr->message_bytes))
         return ETHMX_ERR_PARAM;
     r = calloc(1, sizeof(*r));
     if (!r)

@@ -212,7 +212,7 @@ static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_s
 
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_part_listen(&part, site, &site->netifs->nif[w->port[i].netif]);
-    *min_p = EMX_XDP_PART_LEAST;
+    *min_p = EMX_XDP_PART_MIN;
     return emx_xdp_part_write(&part, value);
 }
 

@@ -13,7 +13,7 @@ void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6
 unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES])
 {
     value[0] = part->ifs;
-    emx_ethernet_part_write(&part->ethernet, value + EMX_XDP_PART_LEAST);
+    emx_ethernet_part_write(&part->ethernet, value + EMX_XDP_PART_MIN);
     return EMX_XDP_PART_BYTES;
 }
 
@@ -51,9 +51,9 @@ void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s)
 
     (void)w;
     s->obstacle = "its address does not tell on which interfaces it is";
-    if (s->theirs.len_bytes < EMX_XDP_PART_LEAST)
+    if (s->theirs.len_bytes < EMX_XDP_PART_MIN)
         return;
-    if (!emx_ethernet_ends(s, EMX_XDP_PART_LEAST, "ETHMX_XDP_ETHERTYPE", &ends))
+    if (!emx_ethernet_ends(s, EMX_XDP_PART_MIN, "ETHMX_XDP_ETHERTYPE", &ends))
         return;
     if (s->same_host)
         s->obstacle = "it reaches other hosts only; name another wire too, as in ETHMX_WIRES=shm,xdp,packet";

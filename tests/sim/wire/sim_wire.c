@@ -190,13 +190,13 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
         return;
     memcpy(&to, f->to, sizeof(to));
     w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
-    w->bulk_frames += f->bulk;
-    if (f->bulk && bytes > w->gso_bytes)
+    w->gso_frames += f->gso;
+    if (f->gso && bytes > w->gso_bytes)
         sim_fail(w, "n%u: a frame of %zu bytes for GSO packets, which take %u", n->index, bytes, w->gso_bytes);
-    if (f->bulk && w->bulk == SIM_BULK_LOST)
+    if (f->gso && w->gso == SIM_GSO_LOST)
         return;
     frame = sim_frame_new(n->index, to.node, x->number, f->head, f->head_bytes, f->body, f->body_bytes);
-    frame->joined = f->bulk && w->bulk == SIM_BULK_JOINED;
+    frame->joined = f->gso && w->gso == SIM_GSO_JOINED;
     sim_link_send(sim_world_link(w, n->index, to.node, x->number), frame,
                   sim_port_pass(&n->out[x->number], w->now_ns, sim_wire_bytes(bytes)));
 }

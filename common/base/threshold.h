@@ -7,8 +7,8 @@
  * duration depends on the peer. So the costs are kept by length, and the threshold is computed again for each measured
  * round trip. Pure functions.
  */
-#ifndef EMX_BASE_CROSSING_H
-#define EMX_BASE_CROSSING_H
+#ifndef EMX_BASE_THRESHOLD_H
+#define EMX_BASE_THRESHOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

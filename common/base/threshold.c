@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/crossing.h"
+#include "base/threshold.h"
 
 /* By how many thousandths a exceeds b, at most 1000 (a factor of two). */
 static uint64_t crossing_regret(uint64_t a, uint64_t b)
