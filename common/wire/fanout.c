@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Purpose. Each rank has a packet socket with an exact filter, which is enough to be correct. But the kernel runs the
+ * Purpose. Each rank has a packet socket with an exact filter, which is enough for correctness. But the kernel runs the
  * filter of every socket of the frame's EtherType, so the cost of a frame grows with the number of ranks on the node. A
- * fanout group costs the same for any number of sockets: the kernel runs one program, which returns an index, and the
- * frame goes to the member with this index.
+ * fanout group has the same cost for any number of sockets: the kernel runs one program, which returns an index, and
+ * delivers the frame to the member with this index.
  *
- * Indexes. When a member leaves, the kernel moves the last one to its index. So a rank that is killed would move
- * another, whose frames would be lost until the program is changed. Therefore nobody leaves. A socket is in the group
- * as long as any process has it open; so a copy of each member's sockets is kept in the queue of a unix socket, the
- * *descriptor store*, and each rank has a copy of the store. Ranks may end or be killed in any order, at any moment: no
- * index ever changes. When the last rank ends, the kernel frees everything. What remains of an ended rank is a socket
- * that nobody reads, and its ring. So a group belongs to one job, whose ranks end together. And it accepts no more
- * ranks when LEFT_MAX have left, so that a job that starts and ends processes does not fill the memory.
+ * Indexes. When a member leaves, the kernel moves the last member to its index. So the end of one rank would move
+ * another, whose frames would be lost until the program is changed. Therefore no member leaves. A socket is in the
+ * group as long as any process has it open. A copy of each member's sockets is kept in the queue of a unix socket, the
+ * *descriptor store*, and each rank has a copy of the store. So ranks may end or be killed in any order without a
+ * change of indexes. When the last rank ends, the kernel frees everything. An ended rank leaves a socket that nobody
+ * reads, and its ring. So a group belongs to one job, whose ranks end together. It accepts no more ranks when LEFT_MAX
+ * have left, so that a job that starts and ends processes does not exhaust the memory.
  *
  * Joining. The first rank of the job that opens is the *leader*: it listens under the job's abstract name in this
- * network namespace. The others connect and hand over copies of their sockets; that is all they do. The leader
- * (emx_fanout_sweep()) answers each with a copy of the store, which may stay unread in the connection, and is held
- * there, too. When no ranks have connected for a while, the leader adds those that have: it puts their sockets into the
- * store, writes the program, and moves the sockets into the group one after the other. Until then, and whenever any of
- * this fails, the kernel runs the rank's own filter for each frame, as without groups.
+ * network namespace. The others connect and send copies of their sockets, and do nothing else. The leader
+ * (emx_fanout_sweep()) replies to each with a copy of the store. The copy may stay unread in the connection, which
+ * keeps it open. When no rank has connected for a while, the leader adds those that have: it puts their sockets into
+ * the store, writes the program, and moves the sockets into the group one by one. Until then, and if any of this fails,
+ * the kernel runs the rank's own filter for each frame.
  *
  *     rank --- connect: its sockets ---> leader          store: [store itself][rank's sockets][rank's sockets]...
- *          <-- answer: the store -------                 group: index 0, 1, ... in the order of joining
+ *          <-- reply: the store --------                 group: index 0, 1, ... in the order of joining
  *
- * If the leader is killed, the group stays as it is, because the ranks hold the store; ranks that come later find
- * nobody under the name and form a group of their own. After each system call every frame still has a receiver: the
- * store has a socket before it is in the group; see fanout_group.c for the rest.
+ * If the leader is killed, the group stays as it is, because the ranks hold the store. Later ranks find no leader under
+ * the name and form a new group. After each system call every frame has a receiver: the store has a socket before the
+ * group does. fanout_group.c has the rest.
  *
- * Authorization. A rank that connects must prove its rights, because the store has the sockets of all ranks, and a
- * packet socket can send and capture anything. The name can be read in /proc, and a process of the same user may have
- * fewer rights (the ranks' own may come from their file). So a rank sends the job's secret and a packet socket of this
- * network namespace, which only a process with CAP_NET_RAW in it can have created. And once a socket is in the group,
- * its filter is locked: it receives what the program gives it, and nothing else, in any process. (Except that of the
- * first member, through which the program is written.)
+ * Authorization. The store has the sockets of all ranks, and a packet socket can send and capture any frame. The name
+ * can be read in /proc, and a process of the same user may have fewer rights (the ranks may have theirs from their
+ * file). So a rank that connects must prove its rights. It sends the job's secret and a packet socket of this network
+ * namespace, which only a process with CAP_NET_RAW there can create. When a socket is in the group, its filter is
+ * locked: in any process, it receives only what the program selects for it. (Except the socket of the first member,
+ * through which the program is written.)
  *
- * Ends. The store is in its own queue, so only the kernel's collector of such loops closes what is in it. Otherwise the
- * last rank would do that at its end, and wait for each socket.
+ * End. The store is in its own queue, so only the kernel's garbage collector for unix sockets closes its content.
+ * Otherwise the last rank would close it when it ends, and wait for each socket.
  */
 #define _GNU_SOURCE
 #include "wire/fanout.h"
@@ -59,15 +59,15 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-#define HELLO       0x6d684670u /* changes with what is told */
-#define SWEEPS_LOOK 16          /* sweeps between two looks: about a millisecond of a rank that polls */
-#define LOOKS_QUIET 4           /* looks without new callers, then those that came are let in */
-#define LOOKS_ALONE 16          /* without any caller: the rank is taken to be alone */
+#define HELLO       0x6d684670u /* changes with the layout of struct hello */
+#define SWEEPS_LOOK 16          /* sweeps between two checks */
+#define LOOKS_QUIET 4           /* checks without a new connection before ranks are added */
+#define LOOKS_ALONE 16          /* checks without any connection: the rank is considered alone */
 #define LOOKS_MAX   10000       /* for a process that has bound the name and does not listen yet */
 #define HANGUPS_MAX 8
 #define LEFT_MAX    8
 
-/* What a caller tells. Its sockets come along, in the order of kinds. */
+/* What a rank sends when it connects, with its sockets as ancillary data, in the order of kinds. */
 struct hello {
     uint32_t word, unused;
     uint64_t secret;
@@ -77,7 +77,7 @@ struct hello {
 
 enum member_state { GONE, CALLING, TOLD, ADMITTED, IN };
 
-/* A rank, as the leader knows it. */
+/* A rank, as seen by the leader. */
 struct member {
     enum member_state state;
     int conn; /* -1: the leader itself */
@@ -94,12 +94,12 @@ struct leader {
 
 struct emx_fanout {
     enum { SEEKING, CALLED, LEADING, DONE } state;
-    int sock; /* CALLED, and DONE after it: the connection, which holds the store. LEADING: the listening socket */
+    int sock; /* CALLED, DONE: the connection, which holds the store. LEADING: the listening socket */
     unsigned sweeps, looks, looks_alone, hangups;
     struct emx_fanout_rank self;
-    uint64_t secret, netns; /* the job's; where our sockets are, 0: the kernel does not tell */
+    uint64_t secret, netns; /* of the job; namespace of the sockets, 0: unknown */
     struct emx_stats *stats;
-    struct leader *leader; /* once a rank has connected, until the end */
+    struct leader *leader; /* allocated when the first rank connects */
     char name[64];
 };
 
@@ -147,7 +147,7 @@ static unsigned fanout_list_fds(const struct emx_fanout_rank *r, int fd[EMX_FANO
     return n;
 }
 
-/* Puts the member's sockets into the store: from now on the end of any rank changes no index. */
+/* Puts the member's sockets into the store: after this, the end of a rank changes no index. */
 static void fanout_admit(struct leader *k, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS];
@@ -167,8 +167,7 @@ static bool fanout_has_gone(const struct member *m)
     return m->conn >= 0 && poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* Stops accepting. Ranks that still wait are disconnected, look for a leader again, and form a group with each other.
- */
+/* Stops accepting. Ranks that still wait are disconnected. They look for a leader again and form another group. */
 static void fanout_stop(struct emx_fanout *f)
 {
     struct leader *k = f->leader;
@@ -196,7 +195,7 @@ static unsigned fanout_count_left(const struct leader *k)
     return left;
 }
 
-/* Adds all members whose sockets have come. */
+/* Adds all members whose sockets have arrived. */
 static void fanout_let_in(struct emx_fanout *f)
 {
     struct leader *k = f->leader;
@@ -229,7 +228,7 @@ static void fanout_let_in(struct emx_fanout *f)
             k->group[EMX_FANOUT_FRAMES].count);
 }
 
-/* Of a socket's network namespace; 0 before Linux 5.14. */
+/* The network namespace of a socket; 0: the kernel does not report it (before Linux 5.14). */
 static uint64_t fanout_netns_of(int fd)
 {
     uint64_t cookie = 0;
@@ -247,7 +246,7 @@ static bool fanout_is_packet_socket(const struct emx_fanout *f, int fd)
            fanout_netns_of(fd) == f->netns;
 }
 
-/* Whether the process that connected is a rank of the job with the rights that it needs. */
+/* Whether the connected process is a rank of the job and has the rights it needs. */
 static bool fanout_is_one_of_us(const struct emx_fanout *f, const struct hello *h, const struct emx_fanout_rank *r)
 {
     bool ok = h->word == HELLO && h->secret == f->secret && r->fd[EMX_FANOUT_FRAMES] >= 0;
@@ -257,7 +256,7 @@ static bool fanout_is_one_of_us(const struct emx_fanout *f, const struct hello *
     return ok;
 }
 
-/* Receives the sockets of a rank that has connected, if they have come. */
+/* Receives the sockets of a connected rank, if they have arrived. */
 static void fanout_accept_member(struct emx_fanout *f, struct member *m)
 {
     int fd[EMX_FANOUT_KINDS], n, next = 0;
@@ -316,7 +315,7 @@ static int fanout_start_leading(struct emx_fanout *f)
     return 0;
 }
 
-/* The kernel looks for loops of unreachable sockets when a unix socket is closed: one must be, after the store. */
+/* The kernel looks for unreachable loops of sockets when a unix socket is closed: close one after the store. */
 static void fanout_free_leader(struct leader *k)
 {
     if (!k)
@@ -373,7 +372,7 @@ static int fanout_tell(const struct emx_fanout *f, int conn)
     return emx_fds_send(conn, &h, sizeof(h), fd, fanout_list_fds(&f->self, fd));
 }
 
-/* The answer stays where it is. If the leader ends without one, somebody else must be found. */
+/* The reply stays in the connection. If the leader ends without a reply, the rank looks for another. */
 static void fanout_check_answer(struct emx_fanout *f)
 {
     char c;
@@ -448,7 +447,7 @@ struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_
     return f;
 }
 
-/* The store may keep the sockets open, so they must take no more frames. Those whose filter is locked take them until
+/* The store may keep the sockets open, so they must receive no more frames. Those with a locked filter receive until
  * their ring is full. */
 static void fanout_stop_receiving(const struct emx_fanout_rank *r)
 {

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The packet wire: frames of an own EtherType beside the IP stack, through AF_PACKET.
+ * The packet wire: frames of a separate EtherType that bypass the IP stack, through AF_PACKET.
  *
- * Receiving. One socket listens on every interface, loopback included, so that peers on this host and on others come
- * the same way, and an interface that goes away and comes back needs nothing done. The kernel puts frames into a ring
- * of slots that is mapped here: rx() looks at the status word of the next slot and makes no system call. When the
- * kernel finds the ring full it drops, and says so in the status of the next frame.
+ * Receiving. One socket listens on all interfaces, loopback included. So peers on this host and on others are received
+ * alike, and an interface that is removed and added again needs no action. The kernel writes frames into a mapped ring
+ * of slots: rx() reads the status word of the next slot and makes no system call. When the ring is full the kernel
+ * drops frames, and sets a flag in the status of the next frame.
  *
- * Filtering. A socket filter passes only frames for this endpoint's id; it is attached before the socket is bound.
- * Where several ranks of a job are on the host, a program that they share finds the right one: see fanout.c. A rank
- * that is alone on its host removes its filter, which takes time for each frame. It attaches the filter again for good
- * as soon as another rank of the job connects, or a frame for another endpoint is in the ring, which is dropped there.
+ * Filtering. A socket filter passes only frames for this endpoint's id. It is attached before the socket is bound.
+ * Where several ranks of a job are on the host, a fanout program that they share selects the socket: see fanout.c. A
+ * rank that is alone on its host detaches its filter, because the kernel runs it for each frame. It attaches the filter
+ * again for good when another rank of the job connects, or when it finds a frame for another endpoint in the ring. Such
+ * a frame is dropped there.
  *
- * A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
+ *     A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
- * Sending. A second socket, which receives nothing, so that sender and receiver do not share the kernel's counters.
- * Where frames leave through one interface only it is bound there, because a frame that does not name it costs less.
- * Short frames are copied together and sent by send() or sendto(), which is cheaper than gathering three parts by
- * sendmsg(); many frames by sendmmsg(). Frames that the kernel has no space for wait in the backlog.
+ * Sending. A second socket sends, and receives nothing, so that sender and receiver do not share the kernel's counters.
+ * If frames leave through one interface only, the socket is bound to it, because the kernel then looks up no interface
+ * per frame. Short frames are copied together and sent by send() or sendto(), which is cheaper than sendmsg() with
+ * three parts. Several frames are sent by sendmmsg(). Frames that the kernel has no space for wait in the backlog.
  *
- * Data frames of large messages take another way at both ends: see offload.c. They go as single frames of the
- * own EtherType where that way is not open.
+ * Data frames of large messages travel as GSO packets (offload.c). Where those are not available, they are single
+ * frames of the same EtherType.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -48,11 +49,11 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define FRAME_OFFSET   80                   /* the kernel's; aligned */
-#define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* what rx() returns, and as many to fill meanwhile */
-#define COPY_BYTES     2048                 /* frames up to this length are put together before sending */
-#define LO_FRAME_BYTES 9000 /* when loopback is the only interface: its 64 KB would make few, large slots */
-#define DST_ID_OFFSET  4    /* of the receiving endpoint's id in an ethmx frame */
+#define FRAME_OFFSET   80                   /* chosen by the kernel; aligned */
+#define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* a batch in use by rx(), and a batch that the kernel can fill */
+#define COPY_BYTES     2048                 /* shorter frames are copied together before sending */
+#define LO_FRAME_BYTES 9000                 /* if loopback is the only interface: slots of its MTU would be few */
+#define DST_ID_OFFSET  4                    /* of the receiving endpoint's id in an ethmx frame */
 
 /* An interface that frames leave through. */
 struct packet_port {
@@ -60,34 +61,34 @@ struct packet_port {
     uint8_t mac[ETH_ALEN];
 };
 
-/* Room for what the kernel is handed per frame. */
+/* Arguments of the system calls, per frame. */
 struct packet_tx {
     struct sockaddr_ll to[EMX_WIRE_BATCH];
     struct iovec iov[EMX_WIRE_BATCH][3];
     struct mmsghdr msg[EMX_WIRE_BATCH];
-    uint8_t copy[EMX_WIRE_BATCH][ETH_HLEN + COPY_BYTES]; /* Ethernet header; of short frames all */
+    uint8_t copy[EMX_WIRE_BATCH][ETH_HLEN + COPY_BYTES]; /* Ethernet header; all of a short frame */
 };
 
 struct packet_wire {
     struct emx_wire base;
     int rx_fd, tx_fd;
     uint32_t endpoint_id;
-    bool filtered;       /* the kernel passes only frames for it */
-    bool bared;          /* the kernel did not, at least once, because the rank was alone */
-    bool foreign_frames; /* there are others' frames on this host */
+    bool filtered;       /* the kernel passes only frames for endpoint_id */
+    bool bared;          /* the filter was detached at least once */
+    bool foreign_frames; /* frames for other endpoints arrive at this host */
     struct emx_stats *stats;
     unsigned frame_bytes;
     uint16_t ethertype; /* network order */
     struct emx_ring ring;
     struct emx_offload *offload; /* NULL: no GSO packets */
     bool no_joining;             /* the kernel or an interface refused GSO packets */
-    bool offload_last;           /* of the two rings, which one rx() looks at last */
+    bool offload_last;           /* rx() reads the offload ring last, the other one first */
 
-    struct emx_fanout *fanout; /* NULL: this rank's sockets are asked for each frame */
+    struct emx_fanout *fanout; /* NULL: the kernel runs this rank's filter for each frame */
 
     struct packet_port port[EMX_NETIF_MAX];
     unsigned port_count;
-    unsigned bound_ifindex; /* of the sending socket; 0: of none */
+    unsigned bound_ifindex; /* the sending socket is bound to it; 0: not bound */
     struct packet_tx *tx;
     struct emx_backlog backlog;
 };
@@ -99,7 +100,7 @@ void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t ma
 
 /* ---- Opening ---- */
 
-/* The longest frame of the interfaces chosen; 0 when there is none that carries Ethernet frames. */
+/* The longest frame of the chosen interfaces; 0: none of them carries Ethernet frames. */
 static unsigned packet_longest_frame(const struct emx_wire_params *params)
 {
     unsigned longest = 0;
@@ -120,8 +121,8 @@ static unsigned packet_longest_frame(const struct emx_wire_params *params)
     return longest > UINT16_MAX ? UINT16_MAX : longest;
 }
 
-/* Passes frames whose destination id is ours. The frame begins after the Ethernet header; ids are little-endian, the
- * filter loads big-endian. */
+/* Passes frames for this endpoint's id. The frame begins after the Ethernet header. Ids are little-endian, the filter
+ * loads big-endian. */
 static int packet_attach_filter(struct packet_wire *w)
 {
     struct sock_filter code[] = {
@@ -142,14 +143,14 @@ static void packet_detach_filter(struct packet_wire *w)
     int unused = 0;
 
     if (setsockopt(w->rx_fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused))) {
-        w->foreign_frames = true; /* it stays */
+        w->foreign_frames = true; /* the filter stays attached */
         return;
     }
     w->filtered = false;
     w->bared = true;
 }
 
-/* Where there is none for being alone, others' frames are how their coming is noticed. Elsewhere they went astray. */
+/* If the filter was detached once, such frames show that another rank has started. Otherwise they are misdelivered. */
 static void packet_count_foreign(struct packet_wire *w)
 {
     w->stats->drop_not_mine += !w->bared;
@@ -175,7 +176,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
         snprintf(why, why_len_bytes, "this kernel has no packet sockets (%s): use ETHMX_WIRES=udp", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels: never asked for them */
+    setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels do not have it */
     if (packet_attach_filter(w) || setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version))) {
         snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
@@ -195,7 +196,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
     return ETHMX_OK;
 }
 
-/* The one interface to other hosts, or loopback where there is none; 0: there are several. */
+/* The only interface to other hosts, or loopback if there is none. 0: there are several. */
 static unsigned packet_only_port(const struct packet_wire *w, unsigned loopback_index)
 {
     unsigned found = 0;
@@ -210,7 +211,7 @@ static unsigned packet_only_port(const struct packet_wire *w, unsigned loopback_
     return found;
 }
 
-/* Protocol 0: it receives nothing all the same. */
+/* Protocol 0: the bound socket receives nothing. */
 static void packet_bind_tx(struct packet_wire *w, unsigned ifindex)
 {
     struct sockaddr_ll there = {.sll_family = AF_PACKET, .sll_ifindex = (int)ifindex};
@@ -235,7 +236,7 @@ static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *p
         return ETHMX_ERR_NO_WIRE;
     }
     packet_bind_tx(w, packet_only_port(w, params->netifs->loopback_index));
-    /* A whole batch should fit; what does not waits in the backlog. */
+    /* A whole batch should fit; the backlog takes the rest. */
     if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
         setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     emx_qos_set_priority(w->tx_fd, params->cfg);
@@ -269,7 +270,7 @@ static void packet_close(struct emx_wire *base)
     free(w);
 }
 
-/* Has frames for this rank not shown to the job's others on this host, nor theirs to it. */
+/* Joins the fanout groups of the job, so that the kernel does not run the filter of every rank for each frame. */
 static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why,
                                size_t why_len_bytes)
 {
@@ -377,7 +378,7 @@ static void packet_address_frame(const struct packet_wire *w, const struct emx_w
     memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
 }
 
-/* Makes message i of the batch out of f. */
+/* Prepares message i of the batch for frame f. */
 static void packet_prepare_frame(struct packet_wire *w, unsigned i, const struct emx_txframe *f)
 {
     struct packet_tx *tx = w->tx;
@@ -400,7 +401,7 @@ static void packet_prepare_frame(struct packet_wire *w, unsigned i, const struct
         .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = parts}};
 }
 
-/* Sends one frame. An interface that was removed has lost its binding, even if it is back. */
+/* Sends one frame. If an interface was removed, the socket has lost its binding, even if the interface is back. */
 static ssize_t packet_send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
 {
     if ((unsigned)to->sll_ifindex == w->bound_ifindex) {
@@ -412,7 +413,7 @@ static ssize_t packet_send_one(const struct packet_wire *w, const struct iovec *
     return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
 }
 
-/* Hands n prepared messages to the kernel. Returns how many it took; when not all: errno. */
+/* Passes n prepared messages to the kernel. Returns how many it took; if fewer than n, errno is set. */
 static int packet_send_prepared(struct packet_wire *w, unsigned first, unsigned n)
 {
     struct packet_tx *tx = w->tx;
@@ -443,7 +444,7 @@ static unsigned packet_tx_room(struct emx_wire *base)
     return w->backlog.count ? 0 : EMX_WIRE_BATCH;
 }
 
-/* Sends frames that are not too long. */
+/* Sends frames of valid length. */
 static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     unsigned at = 0;
@@ -453,7 +454,7 @@ static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, 
     while (at < n) {
         int taken;
 
-        if (w->backlog.count) { /* of an earlier run of this batch: keep the order */
+        if (w->backlog.count) { /* from an earlier run of this batch: keep the order */
             w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, &f[at], n - at);
             return;
         }
@@ -468,13 +469,13 @@ static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, 
             w->stats->wire_tx_errors += lost;
             return;
         } else {
-            w->stats->wire_tx_errors++; /* interface down or gone, longer than its MTU, ...: this frame is lost */
+            w->stats->wire_tx_errors++; /* lost: interface down or removed, frame longer than its MTU, ... */
             at++;
         }
     }
 }
 
-/* How many of the n frames at f go as a GSO packet. */
+/* How many of the n frames at f can be sent as one GSO packet. */
 static unsigned packet_joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
@@ -493,7 +494,7 @@ static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *
         w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
     } else {
         packet_send_run(w, f, n);
-        if (w->stats->wire_tx_errors == errors) /* it was not the frames, it was the joining */
+        if (w->stats->wire_tx_errors == errors) /* the frames were valid: the kernel refuses GSO packets */
             w->no_joining = true;
     }
 }
@@ -521,7 +522,7 @@ static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsign
 
 /* ---- Receiving ---- */
 
-/* The frame in a slot; data NULL: it was longer than the slot, so it is not whole. */
+/* The frame in a slot. data NULL: the frame was longer than the slot and is truncated. */
 static struct emx_wire_peek packet_frame_in(const struct tpacket2_hdr *h)
 {
     unsigned eth_bytes = (unsigned)h->tp_net - h->tp_mac;
@@ -541,7 +542,7 @@ static bool packet_is_ours(const struct packet_wire *w, const struct emx_wire_pe
     return to == w->endpoint_id;
 }
 
-/* What lies in a slot and is not handed up. */
+/* Frees a slot whose frame is not passed up. */
 static void packet_skip_foreign(struct packet_wire *w, unsigned slot, bool whole)
 {
     if (whole)
@@ -575,7 +576,7 @@ static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsign
     return n;
 }
 
-/* Both rings in turn, so that neither is neglected when the other is never empty. */
+/* Alternates between the rings, so that a ring that is never empty does not starve the other. */
 static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct packet_wire *w = (struct packet_wire *)base;
@@ -605,7 +606,7 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
             emx_ring_give_back(&w->ring, f[i].cookie);
 }
 
-/* Only a frame that nothing else is to be done for or told of. */
+/* Shows a frame only if there is no other work and nothing to count. */
 static struct emx_wire_peek packet_peek(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;

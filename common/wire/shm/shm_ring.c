@@ -1,57 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Layout. A ring has slots of 18 cache lines. The first 4 bytes of a slot, its *word*, say that a frame is there, how
- * long it is and where: a frame of up to 1,148 bytes lies in the slot itself. So a frame of up to 60 bytes moves one
- * cache line from the writer's core to the reader's, which had been polling that very line, and those that follow it
- * can be fetched together with it. Longer frames lie in the *area*, a ring of bytes, contiguous in units of 64, so
- * that they can be used in place; but the reader learns their place from the word only, one journey between
- * cores later. So slots are long enough for most small messages.
+ * Layout. A ring has EMX_SHM_SLOTS slots. The first 4 bytes of a slot, its *word*, say that a frame is there, its
+ * length and its place. A frame of up to EMX_SHM_INLINE_BYTES is in the slot itself. So the shortest frames move one
+ * cache line between cores, the line that the reader polls; the following lines are prefetched together with it. Longer
+ * frames are in the *area*, a ring of bytes. There they are contiguous, in units of a cache line, so that they can be
+ * used in place. But the reader must read the word before it can fetch them, which costs a second transfer between
+ * cores. So slots are long enough for most small messages.
  *
- * Fetching. Lines that the reader had last must come back to the writer before it can write them. It asks for those of
- * the next frame, supposed to be as long as this one, right after this one, while it has nothing to wait for; not for
- * the next word's, which the reader polls.
+ * Prefetch. Lines that the reader had last must return to the writer before it can write them. So after each frame the
+ * writer prefetches the lines of the next one, assumed to be as long. It does not prefetch the line of the next word,
+ * which the reader polls.
  *
  *     word, bits 0-14: length; 0: no frame, look at the split; 15: lap; 16-31: place in the area / 64
  *
- * The lap bit turns with each lap: set in the first, clear in the second. All slots are written in each lap, so the bit
- * alone tells a new frame from the one of the lap before, and the reader need not clear anything. The reader tells in
- * `taken` how far it has come: after a quarter of the slots or 16 KiB of the area, and when nothing is left after a
- * frame of the area. What it has not told yet is always less than that; so a writer waiting for room gets some when the
- * reader has read all there is.
+ * The lap bit alternates: set in the first lap, clear in the second. All slots are written in each lap, so the bit
+ * alone tells a new frame from that of the lap before, and the reader need not clear anything. The reader reports its
+ * progress in `taken`: after EMX_SHM_TELL_SLOTS frames or EMX_SHM_TELL_BYTES of the area, and when a frame of the area
+ * was the last one. What it has not reported is always less than that. So a writer that waits for room gets some when
+ * the reader has read everything.
  *
- * The area takes three messages of 128 KiB before anybody reads: ranks that exchange such first send, then receive. A
- * writer whose reader keeps up uses the first 64 KiB only, so pages for the rest are there only for those that need
- * them (shm_ring_use_dedicated()).
+ * The area holds three messages of 128 KiB, because ranks that exchange such messages first send, then receive. While
+ * the reader keeps up, the writer uses only the first EMX_SHM_DEDICATED_BYTES, so that the other pages are allocated
+ * only where they are needed (shm_ring_use_dedicated()).
  *
- * Order. The writer stores the word last (release), the reader loads it first (acquire). The reader has done with the
- * data when it stores taken (release), the writer loads it (acquire) before it writes there again.
+ * Order. The writer stores the word last (release), the reader loads it first (acquire). The reader stores `taken` when
+ * it has finished with the data (release), the writer loads it (acquire) before it writes there again.
  *
- * Waking. A reader that sleeps must be woken, a reader that polls should not cost the writer anything, and no frame may
- * slip in between. The reader says in `reader` what it does, and has three ways to be:
- *   DOZY    The writer stores the word W, then looks at `reader` with an atomic read-modify-write (fetch_or 0). The
- *           reader sets ASLEEP with an exchange, then looks at W. Both are read-modify-writes of one word, so one comes
- *           first. The writer's second: it sees ASLEEP and wakes. The reader's second: it acquires what the writer
- *           released, and sees W.
- *   AWAKE   The writer stores W and only loads `reader`. The processor may do the load first; so a reader that was
- *           AWAKE sets ASLEEP and then has membarrier(2) run a barrier on every processor where a thread of another
- *           registered process runs. A writer's load that came before that barrier has its store before it too, and the
- *           reader, looking afterwards, sees W. A load after it sees ASLEEP. (A writer that could not register is
- *           `careful`: it goes the DOZY way always.)
- *   ASLEEP  The writer that turns ASLEEP to DOZY wakes the reader: once for each sleep.
- * A read-modify-write costs the writer several times as much as a load; membarrier(2) costs the reader far more, but
- * once for each sleep only. So a reader becomes AWAKE when it has not slept for a while, and stays DOZY while it sleeps
- * often (shm_in.c).
+ * Wakeup. The writer must wake a reader that sleeps, must not pay for a reader that polls, and must not miss a reader
+ * that is about to sleep. `reader` has the reader's state:
+ *   DOZY    The writer stores the word W, then reads `reader` with an atomic read-modify-write (fetch_or 0). The
+ *           reader sets ASLEEP with an exchange, then reads W. Both are read-modify-writes of one word, so they have an
+ *           order. If the writer's is second, it sees ASLEEP and wakes. If the reader's is second, it acquires what the
+ *           writer released, and sees W.
+ *   AWAKE   The writer stores W and only loads `reader`. The processor may execute the load first. So a reader that was
+ *           AWAKE sets ASLEEP, and then membarrier(2) executes a barrier on every processor that runs a thread of
+ *           another registered process. If the writer's load is before that barrier, its store is too, and the reader,
+ *           which checks afterwards, sees W. If the load is after it, it sees ASLEEP. (A writer that could not register
+ *           is `careful`: it always does as for DOZY.)
+ *   ASLEEP  The writer that changes ASLEEP to DOZY wakes the reader: once for each sleep.
+ * A read-modify-write costs the writer more than a load. membarrier(2) costs the reader much more, but once for each
+ * sleep only. So a reader becomes AWAKE when it has not slept for a while, and stays DOZY while it sleeps often
+ * (shm_in.c).
  *
- * A writer that waits for room and sleeps does the same the other way round with `waits` and `taken`, DOZY always:
- * taken is told seldom.
+ * A writer that sleeps until there is room does the same in the other direction with `waits` and `taken`. It always
+ * does as for DOZY, because `taken` is stored rarely.
  *
- * A writer that ends in the middle of a frame has not stored its word: the frame is not there.
+ * A writer that ends in the middle of a frame has not stored the word, so the reader does not see the frame.
  *
  * Why one ring for each pair. One queue for all senders, or one word with a bit for each ring, makes an idle poll
- * cheaper where there are many ranks, but a stream of messages several times slower, because the writers share a cache
- * line. Rings also win the round trip if few of them are polled. So a poll looks at the few that had frames last, and
- * at some of the others in turn (shm_in.c). In a queue of many writers, one that is descheduled or killed between
- * taking its slot and filling it stops all others; a ring concerns its pair only.
+ * cheaper if there are many ranks. But it makes a stream of messages much slower, because the writers share a cache
+ * line. Rings also have the shorter round trip if few of them are polled. So a poll checks the few rings that had
+ * frames last, and some of the others in turn (shm_in.c). In a queue of many writers, one that is descheduled or killed
+ * while it fills its slot stops all others; with rings it stops its pair only.
  */
 #include "wire/shm/shm_ring.h"
 
@@ -59,7 +59,7 @@
 #include <string.h>
 
 #define AREA_UNIT  64u
-#define OWN_BYTES  2048u /* fetched ahead by the writer */
+#define OWN_BYTES  2048u /* prefetched by the writer */
 #define WORD_BYTES (EMX_SHM_SLOT_BYTES - EMX_SHM_INLINE_BYTES)
 #define WORD_LAP   (1u << 15)
 
@@ -76,7 +76,7 @@ void emx_shm_tx_init(struct emx_shm_tx *t, struct emx_shm_memory *m, bool carefu
     *t = (struct emx_shm_tx){.m = m, .careful = careful};
 }
 
-/* Looks how far the reader is. It may say anything: only sensible numbers count. */
+/* Reads the reader's progress. The reader is not trusted: only valid numbers are used. */
 static void shm_ring_refresh(struct emx_shm_tx *t)
 {
     uint32_t taken = atomic_load_explicit(&t->m->taken, memory_order_acquire);
@@ -90,8 +90,8 @@ static void shm_ring_refresh(struct emx_shm_tx *t)
         t->area_taken = end;
 }
 
-/* Begins again at the beginning of the area when the reader has taken all that lay in it. What it keeps up with so
- * takes few pages, and stays in caches. */
+/* Continues at the beginning of the area if the reader has taken everything in it. So a ring whose reader keeps up uses
+ * few pages, which stay in caches. */
 static void shm_ring_use_dedicated(struct emx_shm_tx *t)
 {
     if (t->area_next % EMX_SHM_AREA_BYTES < EMX_SHM_DEDICATED_BYTES)
@@ -102,7 +102,7 @@ static void shm_ring_use_dedicated(struct emx_shm_tx *t)
         t->area_taken = t->area_next += EMX_SHM_AREA_BYTES - t->area_next % EMX_SHM_AREA_BYTES;
 }
 
-/* Whether so many bytes more than now may be given out. */
+/* Whether that many more bytes can be allocated. */
 static bool shm_ring_has_space(const struct emx_shm_tx *t, uint32_t bytes)
 {
     return t->area_next + bytes - t->area_taken <= EMX_SHM_AREA_BYTES;
@@ -133,8 +133,8 @@ static void shm_ring_copy_frame(uint8_t *to, const struct emx_txframe *f)
         memcpy(to + f->head_bytes, f->body, f->body_bytes);
 }
 
-/* Fetches what the next frame will probably be written to, while nobody waits for it. Not the line with the next word:
- * the reader polls that one. */
+/* Prefetches the lines of the next frame, while nothing waits for it. Excludes the line of the next word, which the
+ * reader polls. */
 static void shm_ring_own_next(const struct emx_shm_tx *t, uint32_t len_bytes)
 {
     const uint8_t *at = t->m->area + t->area_next % EMX_SHM_AREA_BYTES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Ring: frames from one endpoint to another through shared memory, with one writer and one reader. Neither trusts what
- * the other has written, except the content of frames. shm_ring.c has the layout and the proofs.
+ * the other has written, except the content of frames. shm_ring.c has the layout and explains why it is correct.
  */
 #ifndef EMX_WIRE_SHM_RING_H
 #define EMX_WIRE_SHM_RING_H
@@ -14,15 +14,15 @@
 #include "wire/shm/shm_split.h"
 #include "wire/wire.h"
 
-#define EMX_SHM_LAYOUT 5 /* version of the layout in shared memory */
+#define EMX_SHM_LAYOUT 5 /* version; changes with the layout */
 
 #define EMX_SHM_WORD_LEN        0x7fffu /* the length in a slot's word */
 #define EMX_SHM_SLOTS           64      /* a power of 2 */
 #define EMX_SHM_SLOT_BYTES      1152    /* a multiple of 128; no power of 2: slots would share cache sets */
 #define EMX_SHM_INLINE_BYTES    (EMX_SHM_SLOT_BYTES - 4)
 #define EMX_SHM_AREA_BYTES      524288 /* a power of 2 */
-#define EMX_SHM_DEDICATED_BYTES 65536  /* the part of it used while the reader keeps up */
-#define EMX_SHM_TELL_SLOTS      16     /* the reader reports every so many */
+#define EMX_SHM_DEDICATED_BYTES 65536  /* the part used while the reader keeps up */
+#define EMX_SHM_TELL_SLOTS      16     /* the reader reports after so many */
 #define EMX_SHM_TELL_BYTES      16384
 #define EMX_SHM_LINE            64   /* a cache line */
 #define EMX_SHM_FETCH_BYTES     1024 /* prefetched by the reader */
@@ -58,7 +58,7 @@ struct emx_shm_tx {
     uint32_t next;                    /* frames written */
     uint32_t taken;                   /* as last seen */
     uint32_t area_next;               /* bytes of the area reserved, gaps at its end included */
-    uint32_t area_taken;              /* of these, freed */
+    uint32_t area_taken;              /* bytes of it freed */
     uint32_t area_end[EMX_SHM_SLOTS]; /* area_next after each slot's frame */
     uint32_t word;                    /* of the reserved frame */
     bool careful;                     /* the reader's barrier does not reach this process: always check twice */

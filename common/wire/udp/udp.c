@@ -2,8 +2,8 @@
  *
  * The udp wire: one UDP socket, no privileges, any network that routes IPv4. udp_tx.c sends, udp_rx.c receives.
  *
- * Datagrams carry DF and are never fragmented: one that is too long for an interface is lost and counted, so that the
- * full-sized probe at connect tells the truth about the path.
+ * Datagrams carry DF and are never fragmented. One that is too long for an interface is lost and counted, so that the
+ * full-sized probe at connect shows what the path can carry.
  */
 #define _GNU_SOURCE
 #include "wire/udp/udp.h"
@@ -31,7 +31,7 @@ void emx_udp_addr(struct emx_wire_addr *a, struct in_addr ip, uint16_t port)
 {
     struct emx_udp_addr u;
 
-    memset(&u, 0, sizeof(u)); /* destinations are compared byte by byte: what lies behind the last field too */
+    memset(&u, 0, sizeof(u)); /* destinations are compared byte by byte, including padding */
     u.ip = ip;
     u.port = htons(port);
     memset(a, 0, sizeof(*a));
@@ -100,7 +100,7 @@ static int udp_bind_port(struct emx_udp_wire *w, const char *ports, char *why, s
     return ETHMX_OK;
 }
 
-/* Sets one socket buffer, past the system's limit when privileged. Returns what it is now. */
+/* Sets one socket buffer, beyond the system's limit if privileged. Returns its size. */
 static unsigned udp_size_buffer(int fd, int force, int plain, uint64_t wanted)
 {
     int bytes = wanted > INT32_MAX / 2 ? INT32_MAX / 2 : (int)wanted, got = 0;
@@ -109,7 +109,7 @@ static unsigned udp_size_buffer(int fd, int force, int plain, uint64_t wanted)
     if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
         setsockopt(fd, SOL_SOCKET, plain, &bytes, sizeof(bytes));
     getsockopt(fd, SOL_SOCKET, plain, &got, &len);
-    return (unsigned)got / 2; /* the kernel reports twice what was set, for its own overhead */
+    return (unsigned)got / 2; /* the kernel reports twice the value, for its own overhead */
 }
 
 static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params *params, char *why,
@@ -127,7 +127,7 @@ static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params 
     emx_qos_set_tos(w->fd, params->cfg);
     emx_qos_set_priority(w->fd, params->cfg);
     if (params->cfg->p_ecn)
-        setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)); /* without it no marks are seen */
+        setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)); /* without it no congestion marks are reported */
     w->gso = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
     w->gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
     rcvbuf = udp_size_buffer(w->fd, SO_RCVBUFFORCE, SO_RCVBUF, params->cfg->p_ring);

@@ -11,7 +11,7 @@
 
 extern const struct emx_wire_ops emx_wire_udp;
 
-/* Its part of an address: the port, little-endian. */
+/* This wire's part of an address: the port, little-endian. */
 #define EMX_UDP_PART       2
 #define EMX_UDP_PART_BYTES 2
 

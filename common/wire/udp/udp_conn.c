@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Over an unconnected socket the kernel looks up a route for each datagram; a connected socket caches it. So a peer
- * that gets many frames gets a connected socket of its own, for sending only.
+ * With an unconnected socket the kernel looks up a route for each datagram; a connected socket caches it. So a peer
+ * that gets many frames gets a connected socket, for sending only.
  *
- * It sends from the wire's own port, so that firewalls and connection tracking see the same flow as before. But a
+ * The connected socket sends from the wire's own port, so that firewalls and connection tracking see one flow. But a
  * connected socket on the wire's port would receive all that its peer sends, and each further receiving socket costs a
- * system call for each poll. So it is bound to the multicast address 224.0.0.0, which no group ever has (RFC 1112):
- * no datagram has this destination, and when such a socket is connected the kernel gives it the source address of its
- * route. Nothing ever arrives on it, ICMP errors included.
+ * system call for each poll. So it is bound to the multicast address 224.0.0.0, which is never assigned to a group (RFC
+ * 1112). No datagram has this destination. When such a socket is connected, the kernel gives it the source address of
+ * its route. Nothing arrives on it, ICMP errors included.
  *
- * Two sockets may share the port when both have SO_REUSEPORT and belong to one user. The wire's has it only while a
- * connected socket is bound, so that no other process of this user shares its port by accident.
+ * Two sockets may share a port if both have SO_REUSEPORT and belong to one user. The wire's socket has the option only
+ * while a connected socket is bound, so that no other process of this user shares the port by accident.
  *
- * The source address stays what it was when the socket was connected, while routes may change, and a network may drop
- * datagrams from the wrong address. So connected sockets are closed and made again every LIFE_S seconds. The kernel
- * looks up the route itself again whenever any route of the host has changed.
+ * A connected socket keeps its source address while routes may change, and a network may drop datagrams from the wrong
+ * address. So connected sockets are closed and made again every LIFE_S seconds. The kernel looks up the route again
+ * whenever a route of the host changes.
  *
- * A connected socket costs a descriptor. There are few, the least recently used goes first, and the program keeps most
- * of the descriptors that it may have. Whatever fails, the wire's own socket sends instead.
+ * A connected socket costs a descriptor. So their number is limited, the least recently used is closed first, and most
+ * of the process's descriptors are left to the program. If anything fails, the wire's own socket sends instead.
  */
 #define _GNU_SOURCE
 #include "wire/udp/udp_conn.h"
@@ -36,7 +36,7 @@
 #endif
 
 #define LIFE_S     2
-#define WANTED_MAX (1u << 20) /* frames to a peer to which connecting fails, until the next attempt */
+#define WANTED_MAX (1u << 20) /* frames to a peer between two attempts, if connecting fails */
 #define FD_END     65536
 
 static uint64_t udp_conn_key_of(struct in_addr ip, in_port_t port)
@@ -81,14 +81,14 @@ void emx_udp_conns_fini(struct emx_udp_conns *l)
     udp_conn_disconnect_all(l);
 }
 
-/* Gives fd the options of the wire's socket that concern sending. */
+/* Copies the options of the wire's socket that concern sending to fd. */
 static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
 {
     static const struct {
         int level, name, set;
     } option[] = {
         {IPPROTO_IP, IP_MTU_DISCOVER, IP_MTU_DISCOVER},
-        {IPPROTO_IP, IP_TOS, IP_TOS}, /* before the priority, which it would change */
+        {IPPROTO_IP, IP_TOS, IP_TOS}, /* before the priority, which it changes */
         {SOL_SOCKET, SO_PRIORITY, SO_PRIORITY},
         {SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE},
     };
@@ -100,7 +100,7 @@ static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
 
         if (getsockopt(l->wire_fd, option[i].level, option[i].name, &value, &len))
             return false;
-        value = bytes ? value / 2 : value; /* the kernel reports twice what was set */
+        value = bytes ? value / 2 : value; /* the kernel reports twice the value */
         if (setsockopt(fd, option[i].level, option[i].set, &value, sizeof(value)) &&
             setsockopt(fd, option[i].level, option[i].name, &value, sizeof(value)))
             return false;
@@ -108,18 +108,19 @@ static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
     return true;
 }
 
-/* Whether fd is in the wire's network namespace: the program may have gone to another since it opened the wire. */
+/* Whether fd is in the wire's network namespace. The program may have changed its namespace since it opened the wire.
+ */
 static bool udp_conn_same_network(const struct emx_udp_conns *l, int fd)
 {
     uint64_t wires = 0, its = 0;
     socklen_t len = sizeof(wires);
 
     if (getsockopt(l->wire_fd, SOL_SOCKET, SO_NETNS_COOKIE, &wires, &len))
-        return errno == ENOPROTOOPT; /* Linux before 5.14 does not tell */
+        return errno == ENOPROTOOPT; /* not reported before Linux 5.14 */
     return !getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &its, &len) && its == wires;
 }
 
-/* Binds fd to the wire's port, where nothing can arrive. */
+/* Binds fd to the wire's port, at an address where nothing arrives. */
 static bool udp_conn_share_port(const struct emx_udp_conns *l, int fd)
 {
     struct sockaddr_in nowhere = {
@@ -135,7 +136,7 @@ static bool udp_conn_share_port(const struct emx_udp_conns *l, int fd)
     return bound;
 }
 
-/* A new connected socket, or -1. */
+/* Returns a new connected socket, or -1. */
 static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = port, .sin_addr = ip};
@@ -150,7 +151,7 @@ static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in
     return -1;
 }
 
-/* The next attempt comes after twice as many frames. */
+/* Doubles the number of frames until the next attempt. */
 static void udp_conn_put_off(struct emx_udp_conn *conn)
 {
     conn->frames = 0;
@@ -163,7 +164,7 @@ static struct emx_udp_conn *udp_conn_set_of(struct emx_udp_conns *l, uint64_t pe
     return l->conn[emx_mix64(peer) % EMX_UDP_CONN_SETS];
 }
 
-/* NULL: it is not remembered. */
+/* NULL: the peer is not in the table. */
 static struct emx_udp_conn *udp_conn_find(struct emx_udp_conns *l, uint64_t peer)
 {
     struct emx_udp_conn *set = udp_conn_set_of(l, peer);
@@ -187,7 +188,7 @@ static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, uint64_t peer)
     return oldest;
 }
 
-/* n more datagrams to a peer that has no connected socket. */
+/* Counts n more datagrams to a peer that has no connected socket. */
 static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *conn, struct in_addr ip, in_port_t port,
                            unsigned n)
 {
@@ -233,5 +234,5 @@ void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s)
     if (now_s - l->made_s < LIFE_S)
         return;
     l->made_s = now_s;
-    udp_conn_disconnect_all(l); /* peers that still get frames get a new one at once */
+    udp_conn_disconnect_all(l); /* peers that still get frames get a new one immediately */
 }

@@ -11,41 +11,41 @@
 
 #define EMX_UDP_CONN_SETS  16
 #define EMX_UDP_CONN_WAYS  4  /* peers in a set */
-#define EMX_UDP_CONN_AFTER 64 /* datagrams to a peer until it gets a connected socket */
+#define EMX_UDP_CONN_AFTER 64 /* datagrams to a peer before it gets a connected socket */
 
-/* A peer that was sent to lately, with or without a connected socket. */
+/* A peer that was sent to recently, with or without a connected socket. */
 struct emx_udp_conn {
-    uint64_t peer;   /* its address and port; 0: none */
+    uint64_t peer;   /* address and port; 0: none */
     int fd;          /* -1: not connected */
     uint32_t frames; /* datagrams, counted while it is not connected */
-    uint32_t wanted; /* number at which it is connected */
+    uint32_t wanted; /* number after which it is connected */
     uint32_t used;   /* value of emx_udp_conns.now at the last use */
 };
 
 struct emx_udp_conns {
     int wire_fd; /* the wire's own socket; belongs to the caller */
     in_port_t port;
-    int fd_end; /* descriptors from this number on are left to the program */
+    int fd_end; /* descriptors from this number on are for the program */
     uint32_t now;
-    int64_t made_s; /* when the oldest may have been connected */
+    int64_t made_s; /* time of the oldest connect, or earlier */
     unsigned count; /* of connected sockets */
     struct emx_udp_conn *last;
     struct emx_udp_conn conn[EMX_UDP_CONN_SETS][EMX_UDP_CONN_WAYS];
 };
 
-/* wire_fd is bound to port (network order) of all addresses, and stays the caller's. Connected sockets copy its
- * options. */
+/* wire_fd is bound to port (network order) of all addresses. The caller keeps it. Connected sockets copy its options.
+ */
 void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, in_port_t port);
 void emx_udp_conns_fini(struct emx_udp_conns *l);
 
-/* Returns the connected socket for n datagrams to ip and port (network order); -1: the wire's own is to send them. */
+/* Returns the connected socket for n datagrams to ip and port (network order); -1: use the wire's own socket. */
 int emx_udp_conn_for(struct emx_udp_conns *l, struct in_addr ip, in_port_t port, unsigned n);
 
-/* A datagram that the connected socket to ip and port refused was sent by the wire's own socket. Closes the connected
- * one; another is connected after more datagrams than before. */
+/* The connected socket to ip and port refused a datagram that the wire's own socket then sent. Closes the connected
+ * socket. Another is connected after more datagrams than before. */
 void emx_udp_conn_failed(struct emx_udp_conns *l, struct in_addr ip, in_port_t port);
 
-/* Called regularly: closes connected sockets that are old. now_s: seconds of a monotonic clock. */
+/* Called regularly: closes old connected sockets. now_s: seconds of a monotonic clock. */
 void emx_udp_conns_sweep(struct emx_udp_conns *l, int64_t now_s);
 
 #endif

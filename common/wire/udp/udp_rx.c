@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * With UDP_GRO the kernel may hand over several datagrams of one length as one buffer and tell the length; rx() returns
+ * With UDP_GRO the kernel may pass several datagrams of one length as one buffer, and report the length. rx() returns
  * its parts as frames. One call of rx() makes one system call: recvmsg() while little arrives, for latency, and
  * recvmmsg() after a call that found something, for throughput.
  *
- * recv() is cheaper than recvmsg(), but does not tell what was joined. So while short datagrams come one at a time, the
- * kernel is told not to join (UDP_GRO off), and recv() is called. The first long datagram, or several in a row, end
- * that. Should a GSO packet come just then, the kernel takes it apart before it gets here.
+ * recv() is cheaper than recvmsg(), but does not report whether datagrams were joined. So while short datagrams arrive
+ * one at a time, UDP_GRO is disabled and recv() is called. The first long datagram, or several in a row, end that. If a
+ * GSO packet arrives at that moment, the kernel splits it.
  *
- * Queues on the way may mark datagrams (ECN, RFC 3168; ETHMX_ECN). The kernel tells the mark beside those that
- * recvmsg() brings, and never joins one that is marked with one that is not. What recv() brings counts as unmarked:
- * short datagrams that come one at a time fill no queue.
+ * Queues on the path may mark datagrams (ECN, RFC 3168; ETHMX_ECN). recvmsg() reports the mark, and the kernel never
+ * joins a marked datagram with an unmarked one. Datagrams received by recv() count as unmarked: short ones that arrive
+ * one at a time fill no queue.
  */
 #define _GNU_SOURCE
 #include "wire/udp/udp_wire.h"
@@ -20,11 +20,11 @@
 #include <string.h>
 
 #define SINGLE_BYTES 1024 /* longest datagram for recv() */
-#define SINGLE_AFTER 256  /* such datagrams, each with nothing behind it, before recv() is called */
-#define BURST_POLLS  3    /* polls in a row that find something end that */
+#define SINGLE_AFTER 256  /* so many in a row, each alone, before recv() is called */
+#define BURST_POLLS  3    /* successful polls in a row that end that */
 
-/* Reads what the kernel tells beside a message: the length of the parts, whether they are marked, and how many
- * datagrams it dropped. */
+/* Reads ancillary data of a message: the length of the parts, whether they are marked, and how many datagrams the
+ * kernel dropped. */
 static unsigned udp_rx_read_control(struct emx_udp_wire *w, struct msghdr *h, bool *marked_p)
 {
     unsigned part_bytes = 0;
@@ -49,7 +49,7 @@ static unsigned udp_rx_read_control(struct emx_udp_wire *w, struct msghdr *h, bo
     return part_bytes;
 }
 
-/* Moves the parts of a buffer apart so that each begins aligned. false: there is no room for that. */
+/* Moves the parts of a buffer so that each begins aligned. false: there is no room for that. */
 static bool udp_rx_align_parts(struct emx_udp_buffer *b)
 {
     unsigned count = (b->len_bytes + b->part_bytes - 1) / b->part_bytes;
@@ -67,7 +67,7 @@ static bool udp_rx_align_parts(struct emx_udp_buffer *b)
     return true;
 }
 
-/* Takes over message i, just received into buffer i. */
+/* Accepts message i, just received into buffer i. */
 static void udp_rx_take_buffer(struct emx_udp_wire *w, unsigned i, unsigned len_bytes)
 {
     struct emx_udp_buffer *b = &w->buffer[i];
@@ -92,7 +92,7 @@ static void udp_rx_prepare(struct emx_udp_wire *w, unsigned i)
                                              .msg_controllen = sizeof(w->control[i].space)}};
 }
 
-/* Several messages at once. */
+/* Receives several messages at once. */
 static void udp_rx_fill_many(struct emx_udp_wire *w)
 {
     int got;
@@ -135,8 +135,8 @@ static void udp_rx_set_unjoined(struct emx_udp_wire *w, bool unjoined)
         w->unjoined = unjoined;
 }
 
-/* Decides from what came whether datagrams are to be joined. A buffer that the kernel joined before it was told not to,
- * and that comes after a poll that found nothing, would be handed up as one frame: a loss that the engine repairs. */
+/* Decides from recent traffic whether datagrams are to be joined. A buffer that was joined before UDP_GRO was disabled,
+ * and is received after an empty poll, would be returned as one frame. The engine repairs this as a loss. */
 static void udp_rx_judge_traffic(struct emx_udp_wire *w)
 {
     const struct emx_udp_buffer *b = &w->buffer[0];
@@ -169,7 +169,7 @@ static void udp_rx_fill(struct emx_udp_wire *w)
     else
         udp_rx_fill_one(w);
     udp_rx_judge_traffic(w);
-    w->busy = w->filled > 0; /* errors (an interface went down, a peer's port is closed) concern no frame of ours */
+    w->busy = w->filled > 0; /* errors (an interface went down, a peer's port is closed) concern no received frame */
 }
 
 /* Returns the next part of the current buffer as a frame. */
@@ -208,7 +208,7 @@ unsigned emx_udp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
     return n;
 }
 
-/* The rx() that finds all parts taken, and by then returned, uses the buffers again. */
+/* The buffers are used again by the rx() that finds all parts taken. All of them are returned by then. */
 void emx_udp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
 {
     (void)base;

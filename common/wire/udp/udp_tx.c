@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A system call per frame limits the wire, so frames are joined where the kernel can. Frames of one length to one
- * destination that follow each other in a batch (the last may be shorter) go to the kernel as one *GSO packet* with
- * UDP_SEGMENT; the network card, or the kernel just above it, cuts it into datagrams. Only lengths that are multiples
- * of 4 are joined, so that the receiver finds each frame aligned. When the kernel or the interface refuses GSO packets,
- * the frames go one by one from then on. Frames to peers that get many leave by connected sockets (udp_conn.c).
+ * The cost of a system call per frame limits the wire, so frames are joined if the kernel supports it. Consecutive
+ * frames of one length to one destination in a batch (the last may be shorter) go to the kernel as one *GSO packet*
+ * with UDP_SEGMENT. The network card, or the kernel just above it, splits it into datagrams. Only lengths that are
+ * multiples of 4 are joined, so that the receiver finds each frame aligned. If the kernel or the interface refuses a
+ * GSO packet, frames are sent one by one from then on. Frames to peers that get many leave by connected sockets
+ * (udp_conn.c).
  */
 #define _GNU_SOURCE
 #include "wire/udp/udp_wire.h"
@@ -30,13 +31,13 @@ static struct sockaddr_in udp_tx_sockaddr_of(const struct emx_wire_addr *to)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
 }
 
-/* How many of the n frames at f can go as one GSO packet; 1: none beside the first. */
+/* How many of the n frames at f can be sent as one GSO packet; 1: only the first. */
 static unsigned udp_tx_joinable(const struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     return w->gso && n > 1 ? emx_gso_fit(f, n, DATAGRAM_MAX, false) : 1;
 }
 
-/* Makes message m of count frames, with their iovecs at iov. Returns how many iovecs. */
+/* Prepares message m of count frames, with iovecs at iov. Returns the number of iovecs. */
 static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct iovec *iov,
                                        const struct emx_txframe *f, unsigned count)
 {
@@ -81,7 +82,7 @@ static void udp_tx_close_conn(struct emx_udp_wire *w, const struct emx_wire_addr
     emx_udp_conn_failed(&w->conns, a.ip, a.port);
 }
 
-/* Sends one datagram. 0 or an errno. */
+/* Sends one datagram. Returns 0 or an errno. */
 static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
 {
     struct sockaddr_in sa = udp_tx_sockaddr_of(to);
@@ -100,8 +101,8 @@ static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_ad
     return 0;
 }
 
-/* Hands the messages that have been made to the kernel, by the connected socket or, if that is -1, by the wire's
- * socket. Returns how many it took; -1 and errno: none. */
+/* Passes the prepared messages to the kernel, by the connected socket or, if that is -1, by the wire's socket. Returns
+ * how many it took; -1 and errno: none. */
 static int udp_tx_send_messages_by(struct emx_udp_wire *w, int conn, unsigned messages)
 {
     for (unsigned m = 0; m < messages; m++)
@@ -117,7 +118,7 @@ static bool udp_tx_one_destination(const struct emx_udp_tx *tx, unsigned message
     return true;
 }
 
-/* The same; the first frame of the messages is f. */
+/* Passes the prepared messages to the kernel. Their first frame is f. */
 static int udp_tx_send_messages(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned messages)
 {
     int conn = udp_tx_one_destination(w->tx, messages) ? udp_tx_find_conn(w, f->to, messages) : -1;
@@ -131,7 +132,7 @@ static int udp_tx_send_messages(struct emx_udp_wire *w, const struct emx_txframe
     return taken;
 }
 
-/* One frame, at best without gathering. 0 or an errno. */
+/* Sends one frame, without an iovec if possible. Returns 0 or an errno. */
 static int udp_tx_send_one(struct emx_udp_wire *w, const struct emx_txframe *f)
 {
     const void *data = f->head;
@@ -165,7 +166,7 @@ unsigned emx_udp_tx_budget(struct emx_wire *base)
     return w->backlog.count ? 0 : EMX_WIRE_BATCH;
 }
 
-/* n frames one by one. Returns how many were taken, or kept for later. */
+/* Sends n frames one by one. Returns how many were taken, or kept for later. */
 static unsigned udp_tx_send_singly(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     unsigned taken = 0;
@@ -182,13 +183,13 @@ static unsigned udp_tx_send_singly(struct emx_udp_wire *w, const struct emx_txfr
             w->stats->wire_tx_errors += lost;
             return taken + n - i - lost;
         } else {
-            w->stats->wire_tx_errors++; /* interface down, no route, longer than the MTU, ...: lost */
+            w->stats->wire_tx_errors++; /* lost: interface down, no route, longer than the MTU, ... */
         }
     }
     return taken;
 }
 
-/* The first message was refused with errno err. Returns how many frames are dealt with. */
+/* The kernel refused the first message with errno err. Returns how many frames are handled. */
 static unsigned udp_tx_handle_refusal(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n, unsigned joined,
                                       int err)
 {
@@ -201,11 +202,11 @@ static unsigned udp_tx_handle_refusal(struct emx_udp_wire *w, const struct emx_t
         return 1;
     }
     if (udp_tx_send_singly(w, f, joined) == joined)
-        w->gso = false; /* it was not the frames, it was the joining */
+        w->gso = false; /* the frames were valid: the kernel refuses GSO packets */
     return joined;
 }
 
-/* Makes messages of n frames, joined where possible. Returns how many messages. */
+/* Prepares messages of n frames, joined where possible. Returns the number of messages. */
 static unsigned udp_tx_prepare_batch(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     struct iovec *iov = w->tx->iov;
@@ -216,7 +217,7 @@ static unsigned udp_tx_prepare_batch(struct emx_udp_wire *w, const struct emx_tx
     return messages;
 }
 
-/* Sends frames that are not too long. */
+/* Sends frames of valid length. */
 static void udp_tx_send_run(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     while (n) {

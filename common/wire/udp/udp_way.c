@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ways of the udp wire. It goes through routers too; direct ways come first. On one host over the loopback interface.
+ * Ways of the udp wire. They may pass routers; direct ways come first. On one host they use the loopback interface.
  */
 #include <arpa/inet.h>
 

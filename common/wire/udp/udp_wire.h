@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * State of an open udp wire, shared by its files: udp.c (open, close), udp_tx.c, udp_rx.c. The caller of the wire holds
- * the endpoint's lock in all of them.
+ * State of an open udp wire, shared by its files: udp.c (open, close), udp_tx.c, udp_rx.c. The caller holds the
+ * endpoint's lock.
  */
 #ifndef EMX_WIRE_UDP_WIRE_H
 #define EMX_WIRE_UDP_WIRE_H
@@ -24,9 +24,9 @@
 #endif
 
 #define EMX_UDP_HEADERS_BYTES 28                                   /* IPv4 and UDP */
-#define EMX_UDP_BUFFERS       8                                    /* received at once */
-#define EMX_UDP_BUFFER_BYTES  (UINT16_MAX + 1 + 3 * EMX_GSO_PARTS) /* parts may have to be moved apart to be aligned */
-#define EMX_UDP_COPY_BYTES    2048 /* frames up to this length are copied together before sending */
+#define EMX_UDP_BUFFERS       8                                    /* received in one call */
+#define EMX_UDP_BUFFER_BYTES  (UINT16_MAX + 1 + 3 * EMX_GSO_PARTS) /* with room to move parts apart for alignment */
+#define EMX_UDP_COPY_BYTES    2048 /* shorter frames are copied together before sending */
 
 struct emx_udp_addr {
     struct in_addr ip;
@@ -43,12 +43,12 @@ union emx_udp_control {
 struct emx_udp_buffer {
     uint8_t *data;
     unsigned len_bytes, part_bytes, part_step;
-    unsigned lent_bytes; /* of len_bytes, how much was passed up */
+    unsigned lent_bytes; /* bytes of len_bytes that were passed up */
     unsigned lent_parts;
-    bool marked; /* with the congestion mark CE */
+    bool marked; /* carries the congestion mark CE */
 };
 
-/* Messages for the kernel. A GSO packet takes one message, and two iovecs for each of its frames. */
+/* Messages for the kernel. A GSO packet uses one message, and two iovecs for each of its frames. */
 struct emx_udp_tx {
     struct sockaddr_in to[EMX_WIRE_BATCH];
     struct iovec iov[2 * EMX_WIRE_BATCH];
@@ -70,13 +70,13 @@ struct emx_udp_wire {
     bool gso;
 
     struct emx_udp_buffer buffer[EMX_UDP_BUFFERS];
-    unsigned filled, current; /* buffers in use, and the one that frames are taken from */
+    unsigned filled, current; /* buffers in use; the one that frames are taken from */
     bool busy;                /* the last rx() found something */
     bool gro;                 /* the kernel can join datagrams */
-    bool unjoined;            /* that is disabled, and recv() is called */
-    unsigned singles;         /* short datagrams in a row that came alone */
-    unsigned run;             /* polls in a row that found something */
-    uint32_t drops;           /* the kernel's count, as last seen */
+    bool unjoined;            /* joining is disabled, and recv() is called */
+    unsigned singles;         /* short datagrams in a row, each alone */
+    unsigned run;             /* successful polls in a row */
+    uint32_t drops;           /* the kernel's count at the last check */
     struct mmsghdr msg[EMX_UDP_BUFFERS];
     struct iovec iov[EMX_UDP_BUFFERS];
     union emx_udp_control control[EMX_UDP_BUFFERS];
