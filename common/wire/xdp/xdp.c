@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The xdp wire: frames of an own EtherType through AF_XDP sockets, past the network stack at both ends.
+ * The xdp wire: frames of a separate EtherType through AF_XDP sockets, bypassing the network stack at both ends.
  *
- * Receiving. A program in the driver (xdp_prog.c) hands the frames of this endpoint to its socket: the kernel puts
- * them into chunks of shared memory and their descriptors into a ring; rx() looks at the ring and makes no system call.
- * Chunks go back to the kernel several at a time: when there are many, or when rx() finds nothing. A frame longer than
- * a chunk arrives in several chunks and is joined here.
+ * Receiving. A program in the driver (xdp_prog.c) redirects the frames of this endpoint to its socket. The kernel puts
+ * them into chunks of shared memory and their descriptors into a ring. rx() reads the ring and makes no system call.
+ * Chunks are returned to the kernel several at a time: when there are many, or when rx() finds nothing. A frame longer
+ * than a chunk arrives in several chunks and is joined here.
  *
- * Sending. The frame is written into a chunk and its descriptor into the ring; one system call for a batch makes the
- * kernel look. A kernel that copies sends inside that call; a driver with zero copy sends when it likes.
+ * Sending. The frame is written into a chunk and its descriptor into the ring. One system call for a batch makes the
+ * kernel process the ring. A kernel that copies sends inside that call; a driver with zero copy may send later.
  *
- * Data frames of large messages leave as GSO packets through the network stack, and come from there: see offload.c. By
- * AF_XDP the kernel handles each frame as a packet of its own; one packet of 64 KB costs far less. Where a card reads
- * and writes the chunks itself (zero copy) there are no GSO packets.
+ * Data frames of large messages are sent and received as GSO packets through the network stack: see offload.c. With
+ * AF_XDP the kernel handles each frame as a separate packet, which costs far more. If a card accesses the chunks itself
+ * (zero copy), there are no GSO packets.
  *
- * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They reach each other by another
- * wire.
+ * All endpoints of this host share the memory and two of the rings: see xdp_group.c. They use another wire between each
+ * other.
  */
 #define _GNU_SOURCE
 #include "wire/xdp/xdp.h"
@@ -40,17 +40,17 @@
 #include "wire/xdp/xdp_kick.h"
 
 #define PORTS_MAX   4
-#define REFILL      32 /* received chunks that are kept until they are given back together */
-#define SERVE_EVERY 16 /* sweeps between looks whether others want to join */
+#define REFILL      32 /* received chunks that are returned together */
+#define SERVE_EVERY 16 /* sweeps between two checks for endpoints that want to join */
 
 /* One interface. */
 struct xdp_port {
     struct emx_xdp_group *group;
     unsigned ifindex, frame_bytes, netif;
     uint8_t mac[ETH_ALEN];
-    unsigned tries;        /* to make the kernel send, in vain */
-    uint64_t passed, lost; /* counted already */
-    bool flooded;          /* much has come in at once: some may have been lost */
+    unsigned tries;        /* calls in a row that did not make the kernel send */
+    uint64_t passed, lost; /* counted so far */
+    bool flooded;          /* a burst has arrived: frames may have been lost */
 };
 
 struct xdp_wire {
@@ -63,12 +63,12 @@ struct xdp_wire {
     struct xdp_port port[PORTS_MAX];
     unsigned port_count, last_port, sweeps, lent;
     int epoll_fd;
-    uint8_t *joined; /* joined frames of several chunks: room for all that rx() returns */
+    uint8_t *joined; /* frames joined from several chunks: memory for all that rx() returns */
     unsigned joined_count;
     struct xsk_ring_cons *peeked; /* where xdp_peek() saw a frame */
     struct emx_offload *offload;  /* NULL: no GSO packets */
     bool no_joining;              /* the kernel or an interface refused GSO packets */
-    bool offload_last;            /* of frames and GSO packets, which one rx() looks at last */
+    bool offload_last;            /* rx() reads GSO packets last, the other frames first */
 };
 
 /* ---- Opening ---- */
@@ -81,7 +81,7 @@ static int xdp_watch(const struct xdp_wire *w, int op, int fd)
     return epoll_ctl(w->epoll_fd, op, fd, &e);
 }
 
-/* The sockets are in the epoll set during a sleep only: the kernel would signal each frame, which is expensive. */
+/* The sockets are in the epoll set only during a sleep, because the kernel would signal each frame. */
 static bool xdp_watch_sockets(struct xdp_wire *w, int op)
 {
     bool all = true;
@@ -122,7 +122,7 @@ static int xdp_add_port(struct xdp_wire *w, const struct emx_wire_params *params
     return xdp_watch(w, EPOLL_CTL_ADD, emx_xdp_group_serve_fd(p->group)) ? ETHMX_ERR_NO_MEMORY : ETHMX_OK;
 }
 
-/* Every interface that is to be had and can. why: what was found, of each. */
+/* Adds every available interface that xdp supports. why: the result for each. */
 static int xdp_add_ports(struct xdp_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     const struct emx_netifs *n = params->netifs;
@@ -228,7 +228,7 @@ static uint8_t *xdp_busy_flag(const struct emx_xdp_group *g, const struct xdp_de
     return &g->tx_busy[(d->addr - g->tx_base) / g->chunk_bytes];
 }
 
-/* Finds sent chunks, until there are enough for n frames or no more. Returns for how many frames there are. */
+/* Collects sent chunks until they suffice for n frames, or there are no more. Returns for how many they suffice. */
 static unsigned xdp_free_chunks(struct xdp_port *p, unsigned n)
 {
     struct emx_xdp_group *g = p->group;
@@ -246,7 +246,7 @@ static unsigned xdp_free_chunks(struct xdp_port *p, unsigned n)
     return g->free_tx_count / each;
 }
 
-/* Takes back descriptors the kernel has not looked at: frames lost. Only if it copies: then it looks in our calls. */
+/* Takes back unread descriptors, if the kernel reads the ring only in our calls. Returns how many frames are lost. */
 static unsigned xdp_withdraw(struct xdp_port *p)
 {
     struct emx_xdp_group *g = p->group;
@@ -278,7 +278,7 @@ static int xdp_wake(int fd)
     return sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -1 : 0;
 }
 
-/* Makes the kernel send what is in the ring; what it has no room for stays there. Returns how many frames were lost. */
+/* Makes the kernel send. What it has no room for stays in the ring. Returns how many frames were lost. */
 static unsigned xdp_kick(struct xdp_port *p)
 {
     struct emx_xdp_queue *queue = &p->group->queue[0];
@@ -324,15 +324,15 @@ static struct xdp_port *xdp_port_to(struct xdp_wire *w, unsigned ifindex)
     return NULL;
 }
 
-/* Where the next bytes of a frame go. */
+/* Where the next bytes of a frame are written. */
 struct writer {
     struct emx_xdp_group *g;
     uint8_t *to;
-    unsigned left; /* of the present chunk */
+    unsigned left; /* in the current chunk */
     struct xdp_desc *desc;
 };
 
-/* A chunk to send from. The last one, once sent, is still in the processor's cache. */
+/* Selects a chunk for sending: the last one if it has been sent, because it is still in the processor's cache. */
 static uint32_t xdp_pick_chunk(struct emx_xdp_group *g)
 {
     uint8_t *busy = &g->tx_busy[g->last_tx];
@@ -389,7 +389,7 @@ static void xdp_write_frame(struct xdp_wire *w, struct xdp_port *p, const struct
     xdp_write_bytes(&out, f->body, f->body_bytes);
 }
 
-/* Lets the kernel see what has been written, on every interface. */
+/* Makes the written descriptors visible to the kernel, on every interface. */
 static void xdp_send_written(struct xdp_wire *w)
 {
     for (unsigned i = 0; i < w->port_count; i++) {
@@ -417,13 +417,13 @@ static void xdp_write_frames(struct xdp_wire *w, const struct emx_txframe *f, un
     }
 }
 
-/* How many of the n frames at f go as a GSO packet. */
+/* How many of the n frames at f can be sent as one GSO packet. */
 static unsigned xdp_joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
 }
 
-/* What the kernel does not take so goes frame by frame. */
+/* If the kernel refuses the GSO packet, sends frame by frame. */
 static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     const struct xdp_port *p = xdp_port_to(w, emx_offload_to(f->to).ifindex);
@@ -455,8 +455,8 @@ static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
 
 /* ---- Receiving ---- */
 
-/* Puts a frame of several chunks together; its descriptors begin at the next of the ring. Returns how many there are,
- * 0 when the frame is longer than we said that we take. */
+/* Joins a frame of several chunks, whose descriptors begin at the next of the ring. Returns how many frames this made:
+ * 0 if the frame is too long. */
 static unsigned xdp_join(struct xdp_wire *w, const struct emx_xdp_group *g, struct xsk_ring_cons *rx,
                          struct emx_rxframe *f)
 {
@@ -481,7 +481,7 @@ static unsigned xdp_join(struct xdp_wire *w, const struct emx_xdp_group *g, stru
     return true;
 }
 
-/* Counts what the kernel dropped. */
+/* Counts frames that the kernel dropped. */
 static void xdp_count_lost(struct xdp_wire *w, struct xdp_port *p)
 {
     uint64_t lost = 0;
@@ -521,7 +521,7 @@ static unsigned xdp_held(const struct xsk_ring_cons *rx)
     return rx->cached_cons - *rx->consumer;
 }
 
-/* What is done when no frames come. */
+/* Work that is done when no frames arrive. */
 static void xdp_rest(struct xdp_wire *w)
 {
     for (unsigned i = 0; i < w->port_count; i++) {
@@ -558,7 +558,7 @@ static void xdp_sweep(struct emx_wire *base)
     }
 }
 
-/* What came past the network stack. */
+/* Takes frames from the AF_XDP sockets. */
 static unsigned xdp_take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max)
 {
     unsigned n = 0;
@@ -581,7 +581,7 @@ static unsigned xdp_take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max
     return n;
 }
 
-/* Both in turn, so that neither is neglected when the other is never empty. */
+/* Alternates between both sources, so that one that is never empty does not starve the other. */
 static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
@@ -598,7 +598,7 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
     return n + xdp_take(w, f + n, max - n);
 }
 
-/* GSO packets go back at once; the others together, when they are many, or else by an rx() with nothing there. */
+/* GSO packets are returned immediately, other chunks when there are many or rx() finds nothing. */
 static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
@@ -614,7 +614,7 @@ static void xdp_rx_return(struct emx_wire *base, const struct emx_rxframe *f, un
                 emx_xdp_group_refill(w->port[i].group, q);
 }
 
-/* Only for a frame in one chunk that needs no other work. */
+/* Shows only a frame in one chunk that needs no other work. */
 static struct emx_wire_peek xdp_peek(struct emx_wire *base)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;

@@ -11,13 +11,13 @@
 
 extern const struct emx_wire_ops emx_wire_xdp;
 
-/* Its part of an address: the interfaces (1 byte), then that of all Ethernet wires. */
+/* This wire's part of an address: the interfaces (1 byte), then the part of all Ethernet wires. */
 #define EMX_XDP_PART       4
 #define EMX_XDP_PART_MIN   1 /* for a first hello */
 #define EMX_XDP_PART_BYTES (EMX_ETHERNET_PART_BYTES + 1)
 
 struct emx_xdp_part {
-    uint8_t ifs; /* bit i: it listens on interface i of the address */
+    uint8_t ifs; /* bit i: the wire listens on interface i of the address */
     struct emx_ethernet_part ethernet;
 };
 

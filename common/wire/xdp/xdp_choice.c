@@ -3,25 +3,25 @@
 
 #include <string.h>
 
-/* A program "in the driver" makes most drivers set up their queues anew, so that the link is down for a moment, and
- * each interface takes memory for all ranks. So without ETHMX_IF it is the preferred one only, and not also the one by
- * which the host is managed. */
+/* A program "in the driver" makes most drivers reconfigure their queues, so that the link is briefly down, and each
+ * interface takes memory for all ranks. So without ETHMX_IF only the preferred interface is used, and not also the one
+ * for managing the host. */
 bool emx_xdp_takes(const struct emx_netif *nif, bool named)
 {
     return nif->chosen && nif->has_mac && !nif->loopback && (named || nif->rank == 0);
 }
 
-/* Interfaces on top of others. Their programs "in the driver" run in the ports, and a frame there has the port's name
- * and queue: the kernel drops it before a socket of the upper one. The generic hook comes after the frame has gone up.
- */
+/* Interfaces on top of others. A program "in the driver" of these runs in the lower ports. There a frame has the port's
+ * name and queue, and the kernel drops it before it reaches a socket of the upper interface. The generic hook runs
+ * after the frame has been passed up. */
 static bool xdp_choice_has_ports(const char *kind)
 {
     return !strcmp(kind, "bond") || !strcmp(kind, "team");
 }
 
-/* Veth pairs have no card that could give frames to a program before the kernel has made packets of them: for a program
- * "in the driver" it copies each packet anew, and it gives up segmentation offload towards its other end, for TCP too.
- * The generic hook costs less. */
+/* Veth pairs have no card, so programs see packets that the kernel has already made. For a program "in the driver" the
+ * kernel copies each packet, and disables segmentation offload towards the other end, for TCP too. The generic hook
+ * costs less. */
 unsigned emx_xdp_modes(const char *kind, unsigned wanted, enum emx_xdp_mode mode[EMX_XDP_MODES])
 {
     unsigned first = !strcmp(kind, "veth") ? EMX_XDP_GENERIC : EMX_XDP_NATIVE;

@@ -10,7 +10,7 @@
 /* Best first; value i is value i + 1 of ETHMX_XDP_MODE. */
 enum emx_xdp_mode { EMX_XDP_NATIVE, EMX_XDP_COPY, EMX_XDP_GENERIC, EMX_XDP_MODES };
 
-/* Whether the wire takes this interface, which is a chosen one. named: ETHMX_IF names it. */
+/* Whether the wire uses this interface, one of the chosen ones. named: ETHMX_IF names it. */
 bool emx_xdp_takes(const struct emx_netif *nif, bool named);
 
 /* The modes to try on an interface of this kind, in order. wanted: ETHMX_XDP_MODE. Returns how many; 0: the wanted one

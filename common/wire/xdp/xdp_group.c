@@ -7,24 +7,24 @@
  *     memory    shared state, then the UMEM: [chunks for receiving, a part for each slot][for sending, likewise]
  *     roots     for each receive queue a socket that only holds the pool, its fill and completion rings
  *     program   attachment and maps, see xdp_prog.c
- *     listener  the unix socket on which others connect; the first member that polls it answers
+ *     listener  the unix socket on which others connect; the first member that polls it replies
  *     store     a unix socket pair whose queue holds the sockets of all members, see below
  *
- * All members are equal: each holds all of this, so it remains when any of them is killed. When the last one has ended,
- * the kernel removes program, memory and names. Nothing is pinned or has a name in a file system.
+ * All members are equal: each holds all of this, so it remains if any of them is killed. When the last one has ended,
+ * the kernel frees program, memory and names. Nothing is pinned or has a name in a file system.
  *
  * Each member has a slot: its own sockets (bound with XDP_SHARED_UMEM), its part of the chunks for sending, and a byte
- * of the memory file that it keeps locked, so that the others can ask the kernel whether it lives.
+ * of the memory file that it keeps locked. By this lock the kernel tells the others whether the member is alive.
  *
  * Ownership of chunks. A chunk for receiving belongs to the fill ring, then to the kernel, then to the receiving
  * socket, from the RX ring's consumer to its producer. A member advances its consumer only after it has put the chunks
- * into the fill ring again. So the ring lists what the member has, also for others. When a member is killed, the copies
- * of its sockets in the store keep them open. The next member that finds the fill ring low, or joins, takes these
- * sockets out of the store, puts the chunks of their rings into the fill ring and closes them. A chunk for sending
- * belongs to its slot, and is flagged busy while the kernel has it.
+ * into the fill ring again. So the ring shows, to others too, which chunks the member has. If a member is killed, the
+ * copies of its sockets in the store keep them open. The next member that joins, or finds the fill ring low, takes
+ * these sockets out of the store, puts the chunks of their rings into the fill ring and closes them. A chunk for
+ * sending belongs to its slot, and is flagged busy while the kernel has it.
  *
- * There is one robust lock, because fill and completion rings have one producer or consumer each, as the kernel sees
- * it. A member that is killed while it holds the lock leaves a journal of what it was doing.
+ * There is one robust lock, because the kernel expects one producer or consumer for each fill and completion ring. A
+ * member that is killed while it holds the lock leaves a journal of its current operation.
  */
 #define _GNU_SOURCE
 #include "wire/xdp/xdp_group.h"
@@ -51,7 +51,7 @@
 #define SO_BUSY_POLL_BUDGET 70
 #endif
 
-/* The groups of this process: it cannot wait for an answer of its own. */
+/* Protects the groups of this process, because an endpoint cannot wait for a reply of its own process. */
 static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct emx_xdp_group *own_groups;
 
@@ -67,7 +67,7 @@ static void xdp_group_put_chunk(struct xsk_ring_prod *fill, uint32_t at, uint64_
     *xsk_ring_prod__fill_addr(fill, at) = chunk;
 }
 
-/* Puts the chunks of n received descriptors, from the ring's place at, into the fill ring. */
+/* Puts the chunks of n received descriptors, which begin at `at` in the ring, into the fill ring. */
 static void xdp_group_give_back(struct emx_xdp_group *g, struct xsk_ring_prod *fill, const struct xsk_ring_cons *rx,
                                 uint32_t at, uint32_t n)
 {
@@ -93,14 +93,14 @@ static void xdp_group_clear_busy(struct emx_xdp_group *g)
     }
 }
 
-/* The lock's last holder was killed. What it refilled is found by the journal when its slot is taken back. The flag at
- * reap_next may have been cleared, and its chunk be in use again: it stays as it is. */
+/* The last holder of the lock was killed. Chunks that it refilled are found by the journal when its slot is taken back.
+ * The flag at reap_next may have been cleared and its chunk used again, so it is not touched. */
 static void xdp_group_repair(struct emx_xdp_group *g)
 {
     struct journal *j = &g->shared->journal;
 
     if (j->refilling && *g->queue[j->queue].fill.producer == j->fill_before)
-        j->refilling = 0; /* it had not begun */
+        j->refilling = 0; /* the refill had not begun */
     if (j->reap_next != j->reap_end) {
         j->reap_next++;
         xdp_group_clear_busy(g);
@@ -183,7 +183,7 @@ void emx_xdp_group_refill(struct emx_xdp_group *g, unsigned q)
 
 /* ---- Slots ---- */
 
-/* The file lock that shows that slot i's process lives. */
+/* The file lock that shows that the process of slot i is alive. */
 static struct flock xdp_group_life(unsigned i)
 {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
@@ -201,7 +201,7 @@ static uint32_t xdp_group_index_of(const struct emx_xdp_group *g, unsigned slot,
     return slot * g->queue_count + q;
 }
 
-/* Stops frames to the slot. At the return none is under way to it. */
+/* Stops redirection to the slot. On return no frame is on its way to it. */
 static void xdp_group_unhook(struct emx_xdp_group *g, unsigned i)
 {
     bpf_map_delete_elem(g->fd[FD_IDS], &g->shared->slot[i].id);
@@ -210,10 +210,10 @@ static void xdp_group_unhook(struct emx_xdp_group *g, unsigned i)
 
         bpf_map_delete_elem(g->fd[FD_SOCKS], &index);
     }
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); /* waits for those inside the program */
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); /* waits for running instances of the program */
 }
 
-/* Returns what the rings of a socket of slot i still hold. */
+/* Returns the chunks that the rings of a socket of slot i still hold. */
 static void xdp_group_empty_rings(struct emx_xdp_group *g, unsigned i, unsigned q, int fd)
 {
     struct journal *j = &g->shared->journal;
@@ -250,9 +250,9 @@ static void xdp_group_close_all(const int *fd, unsigned n)
         close(fd[i]);
 }
 
-/* Takes the sockets of ended slots out of the store, empties their rings and closes them. The others are put back:
- * there was room for them a moment before. If there is none now, their process continues, but the chunks in its rings
- * are lost to the others if it is killed. */
+/* Takes the sockets of ended slots out of the store, empties their rings and closes them. The others are put back, for
+ * which there should be room. If there is none, their process continues, but if it is killed the chunks in its rings
+ * are lost to the group. */
 static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
 {
     int kept_fd[SLOTS_MAX][EMX_XDP_QUEUES], fd[EMX_XDP_QUEUES], n = (int)g->queue_count;
@@ -276,7 +276,7 @@ static void xdp_group_clear_fds(struct emx_xdp_group *g, uint64_t gone)
     }
 }
 
-/* Takes back what the slots have, and the slots. */
+/* Takes back the chunks of the slots, and the slots. */
 static void xdp_group_take_back(struct emx_xdp_group *g, uint64_t gone)
 {
     for (unsigned i = 0; i < g->shared->slots; i++)
@@ -316,7 +316,7 @@ static void xdp_group_fill_part(struct emx_xdp_group *g, unsigned i)
     s->slot[i].filled = 1;
 }
 
-/* Sets the options of a socket. Those that need more rights are left out. */
+/* Sets the options of a socket. Fails silently for those that need more rights. */
 static void xdp_group_tune_socket(int fd, const struct emx_config *cfg)
 {
     int on = 1, spin_us = 20, budget = (int)cfg->p_xdp_busy_poll, room = 8 << 20;
@@ -366,7 +366,7 @@ static bool xdp_group_take_free_slot(struct emx_xdp_group *g, uint32_t id)
     return false;
 }
 
-/* Lists the slot's chunks for sending. Its last owner's list is gone. */
+/* Lists the slot's chunks for sending, because the list of the last owner is gone. */
 static void xdp_group_take_tx_chunks(struct emx_xdp_group *g)
 {
     g->tx_busy = &g->shared->tx_busy[g->slot * EMX_XDP_TX];
@@ -376,7 +376,7 @@ static void xdp_group_take_tx_chunks(struct emx_xdp_group *g)
             g->tx_busy[i] = EMX_XDP_FREE;
 }
 
-/* Under the lock. -1 and errno. */
+/* Called under the lock. -1 and errno. */
 static int xdp_group_enter_slot(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     int fd[EMX_XDP_QUEUES];
@@ -431,7 +431,8 @@ static void xdp_group_pause_ms(unsigned ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
-/* Gets copies of the descriptors from another member. 0; -1 and errno: ECONNREFUSED, ECONNRESET it has ended. */
+/* Requests copies of the descriptors from another member. 0; -1 and errno: ECONNREFUSED, ECONNRESET: the member has
+ * ended. */
 static int xdp_group_ask_member(struct emx_xdp_group *g, const char *name)
 {
     int sock = emx_fds_connect(name, ANSWER_MS), n, err;
@@ -450,7 +451,7 @@ static int xdp_group_ask_member(struct emx_xdp_group *g, const char *name)
     return n < 0 ? -1 : 0;
 }
 
-/* The same from a member in this process. */
+/* Copies the descriptors of a member in this process. */
 static bool xdp_group_ask_ourselves(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     struct emx_xdp_group *o;
@@ -466,7 +467,7 @@ static bool xdp_group_ask_ourselves(struct emx_xdp_group *g, const struct emx_xd
     return o != NULL;
 }
 
-/* Creates the group, or gets its descriptors. In between others may join and leave. */
+/* Creates the group, or gets its descriptors. Other members may join and leave between the attempts. */
 static int xdp_group_make_or_ask(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     char name[64];
@@ -499,7 +500,7 @@ static void xdp_group_describe(const struct emx_xdp_group *g, const struct emx_x
              g->chunk_bytes, g->umem_bytes >> 20, s->slots);
 }
 
-/* The meaning of the error, for the user. */
+/* A hint for the user. */
 static const char *xdp_group_remedy(int err)
 {
     switch (err) {
@@ -549,8 +550,7 @@ static void xdp_group_destroy(struct emx_xdp_group *g)
         munmap(g->umem, g->umem_bytes);
     if (g->shared)
         munmap(g->shared, g->shared_bytes);
-    for (unsigned i = FD_ALL;
-         i-- > 0;) /* close the listener after the rest: a process that finds its name free finds the rest gone */
+    for (unsigned i = FD_ALL; i-- > 0;) /* close the listener last: when the name is free, the rest is free */
         if (g->fd[i] >= 0)
             close(g->fd[i]);
     free(g);
@@ -573,7 +573,7 @@ static struct emx_xdp_group *xdp_group_create(const struct emx_xdp_want *want)
     return g;
 }
 
-/* Takes a slot, once descriptors and memory are there. */
+/* Takes a slot, after descriptors and memory are available. */
 static int xdp_group_enter(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     int status = 0, err;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A kernel that copies sends inside the call, a part of the ring each time, so it is called until nothing is left. A
- * driver with zero copy is only woken by the call and takes frames from the ring later: when it gets the processor, or,
- * without carrier, when the carrier is back. So a call that moved nothing is not repeated at once, but when the wire
- * has nothing else to do.
+ * A kernel that copies sends inside the call, a part of the ring each time, so the call is repeated until the ring is
+ * empty. A driver with zero copy is only woken by the call and processes the ring later: when it is scheduled, or,
+ * without carrier, when the carrier is back. So a call that moved nothing is not repeated immediately, but when the
+ * wire has no other work.
  */
 #include "wire/xdp/xdp_kick.h"
 
@@ -34,7 +34,7 @@ unsigned emx_xdp_kick(const struct emx_xdp_kick *k, bool *stuck_p)
             if (xdp_kick_consumed(k) == before)
                 return lost;
         } else if (xdp_kick_consumed(k) != before) {
-            lost += !emx_backlog_full_error(errno); /* the last it looked at; it goes on behind it */
+            lost += !emx_backlog_full_error(errno); /* the last frame it processed; it continues after it */
             *k->tries = 0;
         } else {
             *stuck_p = !emx_backlog_full_error(errno) || ++*k->tries > EMX_BACKLOG_TRIES;

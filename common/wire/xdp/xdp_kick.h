@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The ring, and how the kernel is told to look at it. */
+/* The ring, and how the kernel is made to process it. */
 struct emx_xdp_kick {
     const uint32_t *producer, *consumer, *flags; /* addresses of the ring's words */
     int (*wake)(int fd);                         /* -1 and errno */
@@ -16,8 +16,9 @@ struct emx_xdp_kick {
     unsigned *tries; /* in a row without success; stored by the caller */
 };
 
-/* Returns how many frames were lost. What the kernel has no room for, or the driver sends later, stays in the ring.
- * *stuck_p: what is in the ring will not be sent (if the kernel copies, the caller takes it back). Never waits. */
+/* Returns how many frames were lost. Frames that the kernel has no room for, or the driver sends later, stay in the
+ * ring. *stuck_p: the frames in the ring will not be sent (if the kernel copies, the caller takes them back). Never
+ * waits. */
 unsigned emx_xdp_kick(const struct emx_xdp_kick *k, bool *stuck_p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Making a group: memory, the sockets that hold it, program. xdp_group.c tells what it all is for.
+ * Creates a group: memory, the sockets that hold it, program. xdp_group.c explains their use.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@ static size_t xdp_make_umem_bytes_of(const struct emx_xdp_shared *s)
     return ((size_t)emx_xdp_rx_chunks(s) + s->slots * EMX_XDP_TX) * s->chunk_bytes;
 }
 
-/* What all members will find in the shared state. */
+/* Sets the layout and sizes in the shared state. */
 static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *want)
 {
     unsigned chunks;
@@ -93,7 +93,7 @@ static void *xdp_make_map_memory(int fd, size_t at, size_t bytes)
     return mem;
 }
 
-/* Opens the memory file once more, for a lock of our own, and maps it. */
+/* Opens the memory file again, for a lock of this process, and maps it. */
 int emx_xdp_map_memory(struct emx_xdp_group *g)
 {
     uint64_t *passed;
@@ -137,7 +137,7 @@ static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     return errno || ftruncate(g->fd[FD_MEMORY], (off_t)bytes) ? -1 : 0;
 }
 
-/* The socket that holds queue q's pool; that of queue 0 also brings in the memory. */
+/* Creates the socket that holds the pool of queue q; for queue 0 it also registers the memory. */
 static int make_root(struct emx_xdp_group *g, unsigned q, unsigned flags)
 {
     struct xdp_umem_reg memory = {
@@ -179,10 +179,10 @@ static void xdp_make_close_roots(struct emx_xdp_group *g)
     errno = err;
 }
 
-/* One way to have the interface. */
+/* One way to attach to the interface. */
 struct mode {
     bool native;
-    unsigned bind_flags; /* neither XDP_COPY nor XDP_ZEROCOPY: the kernel takes the better one it can */
+    unsigned bind_flags; /* neither XDP_COPY nor XDP_ZEROCOPY: the kernel chooses the better one */
 };
 
 static int xdp_make_try_mode(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
@@ -199,7 +199,7 @@ static int xdp_make_try_mode(struct emx_xdp_group *g, struct emx_xdp_prog *p, st
     a->frags = true;
     if (!emx_xdp_prog_attach(p, a))
         return 0;
-    a->frags = false; /* a kernel before 5.18, or a driver that has them not */
+    a->frags = false; /* before Linux 5.18, or not supported by the driver */
     if (!g->several_buffers && errno != EBUSY && errno != EEXIST && errno != EPERM && !emx_xdp_prog_attach(p, a))
         return 0;
     xdp_make_close_roots(g);
@@ -211,7 +211,7 @@ static bool xdp_make_is_hopeless(int err)
     return err == EPERM || err == EACCES || err == ENOBUFS || err == ENOMEM || err == EAFNOSUPPORT;
 }
 
-/* Best first. What a group that has just gone still occupies becomes free in a moment. */
+/* Tries the best mode first. Resources of a group that has just ended become free after a moment. */
 static int xdp_make_try_modes(struct emx_xdp_group *g, struct emx_xdp_prog *p, struct emx_xdp_attach *a,
                               const struct emx_xdp_want *want)
 {
@@ -250,7 +250,7 @@ static int xdp_make_make_fd_store(struct emx_xdp_group *g)
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &g->fd[FD_STORE_IN]);
 }
 
-/* The listener is there already. */
+/* The listener already exists. */
 int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 {
     struct emx_xdp_attach a = {.ifindex = g->ifindex, .ethertype = (uint16_t)want->cfg->p_xdp_ethertype};

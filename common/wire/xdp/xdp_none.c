@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The xdp wire of a build without libxdp: there to say why it is not.
+ * The xdp wire of a build without libxdp: open() fails and says why.
  */
 #include <stdio.h>
 

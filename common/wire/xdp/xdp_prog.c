@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The program. It is short, so it is written in the kernel's instructions: no compiler for BPF is needed to build
- * ethmx, and EtherType and queues are constants in it. In C it would be:
+ * The program. It is short, so it is written as BPF instructions: the build needs no compiler for BPF, and EtherType
+ * and queues are constants in it. In C it would be:
  *
  *     if (frame shorter than 22 || its EtherType != ours) return XDP_PASS;
  *     index = ids[dst_id of the frame];
@@ -9,10 +9,10 @@
  *     if (receive queue >= queues) { passed++; return XDP_PASS; }
  *     return redirect to socks[index + receive queue], or XDP_PASS when that socket is gone;
  *
- * So the kernel sees all but the frames that an endpoint waits for.
+ * So the kernel gets all frames that no endpoint waits for.
  *
- * It is attached by a BPF link, not by libxdp's dispatcher: a link goes with its last descriptor, also when its owner
- * is killed, while the dispatcher stays on the interface and in the BPF file system until somebody detaches it.
+ * It is attached by a BPF link, not by libxdp's dispatcher. A link ends with its last descriptor, even if its owner is
+ * killed. The dispatcher stays on the interface and in the BPF file system until it is detached.
  */
 #include "wire/xdp/xdp_prog.h"
 
@@ -47,7 +47,7 @@
 #define MAP(dst, fd)                  INSN(BPF_LD | BPF_DW | BPF_IMM, dst, BPF_PSEUDO_MAP_FD, 0, fd), INSN(0, 0, 0, 0, 0)
 #define EXIT                          INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 
-/* Places in the program that are jumped to; the number of each instruction is at its line. */
+/* Jump targets. The number of each instruction is in its line. */
 #define PASSED          25
 #define PASS            34
 #define TO(here, there) ((there) - (here)-1)

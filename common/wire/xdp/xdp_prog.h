@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Owns four descriptors. When the last copies of them are closed, the program leaves the interface. */
+/* Owns four descriptors. The program is detached when the last copies of them are closed. */
 struct emx_xdp_prog {
     int ids_fd;    /* hash: endpoint id, as in the frame -> index of its socket for queue 0 in socks */
     int socks_fd;  /* XSKMAP; queue q of an endpoint is at its index + q */

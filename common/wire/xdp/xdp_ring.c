@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The rings of AF_XDP sockets, mapped here. libxdp's header knows how to read and write them; its functions that make
- * sockets are not used, because what they make cannot be shared between processes.
+ * Maps the rings of AF_XDP sockets. libxdp's header has the functions that read and write them. Its functions that
+ * create sockets are not used, because the results cannot be shared between processes.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ static int ring_offsets(int fd, struct xdp_mmap_offsets *o)
     return getsockopt(fd, SOL_XDP, XDP_MMAP_OFFSETS, o, &len);
 }
 
-/* Maps a ring of fd. A child of this process must not keep the socket by it. */
+/* Maps a ring of fd. Not inherited by children, because the map would keep the socket open. */
 static uint8_t *map_ring(int fd, off_t which, const struct xdp_ring_offset *o, unsigned entries, size_t entry_bytes,
                          struct emx_xdp_map *m)
 {
@@ -100,7 +100,7 @@ int emx_xdp_map_shared_rings(struct emx_xdp_group *g, unsigned q)
                                  sizeof(uint64_t), &queue->completed, &queue->map[1]);
 }
 
-/* The rings of a member's socket for queue q, ours or another's. */
+/* The rings of any member's socket for queue q. */
 int emx_xdp_map_own_rings(const struct emx_xdp_shared *s, int fd, unsigned q, struct xsk_ring_cons *rx,
                           struct xsk_ring_prod *tx, struct emx_xdp_map map[2])
 {

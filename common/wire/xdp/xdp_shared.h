@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The parts of a group that its files share; xdp_group.c has the mechanism.
+ * Structures and functions shared by the files of a group; xdp_group.c has the mechanism.
  */
 #ifndef EMX_WIRE_XDP_SHARED_H
 #define EMX_WIRE_XDP_SHARED_H
@@ -19,7 +19,7 @@
 #define KERNEL_ROOM    256 /* before each frame received (XDP_PACKET_HEADROOM) */
 #define VLAN_BYTES     4
 #define FRAME_LIMIT    (3 * 4096 - 3 * KERNEL_ROOM - 64) /* fits three chunks */
-#define ANSWER_MS      4000                              /* how long to wait for others */
+#define ANSWER_MS      4000                              /* how long to wait for other processes */
 #define SETTLE_MS      1500 /* how long a group that has ended may still occupy the interface */
 #define SMALL_RING     2    /* of a root, which sends nothing */
 #define SMALL_COMPLETE 64
@@ -36,19 +36,19 @@ enum {
     FD_PASSED,
     FD_ROOT,
     FD_COUNT = FD_ROOT + EMX_XDP_QUEUES,
-    FD_LIFE = FD_COUNT, /* this process's own descriptor of the memory file; its lock shows that the process lives */
+    FD_LIFE = FD_COUNT, /* this process's own descriptor of the memory file, for the lock of its slot */
     FD_ALL
 };
 
 struct slot {
     uint32_t id;
     uint32_t used;   /* it has an owner, alive or not */
-    uint32_t filled; /* the kernel has got its part of the chunks for receiving */
+    uint32_t filled; /* the kernel has the slot's part of the chunks for receiving */
 };
 
-/* What the lock's holder is doing. */
+/* The current operation of the lock's holder. */
 struct journal {
-    uint32_t refilling; /* 1 + slot that gives chunks back; 0: nobody */
+    uint32_t refilling; /* 1 + slot that returns chunks; 0: none */
     uint32_t queue, fill_before, rx_after;
     uint32_t reap_next, reap_end; /* completed chunks whose flags are still to be cleared */
 };
@@ -56,7 +56,7 @@ struct journal {
 struct emx_xdp_shared {
     uint32_t magic, bytes;
     pthread_mutex_t lock;
-    uint32_t chunk_bytes, slots, rx_chunks, queues; /* rx_chunks: of a slot */
+    uint32_t chunk_bytes, slots, rx_chunks, queues; /* rx_chunks: per slot */
     uint32_t several_buffers, native, zero_copy, ethertype;
     struct journal journal;
     struct slot slot[SLOTS_MAX];
@@ -72,19 +72,19 @@ static inline unsigned emx_xdp_power_of_two(unsigned n)
     return p;
 }
 
-/* Chunks for receiving of a slot for queue q. Most frames arrive on queue 0. */
+/* Chunks for receiving per slot, for queue q. Most frames arrive on queue 0. */
 static inline unsigned emx_xdp_queue_chunks(const struct emx_xdp_shared *s, unsigned q)
 {
     return q ? s->rx_chunks / 4 : s->rx_chunks;
 }
 
-/* The same for all queues. */
+/* Chunks for receiving per slot, for all queues. */
 static inline unsigned emx_xdp_slot_chunks(const struct emx_xdp_shared *s)
 {
     return s->rx_chunks + (s->queues - 1) * emx_xdp_queue_chunks(s, 1);
 }
 
-/* The same of all slots. The chunks for sending follow them. */
+/* Chunks for receiving of all slots. The chunks for sending follow them. */
 static inline unsigned emx_xdp_rx_chunks(const struct emx_xdp_shared *s)
 {
     return s->slots * emx_xdp_slot_chunks(s);
@@ -100,7 +100,7 @@ int emx_xdp_map_shared_rings(struct emx_xdp_group *g, unsigned q);
 /* Maps the rings of any member's socket for queue q. -1 and errno; the maps made are in map. */
 int emx_xdp_map_own_rings(const struct emx_xdp_shared *s, int fd, unsigned q, struct xsk_ring_cons *rx,
                           struct xsk_ring_prod *tx, struct emx_xdp_map map[2]);
-/* Unmaps it, if it is mapped. */
+/* Unmaps a ring, if it is mapped. */
 void emx_xdp_unmap(struct emx_xdp_map *m);
 
 /* ---- xdp_make.c ---- */

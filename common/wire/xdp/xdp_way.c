@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ways of the xdp wire: between interfaces in one subnet that the wire is on at both ends. It does not reach the same
+ * Ways of the xdp wire: between interfaces of one subnet that both ends use with this wire. It does not reach the same
  * host.
  */
 #include "wire/xdp/xdp.h"
@@ -25,7 +25,7 @@ void emx_xdp_part_listen(struct emx_xdp_part *part, const struct emx_way_site *s
         part->ifs |= (uint8_t)(1u << place);
 }
 
-/* Whether the wire is on the interface of this place. */
+/* Whether the wire uses the interface at this place. */
 static bool xdp_way_is_on(const struct emx_wire_value *value, unsigned place)
 {
     return value->b[0] >> place & 1;
