@@ -5,15 +5,15 @@
  * A frame is a message on a reliable connection (verbs_conn.c), which the first frame to a peer establishes
  * (verbs_cm.c). Short frames are given to the device inline, longer ones are copied into registered buffers. Received
  * frames are used in the buffer that the device wrote. A frame that finds no connection, no credit or no room in the
- * send queue is copied into the peer's *backlog* and sent in order; other peers are not delayed.
+ * send queue is copied into the peer's *backlog* and sent in order. Other peers are not delayed.
  *
- * The wire does not claim to be reliable, although its connections are: when one breaks, frames in flight are lost. The
- * engine keeps frames until they are acknowledged and sends them again, over a new connection. So nothing is lost or
- * delivered twice. (While the first copy is still in flight, the wire drops the second.) The cost, one acknowledgement
- * for many frames, is small compared with the device's work.
+ * The wire does not claim to be reliable, although its connections are: if one breaks, frames in flight are lost. The
+ * engine keeps frames until they are acknowledged and retransmits them over a new connection. So no frame is lost or
+ * delivered twice. (While the first copy is in flight, the wire drops the second.) The cost, one acknowledgement for
+ * many frames, is small compared with the device's work.
  *
  * A poll reads the completion queues, in memory. Events of rdma_cm wait for sweep(). Before a sleep, arm() requests an
- * event from the completion queues and polls once more; one epoll descriptor holds all descriptors.
+ * event from the completion queues and polls once more. One epoll descriptor holds all descriptors.
  */
 #define _GNU_SOURCE
 #include "wire/verbs/verbs.h"
@@ -35,10 +35,10 @@
 #include "wire/verbs/verbs_read.h"
 #include "wire/way.h"
 
-#define BACKLOG_MAX 512 /* frames to one peer: more than the engine has unacknowledged */
-#define POLLED      32  /* completions taken at once */
+#define BACKLOG_MAX 512 /* frames to one peer: more than the engine's send window */
+#define POLLED      32  /* completions taken by one poll */
 #define EVENTS      16
-#define EVENTS_NS   1000000 /* between two polls for events, while nothing waits for one */
+#define EVENTS_NS   1000000 /* between two polls for events, unless one is expected */
 
 static_assert(sizeof(struct emx_verbs_way) <= EMX_WIRE_ADDR_BYTES, "verbs address");
 
@@ -63,7 +63,7 @@ struct emx_verbs_peer *emx_verbs_peer_get(struct emx_verbs_wire *w, uint32_t id)
     return p;
 }
 
-/* The peer of an address; connect requests use this way from now on. NULL: out of memory. */
+/* The peer of an address. Later connect requests use this way. NULL: out of memory. */
 static struct emx_verbs_peer *verbs_peer_at(struct emx_verbs_wire *w, const struct emx_wire_addr *to)
 {
     struct emx_verbs_way way;
@@ -146,9 +146,9 @@ static bool verbs_keep(struct emx_verbs_wire *w, struct emx_verbs_peer *p, const
 
 /* ---- Sending ---- */
 
-/* Whether a frame that is sent again is still under way. What goes to a peer goes in its order: so it is, if anything
- * is that was there before it. Once more of it would be for nothing and take a credit, and where the devices lose
- * packets, and frames wait for longer than the engine does, there would soon be little else under way. */
+/* Whether an earlier copy of a retransmitted frame is still in flight. Frames to a peer stay in order, so it is if any
+ * frame is in flight that is as old. A second copy would be useless and take a credit. If the devices lose packets, and
+ * frames wait for longer than the engine's time-out, such copies would soon fill the queue. */
 static bool verbs_is_under_way(const struct emx_verbs_peer *p, uint64_t age_ns)
 {
     uint64_t now = emx_verbs_now();
@@ -239,7 +239,7 @@ static void verbs_take_message(struct emx_verbs_wire *w, struct emx_verbs_conn *
     emx_verbs_conn_recycle(c, b, false);
 }
 
-/* A receive without a message, or of a connection that has ended. */
+/* A receive without a message, or on a connection that has ended. */
 static void verbs_foreign_receive(struct emx_verbs_dev *d, struct emx_verbs_conn *c, struct emx_verbs_buf *b)
 {
     if (c) {
@@ -307,7 +307,7 @@ static inline unsigned verbs_poll_device(struct emx_verbs_wire *w, struct emx_ve
     return n > 0 ? (unsigned)n : 0;
 }
 
-/* Takes what the devices have finished. Returns how much that was. */
+/* Takes all completions of the devices. Returns how many. */
 static inline unsigned verbs_poll_devices(struct emx_verbs_wire *w)
 {
     unsigned total = 0;
@@ -330,7 +330,7 @@ static void verbs_flush_backlogs(struct emx_verbs_wire *w)
     emx_list_each_safe(l, next, &w->busy) emx_verbs_peer_flush(w, emx_list_entry(l, struct emx_verbs_peer, busy));
 }
 
-/* The first of what has arrived; there is one. */
+/* The first received frame; the list is not empty. */
 static inline struct emx_verbs_buf *verbs_take_arrived(struct emx_verbs_wire *w)
 {
     struct emx_verbs_buf *b = w->arrived;
@@ -353,7 +353,7 @@ static unsigned verbs_take_frames(struct emx_verbs_wire *w, struct emx_rxframe *
     return n;
 }
 
-/* Devices: what a descriptor of their events stands for is the context, and what one of completions does is the device.
+/* The context of an entry in the epoll set: for asynchronous events it is the ibv_context, for completions the device.
  */
 static bool verbs_is_context(const struct emx_verbs_wire *w, const void *p)
 {
@@ -364,7 +364,7 @@ static bool verbs_is_context(const struct emx_verbs_wire *w, const void *p)
     return false;
 }
 
-/* Takes the events out of the descriptors. */
+/* Reads the pending events of all descriptors. */
 static void verbs_look_at_fds(struct emx_verbs_wire *w)
 {
     struct epoll_event ev[EVENTS];
@@ -383,8 +383,8 @@ static void verbs_look_at_fds(struct emx_verbs_wire *w)
     emx_verbs_calls(w, events);
 }
 
-/* The buffer of the last consumed frame is posted again, and the peer told so, only when the next frame is polled for:
- * by then the program has its message, and has perhaps sent the reply. */
+/* The buffer of the last consumed frame is posted again, and its credit returned, only at the next poll. By then the
+ * program has its message, and may have sent the reply. */
 static inline void verbs_recycle_passed(struct emx_verbs_wire *w)
 {
     struct emx_verbs_buf *b = w->passed;
@@ -395,7 +395,7 @@ static inline void verbs_recycle_passed(struct emx_verbs_wire *w)
     emx_verbs_conn_recycle(b->conn, b, true);
 }
 
-/* All that has come is in the list of what has arrived. */
+/* Adds all that has arrived to the list of received frames. */
 static inline void verbs_look(struct emx_verbs_wire *w)
 {
     if (w->armed) {
@@ -467,7 +467,8 @@ static int verbs_fd(struct emx_wire *base, unsigned i)
     return i ? -1 : ((struct emx_verbs_wire *)base)->epoll;
 }
 
-/* Polling for events is a system call, and a sweep comes about as often as a message of a ping-pong. */
+/* A poll for events is a system call, and sweeps may be as frequent as messages. So events are polled for only if one
+ * is expected, or after EVENTS_NS. */
 static bool verbs_awaits_events(const struct emx_verbs_wire *w)
 {
     return !emx_list_empty(&w->busy) || !emx_list_empty(&w->ending) || w->now_ns - w->events_ns >= EVENTS_NS;
@@ -511,8 +512,8 @@ static int verbs_watch(const struct emx_verbs_wire *w, int fd, void *what)
     return 0;
 }
 
-/* Before anything is registered: then the library keeps registered memory out of children. A child that needs what
- * lies in the same pages crashes, where otherwise our messages would be wrong. */
+/* Called before any registration, so that the library keeps registered memory out of children. A child that accesses
+ * other data in the same pages crashes. Without this, messages would be damaged. */
 static void verbs_prepare_for_forks(void)
 {
     struct utsname u;

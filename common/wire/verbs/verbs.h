@@ -11,16 +11,16 @@
 #include "mem/regcache.h"
 #include "wire/wire.h"
 
-/* Longest frame, the same for all devices: eight kilobytes of data and the headers before them. */
+/* Longest frame, the same for all devices: 8 KiB of data and headers. */
 #define EMX_VERBS_FRAME_BYTES 8256
 
-/* Networks of RDMA devices. Both ends must use the same one. */
+/* Types of network. Both ends of a connection must use the same one. */
 enum emx_verbs_fabric { EMX_VERBS_ROCE, EMX_VERBS_IWARP, EMX_VERBS_IB, EMX_VERBS_FABRICS };
 
 extern const struct emx_wire_ops emx_wire_verbs;
 
-/* Its part of an address: port (2 bytes, little-endian), then 4 bits for each interface of the address: its device's
- * network. */
+/* This wire's part of an address: port (2 bytes, little-endian), then 4 bits for each interface of the address: the
+ * network of its device. */
 #define EMX_VERBS_ADDRESS_PART  5
 #define EMX_VERBS_ADDRESS_MIN   3 /* for a first hello: two interfaces */
 #define EMX_VERBS_ADDRESS_BYTES (2 + EMX_WIRE_IFS / 2)
@@ -40,8 +40,8 @@ struct emx_verbs_way {
     uint16_t port; /* host order */
 };
 
-/* Opens a registrar that only registers memory with a real device, for measuring. name: the device; NULL: the first.
- * ETHMX_ERR_PARAM: there is none that can be opened; why has a sentence. */
+/* Opens a registrar that only registers memory with a real device, for measurements. name: the device; NULL: the first.
+ * ETHMX_ERR_PARAM: no such device can be opened; why has a sentence. */
 int emx_verbs_registrar_open(const char *name, struct emx_registrar *r_p, char *why, size_t why_len_bytes);
 void emx_verbs_registrar_close(struct emx_registrar *r);
 

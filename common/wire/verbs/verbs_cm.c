@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How connections come about, with rdma_cm. Their ends are in verbs_life.c, failures in verbs_watch.c, devices in
- * verbs_listen.c.
+ * Establishes connections with rdma_cm. verbs_life.c ends them, verbs_watch.c handles failures, verbs_listen.c opens
+ * devices.
  *
- * Calling. The first frame to a peer calls it. Both sides tell each other by a *card* in the private data of the call:
- * who they are, how many frames the other may have on the way. Who called speaks first (iWARP wants it so): a message
- * without a frame. The other side sends nothing before.
+ * Connect requests. The first frame to a peer sends a connect request. Each side sends *CM private data* (struct card):
+ * its endpoint, and how many frames the other may have in flight. The side that connects sends the first message, one
+ * without a frame, because iWARP requires this order. The other side sends nothing before.
  *
- * Both call at once, as they do: both ends of a pair start with a hello. Of two calls that cross, that of the smaller
- * endpoint number counts. Its caller declines the other, as *crossing*, and the other gives up its own when it sees the
- * first.
+ * Crossing requests. Both sides often connect at the same time, because both ends of a pair start with a hello. The
+ * request of the smaller endpoint number wins. Its sender rejects the other request as *crossing*. The other side
+ * abandons its own request when it receives the first.
  *
- * An own call that counts no more is *left* alone until its answer comes: with iWARP the kernel would wait for that,
- * and we with it.
+ * An abandoned request stays (EMX_VERBS_LEFT) until its reply arrives. With iWARP, destroying it earlier would block in
+ * the kernel until then.
  *
- * Calling again. A side whose connection is up may be called by a peer that has lost it already: the new call counts.
- * But with iWARP a call that crossed may come so late that the other is up already. So each counts the connections that
- * have come up with the peer (epoch) and tells it in the call: one that knows of fewer is *stale*. Its caller is told
- * the count and may call again.
+ * Reconnecting. A side whose connection is up may get a request from a peer that has lost the connection: the new
+ * request wins. But with iWARP a crossing request may arrive after the other connection is up. So each side counts the
+ * connections with the peer that have come up (epoch) and sends the count in the request. A request with a smaller
+ * count is *stale*. The reply has the count, and its receiver may connect again.
  *
- * Packets that get lost. With RoCE and InfiniBand devices send again by themselves, after a time that is ours to set,
- * and give up after some tries: the connection breaks. Of a call the kernel would do so after 4.3 s, which is longer
- * than anybody waits for it; so an own call that is not answered is taken back and made again (not with iWARP: see
- * above, and TCP sends again by itself).
+ * Lost packets. RoCE and InfiniBand devices retransmit. The wire sets their time-out; after some retries the connection
+ * breaks. For a connect request the kernel's retry time is longer than a peer waits. So a request without a reply is
+ * cancelled and sent again (not with iWARP: it cannot be cancelled, see above, and TCP retransmits).
  *
- * Lost. When a peer that there was a connection with cannot be called several times in a row, or its device is removed,
- * this is told upwards (unreachable()): another wire may reach it. It is not told too late for that: all these calls
- * together take no longer than half the time after which the peer is dead. What waits goes on waiting till then, so
- * that one call follows the other also where there is little to say.
+ * Unreachable peers. If several connect requests in a row fail to a peer that was connected before, or its device is
+ * removed, unreachable() reports this, because another wire may reach the peer. All these requests together take no
+ * more than half of the time after which the peer is considered dead, so that the report is in time. Frames wait until
+ * then, so that requests continue even if the engine sends little.
  */
 #define _GNU_SOURCE
 #include "wire/verbs/verbs_cm.h"
@@ -41,26 +40,26 @@
 #include "base/log.h"
 #include "wire/verbs/verbs_id.h"
 
-#define MAGIC           0x4d785632u /* "2VxM": version 2 of what follows */
+#define MAGIC           0x4d785632u /* "2VxM": version 2 of struct card */
 #define LOOK_UP_MS      2000
-#define AGAIN_NS        200000000ull  /* after a call that failed */
-#define AGAIN_BROKEN_NS 10000000ull   /* after a connection that broke */
-#define CROSSING_NS     1000000000ull /* the other one's call is to come in this time */
-#define ROOM_NS         3000000ull    /* until one that makes room has done so */
-#define LOST            5             /* calls that fail in a row: the peer is not reached any more */
-#define RETRIES         6             /* of a device; 7, the most there are, is for ever with rxe */
-#define REPEAT_NS       1000000000ull /* a call without an answer is made again */
+#define AGAIN_NS        200000000ull  /* after a failed request */
+#define AGAIN_BROKEN_NS 10000000ull   /* after a broken connection */
+#define CROSSING_NS     1000000000ull /* the peer's crossing request must arrive within this time */
+#define ROOM_NS         3000000ull    /* until the connection that makes room has ended */
+#define LOST            5             /* failed requests in a row after which the peer is unreachable */
+#define RETRIES         6             /* of a device; with rxe the maximum, 7, means for ever */
+#define REPEAT_NS       1000000000ull /* after which a request without a reply is sent again */
 
 enum card_kind { CARD_CALL = 1, CARD_ACCEPT, CARD_CROSSING, CARD_STALE, CARD_STRANGER, CARD_FULL, CARD_LATER };
 
-/* Private data of calls and answers. */
+/* CM private data of requests and replies. */
 struct card {
     uint32_t magic;
     uint32_t kind;
     uint32_t from, to; /* endpoints */
     uint32_t epoch;
     uint32_t credits;
-    uint32_t nonce; /* of the connection, chosen by the caller */
+    uint32_t nonce; /* of the connection, chosen by the side that connects */
 };
 
 uint64_t emx_verbs_now(void)
@@ -87,15 +86,15 @@ static struct card cm_card(const struct emx_verbs_wire *w, const struct emx_verb
         .magic = MAGIC, .kind = kind, .from = w->id, .to = p->way.id, .epoch = p->epoch, .credits = credits};
 }
 
-/* ---- The end of a call ---- */
+/* ---- The end of a request ---- */
 
-/* Whether our call can end before its answer. */
+/* Whether this side's request can be cancelled before its reply. */
 static bool cm_may_take_back(const struct emx_verbs_conn *c)
 {
     return c->dev && c->dev->fabric != EMX_VERBS_IWARP;
 }
 
-/* Our call counts no more. */
+/* Abandons this side's request. */
 static void cm_leave(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     if (c->state != EMX_VERBS_CALLING || !c->asked_ns) {
@@ -157,7 +156,8 @@ static void cm_call_failed(struct emx_verbs_wire *w, struct emx_verbs_conn *c, c
     cm_call_ended(w, c, true, why);
 }
 
-/* The other side's call is to come, or ours is to be repeated. What waits goes on waiting. */
+/* Ends the connection's record. Another request follows: the peer's, or a repetition of this side's. Waiting frames
+ * stay. */
 static void cm_call_later(struct emx_verbs_wire *w, struct emx_verbs_conn *c, uint64_t wait_ns)
 {
     struct emx_verbs_peer *p = c->peer;
@@ -166,7 +166,7 @@ static void cm_call_later(struct emx_verbs_wire *w, struct emx_verbs_conn *c, ui
     p->not_before_ns = emx_verbs_now() + wait_ns;
 }
 
-/* How long a peer is called before that counts as a failure. */
+/* How long a peer may leave a request without a reply. */
 static uint64_t cm_call_limit_ns(const struct emx_verbs_wire *w, const struct emx_verbs_peer *p)
 {
     uint64_t limit_ns = w->cfg->p_connect_timeout, share_ns = w->cfg->p_peer_timeout / (2 * LOST);
@@ -174,7 +174,7 @@ static uint64_t cm_call_limit_ns(const struct emx_verbs_wire *w, const struct em
     return p->epoch && share_ns < limit_ns ? share_ns : limit_ns;
 }
 
-/* With iWARP TCP does this. */
+/* Not with iWARP, where TCP retransmits. */
 static bool cm_is_to_be_repeated(const struct emx_verbs_conn *c, uint64_t now)
 {
     return c->state == EMX_VERBS_CALLING && c->asked_ns && cm_may_take_back(c) && now - c->asked_ns > REPEAT_NS;
@@ -208,7 +208,7 @@ static void cm_give_up(struct emx_verbs_wire *w, uint64_t now)
     }
 }
 
-/* ---- A connection comes up, or breaks ---- */
+/* ---- Connected, broken ---- */
 
 void emx_verbs_broke(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const char *why)
 {
@@ -242,7 +242,7 @@ void emx_verbs_up(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     emx_verbs_peer_flush(w, c->peer);
 }
 
-/* ---- Calling ---- */
+/* ---- Connecting ---- */
 
 void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
 {
@@ -262,7 +262,7 @@ void emx_verbs_call(struct emx_verbs_wire *w, struct emx_verbs_peer *p)
         return;
     }
     emx_verbs_id_set_ack_timeout(c->id, w->cfg);
-    emx_verbs_id_set_tos(c->id, w->cfg, EMX_LOG_DEBUG); /* the listener has warned */
+    emx_verbs_id_set_tos(c->id, w->cfg, EMX_LOG_DEBUG); /* a failure was logged for the listener */
     if (rdma_resolve_addr(c->id, (struct sockaddr *)&from, (struct sockaddr *)&to, LOOK_UP_MS))
         cm_call_failed(w, c, strerror(errno));
 }
@@ -304,7 +304,7 @@ static void cm_way_known(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
         c->asked_ns = emx_verbs_now();
 }
 
-/* ---- Being called ---- */
+/* ---- Requests of peers ---- */
 
 static void cm_decline(struct emx_verbs_wire *w, struct rdma_cm_id *id, const struct card *call, enum card_kind kind,
                        uint32_t epoch)
@@ -315,7 +315,7 @@ static void cm_decline(struct emx_verbs_wire *w, struct rdma_cm_id *id, const st
     rdma_destroy_id(id);
 }
 
-/* Whether a call is to be answered although there is a connection, or our own call. */
+/* Whether to accept a request in spite of an existing connection or request of this side. */
 static bool cm_takes_over(struct emx_verbs_wire *w, struct emx_verbs_peer *p, struct rdma_cm_id *id,
                           const struct card *call)
 {
@@ -334,8 +334,8 @@ static bool cm_takes_over(struct emx_verbs_wire *w, struct emx_verbs_peer *p, st
     return true;
 }
 
-/* One end may have counted a connection that the other never saw come up: both go on from the larger count, or a call
- * that comes late would not be known as stale. */
+/* One end may have counted a connection that never came up at the other. Both continue with the larger count, so that a
+ * late request is recognized as stale. */
 static void cm_agree(struct emx_verbs_peer *p, const struct card *theirs)
 {
     if (theirs->epoch > p->epoch)
@@ -385,9 +385,10 @@ static void cm_answer(struct emx_verbs_wire *w, struct rdma_cm_id *id, const str
         cm_call_failed(w, c, cm_no_queues(err));
 }
 
-/* ---- What rdma_cm tells ---- */
+/* ---- Events of rdma_cm ---- */
 
-/* An event, copied, for it is given back before it is handled: an id cannot be destroyed with one outstanding. */
+/* A copy of an event. The event is acknowledged before it is handled, because an id with an unacknowledged event cannot
+ * be destroyed. */
 struct cm_event {
     enum rdma_cm_event_type type;
     struct rdma_cm_id *id;
@@ -447,7 +448,7 @@ static void cm_rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, cons
     char why[80];
 
     if (c->state == EMX_VERBS_ASKED) {
-        cm_call_later(w, c, AGAIN_NS); /* taken back: it is to come again */
+        cm_call_later(w, c, AGAIN_NS); /* cancelled: the peer sends another */
         return;
     }
     switch (n->has_card ? n->card.kind : 0) {
@@ -473,7 +474,7 @@ static void cm_rejected(struct emx_verbs_wire *w, struct emx_verbs_conn *c, cons
     }
 }
 
-/* An answer to a call that was left. */
+/* A reply to an abandoned request. */
 static void cm_late_answer(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const struct cm_event *n)
 {
     if (n->type != RDMA_CM_EVENT_ADDR_RESOLVED && n->type != RDMA_CM_EVENT_ROUTE_RESOLVED)
@@ -519,7 +520,7 @@ static void cm_to_conn(struct emx_verbs_wire *w, struct emx_verbs_conn *c, const
     }
 }
 
-/* ---- All that rdma_cm tells ---- */
+/* ---- All events ---- */
 
 void emx_verbs_calls(struct emx_verbs_wire *w, bool events)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Credits. A message that finds no receive posted costs a round trip and more, and many of them cause a storm. So none
- * is sent without a credit: each side tells how many frames the other may have in flight, and posts as many receives.
- * When frames were passed up and their buffers posted again, the next frame back carries the credits. If there is none,
- * a separate message does when half of the credits are owed. Such messages need no credit, or both sides could wait for
- * each other for ever: three further receives are posted for them. Proof that these suffice: a separate message carries
- * at least half of the credits (T), so the peer cannot cause more than credits / T <= 2 of them without reading one;
- * and the first message of all is the third.
+ * Credits. A message that finds no receive posted costs at least a round trip, and many of them cause a retransmission
+ * storm. So a frame is sent only with a credit: each side tells how many frames the other may have in flight, and posts
+ * as many receives. After received buffers were posted again, the next frame back carries the credits. If there is
+ * none, a separate message carries them when half of the credits are owed. Such messages need no credit, or both sides
+ * could wait for each other for ever. Three further receives are posted for them. Proof that these suffice: a separate
+ * message carries at least half of the credits (T), so the peer cannot cause more than credits / T <= 2 of them without
+ * reading one. The first message on the connection is the third.
  *
- * Selective signalling. The device reports the completion of each quarter of the messages only; it implies that all
- * before have completed. Failed ones are reported each. Parts of reads have numbers of their own, and each is reported,
- * because siw reports a message although a read before it is still under way.
+ * Selective signalling. The device reports one completion for several messages: one in a quarter of the send queue. It
+ * implies that all earlier messages have completed. Failed messages are reported individually. Parts of reads have
+ * separate numbers, and each is reported, because siw reports a message although a read before it is still in progress.
  */
 #include "wire/verbs/verbs_conn.h"
 
@@ -64,7 +64,7 @@ static unsigned verbs_conn_promise(const struct emx_verbs_dev *d)
     return verbs_conn_receives(d) + EMX_VERBS_SENDS(d->credits);
 }
 
-/* Posts what is wanted and is not there. 0, or an errno. */
+/* Posts the missing receives. 0, or an errno. */
 static int verbs_conn_fill(struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
@@ -83,8 +83,8 @@ static int verbs_conn_fill(struct emx_verbs_conn *c)
     return err;
 }
 
-/* Whether a buffer is to be posted again. The shared queue may have more than it needs, left by a connection that
- * ended. */
+/* Whether a buffer is to be posted again. The shared queue may have more than it needs, because a connection has ended.
+ */
 static bool verbs_conn_is_wanted(const struct emx_verbs_conn *c)
 {
     const struct emx_verbs_dev *d = c->dev;
@@ -143,7 +143,7 @@ static inline struct emx_verbs_flight *verbs_conn_in_flight(const struct emx_ver
     return &c->in_flight[number & c->in_flight_mask];
 }
 
-/* Gives wr to the device. b: its buffer, or NULL. */
+/* Posts wr to the device. b: its buffer, or NULL. */
 static inline bool verbs_conn_post(struct emx_verbs_conn *c, struct ibv_send_wr *wr, struct emx_verbs_buf *b)
 {
     struct ibv_send_wr *bad;
@@ -182,7 +182,7 @@ bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const
     return true;
 }
 
-/* Where a read of nothing would read to must be registered. */
+/* An empty read, too, needs a registered address. */
 static struct ibv_sge verbs_conn_nowhere(const struct emx_verbs_conn *c)
 {
     const struct emx_verbs_slab *slab = c->dev->slabs;
@@ -203,7 +203,7 @@ static struct ibv_sge verbs_conn_sge(const void *p, size_t n)
     return (struct ibv_sge){.addr = (uintptr_t)p, .length = (uint32_t)n};
 }
 
-/* The request of all short messages is made once: what differs is written into it. f NULL: credits only. */
+/* The work request of short messages is prepared once, and only the differences are written. f NULL: credits only. */
 static inline bool verbs_conn_send_inline(struct emx_verbs_conn *c, const struct emx_verbs_head *h,
                                           const struct emx_txframe *f)
 {
@@ -244,7 +244,7 @@ static __attribute__((noinline)) bool verbs_conn_send_copied(struct emx_verbs_co
     return verbs_conn_post(c, &wr, b);
 }
 
-/* Inline, and so twice: for a frame each call and each question whether there is one counts. */
+/* Always inlined into its two callers, to save a call and the checks for a frame. */
 static inline __attribute__((always_inline)) bool verbs_conn_send_message(struct emx_verbs_conn *c,
                                                                           enum emx_verbs_kind kind,
                                                                           const struct emx_txframe *f)
@@ -274,7 +274,7 @@ void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always)
         verbs_conn_send_message(c, EMX_VERBS_CREDIT, NULL);
 }
 
-/* A write of nothing tells by its end that all before it has arrived. It takes no receive. */
+/* The completion of an empty write shows that everything before it has arrived. It needs no receive. */
 static void verbs_conn_write_nothing(struct emx_verbs_conn *c)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
@@ -283,8 +283,8 @@ static void verbs_conn_write_nothing(struct emx_verbs_conn *c)
         verbs_conn_post(c, &wr, NULL);
 }
 
-/* The same with iWARP, where the end of a write says only that it has been handed to TCP: a read of nothing ends when
- * the other device has answered. It takes no processor's time there. */
+/* With iWARP, the completion of a write only means that TCP has it. An empty read completes when the other device has
+ * replied. The peer's processor is not involved. */
 static void verbs_conn_read_nothing(struct emx_verbs_conn *c)
 {
     struct ibv_sge sge = verbs_conn_nowhere(c);
@@ -329,7 +329,7 @@ uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c)
 static void verbs_conn_reap_sends(struct emx_verbs_conn *c, uint32_t until)
 {
     if (until - c->reaped > c->sent - c->reaped)
-        return; /* told before */
+        return; /* reported before */
     for (; c->reaped != until; c->reaped++) {
         struct emx_verbs_flight *f = verbs_conn_in_flight(c, c->reaped);
 
@@ -387,8 +387,8 @@ static bool verbs_conn_create_qp(struct emx_verbs_conn *c, unsigned sges, unsign
     return true;
 }
 
-/* Some devices have fewer inline bytes than were asked for, and fail instead of saying so; nothing tells how many they
- * have (siw: 80). The first connection finds that out. */
+/* Some devices have fewer inline bytes than requested, and fail instead of reporting how many they have (siw). The
+ * first connection tries. */
 static int verbs_conn_make_qp(struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
@@ -419,7 +419,7 @@ int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
 {
     int err = emx_verbs_dev_promise(d, verbs_conn_promise(d));
 
-    if (err) /* what other connections have would do */
+    if (err) /* the resources of other connections would suffice */
         return err == ENOMEM && d->conn_count ? ENOSPC : err;
     c->dev = d;
     c->depth = EMX_VERBS_SENDS(d->credits);
@@ -436,7 +436,7 @@ int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d)
     }
     verbs_conn_remember(c);
     d->wanted += d->srq ? verbs_conn_receives(d) : 0;
-    return verbs_conn_fill(c); /* what was made is taken down by emx_verbs_conn_fini() */
+    return verbs_conn_fill(c); /* on failure, emx_verbs_conn_fini() frees the rest */
 }
 
 bool emx_verbs_conn_idle(const struct emx_verbs_conn *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A connection of the verbs wire: a reliable queue pair and its credits. verbs_conn.c explains the credits, verbs_cm.c
- * how connections are made and ended. Used under the endpoint's lock.
+ * how connections are established. Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_VERBS_CONN_H
 #define EMX_WIRE_VERBS_CONN_H
@@ -18,17 +18,17 @@
 #include "wire/wire.h"
 
 #define EMX_VERBS_RECEIVES(credits) ((credits) + 3) /* buffers for a peer with so many frames in flight */
-#define EMX_VERBS_READS             16              /* reads under way */
+#define EMX_VERBS_READS             16              /* in progress */
 #define EMX_VERBS_SGES              3 /* parts of a message: the wire's header, the frame's head and body */
-#define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* messages under way */
-/* All work under way, with an empty read. */
+#define EMX_VERBS_SENDS(credits)    ((credits) + 4) /* messages in flight */
+/* All work in progress, with an empty read. */
 #define EMX_VERBS_WORK(credits)     (EMX_VERBS_SENDS(credits) + EMX_VERBS_READS + 1)
 
 /* The header before each frame. */
 struct emx_verbs_head {
     uint8_t kind; /* enum emx_verbs_kind */
     uint8_t zero[3];
-    uint32_t credits; /* frames that the receiver of this may send in addition */
+    uint32_t credits; /* further frames that the receiver of this may send */
 };
 static_assert(sizeof(struct emx_verbs_head) + EMX_VERBS_FRAME_BYTES == EMX_VERBS_BUF_BYTES, "buffer");
 
@@ -37,7 +37,7 @@ enum emx_verbs_kind {
     EMX_VERBS_CREDIT, /* no frame: credits only */
 };
 
-/* In this order; any state may be followed by ENDING. */
+/* In this order. ENDING may follow any state. */
 enum emx_verbs_state {
     EMX_VERBS_CALLING, /* this side connects: resolves the address, then sends the request */
     EMX_VERBS_ASKED,   /* this side has accepted the peer's request */
@@ -46,27 +46,27 @@ enum emx_verbs_state {
     EMX_VERBS_ENDING, /* in error: freed when its sends have come back */
 };
 
-/* A part of a read or a write that the device is working on. */
+/* A part of a read or a write in progress at the device. */
 struct emx_verbs_part {
     struct emx_verbs_read *read; /* NULL: there is none */
     struct emx_verbs_hold *hold; /* its local memory; NULL: an empty read */
     uint32_t len_bytes;
 };
 
-/* A message that the device is sending. */
+/* A message in flight. */
 struct emx_verbs_flight {
     struct emx_verbs_buf *buf; /* NULL: inline */
     uint64_t since_ns;         /* when the wire got it, or earlier */
 };
 
 struct emx_verbs_conn {
-    struct emx_list link; /* of the wire's connections, or of those that end */
+    struct emx_list link; /* in the wire's list of connections, or of those that end */
     struct emx_verbs_peer *peer;
     struct rdma_cm_id *id;
-    struct emx_verbs_dev *dev;      /* NULL: not known yet, nothing below is there */
+    struct emx_verbs_dev *dev;      /* NULL: not known yet, and the fields below are not set */
     struct emx_verbs_conn *next_qp; /* in the device's table */
     uint32_t qp_num;
-    uint32_t serial; /* a number may come again, this does not so soon */
+    uint32_t serial; /* a queue pair's number may be reused, this is not reused soon */
     enum emx_verbs_state state;
     bool active;       /* this side connected */
     uint64_t asked_ns; /* when the request was sent; 0: not yet */
@@ -78,8 +78,8 @@ struct emx_verbs_conn {
     uint64_t since_ns; /* when this state began */
 
     unsigned credits;      /* frames that the peer has buffers for */
-    unsigned owed;         /* freed buffers that the peer was not told of */
-    unsigned lent;         /* received frames in use above */
+    unsigned owed;         /* credits to return to the peer */
+    unsigned lent;         /* received frames in use by the engine */
     unsigned own;          /* without a shared queue: receives posted or in use */
     unsigned depth;        /* messages in the send queue, at most */
     uint32_t sent, reaped; /* messages sent, and completed */
@@ -98,38 +98,38 @@ struct emx_verbs_conn {
     unsigned exposed;       /* exports over this connection */
 
     const uint64_t *now_ns; /* the wire's clock, updated by sweeps */
-    uint64_t used_ns;       /* when it last carried anything */
+    uint64_t used_ns;       /* time of the last frame or read */
     bool heard;             /* something arrived since the last check */
-    bool probing;           /* an empty read is under way */
-    unsigned silent;        /* checks in a row without an arrival in spite of a probe */
+    bool probing;           /* an empty read is in flight */
+    unsigned silent;        /* checks in a row without an arrival despite a probe */
 };
 
 /* Creates the queue pair on the device of c->id and posts its receives. 0, or an errno: nothing is left behind. ENOSPC:
- * there is room when another connection has ended. */
+ * there will be room when another connection has ended. */
 int emx_verbs_conn_ready(struct emx_verbs_conn *c, struct emx_verbs_dev *d);
 
-/* Sends a frame, which the wire has had since since_ns. false: there is no credit or no room now, or the connection is
- * broken; the frame remains the caller's. */
+/* Sends a frame, which the wire has had since since_ns. false: there is no credit or no room, or the connection is
+ * broken. The frame remains the caller's. */
 bool emx_verbs_conn_put(struct emx_verbs_conn *c, const struct emx_txframe *f, uint64_t since_ns);
 
-/* Tells the peer of free buffers: when they are worth a message, or always. */
+/* Returns credits to the peer: if they are enough for a message, or always. */
 void emx_verbs_conn_tell(struct emx_verbs_conn *c, bool always);
 
-/* Checks whether the other side is alive, unless something has arrived since the last check. Normally the device
- * detects a dead peer and ends the connection. With iWARP, TCP takes much longer: so there this returns the number of
- * checks in a row without an arrival. */
+/* Checks whether the peer is alive, unless something has arrived since the last check. Normally the device detects a
+ * dead peer and ends the connection. With iWARP this depends on TCP, which takes much longer. So there this returns the
+ * number of checks in a row without an arrival. */
 unsigned emx_verbs_conn_probe(struct emx_verbs_conn *c);
 
-/* Whether messages are under way. Asks the device to signal when the last of them has arrived. */
+/* Whether messages are in flight. Asks the device to signal when the last of them has arrived. */
 bool emx_verbs_conn_unsent(struct emx_verbs_conn *c);
 
-/* Since when the oldest message has been under way. Only if emx_verbs_conn_unsent(). */
+/* Since when the oldest message has been in flight. Only if emx_verbs_conn_unsent(). */
 uint64_t emx_verbs_conn_oldest_ns(const struct emx_verbs_conn *c);
 
-/* The work with this number has completed, successfully or not; for a send, all sends before it have, too. */
+/* The work with this number has completed, successfully or not. For a send, all earlier sends have, too. */
 void emx_verbs_conn_reap(struct emx_verbs_conn *c, uint64_t wr_id, bool well);
 
-/* Gives a part of a read or a write to the device. false: there is no room now, or the connection is broken. */
+/* Posts a part of a read or a write to the device. false: there is no room, or the connection is broken. */
 bool emx_verbs_conn_read(struct emx_verbs_conn *c, struct ibv_send_wr *wr, const struct emx_verbs_part *part);
 /* The same for an empty read. */
 bool emx_verbs_conn_read_nothing(struct emx_verbs_conn *c, const struct emx_verbs_part *part);
@@ -137,7 +137,7 @@ bool emx_verbs_conn_read_nothing(struct emx_verbs_conn *c, const struct emx_verb
 /* Takes back the buffer of a received frame, or of a message without a frame. */
 void emx_verbs_conn_recycle(struct emx_verbs_conn *c, struct emx_verbs_buf *b, bool frame);
 
-/* Whether the device has finished all its work, and no frame of it is in use. */
+/* Whether the device has finished all work of the connection, and none of its frames is in use. */
 bool emx_verbs_conn_idle(const struct emx_verbs_conn *c);
 
 /* Destroys the queue pair and the id, and gives the buffers back. c is the caller's to free. */
@@ -165,7 +165,7 @@ static inline enum emx_verbs_work emx_verbs_work(uint64_t wr_id)
     return (enum emx_verbs_work)(wr_id & 3);
 }
 
-/* Whether it is work of this connection, not of one that had its queue pair's number before. */
+/* Whether it is work of this connection, not of an earlier one with the same queue pair number. */
 static inline bool emx_verbs_is_of(const struct emx_verbs_conn *c, uint64_t wr_id)
 {
     return wr_id >> EMX_VERBS_SERIAL_SHIFT == c->serial;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Buffers. Memory is registered in slabs, one whenever there are more connections than ever before. It belongs to the
- * device, not to the connection: the buffer of a received frame is passed up, and serves any queue when it comes back.
- * A forked child does not get the slabs, because the device writes to the parent's pages, which must not become copies.
+ * Buffers. Memory is registered in slabs: one whenever there are more connections than ever before. It belongs to the
+ * device, not to the connection, because the buffer of a received frame is passed up, and may be posted to any queue
+ * when it is returned. A forked child does not get the slabs. Otherwise copy-on-write could move the parent's pages, to
+ * which the device writes.
  *
- * Receives. Each connection's peer may have `credits` frames in flight to this endpoint. So as many buffers, and EXTRA
- * for messages without credit, are posted for it, and a message always finds a buffer. In a shared queue these numbers
- * are added: the receives of a connection that ends serve the next one. Buffers return to it several at a time, because
- * each call has a cost (locks, with hardware a doorbell); as many as may wait for that are posted in addition.
+ * Receives. Each connection's peer may have `credits` frames in flight to this endpoint. So as many buffers, and a
+ * few for messages without credit (EMX_VERBS_RECEIVES), are posted for it, and a message always finds a buffer. In a
+ * shared queue these numbers are added: the receives of a connection that ends serve the next one. Buffers are returned
+ * to it several at a time, because each call has a cost (locks, with hardware a doorbell). As many as may wait for that
+ * are posted in addition.
  */
 #define _GNU_SOURCE
 #include "wire/verbs/verbs_dev.h"
@@ -24,10 +26,10 @@
 #include "wire/verbs/verbs_conn.h"
 #include "wire/verbs/verbs_reg.h"
 
-#define MAX_BYTES    (UINT64_C(1) << 62) /* a device that says more has no limit */
-#define INLINE_BYTES 220                 /* asked for; what is longer is copied into a buffer */
+#define MAX_BYTES    (UINT64_C(1) << 62) /* a device that reports more has no limit */
+#define INLINE_BYTES 220                 /* requested; longer messages are copied into a buffer */
 #define SPARE        (EMX_VERBS_BATCH - 1)
-#define READ_MIN     32768 /* shorter messages are copied sooner than a rendezvous is over, new or not */
+#define READ_MIN     32768 /* for shorter messages, copying is faster than a rendezvous, even into absent pages */
 
 bool emx_verbs_port_fabric(struct ibv_context *context, uint8_t port, enum emx_verbs_fabric *fabric_p, char *why,
                            size_t why_len_bytes)
@@ -68,7 +70,7 @@ static unsigned verbs_dev_shared_room(const struct ibv_device_attr *attr)
     return attr->max_srq_wr > SPARE ? (unsigned)attr->max_srq_wr - SPARE : 0;
 }
 
-/* As many connections as the user wants, if the device's queues are long enough. */
+/* The user's number of connections, if the device's queues are long enough. */
 static void verbs_dev_take_limits(struct emx_verbs_dev *d, const struct ibv_device_attr *attr,
                                   const struct emx_config *cfg)
 {
@@ -100,7 +102,7 @@ static int verbs_dev_reg(void *arg, void *base, size_t len_bytes, unsigned acces
     return emx_verbs_reg(d->pd, base, len_bytes, flags, mr_p);
 }
 
-/* What was measured compares registering with copying; reading takes further messages to and fro. */
+/* The measured threshold compares registering with copying. A read needs further messages. */
 static void verbs_dev_count_rendezvous(struct emx_reg_threshold *c)
 {
     if (c->resident_bytes < READ_MIN)
@@ -109,7 +111,7 @@ static void verbs_dev_count_rendezvous(struct emx_reg_threshold *c)
         c->fresh_bytes = READ_MIN;
 }
 
-/* Reads are what a device may do beside frames: without them it is still of use. */
+/* Reads are optional: without them the device can still carry frames. */
 static int verbs_dev_open_cache(struct emx_verbs_dev *d, const struct ibv_device_attr *attr,
                                 const struct emx_config *cfg, struct emx_stats *stats, char *why, size_t why_len_bytes)
 {
@@ -124,7 +126,7 @@ static int verbs_dev_open_cache(struct emx_verbs_dev *d, const struct ibv_device
                                  (unsigned)attr->max_qp_init_rd_atom);
     d->overlap = cfg->p_reg_overlap;
     d->read_bytes = (uint32_t)cfg->p_verbs_read_bytes;
-    /* With iWARP the answer to a read is a write to us. */
+    /* With iWARP the reply to a read is a write to this device. */
     d->write_access = IBV_ACCESS_LOCAL_WRITE;
     if (d->fabric == EMX_VERBS_IWARP || cfg->p_verbs_move == EMX_MOVE_WRITE)
         d->write_access |= IBV_ACCESS_REMOTE_WRITE;
@@ -146,9 +148,9 @@ static int verbs_dev_make_nonblocking(int fd)
     return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? errno : 0;
 }
 
-/* Each completion vector has an interrupt, and most drivers give each to a processor of its own. The processes of a
- * node have numbers that follow each other, mostly: so each process gets another vector. A driver that has fewer than
- * it says has the first. */
+/* Each completion vector has an interrupt, and most drivers route each to a different processor. The processes of a
+ * node mostly have consecutive numbers, so they get different vectors. A driver that has fewer than it reports has the
+ * first. */
 static int verbs_dev_make_cq(struct emx_verbs_dev *d, int cqe)
 {
     int vectors = d->context->num_comp_vectors, vector = vectors > 1 ? (int)(getpid() % vectors) : 0;
@@ -159,7 +161,7 @@ static int verbs_dev_make_cq(struct emx_verbs_dev *d, int cqe)
     return d->cq ? 0 : errno;
 }
 
-/* 0, or an errno; *what: what could not be made. */
+/* 0, or an errno; *what: what could not be created. */
 static int verbs_dev_make_queues(struct emx_verbs_dev *d, const struct ibv_device_attr *attr, bool share,
                                  const char **what)
 {
@@ -292,7 +294,7 @@ int emx_verbs_dev_promise(struct emx_verbs_dev *d, unsigned bufs)
         return ENOSPC;
     if (missing) {
         s = verbs_dev_new_slab(d, missing, &err);
-        if (!s && d->cache) { /* what is kept for messages to come is in the way */
+        if (!s && d->cache) { /* release the memory of cached registrations */
             emx_regcache_flush(d->cache);
             s = verbs_dev_new_slab(d, missing, &err);
         }
@@ -339,7 +341,7 @@ int emx_verbs_dev_post(struct emx_verbs_dev *d, struct ibv_qp *qp, struct emx_ve
     return d->srq ? ibv_post_srq_recv(d->srq, &r.wr, &bad) : ibv_post_recv(qp, &r.wr, &bad);
 }
 
-/* The queue did not take these. */
+/* The queue did not accept these. */
 static void verbs_dev_not_back(struct emx_verbs_dev *d, const struct ibv_recv_wr *wr)
 {
     for (; wr; wr = wr->next) {

@@ -21,7 +21,7 @@
 struct emx_verbs_conn; /* verbs_conn.h */
 
 #define EMX_VERBS_BUCKETS   64
-#define EMX_VERBS_BATCH     8 /* buffers that go back to a shared queue together */
+#define EMX_VERBS_BATCH     8 /* buffers that are returned to a shared queue together */
 #define EMX_VERBS_BUF_BYTES (EMX_VERBS_FRAME_BYTES + 8)
 
 /* A registered buffer; its address is the number of the receive that it is posted for. */
@@ -57,7 +57,7 @@ struct emx_verbs_dev {
     unsigned conn_limit; /* connections that the queues have room for */
     unsigned conn_count;
     unsigned sge_limit;
-    unsigned inline_bytes; /* what connections ask for */
+    unsigned inline_bytes; /* requested by connections */
     bool gone;             /* it is being removed, or has failed */
     struct emx_list events_link;
     struct emx_verbs_dev_events events;
@@ -66,17 +66,17 @@ struct emx_verbs_dev {
     struct emx_regcache *cache;         /* of the program's memory; NULL: devices read nothing */
     struct emx_reg_threshold threshold; /* the registration threshold */
     char threshold_text[128];
-    unsigned reads_max;    /* under way on one connection */
-    uint32_t read_bytes;   /* in one of them */
-    bool overlap;          /* memory is registered after its message was announced */
-    unsigned write_access; /* for memory that is received into */
+    unsigned reads_max;    /* in progress on one connection */
+    uint32_t read_bytes;   /* in one read */
+    bool overlap;          /* register memory after its message was announced */
+    unsigned write_access; /* to memory that is received into */
 
     struct emx_verbs_slab *slabs;
     struct emx_verbs_buf *free;
     unsigned bufs, promised;                     /* in total; of these, reserved for connections */
     unsigned posted;                             /* to the shared queue, or received from it */
     unsigned wanted;                             /* target of posted: what its connections need, plus those in back */
-    struct emx_verbs_buf *back[EMX_VERBS_BATCH]; /* waiting to be posted again; among posted */
+    struct emx_verbs_buf *back[EMX_VERBS_BATCH]; /* to be posted again; included in posted */
     unsigned back_count;
     struct emx_verbs_conn *by_qp[EMX_VERBS_BUCKETS];
 };

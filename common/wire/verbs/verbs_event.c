@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * librdmacm opens each device once per process, so all endpoints of a process share one descriptor for its events, and
- * the endpoint that reads an event may not be the one that it is for. So all devices in use are in one list, under a
- * lock of this file. An event is stored in the device or connection that it is for, and its owner, woken by the same
+ * the endpoint that reads an event may not be the one that it concerns. So all devices in use are in one list, under a
+ * lock of this file. An event is stored in the device or connection that it concerns. Its owner, woken by the same
  * descriptor, finds it there at its next poll. Events for other users of the same context are ignored.
  *
- * An event that is not acknowledged would block the destruction of its queue for ever. So each is acknowledged as soon
- * as it is stored.
+ * An unacknowledged event blocks the destruction of its queue for ever. So each is acknowledged as soon as it is
+ * stored.
  */
 #include "wire/verbs/verbs_event.h"
 
@@ -44,7 +44,7 @@ void emx_verbs_events_close(struct emx_verbs_dev *d)
     emx_verbs_events_unlock();
 }
 
-/* ---- Noting: under the lock ---- */
+/* ---- Storing, under the lock ---- */
 
 static void verbs_event_note_qp(struct emx_verbs_dev *d, const struct ibv_qp *qp, enum ibv_event_type type)
 {
@@ -95,7 +95,7 @@ static void verbs_event_note(struct emx_verbs_dev *d, const struct ibv_async_eve
     case IBV_EVENT_PORT_ERR:
         verbs_event_note_port(d, ev->element.port_num);
         break;
-    default: /* changes of the subnet, alternate paths, limits that are not set */
+    default: /* subnet changes, alternate paths, limits that are not set */
         break;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Asynchronous events of devices, stored in the device or connection that they are for. verbs_event.c explains why. Any
- * thread may read events. What is stored is read by the owner of the device or connection.
+ * Asynchronous events of devices, stored in the device or connection that they concern. verbs_event.c explains why. Any
+ * thread may read events. The owner of the device or connection reads what is stored.
  */
 #ifndef EMX_WIRE_VERBS_EVENT_H
 #define EMX_WIRE_VERBS_EVENT_H
@@ -15,7 +15,7 @@ struct emx_verbs_dev; /* verbs_dev.h */
 
 /* For a device, inside it. */
 struct emx_verbs_dev_events {
-    atomic_bool any;         /* there is an event here, or in one of its connections */
+    atomic_bool any;         /* the device or one of its connections has an event */
     atomic_int fatal;        /* enum ibv_event_type: unusable from now on; EMX_VERBS_NO_EVENT */
     atomic_ullong ports_bad; /* a bit for each port that went down */
 };

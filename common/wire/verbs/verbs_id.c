@@ -7,8 +7,8 @@
 #define ACK_UNIT_NS      4096ull
 #define ACK_EXPONENT_MAX 31
 
-/* rdma_cm's own is 2.1 s with RoCE: so long would the connection stand still for each loss that the other side does not
- * tell of. The device counts by an exponent, of which 0 would be for ever. A kernel before 5.2 keeps its own. */
+/* With rdma_cm's default a RoCE connection stalls for seconds after a loss that the other side does not report. The
+ * value is an exponent, of which 0 means for ever. Before Linux 5.2 the default cannot be changed. */
 void emx_verbs_id_set_ack_timeout(struct rdma_cm_id *id, const struct emx_config *cfg)
 {
     uint8_t exponent = 1;
@@ -19,7 +19,7 @@ void emx_verbs_id_set_ack_timeout(struct rdma_cm_id *id, const struct emx_config
         emx_log(EMX_LOG_DEBUG, "verbs: the time until devices send again cannot be set: %s", strerror(errno));
 }
 
-/* The ECN bits are left to the device, which sets them for its own congestion control. */
+/* The device sets the ECN bits itself, for its own congestion control. */
 void emx_verbs_id_set_tos(struct rdma_cm_id *id, const struct emx_config *cfg, enum emx_log_level refused)
 {
     uint8_t tos = (uint8_t)cfg->p_tos;

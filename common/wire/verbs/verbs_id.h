@@ -14,8 +14,8 @@
 void emx_verbs_id_set_ack_timeout(struct rdma_cm_id *id, const struct emx_config *cfg);
 
 /* Sets the type of service of the connection's packets (ETHMX_TOS); 0: leaves the device's. Called before the
- * destination is resolved, or before a listener listens. With RoCE the side that accepts takes the other's type of
- * service, with iWARP its listener's. refused: level of the sentence if that fails. */
+ * destination is resolved, or before a listener listens. With RoCE the accepting side takes the other's type of
+ * service, with iWARP its listener's. refused: log level of a failure. */
 void emx_verbs_id_set_tos(struct rdma_cm_id *id, const struct emx_config *cfg, enum emx_log_level refused);
 
 #endif

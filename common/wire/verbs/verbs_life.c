@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The life of a connection's record: how it is made, makes room for another, ends, and is freed.
+ * The life cycle of a connection's record: how it is created, makes room for another, ends, and is freed.
  *
- * Too many. Where the queues have no room for a further connection, or no more memory can be registered, that which was
- * used least lately ends, if nothing is under way on it; the call comes again a little later. Its peer calls when it
- * has something to say. While all are in use the call waits, but not for ever: programs that talk to all peers all the
- * time would never let it through. After PATIENCE_NS a connection in use ends for it, after PATIENCE_MORE_NS also one
- * over which memory is read: frames on the way are sent again by the engine, and what was not read comes in frames.
+ * Room. If the queues have no room for a further connection, or no more memory can be registered, the least recently
+ * used connection ends, if nothing is in flight on it. The connect request is repeated a little later. The peer that
+ * lost its connection connects again when it has something to send. While all connections are in use the request waits,
+ * but only for a limited time, because programs that talk to all peers all the time would never let it through. After
+ * PATIENCE_NS a connection in use ends for it, after PATIENCE_MORE_NS also one over which memory is read. The engine
+ * retransmits lost frames, and moves in frames what was not read.
  *
- * A connection that breaks is put in error, which brings back all that was under way, also receives that it has taken
- * from the shared queue; then it is freed. Frames that were under way are lost; the engine sends them again, and the
- * first of them calls.
+ * A connection that breaks is put in the error state. This returns all work in flight, including receives that it has
+ * taken from the shared queue. Then it is freed. Frames in flight are lost. The engine retransmits them, and the first
+ * of them connects again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,12 @@
 #include "wire/verbs/verbs_cm.h"
 #include "wire/verbs/verbs_read.h"
 
-#define ENDING_NS        1000000000ull /* a device that does not give back what is under way is not waited for longer */
-#define QUIET_NS         2000000ull  /* for one that takes shared receives and does not tell when it is done with it */
-#define HALT_NS          1000000ull  /* the same before a queue pair is reset, if it tells */
-#define HALT_LOOKS       64          /* at least, if this process was stopped meanwhile */
-#define USED_NS          2000000ull  /* a connection that was used so lately makes no room */
-#define PATIENCE_NS      50000000ull /* for connections in use to become idle; and how long a new one is left alone */
+#define ENDING_NS        1000000000ull /* limit for a device that does not return the work in flight */
+#define QUIET_NS         2000000ull    /* the limit for shared receives, if the device does not report their end */
+#define HALT_NS          1000000ull    /* the limit before a queue pair is reset, if the device reports */
+#define HALT_LOOKS       64            /* checks at least, if this process was stopped meanwhile */
+#define USED_NS          2000000ull    /* a connection used more recently makes no room */
+#define PATIENCE_NS      50000000ull   /* for connections in use to become idle; and how long a new one is protected */
 #define PATIENCE_MORE_NS 1000000000ull /* for reads to end */
 
 struct emx_verbs_conn *emx_verbs_life_new(struct emx_verbs_wire *w, struct emx_verbs_peer *p,
@@ -49,8 +50,8 @@ struct emx_verbs_conn *emx_verbs_life_new(struct emx_verbs_wire *w, struct emx_v
     return c;
 }
 
-/* Afterwards the device takes nothing more that the other side reads or writes by itself. rdma_disconnect() alone would
- * put the queue pair in error, too, but of iWARP by and by. */
+/* After this the device executes no more reads and writes of the peer. rdma_disconnect() alone would put the queue pair
+ * in the error state, too, but with iWARP only after a while. */
 static void life_stop(struct rdma_cm_id *id)
 {
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -60,8 +61,8 @@ static void life_stop(struct rdma_cm_id *id)
     rdma_disconnect(id);
 }
 
-/* Whether its queue pair may have taken receives of the shared queue that have not come back. One that has called gets
- * nothing before it is up: it speaks first. */
+/* Whether the queue pair may have taken receives of the shared queue that have not come back. On the side that connects
+ * it gets nothing before it is up, because this side sends first. */
 static bool life_takes_shared(const struct emx_verbs_conn *c)
 {
     if (!c->dev || !c->dev->srq || !c->id->qp)
@@ -69,7 +70,6 @@ static bool life_takes_shared(const struct emx_verbs_conn *c)
     return c->state == EMX_VERBS_UP || (c->state == EMX_VERBS_ASKED && c->id->qp->state >= IBV_QPS_RTR);
 }
 
-/* Its end begins. The peer has none then. */
 void emx_verbs_life_end(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     if (c->state == EMX_VERBS_ENDING)
@@ -97,7 +97,7 @@ static void life_free(struct emx_verbs_conn *c)
 
 /* ---- Room for another ---- */
 
-/* Whether it may end for a peer that has waited so long for room. */
+/* Whether the connection may end for a peer that has waited so long for room. */
 static bool life_may_end(const struct emx_verbs_conn *c, uint64_t now, uint64_t waited_ns)
 {
     uint64_t age_ns = now - c->since_ns;
@@ -111,7 +111,8 @@ static bool life_may_end(const struct emx_verbs_conn *c, uint64_t now, uint64_t 
     return !c->peer->first && age_ns >= USED_NS && now - c->used_ns >= USED_NS;
 }
 
-/* Whether the connection that ended for this peer has not given back all yet; what is lent may take its time. */
+/* Whether the connection that ended for this peer still has work to return. Frames that the engine still uses do not
+ * count, because their return may take long. */
 static bool life_is_making_room(const struct emx_verbs_wire *w, const struct emx_verbs_peer *for_peer)
 {
     emx_list_each(l, &w->ending)
@@ -124,8 +125,6 @@ static bool life_is_making_room(const struct emx_verbs_wire *w, const struct emx
     return false;
 }
 
-/* The peer is to wait for room on the device: ends the connection that was used least lately, of those that may end.
- * false: none of ours is there, so waiting is of no use. */
 bool emx_verbs_life_make_room(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, struct emx_verbs_peer *for_peer)
 {
     uint64_t now = emx_verbs_now();
@@ -156,20 +155,20 @@ bool emx_verbs_life_make_room(struct emx_verbs_wire *w, const struct emx_verbs_d
     return true;
 }
 
-/* ---- What an ending connection has taken from the shared queue ---- */
+/* ---- Receives that an ending connection has taken from the shared queue ---- */
 
-/* The device puts such receives into the completion queue, flushed, if nothing has come into them. When it tells that
- * there will be no more, all are there. They have to be taken out before the queue pair is destroyed: the library of
- * some devices (mlx5) drops what it finds there of it, and nobody would know that these receives are not in the shared
- * queue any more. Devices that never tell (rxe and siw of many kernels) are found out by the first connection, which is
- * given ENDING_NS; later ones are given QUIET_NS. */
+/* The device puts such receives into the completion queue, flushed, if no message has arrived in them. When it reports
+ * that it takes no more, all are there. They must be taken out before the queue pair is destroyed: the library of some
+ * devices (mlx5) then drops its completions, and the shared queue would be short of these receives. Some devices never
+ * report this (rxe and siw of many kernels). This is detected with the first connection, after ENDING_NS; later
+ * connections wait QUIET_NS. */
 
 static bool life_has_told(const struct emx_verbs_conn *c)
 {
     return atomic_load(&c->events.last_wqe);
 }
 
-/* Whether all that it has taken is in the completion queue, as far as can be known. */
+/* Whether all receives that it has taken are in the completion queue, as far as can be known. */
 static bool life_is_done_taking(const struct emx_verbs_conn *c, uint64_t now)
 {
     uint64_t wait_ns = c->taking && c->dev->tells == EMX_VERBS_TELLS_NOT ? QUIET_NS : ENDING_NS;
@@ -177,7 +176,7 @@ static bool life_is_done_taking(const struct emx_verbs_conn *c, uint64_t now)
     return !c->taking || life_has_told(c) || c->dev->gone || now - c->since_ns > wait_ns;
 }
 
-/* Learns from it, once. */
+/* Records once whether the device reports. */
 static void life_count_taken(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     struct emx_verbs_dev *d = c->dev;
@@ -195,7 +194,7 @@ static void life_count_taken(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
         d->tells = EMX_VERBS_TELLS_NOT;
 }
 
-/* Takes back what the shared queue has lent to connections that end. */
+/* Takes back the shared queue's receives from ending connections. */
 static void life_drain(struct emx_verbs_wire *w, uint64_t now)
 {
     bool any = false;
@@ -213,18 +212,18 @@ static void life_drain(struct emx_verbs_wire *w, uint64_t now)
         emx_verbs_drain(w);
 }
 
-/* ---- Halting ---- */
+/* ---- Stopping a peer's writes ---- */
 
-/* A queue pair in error takes no new packet, but a software device may be at one on another processor. It is not any
- * more when the queue pair is reset. What was under way does not come back then: the connection is freed after
- * ENDING_NS; receives of its own would be lost for good. siw is done with all when the queue pair is in error. */
+/* A queue pair in the error state takes no new packet, but a software device may still process one on another
+ * processor. After a reset it does not. A reset drops the work in flight: the connection is freed after ENDING_NS, and
+ * receives of its own queue would be lost for good. With siw the error state suffices. */
 bool emx_verbs_halts(const struct emx_verbs_dev *d)
 {
     return d->srq || d->fabric == EMX_VERBS_IWARP;
 }
 
-/* A reset, too, drops completions that were not taken. So those that are on their way are waited for, not long: what is
- * written all the same is worse than a receive that is lost. */
+/* A reset also drops completions that were not taken. So those on their way are waited for, but briefly: a stray write
+ * into the program's memory is worse than a lost receive. */
 static void life_halt(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
@@ -245,7 +244,7 @@ static void life_halt(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
     ibv_modify_qp(c->id->qp, &reset, IBV_QP_STATE);
 }
 
-/* One that broke by itself is there until all that was under way is back. */
+/* A connection that broke by itself exists until all its work has come back. */
 static void life_halt_ending(struct emx_verbs_wire *w, const struct emx_verbs_peer *p, uint32_t nonce)
 {
     emx_list_each(l, &w->ending)
@@ -274,11 +273,11 @@ void emx_verbs_disconnect_key(struct emx_wire *base, const struct emx_wire_addr 
         life_halt_ending(w, p, nonce);
 }
 
-/* ---- The end of endings ---- */
+/* ---- Freeing ---- */
 
 void emx_verbs_life_finish(struct emx_verbs_wire *w)
 {
-    uint64_t now = emx_verbs_now(); /* not earlier than any end that has begun */
+    uint64_t now = emx_verbs_now(); /* read after the start of any end */
 
     life_drain(w, now);
     emx_list_each_safe(l, next, &w->ending)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The devices of the interfaces, and listening on them.
+ * Opens the devices of the interfaces, and listens on them.
  *
- * Finding devices. An address of each chosen interface is bound; rdma_cm knows which device the address belongs to, and
- * which GID: of RoCE that of version 2, unless the administrator has said otherwise
- * (/sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_mode). All interfaces listen at one port, which peers are
- * told.
+ * Finding devices. An address of each chosen interface is bound. rdma_cm then knows the device and the GID of the
+ * address: with RoCE that of version 2, unless the administrator has configured otherwise
+ * (/sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_mode). All interfaces listen at one port, which is part of
+ * the endpoint's address.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct emx_verbs_dev *emx_verbs_dev_find(const struct emx_verbs_wire *w, const s
     return NULL;
 }
 
-/* The device of an interface, opened if no other interface has it. NULL: why has a sentence. */
+/* The device of an interface, opened if no other interface uses it. NULL: why has a sentence. */
 static struct emx_verbs_dev *listen_open_dev(struct emx_verbs_wire *w, const struct rdma_cm_id *id, char *why,
                                              size_t why_len_bytes)
 {
@@ -59,7 +59,6 @@ static void listen_forget_device(struct emx_verbs_wire *w, unsigned i)
     }
 }
 
-/* All that holds it has to be given back, or its removal waits for us. */
 void emx_verbs_devs_forget(struct emx_verbs_wire *w)
 {
     for (unsigned i = w->dev_count; i-- > 0;) {
@@ -70,7 +69,7 @@ void emx_verbs_devs_forget(struct emx_verbs_wire *w)
 
 /* ---- Listening ---- */
 
-/* Listens at one interface. false: why has a sentence; *again_p: the port is taken, another may do. */
+/* Listens at one interface. false: why has a sentence; *again_p: the port is taken, another may be free. */
 static bool listen_at(struct emx_verbs_wire *w, const struct emx_netif *nif, unsigned i, bool *again_p, char *why,
                       size_t why_len_bytes)
 {
@@ -145,7 +144,7 @@ static void listen_describe(const struct emx_verbs_dev *d, char *text, size_t te
                  d->reads_max);
 }
 
-/* One try at all interfaces, with one port. false: the port was free at some and taken at others. */
+/* One attempt at all interfaces, with one port. false: the port was free at some and taken at others. */
 static bool listen_once(struct emx_verbs_wire *w, const struct emx_netifs *netifs, char *why, size_t why_len_bytes)
 {
     bool again = false;

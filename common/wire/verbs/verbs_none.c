@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The verbs wire of a build without libibverbs: there to say why it is not.
+ * The verbs wire of a build without libibverbs: open() fails and says why.
  */
 #include <stdio.h>
 

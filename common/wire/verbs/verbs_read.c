@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Exporting. The registration cache provides the wanted part of the message's memory until the message ends. The key is
- * the device's and, in its upper half, the connection's number (nonce). The peer uses it over that connection only. So
- * a sender that ends the connection knows that nobody reads its memory any more, even if it stays registered for the
- * next message.
+ * Exporting. The registration cache holds the requested part of the message's memory until the message ends. The key is
+ * the device's, with the connection's number (nonce) in its upper half. The peer uses it over that connection only. So
+ * after a sender has ended the connection, nobody reads its memory any more, even if it stays registered for the next
+ * message.
  *
- * Reading. A read is split into parts of ETHMX_VERBS_READ_BYTES, of which the device gets at most ETHMX_VERBS_READS:
- * all messages of a peer share the connection, and frames are sent between the parts. Parts complete in any order;
- * reads are reported in order. Their memory is registered part by part, just before it is needed, while earlier parts
+ * Reading. A read is split into parts of ETHMX_VERBS_READ_BYTES, of which the device gets at most ETHMX_VERBS_READS,
+ * because all messages of a peer share the connection, and frames must be sent between the parts. Parts complete in any
+ * order; reads are reported in order. Memory is registered part by part, just before it is needed, while earlier parts
  * are in flight.
  *
  * Writing is the same with the ends exchanged: the receiver exports, the sender's device writes. With RoCE and
  * InfiniBand a write is complete when the other device has acknowledged it. With iWARP, completion only means that TCP
- * has it. So an empty read follows the last part, and the write has ended when that completes: the other device answers
+ * has it. So an empty read follows the last part, and the write ends when that completes: the other device replies to
  * it after it has placed all data before it (RFC 5040, 5.5).
  *
- * RoCE treats packets that arrive out of order as lost. The device goes back and sends again, and gives up after some
+ * RoCE treats packets that arrive out of order as lost. The device goes back and retransmits, and gives up after some
  * time without an acknowledgement. Only the end of a part is sure to be acknowledged. (The data of a read acknowledges
  * it.) So after a device has given up, parts to that peer are much shorter, and become longer again step by step.
  *
  * Messages below the registration threshold (mem/threshold.h) are refused and go in frames. The engine knows the lower
- * of the two lengths: for memory whose pages are absent, only longer messages may pay. It does not ask for messages
- * that should go eagerly.
+ * of the two thresholds. For memory whose pages are absent only longer messages may pay, so this file checks again. The
+ * engine does not export messages that should be sent eagerly.
  */
 #include "wire/verbs/verbs_read.h"
 
@@ -30,9 +30,9 @@
 
 #include "mem/measure.h"
 
-#define SHORTER   16   /* times, when the device has given up; down to: */
-#define SHORTEST  4096 /* bytes */
-#define WELL_MANY 256  /* parts written well: the next may be twice as long */
+#define SHORTER   16   /* factor, when the device has given up */
+#define SHORTEST  4096 /* bytes, at least */
+#define WELL_MANY 256  /* successful parts before the length is doubled */
 
 /* Registered memory, in use by parts of reads. */
 struct emx_verbs_hold {
@@ -44,17 +44,17 @@ struct emx_verbs_hold {
 struct emx_verbs_read {
     struct emx_list link; /* in conn.reads, then in wire.ended */
     struct emx_wire_read r;
-    size_t started, over; /* bytes of it */
+    size_t started, over; /* bytes started, completed */
     struct emx_verbs_hold *hold;
     int status;
-    bool flushing, flushed; /* of a write with iWARP: the empty read that follows */
+    bool flushing, flushed; /* with iWARP: the empty read after a write */
 };
 
 /* An exported part of a message. */
 struct verbs_export {
     struct verbs_export *next;   /* of the same message */
     struct emx_list link;        /* in wire.exports */
-    struct emx_verbs_conn *conn; /* NULL: it is over */
+    struct emx_verbs_conn *conn; /* NULL: the connection has ended */
     struct emx_regcache *cache;
     struct emx_region *region;
     uintptr_t end;
@@ -209,7 +209,7 @@ void emx_verbs_unexport(struct emx_wire *w, void **held, const void *until)
     *held = rest;
 }
 
-/* ---- Memory that is read into, or written from ---- */
+/* ---- Local memory ---- */
 
 static void verbs_read_release(struct emx_verbs_hold *h)
 {
@@ -265,7 +265,7 @@ static bool verbs_read_needs_flush(const struct emx_verbs_conn *c, const struct 
            !r->flushed;
 }
 
-/* All parts that there will be have been given to the device. */
+/* Whether all parts that there will be have been posted. */
 static bool verbs_read_is_started(const struct emx_verbs_read *r)
 {
     return r->status || r->started == r->r.len_bytes;
@@ -276,7 +276,7 @@ static bool verbs_read_is_over(const struct emx_verbs_conn *c, const struct emx_
     return verbs_read_is_started(r) && r->over == r->started && !r->flushing && !verbs_read_needs_flush(c, r);
 }
 
-/* Reads end in the order in which they began. */
+/* Ends reads in the order in which they began. */
 static void end_reads(struct emx_verbs_conn *c)
 {
     struct emx_list *l;
@@ -321,7 +321,7 @@ static void verbs_read_write_more(const struct emx_verbs_conn *c)
     p->write_bytes = p->write_bytes < c->dev->read_bytes / 2 ? 2 * p->write_bytes : 0;
 }
 
-/* Hands the next part of r to the device. false: it does not take it. */
+/* Posts the next part of r to the device. false: no room. */
 static bool verbs_read_start_part(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     char *at = (char *)r->r.local + r->started;
@@ -350,7 +350,7 @@ static bool verbs_read_start_part(struct emx_verbs_conn *c, struct emx_verbs_rea
     return true;
 }
 
-/* false: the device does not take it. */
+/* false: no room. */
 static bool verbs_read_start_flush(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     const struct emx_verbs_part part = {.read = r};
@@ -361,7 +361,7 @@ static bool verbs_read_start_flush(struct emx_verbs_conn *c, struct emx_verbs_re
     return true;
 }
 
-/* Gives the device what it may have of r. false: it takes no more. */
+/* Posts the parts of r that the device may have. false: no room for more. */
 static bool verbs_read_start_parts(struct emx_verbs_conn *c, struct emx_verbs_read *r)
 {
     while (!verbs_read_is_started(r)) {

@@ -15,13 +15,13 @@ void emx_verbs_unexport(struct emx_wire *w, void **held, const void *until);
 int emx_verbs_read_start(struct emx_wire *w, const struct emx_wire_read *r);
 bool emx_verbs_read_end(struct emx_wire *w, struct emx_wire_read_end *end_p);
 
-/* Gives parts of the connection's reads to the device, as many as it may have. */
+/* Posts parts of the connection's reads, as many as the device may have. */
 void emx_verbs_reads_go_on(struct emx_verbs_conn *c);
 /* The device has completed a part, successfully (well) or not. */
 void emx_verbs_read_part_over(struct emx_verbs_conn *c, const struct emx_verbs_part *part, bool well);
-/* The device has given up retransmitting to that peer: further writes have shorter parts. */
+/* The device has given up retransmitting to that peer. Further writes have shorter parts. */
 void emx_verbs_write_less(struct emx_verbs_conn *c);
-/* The connection is broken. Its reads end; those that the device works on, when it returns them. */
+/* The connection is broken. Its reads end; those in progress at the device end when it returns them. */
 void emx_verbs_reads_fail(struct emx_verbs_conn *c);
 
 /* The connection has ended, and its exports with it. */
@@ -33,7 +33,7 @@ void emx_verbs_reads_drop(struct emx_verbs_wire *w);
 
 /* The shortest message for which reading may pay on any device; 0: no device reads. */
 uint64_t emx_verbs_export_min(const struct emx_verbs_wire *w);
-/* The costs on the first device that reads; NULL: not known. */
+/* The costs on the first device that reads; NULL: unknown. */
 const struct emx_costs *emx_verbs_export_costs(const struct emx_verbs_wire *w);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Registering memory with an RDMA device, and a registrar that only does that, for measuring.
+ * Registering memory with an RDMA device, and a registrar that only does that, for measurements.
  *
  * Order. A device may write into this memory in any order (PCIe relaxed ordering), if library, kernel and device
- * support it: otherwise a fast card is much slower with some processors. This is safe, because no memory is polled for
+ * support it. Without it a fast card is much slower with some processors. This is safe, because no memory is polled for
  * arrivals. A frame is read after its completion, the data of a read after the completion of the read, and the data of
  * a peer's write after the completion of the frame that announces it. A completion makes everything before it visible
  * (ibv_reg_mr(3)).
@@ -26,7 +26,7 @@ static bool verbs_reg_is_want_of_memory(int err)
     return err == ENOMEM || err == EAGAIN || err == ENOSPC;
 }
 
-/* A kernel that does not know optional flags is not given them (ibv_reg_mr() sees to that); a driver may refuse them.
+/* A kernel that does not know optional flags does not get them (ibv_reg_mr() removes them). A driver may refuse them.
  */
 struct ibv_mr *emx_verbs_reg_mr(struct ibv_pd *pd, void *base, size_t len_bytes, int flags)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Failures of devices and peers: those that devices tell of, and those that nobody tells of.
+ * Detects failures of devices and peers, reported or not.
  *
- * Looking after. Once a second each connection over which nothing came is tried by a write of nothing: a side that only
- * receives would not notice that the other's queue pair is gone. And each device's file is looked for: when a device is
- * removed it goes first, and the removal then waits until we have let go of all. (rdma_cm tells of it, too, but only if
- * its turn comes before that of the kernel's part that waits.)
+ * Checks. Every LOOK_NS, each connection without arrivals is probed by an empty write, because a side that only
+ * receives would not notice that the other's queue pair is gone. Each device's file is also checked: when a device is
+ * removed its file goes first, and the removal then waits until this process has released everything. (rdma_cm reports
+ * the removal, too, but only if the kernel calls it before the part that waits.)
  *
- * Devices also tell by themselves (verbs_event.c): that a queue pair has failed, which ends its connection; that a port
- * is down, which ends those over it; that the device has failed, which is as if it were removed.
+ * Devices also report events (verbs_event.c). If a queue pair has failed, its connection ends. If a port is down, the
+ * connections over it end. If the device has failed, it is treated as removed.
  *
- * With iWARP the end of a write says nothing: TCP has taken it. There a read of nothing is the trial, which the other
- * device must answer. If it does not, for a quarter of ETHMX_PEER_TIMEOUT, the peer is lost (verbs_cm.c).
+ * With iWARP the completion of a write shows nothing, because it only means that TCP has it. There the probe is an
+ * empty read, to which the other device must reply. If it does not, for a quarter of ETHMX_PEER_TIMEOUT, the peer is
+ * unreachable (verbs_cm.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,10 +21,10 @@
 #include "base/log.h"
 #include "wire/verbs/verbs_cm.h"
 
-#define LOOK_NS      1000000000ull /* between two looks after connections and devices */
-#define SILENT_LEAST 2             /* looks */
+#define LOOK_NS      1000000000ull /* between two checks of connections and devices */
+#define SILENT_LEAST 2             /* checks */
 
-/* ---- A device is removed, or tells that something has failed ---- */
+/* ---- Removed and failed devices ---- */
 
 void emx_verbs_device_lost(struct emx_verbs_wire *w, const struct ibv_context *context, const char *why)
 {
@@ -44,8 +45,8 @@ void emx_verbs_device_lost(struct emx_verbs_wire *w, const struct ibv_context *c
     }
 }
 
-/* Its connections would break by themselves, but later: TCP has much patience. Peers that cannot be called again
- * meanwhile are lost by the usual count of calls. */
+/* The connections would break by themselves, but much later with TCP. Peers that cannot be reconnected meanwhile become
+ * unreachable after the usual number of failed requests. */
 static void watch_ports_down(struct emx_verbs_wire *w, const struct emx_verbs_dev *d, uint64_t ports)
 {
     unsigned ended = 0;
@@ -79,7 +80,7 @@ static void watch_conn_failed(struct emx_verbs_wire *w, struct emx_verbs_conn *c
     emx_verbs_broke(w, c, why);
 }
 
-/* What was noted of a device and its connections (verbs_event.c). */
+/* Handles stored events of a device and its connections (verbs_event.c). */
 static void watch_heed_events(struct emx_verbs_wire *w, struct emx_verbs_dev *d)
 {
     uint64_t ports;
@@ -105,9 +106,9 @@ static void watch_heed_events(struct emx_verbs_wire *w, struct emx_verbs_dev *d)
     }
 }
 
-/* ---- Looking after ---- */
+/* ---- Checks ---- */
 
-/* Looks, not time: this process may have been stopped, and not the other's device. */
+/* Counts checks, not time: this process may have been stopped while the other device worked. */
 static uint64_t watch_silence_limit(const struct emx_verbs_wire *w)
 {
     uint64_t looks = w->cfg->p_peer_timeout / (4 * LOOK_NS);
@@ -115,7 +116,7 @@ static uint64_t watch_silence_limit(const struct emx_verbs_wire *w)
     return looks < SILENT_LEAST ? SILENT_LEAST : looks;
 }
 
-/* It is not called again first: siw lets who calls wait until TCP has given up, for two minutes. */
+/* The peer is not connected again first: with siw a connect request waits until TCP has given up, for minutes. */
 static void watch_fell_silent(struct emx_verbs_wire *w, struct emx_verbs_conn *c)
 {
     struct emx_verbs_peer *p = c->peer;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ways of the verbs wire: between interfaces whose RDMA devices speak the same (RoCE, iWARP, InfiniBand), through
- * routers too. On one host, where no other wire does it, it goes through the device: between interfaces in one subnet.
+ * Ways of the verbs wire: between interfaces whose RDMA devices use the same network (RoCE, iWARP, InfiniBand), also
+ * through routers. On one host, if no other wire connects its processes, they use the device: between interfaces of one
+ * subnet.
  */
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 void emx_verbs_addr(struct emx_wire_addr *a, const struct emx_verbs_way *way)
 {
-    /* Destinations are compared byte by byte: without what the compiler puts behind the last field. */
+    /* Destinations are compared byte by byte: clear the padding. */
     memset(a, 0, sizeof(*a));
     memcpy(a, way, offsetof(struct emx_verbs_way, port) + sizeof(way->port));
 }
@@ -27,7 +28,7 @@ unsigned emx_verbs_address_write(const struct emx_verbs_address *told, uint8_t v
     return EMX_VERBS_ADDRESS_BYTES;
 }
 
-/* What the device of the interface of this place speaks. */
+/* The network of the device of the interface at this place. */
 static unsigned verbs_way_fabric(const struct emx_wire_value *value, unsigned place)
 {
     unsigned at = PORT_BYTES + place / 2;
