@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Check: every invariant of the engine that can be recomputed. Slow; for tests.
+ * Check: recomputes every invariant of the engine. Slow; for tests.
  */
 #include <string.h>
 
@@ -85,7 +85,7 @@ static const char *check_coalesce(const struct emx_session *s)
     return NULL;
 }
 
-/* Whether the next frame that has not been sent yet may go: the memory it tells of is looked up first (rdma_get.c). */
+/* Whether the next unsent frame may leave. If it announces memory, that is looked up first (rdma_get.c). */
 static bool check_may_go(const struct emx_session *s)
 {
     return s->tx.send_next != &s->tx.unacked && !emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->unready;
@@ -149,7 +149,7 @@ static const char *check_puts(const struct emx_peer *p)
     return NULL;
 }
 
-/* Whether its peer is found when its operations wait, and it is found while it lives. */
+/* Checks that the peer is watched while it has operations, and listed while it lives. */
 static const char *check_watch(const struct emx_engine *e, const struct emx_peer *p)
 {
     if (!emx_list_empty(&p->ops) && !p->watched && !e->unwatched)
@@ -159,7 +159,7 @@ static const char *check_watch(const struct emx_engine *e, const struct emx_peer
     return NULL;
 }
 
-/* Somebody asks again for what does not come. */
+/* Checks that a timer repeats requests for missing data. */
 static const char *check_pulls(const struct emx_peer *p)
 {
     emx_list_each(l, &p->ops)
@@ -215,7 +215,7 @@ static const char *check_unexpected(const struct emx_engine *e, uint64_t promise
     return NULL;
 }
 
-/* Routes are asked for before the handshake, and once more during it (learn.c). */
+/* Checks that routes are requested before the handshake, and once more during it (learn.c). */
 static const char *check_routing(const struct emx_engine *e)
 {
     emx_list_each(l, &e->want_routes)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Engine: where the files of this room meet. Sending decides the class of a message, input leads frames to their
- * handlers, output asks each session in turn for frames, expire fires timers, and a slow tick looks after peers that
- * somebody waits for.
+ * Engine: joins the files of this room. Sending chooses the class of a message, input calls the handlers of frames,
+ * output asks each session in turn for frames, expire runs timers, and a slow tick checks peers with open operations.
  */
 #include <string.h>
 
@@ -35,11 +34,11 @@
 #include "core/removal.h"
 #include "core/upcalls.h"
 
-#define LOOKS 16 /* peers that any message may come from: looked after in one tick, at most */
+#define LOOKS 16 /* peers checked in one tick for a receive from any source */
 
 /* ---- Memory: counted, and the caller's ---- */
 
-#define OUTER_BYTES 16 /* what malloc keeps for itself, about */
+#define OUTER_BYTES 16 /* approximate overhead of malloc */
 
 struct chunk {
     size_t bytes;
@@ -75,9 +74,9 @@ size_t emx_engine_memory(const struct emx_engine *e)
     return e->memory_bytes;
 }
 
-/* ---- What lower layers tell ---- */
+/* ---- Upcalls from lower layers ---- */
 
-/* A message under way will never be whole. */
+/* A message that is arriving will not complete. */
 static void engine_stop_arriving(struct emx_session *s)
 {
     if (s->eager.unexpected && s->eager.unexpected->is_am)
@@ -123,7 +122,7 @@ static const struct emx_upcalls engine_upcalls = {
     .frames_lost = emx_path_mtu_probe,
 };
 
-/* ---- Birth and death ---- */
+/* ---- Create and destroy ---- */
 
 static size_t engine_longest_frame(const struct emx_address *self)
 {
@@ -200,7 +199,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->look.kind = EMX_TIMER_LOOK;
     e->start_frames = EMX_CC_BURST;
     e->removal.kind = EMX_TIMER_REMOVAL;
-    e->timer_reserve = 3; /* tick, look and removal */
+    e->timer_reserve = 3; /* tick, look and removal timers */
     if (e->peers)
         memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
     if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) ||
@@ -298,7 +297,8 @@ void emx_engine_deferred_acks_now(struct emx_engine *e)
 
 /* ---- Time ---- */
 
-/* Somebody waits for this peer and nothing was heard for a while: ask it for a sign of life, or get to know it. */
+/* An operation waits for this peer, and nothing was received from it for a while: sends a ping, or starts the
+ * handshake. */
 static void engine_look_after(struct emx_engine *e, struct emx_peer *p, emx_time now)
 {
     struct emx_session *s = p->session;
@@ -315,12 +315,12 @@ static void engine_look_after(struct emx_engine *e, struct emx_peer *p, emx_time
     if (now - s->heard_ns < e->cfg->p_peer_timeout / 4)
         return;
     if (s->ping_due)
-        emx_session_asked(s, now); /* the last one could not leave: the peer has not made room for so long */
+        emx_session_asked(s, now); /* the last ping could not leave: the peer has not made room for that long */
     s->ping_due = true;
     emx_session_ready(s);
 }
 
-/* There was no memory to keep them apart: all peers are asked whether they are such ones. */
+/* Memory was missing for the list: looks for peers with open operations among all. */
 static void engine_watch_again(struct emx_engine *e)
 {
     if (!e->unwatched)
@@ -332,7 +332,7 @@ static void engine_watch_again(struct emx_engine *e)
                 emx_peer_watch(e, p);
 }
 
-/* Those with whom an operation is open. */
+/* Checks the peers with open operations. */
 static void engine_look_after_watched(struct emx_engine *e, emx_time now)
 {
     unsigned kept = 0;
@@ -351,7 +351,8 @@ static void engine_look_after_watched(struct emx_engine *e, emx_time now)
     e->watched_count = kept;
 }
 
-/* A receive takes what any peer sends: some of them in turn, whatever their number. */
+/* A receive from any source waits for all peers: checks some of them in turn, so that the cost does not grow with their
+ * number. */
 static void engine_look_after_some(struct emx_engine *e, emx_time now)
 {
     const struct emx_list *first = emx_list_first(&e->living);
@@ -392,9 +393,8 @@ emx_time emx_engine_deadline(const struct emx_engine *e)
     return e->deferred.session ? emx_min(at, e->deferred.now + e->deferred.session->rx.ack_delay_ns) : at;
 }
 
-/* We come much too late: this process was stopped, or its host suspended, and so may have been those whom we asked
- * something before. Their silence in that time says nothing: they get the whole time again, and a handshake what it has
- * lost. */
+/* The timer is much too late: this process was stopped, or its host suspended, and maybe its peers too. A peer's
+ * silence in that time proves nothing. So peers get the full time again, and a handshake the time that it lost. */
 static void engine_come_back(struct emx_engine *e, emx_time late_ns, emx_time now)
 {
     emx_list_each(l, &e->living)
@@ -407,7 +407,7 @@ static void engine_come_back(struct emx_engine *e, emx_time late_ns, emx_time no
     }
 }
 
-/* What is less says nothing of being stopped. */
+/* A shorter delay does not indicate a stopped process. */
 static bool engine_is_late(const struct emx_engine *e, emx_time late_ns)
 {
     return late_ns > emx_min(e->cfg->p_peer_timeout, e->cfg->p_connect_timeout) / 4;
@@ -444,7 +444,7 @@ void emx_engine_expire(struct emx_engine *e, emx_time now)
 
 /* ---- Closing ---- */
 
-/* Whether the peer is still to pull, or to take, a message of ours. */
+/* Whether the peer must still pull, or match, a message of this endpoint. */
 static bool engine_is_awaited(const struct emx_peer *p)
 {
     emx_list_each(l, &p->ops)
@@ -473,7 +473,7 @@ bool emx_engine_drained(const struct emx_engine *e)
     return true;
 }
 
-/* A peer may be connected to us, and wait for our acknowledgement, while our own handshake still goes on. */
+/* Includes peers with an unfinished handshake: they may be connected already, and wait for an acknowledgement. */
 void emx_engine_close(struct emx_engine *e, emx_time now)
 {
     (void)now;
@@ -485,7 +485,7 @@ void emx_engine_close(struct emx_engine *e, emx_time now)
         if (!emx_connect_reachable(s))
             continue;
         s->fast_room = 0;
-        s->byes_due = s->reliable ? 1 : 3; /* lost ones only cost the peer its linger time */
+        s->byes_due = s->reliable ? 1 : 3; /* if all are lost, the peer only lingers longer */
         emx_session_ready(s);
     }
 }

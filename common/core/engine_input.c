@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Engine, input: leads frames to their handlers. The rows of EMX_FRAME_TYPES are the table.
+ * Engine, input: calls the handlers of frames. The rows of EMX_FRAME_TYPES are the table.
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -73,12 +73,12 @@ static enum emx_drop input_close(struct emx_session *s, const uint8_t *data, emx
     const struct emx_frame *h = (const void *)data;
 
     if (s->greeted && h->seq != s->rx.first)
-        return EMX_DROP_STALE; /* of a former session */
+        return EMX_DROP_STALE; /* from an earlier session */
     input_closed(s, now);
     return EMX_ACCEPTED;
 }
 
-/* A hello may come before there is a session, and is not led here. */
+/* Not called: a hello may arrive before there is a session, and is handled earlier. */
 static enum emx_drop input_hello(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     return emx_connect_hello(s->e, s->e->input_link, data, now);
@@ -90,7 +90,7 @@ static enum emx_drop input_hello(struct emx_session *s, const uint8_t *data, emx
 static const emx_input_fn input_any[EMX_F_COUNT] = {EMX_FRAME_TYPES(INPUT_ANY)};
 const emx_input_fn emx_engine_in_order[EMX_F_COUNT] = {EMX_FRAME_TYPES(INPUT_IN_ORDER)};
 
-/* A frame of a peer that has not shown yet that this session is meant. Apart: there are few. */
+/* A frame of a peer whose session is not confirmed yet. Not inlined, because it is rare. */
 static __attribute__((noinline)) enum emx_drop input_greeting(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
@@ -147,7 +147,7 @@ static inline enum emx_drop input_count(struct emx_engine *e, enum emx_drop why)
     return why;
 }
 
-/* Apart, so that it costs frames without tags nothing. */
+/* Not inlined, so that frames without tags do not pay for it. */
 static __attribute__((noinline)) enum emx_drop input_tagged(struct emx_engine *e, unsigned link, const uint8_t *data,
                                                             uint32_t len_bytes, emx_time now)
 {

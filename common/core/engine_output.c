@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Engine, output: decides the class of a message that is sent, fills the windows of sessions, and asks each in turn for
- * frames, the most urgent first.
+ * Engine, output: chooses the class of a message, fills the windows of sessions, and asks each in turn for frames, the
+ * most urgent first.
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -47,13 +47,13 @@ static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *
     return ETHMX_OK;
 }
 
-/* Whether the message goes in one frame with those before it. */
+/* Whether the message shares a frame with earlier ones. */
 static bool output_shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
 {
     return is_short && !op->eager && !op->sync && !op->is_am && emx_coalesce_add(s, &op->data, op->bits);
 }
 
-/* Moves the backlog's first operation into the window as far as there is room; false: it must wait. */
+/* Moves the backlog's first operation into the window as far as there is room. false: it must wait. */
 static bool output_advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
@@ -91,7 +91,7 @@ static bool output_advance(struct emx_session *s, struct emx_op *op)
     return true;
 }
 
-/* Fills the window: frames about operations first, then messages in order. */
+/* Fills the window: control frames of operations first, then messages in order. */
 static void output_fill(struct emx_session *s)
 {
     struct emx_list *l;
@@ -126,7 +126,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
         rc = emx_self_send(e, peer, a, now);
     } else if (emx_eager_now(s, a) &&
                (rc = output_send_eagerly(s, a, a->am_header_bytes + a->data.len_bytes)) != ETHMX_INPROGRESS) {
-        ; /* done, or no memory */
+        ; /* completed, or out of memory */
     } else {
         if (!(op = emx_op_new_send(e, peer, a, now)))
             return ETHMX_ERR_NO_MEMORY;
@@ -141,7 +141,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     return rc;
 }
 
-/* A frame without data, of which only the type's own header is there. */
+/* A frame without data, with only the header of its type. */
 static void output_bare(struct emx_session *s, enum emx_frame_type type, struct emx_txframe *f,
                         struct emx_scratch *scratch)
 {
@@ -225,8 +225,8 @@ static bool output_close(struct emx_session *s, struct emx_txframe *f, struct em
     return true;
 }
 
-/* One frame of the session's, most urgent first. What only an acknowledgement can tell goes before all else: a map of
- * early frames spares resends, marks of congestion spare losses. */
+/* Makes one frame of the session, most urgent first. What only an acknowledgement can carry is first: a map of early
+ * frames avoids retransmissions, congestion marks avoid losses. */
 static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
     struct emx_engine *e = s->e;
@@ -251,7 +251,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     return carried || output_ack(s, f, scratch) || output_close(s, f, scratch);
 }
 
-/* A reliable session's window is free again as soon as its frames are out. */
+/* On a reliable session the window is free again when its frames have left. */
 static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
     if (output_one(s, f, i, now))
@@ -278,9 +278,9 @@ static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct em
     return n;
 }
 
-/* The frames of large messages go together, as many as the wire joins. Whether the last of so many was just made, and
- * room is left for fewer: what begins there would be cut in two by the end of the batch, and each part costs as much as
- * the whole. run: frames of large messages in a row up to f. */
+/* Frames of large messages are sent in runs, as long as the wire joins. Whether such a run has just ended and the batch
+ * has no room for another. A run split by the end of the batch would cost twice. run: consecutive frames of large
+ * messages up to f. */
 static bool output_ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
 {
     unsigned joined = EMX_WIRE_JOIN_BYTES / ((unsigned)f->head_bytes + f->body_bytes);
@@ -311,7 +311,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         }
         emx_list_del(&s->ready);
         if (more)
-            emx_list_append(&e->ready[link], &s->ready); /* the others first */
+            emx_list_append(&e->ready[link], &s->ready); /* behind the other sessions */
     }
     if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->hello_acking[link]))
         e->hints.output &= ~(1u << link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Events: what the engine tells its owner of peers.
+ * Events: what the engine reports about peers.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_p
     va_list ap;
 
     if (!n)
-        return; /* the operations still tell */
+        return; /* the operations report it later */
     n->event = (struct emx_event){.type = type, .peer = p, .status = status};
     va_start(ap, fmt);
     vsnprintf(n->event.text, sizeof(n->event.text), fmt, ap);

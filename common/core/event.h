@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Events: what the engine tells its owner of peers.
+ * Events: what the engine reports about peers.
  */
 #ifndef EMX_CORE_EVENT_H
 #define EMX_CORE_EVENT_H
@@ -14,6 +14,6 @@ struct emx_event_node {
 
 void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_peer *p, int status, const char *fmt,
                     ...) __attribute__((format(printf, 5, 6)));
-void emx_event_taken(struct emx_engine *e); /* one has left the list of events or of wanted routes */
+void emx_event_taken(struct emx_engine *e); /* one has left the list of events or of requested routes */
 
 #endif

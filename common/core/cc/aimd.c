@@ -2,31 +2,30 @@
  *
  * Congestion control by additive increase and multiplicative decrease.
  *
- * The rule is AIMD as CUBIC has it for windows as small as a cluster's (RFC 9438, section 4.3: growth by 0.53 frames a
- * round trip, three tenths off for a gap), so that it gets as much of a link as a TCP beside it. Nothing is added while
- * frames that were sent before a gap are missing (RFC 5681). It starts at EMX_CC_START frames and doubles from there.
+ * The rule is AIMD as CUBIC uses it for small windows (RFC 9438, section 4.3), with its growth and its decrease, so
+ * that a session gets as much of a link as a TCP flow beside it. The window does not grow while frames that were sent
+ * before a gap are missing (RFC 5681). It starts at EMX_CC_START frames and doubles per round trip until the first
+ * loss.
  *
- * Which stream loses frames at a full queue is not decided by windows alone. Frames that leave one by one, each when
- * one has arrived, take the places in the queue that have just become free, and hardly ever find it full. A TCP, which
- * sends two and more for each acknowledgement, finds it full in their stead: beside such a stream it lost seven times
- * as many frames. (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1992, describe this.) So
- * where round trips are so long (EMX_AIMD_LONG_NS) that most of it must be a queue, frames wait until an eighth of the
- * window can leave together. A quarter is too much: such bursts take all that is free at once. tests/sim/sharing shows
- * all this.
+ * Windows alone do not decide which stream loses frames at a full queue. Frames that leave one by one, each when an
+ * acknowledgement has arrived, take the places in the queue that have just become free, and rarely find it full. A TCP
+ * flow sends two or more frames for each acknowledgement, finds the queue full instead, and loses many more frames.
+ * (Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", 1992, describe this.) So if a round trip is
+ * so long that most of it must be queueing (EMX_AIMD_LONG_NS), frames wait until an eighth of the window can leave
+ * together. A quarter is too much: such bursts take all places that are free. tests/sim/sharing shows this.
  *
- * A mark takes off as much as a gap, as with Linux' CUBIC. A fifth would do for a queue that is still short (RFC 8511,
- * ABE); but it comes back sooner, and with it the next mark, and CUBIC, which looks at its growth about 35 times a
- * second, hardly grows where marks come more often: it was left a tenth of a link. DCTCP (RFC 8257), which takes off in
- * proportion to how many frames are marked, needs switches that are set up for it, and starves TCP at those that are
- * not.
+ * A mark decreases the window as much as a gap, as in Linux' CUBIC. A smaller decrease would do for a queue that is
+ * still short (RFC 8511, ABE). But the next mark would then come sooner, and CUBIC, which updates its growth only a few
+ * times a second, would hardly grow between marks, and get a small part of the link. DCTCP (RFC 8257), which decreases
+ * in proportion to the marked frames, needs configured switches, and starves TCP at others.
  */
 #include "core/cc/aimd.h"
 
 #define GROWTH 53 /* hundredths of a frame in a round trip */
 #define LEAVES 7  /* tenths of the window, after a gap or a mark */
-#define PARTS  8  /* of the window: one leaves together where round trips are long */
+#define PARTS  8  /* of the window: one of them leaves together if round trips are long */
 
-/* Its own state: hundredths of frames since the last step above the threshold, times cwnd_frames. */
+/* Uses its state: hundredths of frames since the last step above the threshold, times cwnd_frames. */
 static uint32_t *aimd_growth(struct emx_cc *cc)
 {
     return &cc->state[0];
@@ -34,10 +33,10 @@ static uint32_t *aimd_growth(struct emx_cc *cc)
 
 static void aimd_init(struct emx_cc *cc)
 {
-    (void)cc; /* doubles until something is lost */
+    (void)cc; /* slow start until the first loss */
 }
 
-/* The window after these frames. */
+/* The window after these frames were acknowledged. */
 static uint32_t aimd_grown(struct emx_cc *cc, const struct emx_cc_event *ev)
 {
     uint32_t *growth = aimd_growth(cc);
@@ -97,7 +96,7 @@ static void aimd_marked(struct emx_cc *cc, const struct emx_cc_event *ev)
 static void aimd_timed_out(struct emx_cc *cc, const struct emx_cc_event *ev)
 {
     (void)ev;
-    if (cc->cwnd_frames > 1) /* further time-outs in a row say nothing new */
+    if (cc->cwnd_frames > 1) /* consecutive time-outs are one event */
         cc->threshold_frames = aimd_at_least(cc->cwnd_frames / 2, EMX_AIMD_FLOOR);
     emx_cc_set(cc, 1);
     *aimd_growth(cc) = cc->clean_frames = 0;

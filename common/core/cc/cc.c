@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Congestion control: the table, and what all have in common. See cc.h.
+ * Congestion control: the table, and what all rows share. See cc.h.
  */
 #include "core/cc/cc.h"
 #include "core/cc/aimd.h"

@@ -4,19 +4,19 @@
  */
 #include "core/cc/pace.h"
 
-#define STEP_BYTES  2048 /* the smallest */
-#define FIRST_PART  4    /* of the most */
-#define FLOOR_BYTES 8192 /* of the limit, in any case */
-#define LONG_GROWTH 70   /* hundredths of a chunk for a window's worth, with a long queue */
-#define CUT         3    /* tenths of the limit, which a loss in a queue takes off, or a mark */
+#define STEP_BYTES  2048 /* smallest step */
+#define FIRST_PART  4    /* of the maximum */
+#define FLOOR_BYTES 8192 /* minimum of the limit */
+#define LONG_GROWTH 70   /* hundredths of a chunk per window, with a long queue */
+#define CUT         3    /* tenths of the limit that a loss in a queue, or a mark, takes */
 
-/* In so many parts the limit is asked for. */
+/* The limit is requested in this many parts. */
 #define PARTS      2
 #define LONG_PARTS 8
 
-#define SMOOTH      8 /* part of the newest in a smoothed time */
-#define ANSWERS     8 /* so many say whether there is a queue */
-#define WAYS_DIFFER 4 /* so many times at most */
+#define SMOOTH      8 /* weight of a new value in a smoothed time is 1 / SMOOTH */
+#define ANSWERS     8 /* responses that decide whether there is a queue */
+#define WAYS_DIFFER 4 /* a sender's base time is at most this many times the smallest */
 
 static uint64_t pace_smaller(uint64_t a, uint64_t b)
 {
@@ -44,19 +44,19 @@ static void pace_rise(struct emx_pace *p, uint64_t bytes)
     p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
 }
 
-/* Whether others may want their part of the link. */
+/* Whether others may need their share of the link. */
 static bool pace_is_shared(const struct emx_pace *p)
 {
     return p->queue || p->marked_bytes;
 }
 
-/* So long that TCP would notice. */
+/* Whether the queue is so long that a TCP flow would be affected. */
 static bool pace_is_long(const struct emx_pace *p)
 {
     return pace_is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
 }
 
-/* What the limit keeps when something is lost in a queue. */
+/* The least limit after a loss in a queue. */
 static uint64_t pace_queue_least(const struct emx_pace *p)
 {
     uint64_t way_bytes;
@@ -93,7 +93,7 @@ void emx_pace_usual(struct emx_pace *p, uint64_t ns)
     p->usual_ns = p->usual_ns ? p->usual_ns - p->usual_ns / SMOOTH + ns / SMOOTH : ns;
 }
 
-/* By how much the limit moves up at the end of a window. With an old verdict carefully. */
+/* How much the limit grows at the end of a window. Without a new verdict only by the smallest step. */
 static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool verdict)
 {
     uint64_t step_bytes = p->step_bytes;
@@ -110,7 +110,7 @@ static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool ve
     return step_bytes;
 }
 
-/* A window's worth has arrived. */
+/* A window of data has arrived. */
 static void pace_next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limited)
 {
     bool verdict = p->answers >= ANSWERS;
@@ -142,7 +142,7 @@ uint64_t emx_pace_part(const struct emx_pace *p)
     return p->limit_bytes / (pace_is_long(p) ? LONG_PARTS : PARTS);
 }
 
-/* Others want more of the link: the limit falls once for what has been asked for. false: it did already. */
+/* Others need more of the link: the limit falls once for all requested data. false: it already fell. */
 static bool pace_cut(struct emx_pace *p)
 {
     if (p->cut_bytes)
@@ -163,7 +163,7 @@ void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
 
 bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
 {
-    /* At a chunk for each window's worth the limit doubles in as many windows as it has chunks. */
+    /* With a growth of one chunk per window, the limit doubles in as many windows as it has chunks. */
     p->marked_bytes = p->limit_bytes * (p->limit_bytes / pace_larger(bytes, 1) + 1);
     return pace_cut(p);
 }

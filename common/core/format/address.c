@@ -28,16 +28,16 @@
 #define FIXED_BYTES  18
 #define ID_AT        4
 #define IF_BYTES_MAX 13
-#define IF_BARE      63 /* as prefix_bits: of the rest only the ip is told */
+#define IF_BARE      63 /* as prefix_bits: only the ips of the rest follow */
 #define IP_BYTES     4
-#define IF_PREFIX    63 /* of an interface's first byte */
+#define IF_PREFIX    63 /* of the first byte of an interface */
 #define IF_MAC       64
 #define IF_FRAME     128
 #define MAC_BYTES    6
 #define FRAME_BYTES  2
 #define HOST_TYPE    0
 #define LENGTH_BITS  3
-#define LENGTH_LONG  7 /* and more: in a byte of its own */
+#define LENGTH_LONG  7 /* or more: in a separate byte */
 #define COUNT_IFS    7 /* of the byte of counts */
 #define COUNT_AUTH   8
 #define COUNT_SECRET 16
@@ -70,13 +70,13 @@ static uint64_t address_get(const uint8_t **p, unsigned bytes)
 
 /* ---- Interfaces ---- */
 
-/* Only its IP is told. */
+/* Only its IP is encoded. */
 static bool address_if_is_bare(const struct emx_wire_if *i)
 {
     return !i->prefix_bits && !i->frame_bytes && !emx_wire_if_has_mac(i);
 }
 
-/* From which place on the interfaces are told by their IP alone: the last, if they are two or more. */
+/* Index from which interfaces are encoded as their IP alone: the last ones, if they are two or more. */
 static unsigned address_bare_from(const struct emx_address *a)
 {
     unsigned from = a->if_count;
@@ -111,7 +111,7 @@ static uint8_t *address_put_ifs(uint8_t *p, const struct emx_address *a)
     return p;
 }
 
-/* What is wrong with the interface at *p_p, which ends before end; NULL: nothing, and *p_p is behind it. */
+/* Reads the interface at *p_p, which ends before end. NULL: *p_p points behind it. Otherwise the error. */
 static const char *address_get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint8_t *end)
 {
     const uint8_t *p = *p_p;
@@ -139,7 +139,7 @@ static const char *address_get_if(struct emx_wire_if *i, const uint8_t **p_p, co
     return NULL;
 }
 
-/* What is wrong with the interfaces at *p_p; NULL: nothing, a has them, and *p_p is behind them. */
+/* Reads the interfaces at *p_p into a. NULL: *p_p points behind them. Otherwise the error. */
 static const char *address_get_ifs(struct emx_address *a, const uint8_t **p_p, const uint8_t *end)
 {
     unsigned i = 0, bare;
@@ -184,11 +184,11 @@ unsigned emx_address_networks(const struct emx_address *a)
 
 /* ---- Parts ---- */
 
-/* A part where it lies. */
+/* A part, in its place in the buffer. */
 struct address_part {
     unsigned type, len_bytes;
     const uint8_t *value;
-    size_t whole_bytes; /* with its header */
+    size_t whole_bytes; /* header included */
 };
 
 static size_t address_part_head_bytes(unsigned len_bytes)
@@ -208,7 +208,7 @@ static uint8_t *address_put_part(uint8_t *p, unsigned type, const void *value, u
     return p + len_bytes;
 }
 
-/* The part at p, of which room_bytes may be read. false: it is not whole, or its length is not in the shortest form. */
+/* Reads the part at p, with room_bytes readable. false: it is truncated, or its length is not in the shortest form. */
 static bool address_part_at(const uint8_t *p, size_t room_bytes, struct address_part *part_p)
 {
     struct address_part part;
@@ -232,7 +232,7 @@ static bool address_part_at(const uint8_t *p, size_t room_bytes, struct address_
     return true;
 }
 
-/* Goes through the parts of an address that is in order; *at_p is 0 at first. */
+/* Iterates over the parts of a valid address; *at_p is 0 at first. */
 static bool address_next_part(const struct emx_address *a, size_t *at_p, struct address_part *part_p)
 {
     if (!address_part_at(a->part + *at_p, a->part_bytes - *at_p, part_p))
@@ -339,12 +339,13 @@ size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf)
     return emx_address_encode(&told, buf);
 }
 
-/* ---- What a launcher carries ---- */
+/* ---- Short addresses for launchers ---- */
 
-/* Forms of a short address, the best first. */
+/* Forms of a short address, best first. */
 struct short_form {
-    bool lean; /* without the parts of wires that hellos may tell as well, because another wire reaches by IP */
-    bool bare; /* of interfaces only the IP, of the first one, too */
+    bool lean; /* without the parts of wires that hellos may carry as well, because another wire reaches the peer by IP
+                */
+    bool bare; /* only the IPs of interfaces, including the first */
 };
 
 static const struct short_form short_forms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
@@ -356,7 +357,7 @@ static bool address_short_fits(const struct emx_address *a, size_t room_bytes)
     return emx_address_encode(a, buf) <= room_bytes;
 }
 
-/* The wire of this part reaches an interface by its IP alone, and its least is all that it has to tell. */
+/* Whether the wire of this part reaches an interface by its IP alone, and its minimum is the complete value. */
 static bool address_short_is_by_ip(const struct emx_address *a, const struct address_part *part)
 {
     return a->by_ip >> part->type & 1 && a->min_bytes[part->type] >= part->len_bytes;
@@ -373,7 +374,7 @@ static bool address_short_has_by_ip(const struct emx_address *a)
     return false;
 }
 
-/* Copies the parts of from to `to`, each as long as what a first hello needs. */
+/* Copies the parts of from to `to`, each cut to what a first hello needs. */
 static void address_short_parts(const struct emx_address *from, const struct short_form *form, struct emx_address *to)
 {
     struct address_part part;
@@ -385,7 +386,7 @@ static void address_short_parts(const struct emx_address *from, const struct sho
     }
 }
 
-/* As many interfaces as fit. Where no wire reaches them by IP, each with its MAC. */
+/* Adds as many interfaces as fit. If no wire reaches them by IP, each with its MAC. */
 static bool address_short_ifs(const struct emx_address *from, const struct short_form *form, size_t room_bytes,
                               struct emx_address *to)
 {
@@ -409,7 +410,7 @@ static bool address_short_ifs(const struct emx_address *from, const struct short
     return true;
 }
 
-/* Adds MACs, with the prefixes that belong to them, as far as there is room. */
+/* Adds MACs, with their prefixes, while there is room. */
 static void address_short_macs(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
 {
     for (unsigned i = 0; i < to->if_count; i++) {
@@ -424,7 +425,7 @@ static void address_short_macs(const struct emx_address *from, size_t room_bytes
     }
 }
 
-/* Adds the parts that are left out, and completes the others, in turn and as far as there is room. */
+/* Adds omitted parts and completes the others, in turn, while there is room. */
 static void address_complete_parts(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
 {
     const struct emx_address begun = *to;
@@ -449,7 +450,7 @@ static void address_complete_parts(const struct emx_address *from, size_t room_b
     }
 }
 
-/* How long frames may be on the first interfaces, as far as there is room. */
+/* Adds the frame lengths of the first interfaces, while there is room. */
 static void address_short_frames(const struct emx_address *from, size_t room_bytes, struct emx_address *to)
 {
     for (unsigned i = 0; i < to->if_count; i++) {
@@ -461,7 +462,7 @@ static void address_short_frames(const struct emx_address *from, size_t room_byt
     }
 }
 
-/* The first of the forms that tells the most networks. false: there is no room for any. */
+/* Chooses the first of the forms with the most networks. false: none fits. */
 static bool address_short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
 {
     unsigned forms = address_short_has_by_ip(a) ? sizeof(short_forms) / sizeof(short_forms[0]) : 1;
@@ -502,7 +503,7 @@ void emx_address_put_id(uint8_t *buf, uint32_t id)
 
 /* ---- Decoding ---- */
 
-/* The host name goes to terminals: nothing but visible characters. */
+/* The host name is printed on terminals: only visible characters are accepted. */
 static void address_get_host(char *host, const uint8_t *p, size_t host_bytes)
 {
     for (size_t i = 0; i < host_bytes; i++)
@@ -510,7 +511,7 @@ static void address_get_host(char *host, const uint8_t *p, size_t host_bytes)
     host[host_bytes] = 0;
 }
 
-/* What is wrong with the part; NULL: nothing, and a has it. */
+/* Reads the part into a. NULL, or the error. */
 static const char *address_take_part(struct emx_address *a, const struct address_part *part)
 {
     if (part->type == HOST_TYPE) {
@@ -526,7 +527,7 @@ static const char *address_take_part(struct emx_address *a, const struct address
     return NULL;
 }
 
-/* The parts that fill room_bytes at p. What is wrong with them; NULL: nothing. */
+/* Reads the parts in room_bytes at p. NULL, or the error. */
 static const char *address_take_parts(struct emx_address *a, const uint8_t *p, size_t room_bytes, unsigned count_modulo)
 {
     struct address_part part;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The headers of frames that begin an eager message: one maker and one reader for its three forms, eager, compact and
- * short. All paths use them.
+ * The headers of frames that begin an eager message: one writer and one reader for the forms eager, compact and short.
+ * Used by all paths.
  */
 #ifndef EMX_CORE_EAGER_HEAD_H
 #define EMX_CORE_EAGER_HEAD_H
@@ -17,8 +17,8 @@
 #define EMX_COMPACT_HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_compact))
 #define EMX_EAGER_HEAD_BYTES   (sizeof(struct emx_frame) + sizeof(struct emx_f_eager))
 
-/* What all three tell of the frame; short: no ack. By reference, for each is read where it is written: read before all
- * stores they would take more registers than there are. */
+/* The common fields of the frame; short: no ack. By reference, so that each is read when it is written: if all were
+ * read first, they would not fit into registers. */
 struct emx_eager_envelope {
     const uint32_t *dst_id, *cookie, *src_id, *seq, *ack;
     uint32_t credit;
@@ -29,8 +29,8 @@ static inline void emx_eager_put_word(uint8_t *to, uint64_t word)
     memcpy(to, &word, sizeof(word));
 }
 
-/* Headers are written word by word, and each once: what is stored in halves and then read whole, as by the checksum,
- * makes the processor wait. (A short one made on the stack and copied from there costs 15 ns.) The check is 0. */
+/* Headers are written in 64-bit words, each once. If a word were stored in halves and then read as one, as by the
+ * checksum, the processor would stall on store forwarding. The check is 0. */
 static inline void emx_eager_put_frame(uint8_t *to, const struct emx_eager_envelope *v, enum emx_frame_type type,
                                        uint64_t body_bytes)
 {
@@ -40,14 +40,14 @@ static inline void emx_eager_put_frame(uint8_t *to, const struct emx_eager_envel
     emx_eager_put_word(to + 24, v->credit);
 }
 
-/* What an eager frame tells of its message, as struct emx_f_eager. */
+/* The fields of struct emx_f_eager about the message. */
 struct emx_eager_told {
     uint64_t bits, total_bytes; /* total_bytes: below 2^32 */
     uint32_t op, joined;
     uint16_t am_header_bytes, flags;
 };
 
-/* n bytes of the message follow. */
+/* n bytes of the message follow the header. */
 static inline void emx_eager_put(uint8_t *to, const struct emx_eager_envelope *v, const struct emx_eager_told *t,
                                  size_t n)
 {
@@ -63,7 +63,7 @@ static inline void emx_eager_put_compact(uint8_t *to, const struct emx_eager_env
     emx_eager_put_frame(to, v, EMX_F_compact, sizeof(struct emx_f_compact) + n);
 }
 
-/* It may be written to memory that another processor looks at. */
+/* The memory may be read by another processor at the same time. */
 static inline void emx_eager_put_short(uint8_t *to, const struct emx_eager_envelope *v, uint64_t bits, size_t n)
 {
     emx_eager_put_word(to, (uint64_t)*v->dst_id << 32 | (uint32_t)n << 16 | EMX_F_eager << 8 | EMX_FRAME_V_SHORT);
@@ -76,8 +76,8 @@ static_assert(offsetof(struct emx_f_eager, op) == 12 && offsetof(struct emx_f_ea
                   offsetof(struct emx_f_eager, joined) == 20,
               "words of an eager frame");
 
-/* Whether what f tells can be true of a message of which n bytes have come. All that accept eager messages ask this,
- * whether the last message is whole (msg/eager.h), and credit covers this one (rel/credit.h). */
+/* Whether f is valid for a frame with n bytes of the message. All code that accepts eager messages checks this, that no
+ * other message is incomplete (msg/eager.h), and that credit covers this one (rel/credit.h). */
 static inline bool emx_eager_fits(const struct emx_f_eager *f, size_t n)
 {
     bool am = f->flags & EMX_FF_AM;
@@ -96,8 +96,8 @@ struct emx_eager_whole {
     uint32_t len_bytes;
 };
 
-/* Whether an eager or compact frame, of which len_bytes have arrived, is such a one, as far as its header tells, which
- * may be unchecked. joined: what the sender has told before; the frame tells nothing else. It fits then, too. */
+/* Whether an eager or compact frame with len_bytes is such a message, by its header, which need not be checked yet.
+ * joined: the sender's last value; the frame has no other news. Includes emx_eager_fits(). */
 static inline bool emx_eager_is_whole(const struct emx_frame *h, uint32_t len_bytes, uint32_t joined,
                                       struct emx_eager_whole *m)
 {
@@ -115,7 +115,7 @@ static inline bool emx_eager_is_whole(const struct emx_frame *h, uint32_t len_by
     return !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == joined;
 }
 
-/* Whether a short frame, of which len_bytes have arrived, is whole. */
+/* Whether a short frame with len_bytes is complete. */
 static inline bool emx_eager_is_short(const struct emx_short *h, uint32_t len_bytes)
 {
     return len_bytes >= sizeof(*h) && len_bytes - sizeof(*h) >= h->body_bytes;

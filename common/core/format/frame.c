@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Frame: checking and sealing. Order of checks: first what says that the frame is not ours at all, cheapest first,
- * then its checksum, and only then what it contains.
+ * Frame: checking and sealing. Order of checks: first what shows that the frame is not for this endpoint, cheapest
+ * first, then its checksum, and only then its content.
  */
 #include "core/format/frame.h"
 
@@ -11,13 +11,13 @@
 #define EMX_FRAME_ROW(name, number, seqd, bytes, handler, help) [number] = {#name, seqd, bytes},
 const struct emx_frame_info emx_frame_info[EMX_F_COUNT] = {EMX_FRAME_TYPES(EMX_FRAME_ROW)};
 
-/* Types whose body counts as header: an address, or the envelopes of messages. */
+/* Types whose complete body counts as header: an address, or the headers of messages. */
 static bool frame_is_header_wholly(const struct emx_frame *h)
 {
     return h->type == EMX_F_hello || h->type == EMX_F_hello_ack || h->type == EMX_F_coalesced;
 }
 
-/* Bytes under the checksum. type may be anything. */
+/* Bytes covered by the checksum. type may have any value. */
 static size_t frame_covered_bytes(const struct emx_frame *h)
 {
     if (h->version == EMX_FRAME_V_FULL || frame_is_header_wholly(h))

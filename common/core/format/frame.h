@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Frame: the whole wire format and every limit of it. Only frame.c and the handlers of the types use these layouts.
- * All numbers are little-endian. docs/protocol.md tells the same in words.
+ * Frame: the complete wire format and its limits. Only frame.c and the handlers of the types use these layouts. All
+ * numbers are little-endian. docs/protocol.md explains them.
  *
  *      0        1        2        3
- *  0  | version | type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, padding excluded
- *  4  | dst_id                             |  incarnation of the receiving endpoint
- *  8  | cookie                             |  of the receiving endpoint's job
- * 12  | src_id                             |  incarnation of the sending endpoint
- * 16  | seq                                |  of a sequenced frame; otherwise 0
- * 20  | ack                                |  next sequence number expected from the receiver of this frame
- * 24  | credit                             |  eager bytes the receiver of this frame may have sent in all (mod 2^32)
- * 28  | check                              |  CRC-32C over what version says, this field as 0; 0 for none
- * 32  | type-specific header, then data    |
+ * 0  | version | type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, padding excluded
+ * 4  | dst_id                             |  incarnation of the receiving endpoint 8  | cookie
+ * |  of the receiving endpoint's job 12  | src_id                             |  incarnation of the sending endpoint 16
+ * | seq                                |  of a sequenced frame; otherwise 0 20  | ack                                |
+ * next sequence number expected from the receiver of this frame 24  | credit                             |  eager bytes
+ * the receiver of this frame may have sent in all (mod 2^32) 28  | check                              |  CRC-32C over
+ * what version says, this field as 0; 0 for none 32  | type-specific header, then data    |
  */
 #ifndef EMX_CORE_FRAME_H
 #define EMX_CORE_FRAME_H
@@ -28,22 +26,22 @@
 #error "frame.h reads fields in place: a big-endian host needs swapping accessors"
 #endif
 
-/* The first byte: protocol version 1, and what the checksum covers. The values differ in four bits from each other, so
- * that damage does not turn one into another. A receiver takes each of them. */
+/* The first byte: protocol version 1, and what the checksum covers. The values differ from each other in four bits, so
+ * that damage does not turn one into another. A receiver accepts each of them. */
 #define EMX_FRAME_V_OFF    0xE1 /* nothing; check is 0 */
-#define EMX_FRAME_V_HEADER 0xD2 /* this header and the type's own; all of hello, hello_ack and coalesced */
+#define EMX_FRAME_V_HEADER 0xD2 /* this header and that of the type; all of hello, hello_ack and coalesced */
 #define EMX_FRAME_V_FULL   0xB4 /* all */
 
-/* The first byte of a tag. It differs from the above in four bits, too. */
+/* The first byte of a tag. It also differs in four bits. */
 #define EMX_FRAME_V_TAGGED 0x78
 
-/* The first byte of a short frame, below. Only wires that lose and damage nothing carry these. */
+/* The first byte of a short frame, below. Only wires without loss and damage carry these. */
 #define EMX_FRAME_V_SHORT 0x87
 
-#define EMX_FRAME_MIN 256 /* a usable wire carries at least so much */
+#define EMX_FRAME_MIN 256 /* a usable wire carries at least this */
 #define EMX_FRAME_MAX 65535
 
-/* Frames may start at any byte (one of several in a GSO packet), so the layouts promise no alignment. */
+/* Frames may start at any byte (one of several in a GSO packet), so the layouts need no alignment. */
 #define EMX_LAYOUT __attribute__((packed, aligned(1)))
 
 struct EMX_LAYOUT emx_frame {
@@ -73,13 +71,12 @@ static_assert(sizeof(struct emx_tag) == 24, "tag");
 
 enum emx_tag_key {
     EMX_TAG_OF_RECEIVER, /* made from the receiver's secret */
-    EMX_TAG_OF_SENDER,   /* made from the sender's secret, by who does not know the receiver's */
+    EMX_TAG_OF_SENDER,   /* made from the sender's secret, if the receiver's is unknown */
     EMX_TAG_KEYS
 };
 
 /* X(name, number, sequenced, bytes of its own header, handler, meaning). The handler is known to engine_input.c only.
- * Sequenced frames arrive once and in order; the others
- * may be lost, and their senders repeat them. */
+ * Sequenced frames arrive once and in order. The others may be lost, and their senders repeat them. */
 /* clang-format off */
 #define EMX_FRAME_TYPES(X) \
     X(hello,   1, 0, 16, input_hello, "asks for a connection; small and full-sized") \
@@ -117,16 +114,16 @@ struct emx_frame_info {
 };
 extern const struct emx_frame_info emx_frame_info[EMX_F_COUNT]; /* by type; unknown: name NULL */
 
-/* hello, hello_ack. The body is padded with zeros to the probed length when full. The address of the sender follows. */
+/* hello, hello_ack. A full-sized one is padded with zeros to the probed length. The address of the sender follows. */
 struct EMX_LAYOUT emx_f_hello {
     uint16_t addr_bytes;
     uint16_t frame_bytes; /* length of this frame: the probe */
-    uint16_t max_bytes;   /* longest frame that the sender takes over this route */
-    uint16_t window;      /* sequenced frames that the sender of the hello takes beyond ack */
+    uint16_t max_bytes;   /* longest frame that the sender accepts over this route */
+    uint16_t window;      /* sequenced frames that the sender of the hello accepts beyond ack */
     uint32_t probe;       /* returned in the hello_ack */
-    uint16_t ack_delay;   /* how long the sender keeps acknowledgements back, in EMX_HELLO_DELAY_NS, rounded up */
-    uint16_t timeout;     /* when it gives a silent peer up, in EMX_HELLO_TIMEOUT_NS; UINT16_MAX: that or later. 0: of
-                             neither anything is told */
+    uint16_t ack_delay;   /* longest delay of the sender's acknowledgements, in EMX_HELLO_DELAY_NS, rounded up */
+    uint16_t timeout; /* after which it declares a silent peer dead, in EMX_HELLO_TIMEOUT_NS; UINT16_MAX: that or later.
+                         0: neither field is set */
 };
 static_assert(sizeof(struct emx_f_hello) == 16, "hello");
 #define EMX_HELLO_DELAY_NS   16000u
@@ -135,16 +132,16 @@ static_assert(sizeof(struct emx_f_hello) == 16, "hello");
 struct EMX_LAYOUT emx_f_ack {
     uint64_t early;  /* bit i: frame ack+1+i has arrived */
     uint32_t joined; /* as in pull */
-    uint32_t marked; /* sequenced frames that came to the ack's sender with a mark of congestion, mod 2^32 */
+    uint32_t marked; /* sequenced frames that the sender of the ack received with a congestion mark, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 
 /* Flags of eager and rts. */
-#define EMX_FF_SYNC    1u  /* tell when matched */
+#define EMX_FF_SYNC    1u  /* reply with matched */
 #define EMX_FF_AM      2u  /* an active message: bits is the handler's number */
-#define EMX_FF_STARVED 4u  /* rts: sent so for want of credit only */
-#define EMX_FF_READ    8u  /* rts: the data's address in the sender's process (64 bits) is the end of the frame */
-#define EMX_FF_LENT    16u /* rts: struct emx_f_lent is the end of the frame */
+#define EMX_FF_STARVED 4u  /* rts: used only because credit is missing */
+#define EMX_FF_READ    8u  /* rts: the data's address in the sender's process (64 bits) ends the frame */
+#define EMX_FF_LENT    16u /* rts: struct emx_f_lent ends the frame */
 
 struct EMX_LAYOUT emx_f_eager {
     uint64_t bits;
@@ -156,8 +153,8 @@ struct EMX_LAYOUT emx_f_eager {
 };
 static_assert(sizeof(struct emx_f_eager) == 24, "eager");
 
-/* A standard message, all of it; the data follow. Instead of eager where no GSO packets are to be told of: every byte
- * that a device takes inline counts. */
+/* A complete standard message; the data follow. Used instead of eager if there are no GSO packets to report. It is
+ * shorter, because devices take only few bytes inline. */
 struct EMX_LAYOUT emx_f_compact {
     uint64_t bits;
 };
@@ -171,12 +168,12 @@ static_assert(sizeof(struct emx_f_more) == 8, "more");
 
 struct EMX_LAYOUT emx_f_rts {
     uint64_t bits;
-    uint64_t total_bytes; /* of the data to pull, without an active message's header, which follows the rts, and
-                             before the address if there is one */
+    uint64_t total_bytes; /* of the data to pull, without the header of an active message, which follows the rts, before
+                             the address if there is one */
     uint32_t op;          /* the sender's operation */
     uint16_t am_header_bytes;
     uint16_t flags;
-    uint16_t chunk_bytes; /* data in one frame of a block, at most */
+    uint16_t chunk_bytes; /* longest data in one frame of a block */
     uint16_t reserved[3];
 };
 static_assert(sizeof(struct emx_f_rts) == 32, "rts");
@@ -184,19 +181,19 @@ static_assert(sizeof(struct emx_f_rts) == 32, "rts");
 /* The end of an rts: a device may read the data. */
 struct EMX_LAYOUT emx_f_lent {
     uint64_t remote;    /* the data's address in the sender's process */
-    uint64_t key;       /* the wire's: good for the connection that it was told over */
-    uint64_t len_bytes; /* so much from the beginning on; 0: none yet, ask */
+    uint64_t key;       /* of the wire: valid for the connection that carried it */
+    uint64_t len_bytes; /* valid for this length from the beginning; 0: to be requested */
 };
 static_assert(sizeof(struct emx_f_lent) == 24, "lent");
 
 struct EMX_LAYOUT emx_f_pull {
-    uint32_t op;          /* the sender's operation, from the rts */
-    uint32_t rop;         /* the receiver's, returned in data */
-    uint64_t first;       /* index of the block's first chunk */
-    uint64_t wanted;      /* bit i: chunk first+i is wanted */
-    uint16_t round;       /* counts the tries of this block (after 65535: 1), returned in data: measures round trips */
-    uint16_t chunk_bytes; /* first and wanted count in these */
-    uint32_t joined;      /* GSO packets from the receiver of this pull that arrived well joined, mod 2^32 */
+    uint32_t op;     /* the sender's operation, from the rts */
+    uint32_t rop;    /* the receiver's, returned in data */
+    uint64_t first;  /* index of the block's first chunk */
+    uint64_t wanted; /* bit i: chunk first+i is wanted */
+    uint16_t round;  /* counts the attempts for this block (after 65535: 1), returned in data: measures round trips */
+    uint16_t chunk_bytes; /* unit of first and wanted */
+    uint32_t joined;      /* GSO packets from the receiver of this pull that arrived properly joined, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
 
@@ -209,7 +206,7 @@ static_assert(sizeof(struct emx_f_data) == 16, "data");
 
 struct EMX_LAYOUT emx_f_shorter {
     uint32_t rop;         /* from the pull */
-    uint16_t chunk_bytes; /* the longest that the route carries now */
+    uint16_t chunk_bytes; /* longest data in a frame that the route carries now */
     uint16_t reserved;
 };
 static_assert(sizeof(struct emx_f_shorter) == 8, "shorter");
@@ -225,8 +222,8 @@ struct EMX_LAYOUT emx_f_rkey_request {
     uint32_t op;         /* the sender's operation, from the rts */
     uint32_t rop;        /* the receiver's, returned in rkey_reply */
     uint64_t offset;     /* from here on */
-    uint64_t done_bytes; /* so much has arrived: it need not be lent any longer */
-    uint32_t again;      /* 1: what was told before is of no use */
+    uint64_t done_bytes; /* this has arrived: it need not be exported any longer */
+    uint32_t again;      /* 1: the last key is no longer valid */
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_rkey_request) == 32, "rkey_request");
@@ -234,9 +231,9 @@ static_assert(sizeof(struct emx_f_rkey_request) == 32, "rkey_request");
 struct EMX_LAYOUT emx_f_rkey_reply {
     uint32_t rop;
     uint32_t reserved;
-    uint64_t offset; /* as asked */
+    uint64_t offset; /* as requested */
     uint64_t key;
-    uint64_t len_bytes; /* from there; 0: the rest is to be pulled */
+    uint64_t len_bytes; /* from offset; 0: pull the rest */
 };
 static_assert(sizeof(struct emx_f_rkey_reply) == 32, "rkey_reply");
 
@@ -244,28 +241,28 @@ struct EMX_LAYOUT emx_f_rtr {
     uint32_t op;        /* the sender's operation, from the rts */
     uint32_t rop;       /* the receiver's, returned in put_done */
     uint64_t remote;    /* where the message begins in the receiver's process */
-    uint64_t key;       /* the wire's: good for the connection that it was told over */
-    uint64_t offset;    /* to be written from here on, */
-    uint64_t len_bytes; /* so much; 0: nothing, only the answer is wanted */
+    uint64_t key;       /* of the wire: valid for the connection that carried it */
+    uint64_t offset;    /* write from here on */
+    uint64_t len_bytes; /* this length; 0: nothing, only the reply is wanted */
 };
 static_assert(sizeof(struct emx_f_rtr) == 40, "rtr");
 
 enum emx_put_status {
-    EMX_PUT_DONE,         /* it is there */
-    EMX_PUT_DONE_REFUSED, /* nothing of it will be written: the rest of the message is to be pulled */
-    EMX_PUT_DONE_STALE,   /* nothing of it will be written with this key; with another it may */
-    EMX_PUT_DONE_FAILED,  /* it is not known what was written, nor what still will be */
+    EMX_PUT_DONE,         /* the data was written */
+    EMX_PUT_DONE_REFUSED, /* nothing of it will be written: pull the rest of the message */
+    EMX_PUT_DONE_STALE,   /* nothing of it will be written with this key; another may be valid */
+    EMX_PUT_DONE_FAILED,  /* unknown what was written, and what may still be */
     EMX_PUT_DONE_COUNT
 };
 
 struct EMX_LAYOUT emx_f_put_done {
     uint32_t rop;
     uint32_t status; /* enum emx_put_status */
-    uint64_t end;    /* where what was requested ends in the message */
+    uint64_t end;    /* end of the requested part in the message */
 };
 static_assert(sizeof(struct emx_f_put_done) == 16, "put_done");
 
-/* The limit on eager bytes is to become this one, which is below that in the header. */
+/* Requests to reduce the limit on eager bytes to this one, which is below that in the header. */
 struct EMX_LAYOUT emx_f_recall {
     uint32_t limit; /* mod 2^32 */
     uint32_t reserved;
@@ -273,7 +270,7 @@ struct EMX_LAYOUT emx_f_recall {
 static_assert(sizeof(struct emx_f_recall) == 8, "recall");
 
 struct EMX_LAYOUT emx_f_given {
-    uint32_t limit; /* the sender of this frame goes by from now on, mod 2^32 */
+    uint32_t limit; /* applied by the sender of this frame from now on, mod 2^32 */
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_given) == 8, "given");
@@ -284,13 +281,13 @@ struct EMX_LAYOUT emx_f_matched {
 };
 static_assert(sizeof(struct emx_f_matched) == 8, "matched");
 
-/* Parts follow, back to back, to the end of the body; at least one. */
+/* Parts follow, without gaps, to the end of the body; at least one. */
 struct EMX_LAYOUT emx_f_coalesced {
     uint32_t reserved[2];
 };
 static_assert(sizeof(struct emx_f_coalesced) == 8, "coalesced");
 
-/* A part: this, then its message's data. */
+/* A part: this header, then its message's data. */
 struct EMX_LAYOUT emx_f_part {
     uint64_t bits;
     uint16_t len_bytes;
@@ -298,9 +295,9 @@ struct EMX_LAYOUT emx_f_part {
 };
 static_assert(sizeof(struct emx_f_part) == 12, "part of a coalesced frame");
 
-/* A short frame: a whole standard eager message over a reliable link. It is sequenced as the others are. What is left
- * out of their headers is 0 there, or has no meaning between such links; so 28 bytes of data share a cache line with
- * it. The first 16 bytes are those of struct emx_frame. */
+/* A short frame: a complete standard eager message over a reliable link. It is sequenced like others. Header fields
+ * that it omits would be 0, or have no meaning on such links. So a few bytes of data share a cache line with it. The
+ * first 16 bytes are those of struct emx_frame. */
 struct EMX_LAYOUT emx_short {
     uint8_t version, type; /* EMX_FRAME_V_SHORT, EMX_F_eager */
     uint16_t body_bytes;   /* the message's data */
@@ -311,10 +308,10 @@ struct EMX_LAYOUT emx_short {
 static_assert(sizeof(struct emx_short) == 32, "short frame");
 static_assert(offsetof(struct emx_short, seq) == offsetof(struct emx_frame, seq), "short frames begin as others do");
 
-/* The piece follows, to the end of the body. */
+/* The fragment follows, to the end of the body. */
 struct EMX_LAYOUT emx_f_fragment {
     uint32_t number;      /* of the frame: its seq */
-    uint16_t offset;      /* of the piece in it: a multiple of 8, as its length is, but of the last */
+    uint16_t offset;      /* of the fragment in it: a multiple of 8, like the length of all but the last */
     uint16_t total_bytes; /* of the frame, its header included */
 };
 static_assert(sizeof(struct emx_f_fragment) == 8, "fragment");
@@ -324,13 +321,13 @@ static inline bool emx_seq_before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-/* What was accepted, behind its tag if it has one. */
+/* The accepted frame, behind its tag if it has one. */
 static inline const struct emx_frame *emx_frame_within(const uint8_t *data)
 {
     return (const void *)(data[0] == EMX_FRAME_V_TAGGED ? data + sizeof(struct emx_tag) : data);
 }
 
-/* Why a frame was not used; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
+/* Why a frame was dropped; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
 enum emx_drop {
     EMX_ACCEPTED = -1,
     EMX_DROP_SHORT = EMX_C_drop_short,
@@ -349,21 +346,22 @@ enum emx_drop {
     EMX_DROP_REPLAYED = EMX_C_drop_replayed,
 };
 
-/* Checks a received frame before anything else looks at it: length, version, destination, cookie, checksum, type,
- * room for the type's own header. After it, body_bytes and the type can be trusted. */
+/* Checks a received frame before any other use: length, version, destination, cookie, checksum, type, room for the
+ * header of the type. Afterwards body_bytes and the type can be trusted. */
 enum emx_drop emx_frame_check(const uint8_t *data, uint32_t len_bytes, uint32_t my_id, uint32_t my_cookie);
 
-/* Whether the frame has a checksum, and it is right. body_bytes have arrived. */
+/* Whether the frame has a checksum, and it is correct. body_bytes have arrived. */
 bool emx_frame_sum_fits(const struct emx_frame *h);
 
-/* The same, or it needs none: what is left of emx_frame_check() for who has looked at all else. */
+/* Whether the frame needs no checksum, or its checksum is correct: the rest of emx_frame_check() for a caller that has
+ * checked everything else. */
 static inline bool emx_frame_unhurt(const struct emx_frame *h)
 {
     return h->version == EMX_FRAME_V_OFF ? !h->check : emx_frame_sum_fits(h);
 }
 
 /* Sets version by level (enum emx_checksum), computes and stores check of a finished frame. tail (may be NULL) is the
- * end of the body when it lies in another place; head_bytes are at least the header and the type's own. */
+ * end of the body if it is in another place. head_bytes are at least the header and that of the type. */
 void emx_frame_seal(void *head, size_t head_bytes, const void *tail, size_t tail_bytes, unsigned level);
 
 #endif

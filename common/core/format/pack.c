@@ -2,8 +2,8 @@
  *
  *     length - 1 | step, step, ...
  *
- * A step is a byte with two numbers, how many bytes to take from the same place of the base (upper four bits) and how
- * many follow here (lower four), and those that follow. What is left after the last step comes from the base.
+ * A step is a byte with two numbers and literal bytes: how many bytes to copy from the same place of the base (upper
+ * four bits), and how many literal bytes follow (lower four). What is left after the last step is copied from the base.
  */
 #include "core/format/pack.h"
 
@@ -20,7 +20,7 @@ static size_t pack_alike(const uint8_t *base, size_t base_bytes, const uint8_t *
     return n;
 }
 
-/* Bytes that differ. A single equal one among them costs less than a step. */
+/* Length of the differing bytes. A single equal byte among them costs less than a new step. */
 static size_t pack_unlike(const uint8_t *base, size_t base_bytes, const uint8_t *data, size_t at, size_t end)
 {
     size_t n = 0;
