@@ -2,14 +2,14 @@
  *
  * Coalescing: several small messages to one peer in one frame.
  *
- * A small message leaves at once, in a frame of its own, while frames can leave. When they cannot, because the wire has
- * no room, or the congestion window, the peer's window or its credit is used up, a small message joins the last frame
- * that has not left, if that has room and takes messages; else it begins such a frame. So messages share a frame only
- * where each would have to wait anyway, as TCP's automatic corking does behind a full queue of the card. No timer is
- * involved, and nothing waits for the program's next call that could have gone before.
+ * While frames can leave, a small message leaves immediately in its own frame. They cannot leave if the wire has no
+ * room, or if the congestion window, the peer's window or the credit is used up. Then a small message joins the last
+ * frame that has not left, if that is a coalesced frame with room. Otherwise it begins such a frame. So messages share
+ * a frame only if each would have to wait anyway, as with TCP's automatic corking behind a full queue of the card. No
+ * timer is involved, and no message waits for the program's next call if it could leave.
  *
- * Synchronous and active messages, and those that do not fit twice, go by themselves; so do all on reliable routes,
- * where a frame costs little.
+ * Synchronous and active messages, and those too long for two in a frame, have their own frames. So do all messages on
+ * reliable routes, where a frame costs little.
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -23,7 +23,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define BUNDLE_BYTES 4096 /* frame: longer ones gain nothing, and keep the peer waiting */
+#define BUNDLE_BYTES 4096 /* longer frames gain nothing, and delay the peer */
 
 static size_t coalesce_limit_bytes(const struct emx_session *s)
 {
@@ -34,7 +34,7 @@ static size_t coalesce_limit_bytes(const struct emx_session *s)
 
 /* ---- Out ---- */
 
-/* An empty coalesced frame at the end of the window; false: no memory or no room. */
+/* Starts a coalesced frame at the end of the window. false: no memory or no room. */
 static bool coalesce_begin(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
@@ -70,7 +70,7 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
     size_t limit = coalesce_limit_bytes(s), need = sizeof(struct emx_f_part) + data->len_bytes;
 
     if (s->tx.send_next == &s->tx.unacked)
-        return false; /* nothing is held up */
+        return false; /* frames can leave */
     if (s->reliable || need > (limit - sizeof(struct emx_frame) - sizeof(struct emx_f_coalesced)) / 2)
         return false;
     if (!emx_credit_take(&s->credit, emx_eager_cost(data->len_bytes)))
@@ -87,7 +87,7 @@ bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data, uint
 
 /* ---- In ---- */
 
-/* Whether the parts from `at` on fill the body exactly and the peer has credit for all. */
+/* Whether the parts from `at` on fill the body exactly, and the peer has credit for all. */
 static bool coalesce_is_valid(const struct emx_session *s, const uint8_t *at, size_t left_bytes)
 {
     uint64_t cost = 0;
@@ -123,7 +123,7 @@ enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx
         enum emx_drop why = emx_eager_accept(s, &f, (const uint8_t *)(t + 1), t->len_bytes);
 
         if (why != EMX_ACCEPTED) {
-            s->coalesce.parts_bytes = (uint16_t)(at - first); /* it comes again, and goes on here */
+            s->coalesce.parts_bytes = (uint16_t)(at - first); /* the frame is retransmitted, and continues here */
             return why;
         }
         at += sizeof(*t) + t->len_bytes;

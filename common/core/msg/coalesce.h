@@ -16,11 +16,11 @@ struct ethmx_data;
 struct emx_session;
 
 struct emx_coalesce {
-    uint16_t parts_bytes; /* received: parts handled of the frame that is next, before memory ran out */
+    uint16_t parts_bytes; /* parts of the next frame that were handled before memory ran out */
 };
 
 bool emx_coalesce_add(struct emx_session *s, const struct ethmx_data *data,
-                      uint64_t bits); /* false: send it by itself */
+                      uint64_t bits); /* false: send it in its own frame */
 enum emx_drop emx_coalesce_input(struct emx_session *s, const uint8_t *data, emx_time now);
 
 #endif

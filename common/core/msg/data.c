@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Data: the scattered shapes.
+ * Data: non-contiguous layouts.
  */
 #include "core/msg/data.h"
 

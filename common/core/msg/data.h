@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Data: reading and writing at an offset of a message, whatever shape the program's memory has.
+ * Data: reads and writes at an offset of a message, whatever the layout of the program's memory.
  */
 #ifndef EMX_CORE_DATA_H
 #define EMX_CORE_DATA_H
@@ -11,7 +11,7 @@
 #include "base/copy.h"
 #include "ethmx.h"
 
-/* The shapes other than contiguous. */
+/* Layouts other than contiguous. */
 void emx_data_read_scattered(const struct ethmx_data *d, size_t offset, void *buf, size_t len_bytes);
 void emx_data_write_scattered(const struct ethmx_data *d, size_t offset, const void *buf, size_t len_bytes);
 
@@ -20,8 +20,7 @@ static inline int emx_data_contiguous(const struct ethmx_data *d)
     return !d->copy && !d->iov;
 }
 
-/* The same data, field by field. What a program has just written as fields and is then read two fields at a time makes
- * the processor wait until the stores are done, some 5 ns. */
+/* Copies field by field. Reading two recently written fields at once would stall the processor on store forwarding. */
 static inline struct ethmx_data emx_data_same(const struct ethmx_data *d)
 {
     return (struct ethmx_data){.len_bytes = d->len_bytes,
@@ -43,7 +42,7 @@ static inline void emx_data_read(const struct ethmx_data *d, size_t offset, void
         emx_data_read_scattered(d, offset, buf, len_bytes);
 }
 
-/* Copies len_bytes to offset of the data; what lies beyond its end is left out (truncation). */
+/* Copies len_bytes to offset of the data. Truncates what lies beyond its end. */
 static inline void emx_data_write(const struct ethmx_data *d, size_t offset, const void *buf, size_t len_bytes)
 {
     if (offset >= d->len_bytes)
@@ -58,7 +57,7 @@ static inline void emx_data_write(const struct ethmx_data *d, size_t offset, con
         emx_data_write_scattered(d, offset, buf, len_bytes);
 }
 
-/* Where len_bytes at offset lie in one piece, or NULL. */
+/* The memory of len_bytes at offset if it is contiguous, or NULL. */
 const void *emx_data_piece(const struct ethmx_data *d, size_t offset, size_t len_bytes);
 
 /* Copies the first len_bytes of src to dst. */

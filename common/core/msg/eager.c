@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Eager messages. The data travels with the envelope: one frame (small), or a first frame and more of them (medium). A
- * message is copied into its frames, so a standard send is complete when the last of them has entered the window.
- * Frames of one message follow each other in the peer's sequence (frames without data may lie between), so a session
- * has one eager message under way at most.
+ * Eager messages. The data travels with the envelope: in one frame (small), or in a first frame and further ones
+ * (medium). A message is copied into its frames, so a standard send completes when the last of them has entered the
+ * window. Frames of one message are consecutive in the peer's sequence (except for frames without data), so a session
+ * has at most one incomplete eager message.
  */
 #include <string.h>
 
@@ -27,11 +27,11 @@
 #include "core/rel/txbuf.h"
 
 #define ALIGN      8u    /* of frames in a GSO packet */
-#define SLOTS      16u   /* of the receiver's ring that messages may fill: one takes 64 KB; others want some, too */
-#define LONG_BYTES 32768 /* messages beyond this length are careful not to overflow a link */
-#define LONG_PARTS 3     /* quarters of the congestion window that one of them may take */
+#define SLOTS      16u   /* of the receiver's ring that messages may use: slots are large, and other peers need some */
+#define LONG_BYTES 32768 /* longer messages may overflow a link */
+#define LONG_PARTS 3     /* quarters of the congestion window that such a message may take */
 
-/* Over a reliable route no frame ever has to go another way, whose frames may be shorter. */
+/* On a reliable route no frame is ever sent over another route with shorter frames. */
 static size_t eager_frame_limit(const struct emx_session *s)
 {
     return emx_min(s->frame_bytes, s->reliable ? EMX_SEQ_FRAME_MAX : s->e->seq_frame_bytes);
@@ -42,7 +42,8 @@ size_t emx_eager_room(const struct emx_session *s)
     return eager_frame_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
 
-/* Where there are GSO packets, the frames of a message are as long as these allow, whether they go in one or not. */
+/* If there are GSO packets, the frames of a message have the length that these allow, whether or not they are sent in
+ * one. */
 static size_t eager_part_limit(const struct emx_session *s)
 {
     size_t limit = eager_frame_limit(s);
@@ -71,12 +72,11 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
     return (unsigned)(1 + (total_bytes - first + more - 1) / more);
 }
 
-/* ---- Whether ---- */
+/* ---- Choosing eager ---- */
 
-/* What can be read is copied once instead of twice, and by one process. What is pulled waits for a round trip, but its
- * receiver paces it, which keeps the messages of many senders from overflowing its link. So a long one goes eagerly
- * only if frames have arrived lately and none was lost, and it takes no more than three quarters of the congestion
- * window. */
+/* A message that can be read is copied once instead of twice, and by one process. A pulled message waits for a round
+ * trip, but its receiver paces it, so that many senders do not overflow its link. So a long message is eager only if
+ * frames have arrived recently without loss, and it takes only a part of the congestion window. */
 bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
     if (s->read.on && emx_data_contiguous(data))
@@ -107,7 +107,7 @@ void emx_eager_count(struct emx_session *s, uint64_t len_bytes, unsigned frames)
     emx_rdma_threshold_passed(s, len_bytes);
 }
 
-/* Copies n bytes at offset of an active message's header and data, or of data alone. */
+/* Copies n bytes at offset of a message: an active message's header and data, or data only. */
 static void eager_read_message(const struct emx_eager_source *m, size_t offset, uint8_t *to, size_t n)
 {
     if (offset < m->am_header_bytes) {
@@ -121,7 +121,7 @@ static void eager_read_message(const struct emx_eager_source *m, size_t offset, 
     emx_data_read(m->data, offset - m->am_header_bytes, to, n);
 }
 
-/* Whether a message of so many frames goes in a GSO packet. */
+/* Whether a message of that many frames is sent as a GSO packet. */
 static bool eager_take_gso(struct emx_session *s, unsigned frames)
 {
     return frames > 1 && s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, true);
@@ -137,7 +137,7 @@ size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t 
 void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, size_t offset, size_t n,
                     struct emx_frame *h)
 {
-    static const uint32_t none; /* when the frame leaves */
+    static const uint32_t none; /* set when the frame leaves */
     const struct emx_eager_envelope v = {
         .dst_id = &s->peer->id, .cookie = &s->peer->cookie, .src_id = &s->e->self.id, .seq = &none, .ack = &none};
     const struct emx_eager_told t = {.bits = m->bits,
@@ -154,7 +154,7 @@ void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, siz
     *(struct emx_f_more *)(h + 1) = (struct emx_f_more){.offset = (uint32_t)offset};
 }
 
-/* The frame for the bytes at offset, *n_p of them; NULL: no memory. */
+/* Makes the frame for the bytes at offset, *n_p of them. NULL: out of memory. */
 static struct emx_txbuf *eager_make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset,
                                           bool gso, size_t *n_p)
 {
@@ -250,14 +250,14 @@ static const uint8_t *eager_payload(const uint8_t *data, size_t head_bytes, size
     return data + sizeof(*h) + head_bytes;
 }
 
-/* The message has begun and goes on in further frames. */
+/* Starts a message that continues in further frames. */
 static void eager_begin(struct emx_session *s, uint32_t got, uint32_t total)
 {
     s->eager.got = got;
     s->eager.total = total;
 }
 
-/* A posted receive takes the message straight from the frame. */
+/* Copies the message from the frame into a posted receive. */
 static void eager_into_receive(struct emx_session *s, struct emx_op *op, const uint8_t *from, size_t n, uint32_t total)
 {
     struct emx_engine *e = s->e;
@@ -282,7 +282,7 @@ static void eager_account(struct emx_engine *e, struct emx_unexpected *a, uint32
         e->stats->unexpected_peak = e->stats->unexpected_bytes;
 }
 
-/* Nobody has asked for it yet, or it is for a handler. */
+/* Creates an unexpected message, or an active message for its handler. */
 static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from,
                                            size_t n)
 {
@@ -346,7 +346,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     struct emx_op *op = NULL;
     enum emx_drop why;
 
-    /* Telling a synchronous sender needs memory: have it before the receive is taken out of its order. */
+    /* The reply to a synchronous sender needs memory. It is reserved before the receive is taken out of matching. */
     if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     if (!(f->flags & EMX_FF_AM))
@@ -365,7 +365,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     return EMX_ACCEPTED;
 }
 
-/* A short frame: a whole message. Nothing of its header has been checked. */
+/* Handles a short frame, a complete message. Its header has not been checked. */
 enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now)
 {
     const struct emx_short *h = (const void *)data;
@@ -445,11 +445,11 @@ enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data
     if (op && op->is_send && op->where == EMX_OP_MATCHING)
         emx_op_complete(s->e, op, ETHMX_OK);
     else if (op && op->is_send && op->where == EMX_OP_BACKLOG && op->sent_bytes)
-        op->matched = true; /* a receive took the first frame; the others still go */
-    return EMX_ACCEPTED;    /* sequenced: it has had its turn */
+        op->matched = true; /* a receive took the first frame; the others still leave */
+    return EMX_ACCEPTED;    /* sequenced: it is handled once, valid or not */
 }
 
-/* ---- A receive finds it ---- */
+/* ---- Matched by a receive ---- */
 
 int emx_eager_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op)
 {

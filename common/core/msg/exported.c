@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Exported memory: what progress is to do for memory of a message that devices reach.
+ * Exported memory: requests to progress about message memory that devices access.
  */
 #include <string.h>
 
@@ -95,7 +95,7 @@ void emx_exported_over(struct emx_op *op, int status)
     if (l->rts)
         l->rts->unready = false;
     l->rts = NULL;
-    l->failed = op->is_send && status != ETHMX_OK; /* what a receive has requested was severed before, if need be */
+    l->failed = op->is_send && status != ETHMX_OK; /* for a receive, the connection was ended before if necessary */
     emx_exported_forget_puts(l);
     emx_exported_queue(l, EMX_UNEXPORT);
 }

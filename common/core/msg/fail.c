@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What becomes of operations when their peer fails.
+ * Operations of a peer that fails.
  */
 #include "core/engine_impl.h"
 #include "core/msg/fail.h"
@@ -12,7 +12,7 @@
 #include "core/peer.h"
 #include "core/rel/session.h"
 
-/* Takes an operation out of wherever it waits. */
+/* Removes an operation from the list in which it waits. */
 static void fail_unqueue(struct emx_engine *e, struct emx_op *op)
 {
     struct emx_session *s = op->peer ? op->peer->session : NULL;

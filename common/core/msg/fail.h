@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What becomes of operations when their peer fails.
+ * Operations of a peer that fails.
  */
 #ifndef EMX_CORE_FAIL_H
 #define EMX_CORE_FAIL_H

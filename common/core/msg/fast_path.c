@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Quick: the short ways of short messages.
+ * The fast path of short messages.
  *
- * Sending: a message that nothing stands in front of is made into its one frame, which goes to the wire in the same
- * call, past the window's list and the list of sessions with something to send.
+ * Sending: a message that need not wait is written into its one frame, which goes to the wire in the same call. The
+ * window's list and the list of sessions with output are not used.
  *
- * Over a reliable route it is a short frame (frame.h), which needs no look at the clock either. A wire that gives
- * memory for it has header and data written there at once: nothing is copied twice, and no store waits to be read
- * again. Other wires take both from where they are. A short frame tells nothing of frames received, so it must not be
- * owed.
+ * Over a reliable route it is a short frame (frame.h), for which no clock is read. If the wire provides memory for it,
+ * header and data are written there directly: nothing is copied twice, and no store is read again. Other wires take
+ * both from their places. A short frame has no acknowledgement, so none must be owed.
  *
- * What it takes is known when the session is connected (session.quick_room): a standard send, in one frame. That
- * nothing stands in front of it is looked at each time.
+ * Static conditions are checked when the session connects (session.fast_room): a standard send, in one frame. Whether
+ * anything is queued before it is checked each time.
  *
- * Receiving: a frame whose turn it is, with a whole message that a posted receive waits for; over a reliable link it is
- * a short one. The receive is done at once, past the list of completed operations. What is looked at before the match
- * has no effect; whatever does not fit goes the long way, which then counts what it drops. What the frame acknowledges
- * can wait until the program has its message, and so can its own acknowledgement: perhaps the answer brings it.
+ * Receiving: the next frame of a session, with a complete message for which a receive is posted; over a reliable link
+ * it is a short frame. The receive completes immediately, without the list of completed operations. Checks before the
+ * match have no effect. Any other frame takes the general path, which counts what it drops. The acknowledgement in the
+ * frame, and the one for it, are deferred until the program has its message: the reply may carry the latter.
  */
 #include <string.h>
 
@@ -67,13 +66,14 @@ bool emx_engine_fast(const struct emx_peer *p, const struct emx_op_args *a, unsi
         return false;
     if (!emx_credit_allows(&s->credit, emx_eager_cost(a->data.len_bytes)))
         return false;
-    if (a->is_am) /* apart from the mode: its neighbour, it would be read with it, and wait for two stores */
+    if (a->is_am) /* a separate test: together with mode, its neighbour, it would be read at once and wait for two
+                     stores */
         return false;
     *link_p = s->link;
     return true;
 }
 
-/* What the next frame of the session tells. */
+/* The fields of the session's next frame. */
 static inline struct emx_eager_envelope fast_envelope(const struct emx_session *s)
 {
     return (struct emx_eager_envelope){.dst_id = &s->peer->id,
@@ -101,7 +101,7 @@ static inline void fast_fill_whole(struct emx_session *s, uint8_t *to, const str
         emx_eager_put(to, &v, &t, t.total_bytes);
 }
 
-/* The last step, with the checksum that there is by default in the same manner; over connections there is none. */
+/* The last step. The default checksum is computed here; over connections there is none. */
 static inline void fast_seal_whole(struct emx_session *s, uint8_t *frame, size_t head_bytes, struct emx_txframe *f)
 {
     f->head = frame;
@@ -113,7 +113,7 @@ static inline void fast_seal_whole(struct emx_session *s, uint8_t *frame, size_t
         emx_engine_seal(s, (void *)frame, f, s->seal);
 }
 
-/* In a kept buffer, as every frame that may have to be sent again, or whose data have to be gathered. */
+/* Uses a kept buffer, for a frame that may be retransmitted, or data that must be gathered. */
 static bool fast_from_buffer(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f, emx_time now)
 {
     size_t head_bytes = fast_whole_head_bytes(s), len_bytes = head_bytes + a->data.len_bytes;
@@ -148,7 +148,7 @@ static inline void fast_fill_short(struct emx_session *s, uint8_t *to, const str
     emx_send_window_reserve(&s->tx);
 }
 
-/* From where the data are; the shortest behind the header, so that the wire has one piece to copy. */
+/* Refers to the data in place. The shortest data is copied behind the header, so that the wire copies one part. */
 static void fast_in_place(struct emx_session *s, const struct emx_op_args *a, struct emx_txframe *f)
 {
     uint8_t *h = s->e->scratch[0].b;
@@ -213,7 +213,7 @@ void emx_engine_commit(struct emx_peer *p, const struct emx_op_args *a, emx_time
 
 /* ---- Receiving ---- */
 
-/* The session whose turn this frame is; NULL: the long way tells what is wrong with it. Short frames begin as others.
+/* The session of which this is the next frame; NULL: the general path finds the reason. Short frames begin like others.
  */
 static inline struct emx_session *fast_session(struct emx_engine *e, const struct emx_frame *h)
 {
@@ -228,7 +228,7 @@ static inline struct emx_session *fast_session(struct emx_engine *e, const struc
     return s;
 }
 
-/* A receive that has just matched is over: it has no number yet, and nobody waits for its peer. */
+/* Completes a receive that has just matched. It has no number yet, and does not depend on its peer. */
 static inline void fast_end_receive(struct emx_engine *e, struct emx_op *op, const void *from, uint32_t n)
 {
     bool fits = n <= op->data.len_bytes;
@@ -269,7 +269,7 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
     return op;
 }
 
-/* What a look at the header rules out costs no checksum. */
+/* Checks the header before the checksum, because that costs less. */
 struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                         emx_time now)
 {

@@ -9,6 +9,6 @@
 
 struct emx_session;
 
-void emx_fast_open(struct emx_session *s); /* it is connected */
+void emx_fast_open(struct emx_session *s); /* the session is connected */
 
 #endif

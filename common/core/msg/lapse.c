@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lapses: whether the sender may have given up this side, see read.c.
+ * Lapses: whether the sender may have declared this side dead, see read.c.
  */
 #include "base/min.h"
 #include "core/engine_impl.h"
@@ -20,7 +20,7 @@ void emx_lapse_trust(struct emx_session *s, emx_time asked_ns, emx_time now)
     s->read.spoke_ns = asked_ns;
 }
 
-/* now may be a time told before: then the silence that is seen later is longer, never shorter. */
+/* now may be an earlier time: a later check then sees a longer silence, never a shorter one. */
 void emx_lapse_spoke(struct emx_session *s, emx_time now)
 {
     if (lapse_is_long(s, s->read.spoke_ns, now))

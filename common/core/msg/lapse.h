@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lapses: whether the sender of messages that are read may have given up this side.
+ * Lapses: whether the sender of messages that are read may have declared this side dead.
  */
 #ifndef EMX_CORE_LAPSE_H
 #define EMX_CORE_LAPSE_H
@@ -12,12 +12,12 @@
 struct emx_session;
 
 struct emx_lapse {
-    emx_time spoke_ns; /* on: when a frame last went out */
+    emx_time spoke_ns; /* if on: time of the last frame sent */
     bool on;           /* large messages are read from the sender's memory */
-    bool lapsed;       /* silent for so long that the peer may have given this side up */
+    bool lapsed;       /* silent for so long that the peer may have declared this side dead */
 };
 
-static inline void emx_lapse_set(struct emx_lapse *l, bool on) /* whether messages are read, from now on */
+static inline void emx_lapse_set(struct emx_lapse *l, bool on) /* whether messages are read from now on */
 {
     l->on = on;
 }
@@ -28,9 +28,9 @@ static inline void emx_lapse_begin(struct emx_lapse *l, emx_time now) /* the ses
     l->spoke_ns = now;
 }
 
-void emx_lapse_spoke(struct emx_session *s, emx_time now);                    /* a frame went out */
-void emx_lapse_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* what was asked then was answered */
-/* No lapse: what is read now counts. */
+void emx_lapse_spoke(struct emx_session *s, emx_time now);                    /* a frame has left */
+void emx_lapse_trust(struct emx_session *s, emx_time asked_ns, emx_time now); /* a request of that time got a reply */
+/* No lapse: data read now is valid. */
 bool emx_lapse_none(const struct emx_session *s, emx_time now);
 
 #endif

@@ -20,8 +20,8 @@ static int match_table_init(struct emx_match_table *t, const struct emx_alloc *a
     return 0;
 }
 
-/* Bits that differ in their last four only, as those of tags that count up do, lie side by side: few cache lines for
- * many of them, and they never share a bucket. All else is mixed, so that no other pattern of bits can pile up. */
+/* Bits that differ in the last four only, such as consecutive tags, share cache lines, but no bucket. The other bits
+ * are mixed, so that no other pattern collides systematically. */
 static struct emx_list *match_table_bucket(const struct emx_match_table *t, uint64_t bits)
 {
     bits |= t->ignore;
@@ -38,8 +38,8 @@ static uint64_t match_arrived_bits(const struct emx_list *link)
     return emx_list_entry(link, struct emx_unexpected_match, link)->bits;
 }
 
-/* Doubles the table when it is full. Each old bucket feeds two new ones front to back, so the order inside a bucket,
- * which is the order of matching, stays. Out of memory: the table goes on as it is. */
+/* Doubles the table when it is full. Each old bucket is moved to two new ones from front to back, so that the order
+ * inside a bucket, which is the order of matching, stays. Without memory the table stays as it is. */
 static inline void match_table_make_room(struct emx_match_table *t, const struct emx_alloc *alloc,
                                          uint64_t (*bits_of)(const struct emx_list *link))
 {
@@ -132,7 +132,7 @@ static bool match_takes(const struct emx_posted *p, uint64_t bits, const struct 
     return !((p->bits ^ bits) & p->mask) && match_peer_fits(p->peer, peer);
 }
 
-/* The earliest receive in a list of them that takes the message and was posted before order. */
+/* The earliest receive in the list that takes the message and was posted before order. */
 static struct emx_posted *match_first_taker(const struct emx_list *list, uint64_t bits, const struct emx_peer *peer,
                                             uint64_t order)
 {

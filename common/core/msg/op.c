@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Operations: sends and receives under way, their numbers on the wire, their completion.
+ * Operations: sends and receives in progress, their numbers in frames, their completion.
  *
- * A number is a slot of a table and the slot's generation, so that a late frame for an operation that has ended does
- * not meet the next one in the same slot. The slot that has been free for longest is taken, so that a number comes
- * again after SLOTS_LEAST * 2^10 operations at the earliest.
+ * A number is a slot of a table and the slot's generation, so that a late frame for an ended operation does not match
+ * the next one in the same slot. The slot that has been free for longest is used, so that a number is used again after
+ * SLOTS_LEAST * 2^10 operations at the earliest.
  */
 #include <string.h>
 
@@ -94,7 +94,7 @@ static bool op_grow(struct emx_engine *e)
         memcpy(slots, e->slots, e->slot_count * sizeof(*slots));
     for (uint32_t i = e->slot_count; i < count; i++)
         slots[i] = (struct emx_op_slot){.next_free = i + 1 < count ? i + 1 : 0, .generation = 1};
-    e->slot_free = e->slot_count ? e->slot_count : 1; /* slot 0 stays unused: number 0 is none */
+    e->slot_free = e->slot_count ? e->slot_count : 1; /* slot 0 is unused: number 0 means none */
     e->slot_last = count - 1;
     emx_alloc_put(&e->alloc, e->slots);
     e->slots = slots;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Operations: sends and receives under way.
+ * Operations: sends and receives in progress.
  */
 #ifndef EMX_CORE_OP_H
 #define EMX_CORE_OP_H
@@ -22,33 +22,33 @@ enum emx_op_where {
     EMX_OP_FREE,
     EMX_OP_BACKLOG,   /* send: waits for the connection, the window or credit */
     EMX_OP_ANNOUNCED, /* send: rts sent, data being pulled */
-    EMX_OP_MATCHING,  /* send: synchronous eager message sent, not yet matched; or a message to ourselves */
+    EMX_OP_MATCHING,  /* send: synchronous eager message sent, not yet matched; or a message to self */
     EMX_OP_POSTED,    /* receive: waits for a message */
     EMX_OP_FILLING,   /* receive: an eager message is arriving */
     EMX_OP_PULLING,   /* receive: pulls a large message */
-    EMX_OP_QUIESCING, /* is over, and completes when no device is at its memory any more */
+    EMX_OP_QUIESCING, /* has ended, and completes when no device accesses its memory any more */
     EMX_OP_DONE,      /* in the engine's list of completed operations */
 };
 
 struct emx_op {
     struct emx_posted match;   /* receives; first member */
     struct emx_list link;      /* in a backlog or the completed list */
-    struct emx_list peer_link; /* in peer.ops while it depends on that peer */
+    struct emx_list peer_link; /* in peer.ops while it fails with that peer */
     struct ethmx_data data;
     ethmx_done_fn done;
     void *arg;
     struct emx_peer *peer;         /* sends: to; receives: from, once known */
     struct emx_rndv *rndv;         /* receives by rendezvous */
-    struct emx_exported *exported; /* sends that devices read or write, receives that they write; NULL otherwise */
+    struct emx_exported *exported; /* sends that devices read or write, receives that they write; else NULL */
     uint8_t where;                 /* enum emx_op_where */
     bool is_send, is_am, sync;
-    bool gso;          /* sends: the frames being made are */
+    bool gso;          /* sends: its frames are marked for a GSO packet */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* counted in session.awaits */
-    bool matched;      /* synchronous sends: the first frame was, while the rest waits for the window */
-    uint8_t reading;   /* reads of a device under way, or, of a send, writes */
+    bool matched;      /* synchronous sends: the first frame is matched, the others wait for the window */
+    uint8_t reading;   /* reads in progress at a device; sends: writes */
     uint16_t am_header_bytes;
-    uint16_t chunk_bytes; /* announced */
+    uint16_t chunk_bytes; /* announced by the sender */
     uint32_t id;          /* in the engine's table; 0: none */
     int status;
     uint64_t bits;      /* of the message */
@@ -60,22 +60,22 @@ struct emx_op {
 
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
-void emx_op_queue(struct emx_session *s, struct emx_op *op); /* a send that waits for room in the window */
+void emx_op_queue(struct emx_session *s, struct emx_op *op); /* queues a send that waits for room in the window */
 struct emx_op *emx_op_by_id(struct emx_engine *e, uint32_t id, const struct emx_session *s);
 bool emx_op_take_id(struct emx_engine *e, struct emx_op *op);
-bool emx_op_reserve_id(struct emx_engine *e); /* the next emx_op_take_id() succeeds */
+bool emx_op_reserve_id(struct emx_engine *e); /* so that the next emx_op_take_id() succeeds */
 void emx_op_drop_id(struct emx_engine *e, struct emx_op *op);
-/* It is over with this status, but for what devices do to its memory. */
+/* The operation has ended with this status, but devices still access its memory. */
 void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status);
 void emx_op_await(struct emx_op *op); /* a send waits for the peer's program */
 /* A receive waits for the rest of a message of p. */
 void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p);
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
-void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* status by length */
+void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* sets the status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);
 struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p); /* a message arrived */
 
-/* The operation fails when the peer does. */
+/* Makes the operation fail when the peer does. */
 static inline void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
 {
     op->peer = p;

@@ -2,38 +2,39 @@
  *
  * Rendezvous: large messages, pulled by the receiver.
  *
- * The sender announces the message (rts, sequenced). When a receive has matched, the receiver asks for blocks of up to
- * pull_frames chunks (pull), several at a time; the sender answers each wanted chunk with a data frame straight from
- * the user's memory, and the receiver puts it straight into the user's buffer. When all is there the receiver says so
- * (fin, sequenced) and the send is complete.
+ * The sender announces the message (rts, sequenced). When a receive has matched, the receiver requests blocks of up to
+ * pull_frames chunks (pull), several at a time. The sender replies to each wanted chunk with a data frame from the
+ * user's memory, and the receiver writes it directly into the user's buffer. When all data has arrived, the receiver
+ * sends fin (sequenced), and the send completes.
  *
- * pull and data have no sequence numbers: the receiver alone knows what is missing and asks again for just that, as
- * Open-MX's receivers do. A block's missing chunks are asked for again when
+ * pull and data have no sequence numbers: the receiver alone knows what is missing and requests exactly that, as
+ * Open-MX's receivers do. A block's missing chunks are requested again when
  *  - the last chunk of its latest request has arrived without them,
- *  - a block that was asked for later sends chunks (frames keep their order on Ethernet, mostly), or
- *  - nothing of the message has arrived for a time-out, measured from how long blocks take. Then the oldest block alone
- *    is asked for: its answer tells whether the others are lost, and a sender that was merely away sends little twice.
- * Chunks that come twice are recognised by the block's map and dropped.
+ *  - chunks of a block that was requested later arrive (frames mostly stay in order on Ethernet), or
+ *  - nothing of the message has arrived for a time-out, which is measured from how long blocks take. Then only the
+ *    oldest block is requested: its reply shows whether the others are lost, and a sender that was only busy sends
+ *    little twice.
+ * Duplicate chunks are detected by the block's map and dropped.
  *
- * All blocks asked for and not arrived stay below a limit (see pace.h; pull_window at most), over all peers, handed out
- * in turn to the messages that want more. So many senders to one receiver share what its link takes instead of
- * overflowing it, as in Homa (Montazeri et al., SIGCOMM 2018).
+ * The blocks that are requested and have not arrived are limited, over all peers (see pace.h; pull_window at most). The
+ * messages that want more get them in turn. So many senders to one receiver share its link instead of overflowing it,
+ * as in Homa (Montazeri et al., SIGCOMM 2018).
  *
- * A sender whose program computes, is stopped or dead does not answer, which says nothing about the network. So while
- * others wait for the window, blocks of a silent sender leave the count: when nothing has arrived from anybody for some
- * round trips, or so much has arrived from others that these blocks, had they been sent, would be there. Their data is
- * taken whenever it comes, and then the message counts again. The requests stay with their senders, who may all come
- * back at once. So when those blocks add up to a window, a message of which nothing has come asks for one chunk only,
- * to see whether its sender is there.
+ * A sender whose program computes, is stopped or dead does not respond. This says nothing about the network. So while
+ * other messages wait for the window, blocks of a silent sender no longer count: when nothing has arrived from any
+ * sender for several round trips, or when so much has arrived from others that these blocks would have arrived, too, if
+ * they had been sent. Their data is accepted whenever it arrives, and then the message counts again. The requests stay
+ * with their senders, which may all respond at the same time. So when those blocks add up to a window, a message of
+ * which nothing has arrived requests only one chunk, to find out whether its sender responds.
  *
- * A route may become narrower under way (connect.c): then the sender answers a pull of chunks that are too long with
- * the length that they may have now (shorter), and the receiver asks anew, in chunks of that length, for all from the
- * first byte on that it has not got. What had arrived behind that comes twice and is left out (emx_received_map); it is
- * little, for at that time all long frames are lost. Pulls and data say how long the chunks are that they count in, so
- * that late ones of the other length are told apart.
+ * The frames of a route may become shorter (connect.c). Then the sender replies to a pull of too long chunks with the
+ * new length (shorter). The receiver requests all from the first missing byte on again, in chunks of that length. What
+ * had arrived behind that arrives twice and is ignored (emx_received_map). It is little, because all long frames are
+ * lost at that time. Pulls and data have the chunk length that they count in, so that late ones of the other length are
+ * recognized.
  *
- * GSO packets (offload_probe.c). Where the route has them, all frames of a block that is asked for the first time are
- * marked for one, or none. What has to be sent again goes in single frames always.
+ * GSO packets (offload_probe.c). If the route has them, all frames of a block that is requested for the first time are
+ * marked for one, or none. Retransmissions are always single frames.
  */
 #include <string.h>
 
@@ -55,18 +56,18 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define WINDOW_BLOCKS 4   /* the pull window holds at least so many blocks, if a chunk is not more than that */
-#define CHUNK_LEAST   128 /* shorter chunks than any route asks for */
-#define SHORTER_MAX   16  /* more often than chunks of a message become shorter */
+#define WINDOW_BLOCKS 4   /* the pull window holds at least this many blocks, if chunks are short enough */
+#define CHUNK_LEAST   128 /* shorter than the chunks of any route */
+#define SHORTER_MAX   16  /* more often than chunks of a message can become shorter */
 
-/* A sender is away when it was silent for so long, at least, so many round trips, and so many times as long as answers
- * usually take; */
+/* A sender is away after the longest of this time, this many round trips, and this many times the usual response time,
+ */
 #define AWAY_LEAST_NS    100000
 #define AWAY_ROUND_TRIPS 4
 #define AWAY_ANSWERS     2
-#define AWAY_WINDOWS     2 /* and so many windows have arrived from others, if anything has */
+#define AWAY_WINDOWS     2 /* and, if others send, after they have sent this many windows */
 
-/* ---- Receiver: beginning and end ---- */
+/* ---- Receiver: start and end ---- */
 
 struct emx_txbuf *emx_rndv_make_fin(struct emx_session *s, uint32_t sender_op, uint64_t pulled_bytes)
 {
@@ -109,7 +110,7 @@ void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_b
     emx_rndv_more(e, now);
 }
 
-/* ---- Receiver: asking ---- */
+/* ---- Receiver: requests ---- */
 
 static void pull_want(struct emx_rndv *r, struct emx_block *b)
 {
@@ -121,7 +122,7 @@ static void pull_want(struct emx_rndv *r, struct emx_block *b)
     emx_session_ready(s);
 }
 
-/* Whether the sender has yet to show that it is there. */
+/* Whether it is not known that the sender responds. */
 static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
 {
     if (r->op->peer->session->pulling.away)
@@ -129,7 +130,7 @@ static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
     return e->away_bytes >= e->pace.limit_bytes && !r->got_chunks;
 }
 
-/* Chunks in the next block. Of long chunks fewer, so that some blocks are always under way. */
+/* Chunks in the next block: fewer if they are long, so that several blocks are in flight. */
 static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
@@ -168,7 +169,7 @@ static uint64_t pull_missing_bytes(const struct emx_rndv *r)
     return chunks * r->chunk_bytes;
 }
 
-/* Several round trips of the network alone, or what answers take with the queues in which they wait now: the longer. */
+/* Several round trips without queues, or the usual response time with the present queues: the longer. */
 static emx_time pull_away_ns(const struct emx_engine *e)
 {
     emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
@@ -177,14 +178,15 @@ static emx_time pull_away_ns(const struct emx_engine *e)
     return ns > AWAY_LEAST_NS ? ns : AWAY_LEAST_NS;
 }
 
-/* Whether so much has come from others that its blocks, had they been sent, would be there: all data queue for this
- * host's link. */
+/* Whether so much has arrived from others that this message's blocks would have arrived, too, if they had been sent:
+ * all data shares the queue of this host's link. */
 static bool pull_is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
 {
     return e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
 }
 
-/* When it counts as silent, unless something comes before: from it, or from anybody while it is not overtaken. */
+/* When the sender counts as silent, unless data arrives before: from it, or, while it is not overtaken, from anybody.
+ */
 static emx_time pull_silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
@@ -197,8 +199,8 @@ static emx_time pull_silent_ns(const struct emx_engine *e, const struct emx_rndv
     return heard_ns + pull_away_ns(e);
 }
 
-/* The first of a block came so long after it was asked for. A long time means queues on the way only if data of others
- * came meanwhile; otherwise the sender was away. */
+/* The first chunk of a block has arrived. A long response time means queues only if data of others arrived meanwhile.
+ * Otherwise the sender was away. */
 static void pull_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
 {
     struct emx_engine *e = s->e;
@@ -255,14 +257,14 @@ void emx_rndv_look(struct emx_engine *e, emx_time now)
     emx_rndv_more(e, now);
 }
 
-/* Messages wait for the window: some of it may be in the hands of senders that are away. */
+/* Messages wait for the window, and senders that are away may hold a part of it. */
 static void pull_look_soon(struct emx_engine *e, emx_time now)
 {
     if (!emx_timer_is_set(&e->look))
         emx_heap_set(&e->timers, &e->look, now + pull_away_ns(e));
 }
 
-/* ---- Receiver: asking, by turns ---- */
+/* ---- Receiver: requests in turn ---- */
 
 void emx_rndv_more(struct emx_engine *e, emx_time now)
 {
@@ -277,7 +279,7 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
             return;
         }
         emx_list_del(&r->wait);
-        if (!r->active) { /* it was not its turn: nothing was late */
+        if (!r->active) { /* the message waited for its turn: nothing was late */
             r->last_ns = now;
             r->last_pulled_bytes = e->pulled_bytes;
         }
@@ -287,7 +289,7 @@ void emx_rndv_more(struct emx_engine *e, emx_time now)
     }
 }
 
-/* While data of others come that may have queued before its own, the clock of a message stands still. */
+/* Time does not count while data of others arrives that may have been queued before the message's own. */
 static emx_time pull_late_ns(const struct emx_rndv *r)
 {
     const struct emx_session *s = r->op->peer->session;
@@ -297,7 +299,7 @@ static emx_time pull_late_ns(const struct emx_rndv *r)
     return from_ns + emx_rtt_backed_off(&s->pulling.block_rtt, r->backoff, e->cfg);
 }
 
-/* What has been asked for is awaited with a timer. */
+/* Starts the timer for requested data. */
 static void pull_await(struct emx_rndv *r, emx_time now)
 {
     const struct emx_session *s = r->op->peer->session;
@@ -307,8 +309,9 @@ static void pull_await(struct emx_rndv *r, emx_time now)
                      pull_late_ns(r) > now ? pull_late_ns(r) : now + s->pulling.block_rtt.rto_ns);
 }
 
-/* A block to ask for, taken out of its message's due ones; NULL: none. A message that has none any more may have been
- * late, and the block that was to be asked for again has come before that was possible: others may be missing. */
+/* Takes the next block to request out of its message's due ones; NULL: none. A message without due blocks may have been
+ * late, and the block to be requested again has arrived before the request: others may be missing, so the timer starts.
+ */
 static struct emx_block *pull_next_due(struct emx_session *s, struct emx_rndv **r_p, emx_time now)
 {
     struct emx_list *l;
@@ -362,7 +365,7 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
-    b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first */
+    b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
     pull_want(r, b);
 }
 
@@ -404,13 +407,13 @@ void emx_rndv_drop(struct emx_engine *e, struct emx_op *op)
     pull_free_rndv(e, r);
 }
 
-/* Blocks are in order, oldest first. */
+/* Blocks are ordered by age, oldest first. */
 static uint64_t pull_first_missing(const struct emx_rndv *r)
 {
     return r->active ? r->block[0].first + (unsigned)__builtin_ctzll(r->block[0].missing) : r->next_chunk;
 }
 
-/* false: no memory. */
+/* Records what has arrived. false: no memory. */
 static bool pull_remember_received(struct emx_engine *e, struct emx_rndv *r)
 {
     struct emx_received_map *had;
@@ -488,7 +491,7 @@ static bool pull_has(const struct emx_received_map *had, uint64_t chunk)
     return chunk < had->next_chunk;
 }
 
-/* Without what came in longer chunks before: programs are promised to get each byte once. */
+/* Skips what arrived before in longer chunks, because programs get each byte once. */
 static void pull_write(const struct ethmx_data *to, const struct emx_received_map *had, uint64_t offset,
                        const uint8_t *data, size_t n)
 {
@@ -547,7 +550,7 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op)
     emx_op_received(e, op, op->msg_bytes);
 }
 
-/* The sender is there again. The blocks that it was asked for say nothing of the network's time. */
+/* The sender responds again. The round trips of blocks requested meanwhile are not measured. */
 static void pull_come_back(struct emx_session *s, struct emx_rndv *r)
 {
     struct emx_engine *e = s->e;
@@ -586,7 +589,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         emx_pace_twice(&e->pace, n);
         return EMX_DROP_DUPLICATE;
     }
-    /* The last chunk brings the fin about, which needs memory. */
+    /* The last chunk causes the fin, which needs memory. */
     if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     pull_write(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lent memory: large messages that the receiver's device reads from the sender's memory, and writes into its own.
+ * RDMA get: large messages that the receiver's device reads from the sender's memory into its own.
  *
- * A device reaches only memory that is registered with it, by a key. Registering costs time and is the work of progress
- * (emx_engine_memory()), so it must not stand in the message's way. The sender first asks what is registered still, and
- * if that is the beginning of the message, the rts carries its key. If not, the rts leaves without, and the sender
- * registers while it is on its way. The receiver reads what it has a key for, piece by piece, and asks (ask, sequenced)
- * for the next piece as soon as the device is at work on the one before; the answer (rkey_reply, sequenced) brings the
- * next key, or says that the rest is to be pulled in frames. So the next piece is registered while this one flies. Each
- * ask also tells how far the data have arrived, and the sender gives back what lies before. fin ends it as ever.
+ * A device accesses only memory that is registered with it, by a key. Registration takes time and is done by progress
+ * (emx_engine_export()), so it must not delay the message. The sender first looks up what is still registered. If that
+ * is the beginning of the message, the rts carries its key. If not, the rts leaves without a key, and the sender
+ * registers while it is in flight. The receiver reads what it has a key for, part by part. It requests the key to the
+ * next part (rkey_request, sequenced) as soon as the device works on the current one. The reply (rkey_reply, sequenced)
+ * has the next key, or says that the rest is to be pulled in frames. So a part is registered while the one before is
+ * read. Each request also says how much data has arrived, and the sender unexports that. fin ends the message as
+ * always.
  *
  *     sender                                   receiver
- *     registered still? ----- rts, key ------> match, register, read piece 1
- *     register piece 2  <---- ask piece 2 ----
- *                       -- rkey_reply, key --> read piece 2
+ *     still registered? ----- rts, key ------> match, register, read part 1
+ *     register part 2   <- rkey_request 2 ----
+ *                       -- rkey_reply, key --> read part 2
  *                       <---- fin ------------
  *
- * Reads take their time and end later (emx_engine_read_ended()), those over one connection in their order. One that
- * fails says nothing but that the connection under it has broken: the receiver asks anew from where it stands, which
- * the sender's engine answers over another connection, or not at all. After some tries the rest is pulled.
+ * Reads end later (emx_engine_read_ended()), those over one connection in their order. A failed read means only that
+ * its connection has broken. The receiver requests a key again from what it has, and the sender's engine replies over
+ * another connection, or not at all. After some tries the rest is pulled.
  *
- * Nobody may touch memory that the program has back. A receive whose peer has died completes when the reads under way
- * have ended, which severing the connection brings about. A send that fails severs it, too, before the program is told:
- * keys are good for one connection only (the wire sees to that), so a receiver that was away for a while reads nothing
- * any more, and can't take for the message what lies there by now.
+ * No device may access memory that the program has back. A receive whose peer has died completes when the reads in
+ * progress have ended, and ending the connection makes them end. A send that fails also ends the connection before the
+ * program is notified. Keys are valid for one connection only (the wire ensures that), so a receiver that was away for
+ * a while cannot read the memory any more, and cannot mistake its new content for the message.
  */
 #include <string.h>
 
@@ -46,8 +47,8 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define TRIES 3 /* of a message's reads, before it is pulled */
-#define AHEAD 2 /* pieces with the device while the next is asked for */
+#define TRIES 3 /* failed attempts to read a message, before it is pulled */
+#define AHEAD 2 /* parts in progress at the device while the next key is requested */
 
 /* ---- Sender ---- */
 
@@ -63,7 +64,7 @@ void emx_exported_announced(struct emx_op *op, struct emx_txbuf *rts)
     emx_exported_queue(op->exported, EMX_EXPORT_FOUND);
 }
 
-/* What stands at the end of the rts. */
+/* The end of the rts. */
 static struct emx_f_lent *get_in_rts(const struct emx_exported *l)
 {
     return (void *)(l->rts->frame + l->rts->len_bytes - sizeof(struct emx_f_lent));
@@ -76,7 +77,7 @@ static void get_release_rts(struct emx_exported *l)
     emx_session_ready(l->session);
 }
 
-/* Nothing of the message can be lent: it is announced as if nobody had thought of that. */
+/* Nothing of the message can be exported: announces it without a key. */
 static void get_announce_plainly(struct emx_exported *l)
 {
     struct emx_frame *h = emx_txbuf_frame(l->rts);
@@ -111,7 +112,7 @@ static bool get_has_part(const struct emx_exported *l)
     return l->from <= l->asked_from && l->asked_from < l->end;
 }
 
-/* len_bytes 0: pull the rest. */
+/* Sends the reply. len_bytes 0: pull the rest. */
 static void get_answer(struct emx_exported *l, uint64_t len_bytes)
 {
     struct emx_frame *h = emx_txbuf_frame(l->answer);
@@ -133,9 +134,9 @@ static void get_lent(struct emx_exported *l, const struct emx_export *m, int sta
         l->end = m->end;
     }
     if (!l->answer)
-        return; /* nobody has asked yet */
+        return; /* no request has arrived yet */
     if (status == ETHMX_OK && !get_has_part(l))
-        emx_exported_queue(l, EMX_EXPORT); /* asked for another one meanwhile */
+        emx_exported_queue(l, EMX_EXPORT); /* the request is for another part */
     else
         get_answer(l, status == ETHMX_OK ? l->end - l->asked_from : 0);
 }
@@ -179,7 +180,7 @@ static void get_unqueue_read(struct emx_session *s, struct emx_rndv *r)
     emx_read_ended(s->e, s->link);
 }
 
-/* Asks for a key from lent_bytes on. false: no memory. */
+/* Requests a key from lent_bytes on. false: no memory. */
 static bool get_ask(struct emx_session *s, struct emx_rndv *r)
 {
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, sizeof(struct emx_frame) + sizeof(struct emx_f_rkey_request));
@@ -222,7 +223,7 @@ static void get_pull_rest(struct emx_session *s, struct emx_rndv *r, emx_time no
     emx_rndv_pull_rest(s->e, r, r->read_bytes, now);
 }
 
-/* The reads under way are the last. */
+/* Starts no further reads. */
 static void get_end_reads(struct emx_session *s, struct emx_rndv *r, emx_time now)
 {
     r->last = true;
@@ -230,7 +231,7 @@ static void get_end_reads(struct emx_session *s, struct emx_rndv *r, emx_time no
         get_pull_rest(s, r, now);
 }
 
-/* All reads have ended, and not all well: once more from there. */
+/* All reads have ended, and not all successfully: tries again from what was read. */
 static void get_try_again(struct emx_session *s, struct emx_rndv *r, emx_time now)
 {
     if (emx_list_linked(&r->wait))
@@ -330,10 +331,10 @@ static void get_read_done(struct emx_session *s, struct emx_op *op, uint64_t len
     if (op->reading)
         return;
     if (r->last || (!r->asked && r->started_bytes == r->lent_bytes))
-        get_pull_rest(s, r, now); /* it was the last, or there was no memory for asking */
+        get_pull_rest(s, r, now); /* it was the last read, or there was no memory for a request */
 }
 
-/* The link over which devices are at an operation's memory. */
+/* The link over which devices access an operation's memory. */
 static unsigned get_link_of(const struct emx_op *op)
 {
     return op->exported ? op->exported->on : op->peer->session->link;
@@ -348,8 +349,7 @@ static void get_severed(struct emx_engine *e, struct emx_op *op)
     emx_op_complete(e, op, op->status);
 }
 
-/* Of several connections a later one may end its reads before an earlier one does: then what comes before is not
- * there. */
+/* Reads over a later connection may end before those over an earlier one. Then the data before this read is missing. */
 static bool get_is_next(const struct emx_rndv *r, uint64_t remote)
 {
     return remote == r->remote + r->read_bytes;
@@ -406,13 +406,13 @@ bool emx_get_sever(struct emx_engine *e, struct emx_op *op, int status)
         return emx_put_sever(op, status);
     emx_op_hold(e, op, status);
     if (!op->exported && !s->get.min_bytes)
-        return true; /* it has left that link, for its connection is gone: the reads end by themselves */
+        return true; /* the session has left that link, because its connection is gone: the reads end by themselves */
     emx_list_append(&e->disconnects[get_link_of(op)], &op->link);
     emx_exported_has_work(e, get_link_of(op));
     return true;
 }
 
-/* ---- The work of progress ---- */
+/* ---- Work for progress ---- */
 
 static bool get_next_disconnect(struct emx_engine *e, unsigned link, struct emx_export *m)
 {
@@ -441,7 +441,7 @@ bool emx_engine_export(struct emx_engine *e, unsigned link, struct emx_export *m
     *m = (struct emx_export){.what = l->what, .to = &l->to, .held = &l->held, .exported = l};
     if (l->what == EMX_UNEXPORT) {
         m->disconnect = l->failed && l->held;
-        m->keyed = l->op; /* it is a receive's */
+        m->keyed = l->op; /* of a receive */
         m->key = l->key;
         return true;
     }

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * RDMA put: large messages that the sender's device writes straight into the receiver's memory, from its own. The
- * mirror of rdma_get.c, for receivers that want it so (ETHMX_VERBS_MOVE=write); the sender announces the message as it
- * always does.
+ * RDMA put: large messages that the sender's device writes from its memory into the receiver's. The mirror of
+ * rdma_get.c, for receivers with ETHMX_VERBS_MOVE=write. The sender announces the message as always.
  *
- * The receiver exports its own memory, a piece at a time, and offers it with a key (rtr, sequenced). The sender's
- * device writes there, and when that has ended the sender says so (put_done, sequenced). Two pieces may be offered and
- * not told of, so that the next is registered at both ends while the one before flies. fin ends the message as ever.
+ * The receiver exports its own memory, a part at a time, and requests the part with a key (rtr, sequenced). The
+ * sender's device writes there, and when that has ended the sender replies (put_done, sequenced). Two parts may be
+ * requested at once, so that the next is registered at both ends while the one before is written. fin ends the message
+ * as always.
  *
  *     sender                                   receiver
- *     register          ----- rts -----------> match, register piece 1
- *     write piece 1     <---- offer piece 1 --
- *                       <---- offer piece 2 -- register piece 2
- *                       ----- put_done ------> piece 1 is there
- *     write piece 2
- *                       ----- put_done ------> piece 2 is there
+ *     register          ----- rts -----------> match, register part 1
+ *     write part 1      <---- rtr part 1 -----
+ *                       <---- rtr part 2 ----- register part 2
+ *                       ----- put_done ------> part 1 has arrived
+ *     write part 2
+ *                       ----- put_done ------> part 2 has arrived
  *                       <---- fin ------------
  *
- * Each offer is answered once, in order: it was written (and nothing of it is still to come, the wire sees to that), it
- * was refused before anything was begun, its key was stale, or the write failed. The last is the case that must be
- * looked at: what a broken connection has left on the way may still land. So memory counts as ours again only when each
- * write that may have begun is proven to be over, or when our own end of the connection that the memory was offered
- * over has been ended. Progress does that (EMX_UNEXPORT with disconnect), whether or not the connection seemed to be
- * gone; only then are the rest of the message offered anew or pulled, or the receive completed. That holds for a
- * receive whose peer has died, too, and for one whose peer is reached another way from now on.
+ * Each rtr gets one reply, in order: the part was written (and nothing of it is still to come, the wire ensures that),
+ * was refused before the write began, its key was stale, or the write failed. After a failure, data in flight on a
+ * broken connection may still be written. So memory is the receiver's again only when each write that may have begun
+ * has provably ended, or when the receiver has ended its own end of the connection that the memory was requested over.
+ * Progress does the latter (EMX_UNEXPORT with disconnect), even if the connection seems gone. Only then is the rest of
+ * the message requested again or pulled, or the receive completed. The same holds for a receive whose peer has died,
+ * and for one whose peer is now reached another way.
  *
- * After a failure there may be no connection to offer anything over. So an offer of nothing goes first, and its answer
- * shows that there is one again.
+ * After a failure there may be no connection for an rtr. So an empty rtr goes first, and its reply shows that there is
+ * one again.
  *
- * A send that fails, or whose receiver says fin all the same, completes when its writes have ended.
+ * A send that fails, or that gets a fin early, completes when its writes have ended.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define TRIES 3 /* of a message's writes, before it is pulled */
+#define TRIES 3 /* failed attempts to write a message, before it is pulled */
 
 static struct emx_put put_take_first(struct emx_exported *l)
 {
@@ -69,7 +69,7 @@ bool emx_put_start(struct emx_session *s, struct emx_rndv *r)
     return true;
 }
 
-/* Offers what lies up to end. false: no memory. */
+/* Requests the part up to end. false: no memory. */
 static bool put_send_rtr(struct emx_exported *l, uint64_t key, uint64_t end)
 {
     struct emx_session *s = l->session;
@@ -93,21 +93,21 @@ static bool put_send_rtr(struct emx_exported *l, uint64_t key, uint64_t end)
     return true;
 }
 
-/* Nothing more is offered before that. */
+/* Unexports the memory. Nothing is requested until that is done. */
 static void put_take_back(struct emx_exported *l)
 {
     l->failed = l->unproven;
     emx_exported_queue(l, EMX_UNEXPORT);
 }
 
-/* Of those with several keys the last is enough: the connections of those before it have ended here. */
+/* A part may still be written. Of several keys the last is enough: the connections of earlier ones have ended here. */
 static void put_may_come(struct emx_exported *l, const struct emx_put *o)
 {
     l->unproven = true;
     l->key = o->key;
 }
 
-/* Nobody waits for the answers to what is offered. Returns whether anything may still be written. */
+/* Ignores further replies. Returns whether anything may still be written. */
 static bool put_forsake(struct emx_exported *l)
 {
     for (unsigned i = 0; i < l->put_count; i++) {
@@ -118,7 +118,7 @@ static bool put_forsake(struct emx_exported *l)
     return l->unproven;
 }
 
-/* Whether all that was offered has been told of, and nothing more is to be offered so. */
+/* Unexports the memory when all requests have replies and no more are to be sent with it. */
 static void put_settle(struct emx_exported *l)
 {
     const struct emx_rndv *r = l->op->rndv;
@@ -142,7 +142,7 @@ void emx_put_exposed(struct emx_exported *l, const struct emx_export *m, int sta
 
     emx_exported_unqueue(l);
     if (r->last || r->broken)
-        ; /* it comes too late */
+        ; /* too late */
     else if (status == ETHMX_INPROGRESS)
         r->broken = true; /* there is no connection */
     else if (status != ETHMX_OK || !put_send_rtr(l, m->key, emx_min(m->end, r->want_bytes)))
@@ -180,7 +180,7 @@ static void put_told(struct emx_exported *l, const struct emx_put *o, enum emx_p
     struct emx_rndv *r = l->op->rndv;
 
     if (status == EMX_PUT_DONE && o->offset == r->read_bytes)
-        r->read_bytes = o->end; /* otherwise what is before it is not there */
+        r->read_bytes = o->end; /* otherwise data before it is missing */
     r->last |= status == EMX_PUT_DONE_REFUSED;
     r->broken |= status != EMX_PUT_DONE && status != EMX_PUT_DONE_REFUSED;
     if (status == EMX_PUT_DONE_FAILED)
@@ -233,7 +233,7 @@ bool emx_put_sever(struct emx_op *op, int status)
 
 /* ---- Sender ---- */
 
-/* The first that is in this state, or NULL. */
+/* The first part in this state, or NULL. */
 static struct emx_put *put_first(struct emx_exported *l, enum emx_put_state state)
 {
     for (unsigned i = 0; i < l->put_count; i++) {
@@ -252,7 +252,7 @@ static void put_answer(struct emx_session *s, const struct emx_put *o)
     emx_send_window_control(s, o->answer);
 }
 
-/* Answers what is over and has nothing before it that is not. */
+/* Sends replies for ended parts, in the order of requests. */
 static void put_answer_all(struct emx_exported *l)
 {
     while (l->put_count && l->puts[0].state == EMX_PUT_OVER) {
@@ -311,7 +311,7 @@ enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time
     if (!f->len_bytes)
         put_end_rtr(l, o, EMX_PUT_DONE);
     else if (l->on != s->link || !s->get.min_bytes)
-        put_end_rtr(l, o, EMX_PUT_DONE_REFUSED); /* this side goes another way */
+        put_end_rtr(l, o, EMX_PUT_DONE_REFUSED); /* this side uses another link now */
     else
         put_queue_write(l);
     return EMX_ACCEPTED;
@@ -353,10 +353,10 @@ void emx_put_write_started(struct emx_op *op, int status)
     }
     emx_exported_no_write(l);
     if (put_first(l, EMX_PUT_READY))
-        put_queue_write(l); /* the others first */
+        put_queue_write(l); /* behind the other messages */
 }
 
-/* Writes over several connections end in any order. */
+/* The part being written at `remote`: writes over several connections end in any order. */
 static struct emx_put *put_taken(struct emx_exported *l, uint64_t remote)
 {
     struct emx_put *o = l->puts;

@@ -20,7 +20,7 @@ bool emx_put_start(struct emx_session *s, struct emx_rndv *r); /* false: no memo
 void emx_put_exposed(struct emx_exported *l, const struct emx_export *m, int status);
 void emx_put_taken_back(struct emx_exported *l, emx_time now);
 void emx_put_moved(struct emx_op *op);
-bool emx_put_sever(struct emx_op *op, int status); /* as emx_get_sever(), of a receive */
+bool emx_put_sever(struct emx_op *op, int status); /* as emx_get_sever(), for a receive */
 enum emx_drop emx_put_input(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_put_input_done(struct emx_session *s, const uint8_t *data, emx_time now);
 bool emx_put_next(struct emx_engine *e, unsigned link, struct emx_read *w); /* false: nothing is to be written */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From which length on messages to a peer are read by its device instead of going eagerly.
+ * The length from which a peer's device reads messages that could be eager.
  *
- * A message that may go eagerly, copied, waits for the rendezvous only to be read: for the read's round trip, and,
- * where its memory must be registered, for one more, of rkey request and reply. Whether what is saved at both ends is
- * worth that depends on the peer: the shortest round trip that was seen is weighed against the costs that were measured
- * (base/threshold.h). So there are two lengths: from one on messages are read if their memory is registered, from the
- * other on in any case. Whether it is registered is not known before progress is asked. So in between the past tells.
- * After MISSES messages in a row that found their memory not registered, as those of a program that always sends from
- * new memory, others go eagerly; each PROBE-th is read, which registers its memory; the first that finds it registered
- * ends that.
+ * A read needs a rendezvous: its own round trip and, if the memory must be registered, another one for rkey request and
+ * reply. Whether the saved copies at both ends pay for that depends on the peer: its shortest round trip is compared
+ * with the measured costs (base/threshold.h). So there are two lengths: from the first on messages are read if their
+ * memory is registered, from the second on in any case. Only progress knows whether it is registered, so in between the
+ * history decides. After MISSES messages in a row with unregistered memory, as of a program that always sends from new
+ * memory, messages are eager. Each PROBE-th of them is read, which registers its memory. The first that finds its
+ * memory registered ends this.
  */
 #include "base/threshold.h"
 #include "core/msg/data.h"
@@ -22,14 +21,14 @@
 
 void emx_rdma_threshold_routed(struct emx_session *s, const struct emx_route *r)
 {
-    /* What a device reads carries no tag. */
+    /* data read by a device carries no tag */
     bool reads = r && r->export_min_bytes && s->seal != EMX_SEAL_TAG;
 
     s->get.min_bytes = reads ? r->export_min_bytes : 0;
     s->get.eager = (struct emx_rdma_threshold){.costs = reads ? r->export_costs : NULL, .round_trip_ns = UINT32_MAX};
 }
 
-/* The lengths for the shortest round trip until now. */
+/* The lengths for the shortest round trip so far. */
 static struct emx_rdma_threshold *rdma_threshold_now(struct emx_session *s)
 {
     struct emx_rdma_threshold *l = &s->get.eager;
@@ -47,7 +46,7 @@ bool emx_rdma_threshold_wanted(const struct emx_session *s, const struct ethmx_d
     return s->get.min_bytes && data->len_bytes >= s->get.min_bytes && emx_data_contiguous(data);
 }
 
-/* Whether it depends on its memory. */
+/* Whether the decision depends on registration. */
 static bool rdma_threshold_is_between(const struct emx_rdma_threshold *l, uint64_t len_bytes)
 {
     return len_bytes >= l->kept_bytes && len_bytes < l->new_bytes;

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reads: large messages between processes of one host, copied once, straight from the sender's memory into the
- * receiver's.
+ * Reads: large messages between processes of one host, copied once, from the sender's memory into the receiver's.
  *
- * Where the route can read, the rts tells where the data lie, if in one piece. A receive that matches it asks for reads
- * instead of blocks, one piece after the other, in turn with the other messages, and ends with fin as ever. The sender
- * does nothing meanwhile. Who can't be read sends frames: when a read fails, the message is pulled from where it
- * stands, and so are all others of this peer from then on.
+ * If the route can read, the rts has the address of contiguous data. A receive that matches it requests reads instead
+ * of blocks, part by part, in turn with other messages, and ends with fin as always. The sender is not involved. If a
+ * read fails, the message is pulled from where it is, and so are all others of this peer from then on.
  *
- * A read asks nobody, so nobody says whether the data are still what they were. A sender that has declared this side
- * dead has told its program, which may use the memory for something else. That can only be if this side was silent for
- * peer_timeout. So what was read counts only if no two frames to the sender, and the last one and now, lie further
- * apart than half of that. After such a lapse (the process was stopped, or nobody called us) messages are pulled, and
- * the sender's engine answers or does not. An answer proves that it has not given us up, and the next message is read
- * again.
+ * The sender does not confirm a read, so it is not certain that the data is still the message. A sender that has
+ * declared this side dead has told its program, which may reuse the memory. That can only happen if this side was
+ * silent for peer_timeout. So data counts only if no two consecutive frames to the sender, and the last one and now,
+ * are further apart than half of that. After such a *lapse* (the process was stopped, or made no progress) messages are
+ * pulled, which requires the sender's engine. A reply proves that the sender has not declared this side dead, and the
+ * next message is read again.
  *
  * A read may take many rounds of progress, while the sender and this side copy together (the shm wire). So a receive
- * whose read is in the wire's hands is not completed, whatever becomes of the peer: its memory would be the program's
- * again while somebody writes there. It fails when progress says that the read has ended.
+ * whose read is in progress at the wire is not completed, even if the peer fails: the program would have its memory
+ * back while it is written. The receive fails when progress reports the end of the read.
  *
- * Data that the program wants in several pieces go through a small buffer, which stays in the processor's cache.
+ * Data for non-contiguous memory passes a small buffer, which stays in the processor's cache.
  */
 #include "base/min.h"
 #include "core/engine.h"
@@ -35,15 +33,15 @@
 #include "core/peer.h"
 #include "core/rel/session.h"
 
-#define PIECE_BYTES     1048576 /* read at a time, at most: other peers are served in between */
-#define SCATTERED_BYTES 65536   /* the same when it goes on through the buffer */
+#define PIECE_BYTES     1048576 /* longest read: other peers are served in between */
+#define SCATTERED_BYTES 65536   /* the same for reads through the buffer */
 
 uint64_t emx_read_address(const struct emx_session *s, const struct emx_op *op)
 {
     return s->read.on && emx_data_contiguous(&op->data) ? (uintptr_t)op->data.base : 0;
 }
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
 bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, emx_time now)
 {
@@ -59,7 +57,7 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
     return true;
 }
 
-/* Whole chunks, so that what follows can be pulled and no byte is written twice. */
+/* Whole chunks, so that the rest can be pulled and no byte is written twice. */
 static uint64_t read_part_bytes(const struct emx_rndv *r, uint64_t most)
 {
     uint64_t chunks = most > r->chunk_bytes ? most / r->chunk_bytes : 1;
@@ -67,7 +65,7 @@ static uint64_t read_part_bytes(const struct emx_rndv *r, uint64_t most)
     return emx_min(r->want_bytes - r->read_bytes, chunks * r->chunk_bytes);
 }
 
-/* Chooses a place for the next bytes: the program's memory if they lie in one piece there, else the buffer. */
+/* Chooses the destination: the program's memory if it is contiguous there, else the buffer. */
 static bool read_place(struct emx_engine *e, const struct emx_rndv *r, struct emx_read *rd)
 {
     rd->len_bytes = read_part_bytes(r, emx_min(PIECE_BYTES, e->cfg->p_pull_window));
@@ -80,7 +78,7 @@ static bool read_place(struct emx_engine *e, const struct emx_rndv *r, struct em
     return rd->local;
 }
 
-/* From now on this message is pulled in frames. */
+/* Pulls this message in frames from now on. */
 static void read_fall_back(struct emx_engine *e, struct emx_rndv *r, emx_time now)
 {
     emx_list_del(&r->wait);
@@ -103,14 +101,14 @@ bool emx_engine_read(struct emx_engine *e, unsigned link, struct emx_read *rd)
     }
     *rd = (struct emx_read){.from = &r->op->peer->session->to, .remote = r->remote + r->read_bytes, .op = r->op};
     if (!read_place(e, r, rd))
-        rd->len_bytes = 0; /* no memory: reading nothing will show that nothing was read */
+        rd->len_bytes = 0; /* no memory: a read of nothing reports that nothing was read */
     r->in_hand = true;
     return true;
 }
 
-/* ---- Done ---- */
+/* ---- Results ---- */
 
-/* The peer can't be read after all: its other messages need not try. */
+/* The peer cannot be read: its other messages do not try. */
 static void read_stop(struct emx_session *s, emx_time now)
 {
     struct emx_engine *e = s->e;
@@ -171,7 +169,7 @@ void emx_engine_read_done(struct emx_engine *e, const struct emx_read *rd, int s
     r->read_bytes += rd->len_bytes;
     emx_list_del(&r->wait);
     if (r->read_bytes < r->want_bytes)
-        emx_list_append(&e->reads[s->link], &r->wait); /* the others first */
+        emx_list_append(&e->reads[s->link], &r->wait); /* behind the other messages */
     else
         emx_rndv_finish(s, op);
     emx_read_ended(e, s->link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Receives: they take a message that has arrived, or are posted; probes; and messages given back unread.
+ * Receives: they take an arrived message, or are posted; probes; messages given back unread.
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -30,7 +30,7 @@ static int recv_take_unexpected(struct emx_engine *e, struct emx_unexpected *a, 
     return a->is_rts ? emx_rndv_receive(e, a, op, now) : emx_eager_receive(e, a, op);
 }
 
-/* A message that has arrived whole needs no operation. */
+/* A complete message needs no operation. */
 static bool recv_deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const struct ethmx_data *data,
                                struct ethmx_result *result_p)
 {
@@ -53,7 +53,7 @@ static bool recv_deliver_whole(struct emx_engine *e, struct emx_unexpected *a, c
     return true;
 }
 
-/* a is out of matching, and gone afterwards unless this fails. */
+/* a is out of matching, and is freed unless this fails. */
 static int recv_taken(struct emx_engine *e, struct emx_unexpected *a, const struct emx_op_args *args,
                       struct ethmx_result *result_p, emx_time now)
 {
@@ -89,7 +89,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
 
     if (m) {
         struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
-        /* The message leaves matching only when the receive cannot fail any more: order would be lost. */
+        /* The message leaves matching only when the receive cannot fail any more. Otherwise the order would be lost. */
         if (recv_deliver_whole(e, a, &args->data, result_p))
             return ETHMX_OK;
         if (!(op = emx_op_new(e, args, now)))
@@ -163,7 +163,7 @@ int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits,
     return ETHMX_OK;
 }
 
-/* The sender must learn that the message has gone its way; NO_MEMORY: it could not be told. */
+/* Notifies the sender that the message is not needed. NO_MEMORY: not notified. */
 static int recv_tell_sender(struct emx_engine *e, struct emx_unexpected *a)
 {
     if (a->local) {

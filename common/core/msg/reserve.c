@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Place: eager messages of several frames over a reliable wire that gives memory for them. Each frame is written there
- * straight from the program's memory, so that a message is copied twice in all; and the receiver takes the first frames
- * while the next ones are written. By the long way (eager.c) all frames are made before the first one leaves, and the
- * wire copies them once more.
+ * Reserved frames: eager messages of several frames over a reliable wire that provides memory for them. Each frame is
+ * written there directly from the program's memory. So a message is copied twice in all, and the receiver takes the
+ * first frames while the next ones are written. On the general path (eager.c) all frames are made before the first one
+ * leaves, and the wire copies them again.
  *
- * When the wire has no room the operation waits with its rest as any that finds no room in the window, and goes on by
- * the long way. All that this needs is reserved before the first frame: what has begun must end.
- *
- * On a Zen 5, two cores, half a round trip of 64 KiB: 6.1 us the long way, 7.7 by process_vm_readv() (btl/vader).
+ * If the wire has no room, the operation waits with the rest of the message, and continues on the general path. All
+ * resources for that are reserved before the first frame, because a message that has begun must end.
  */
 #include <string.h>
 
@@ -53,7 +51,7 @@ uint32_t emx_engine_reserve_next(const struct emx_reservation *p, const struct e
     return (uint32_t)(emx_eager_head_bytes(p->done_bytes) + n);
 }
 
-/* The header is made elsewhere, as another processor may have an eye on the wire's memory. */
+/* The header is made elsewhere, because another processor may be reading the wire's memory. */
 void emx_engine_reserve_fill(struct emx_reservation *p, void *frame, uint32_t len_bytes)
 {
     struct emx_session *s = p->peer->session;
@@ -76,7 +74,7 @@ void emx_engine_reserve_fill(struct emx_reservation *p, void *frame, uint32_t le
     emx_count(s->e, frames_sent);
 }
 
-/* What found no room. */
+/* Queues the rest, for which there was no room. */
 static void reserve_wait_with_rest(struct emx_session *s, const struct emx_reservation *p, emx_time now)
 {
     struct emx_op *op = emx_op_new_send(s->e, p->peer, p->a, now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Rendezvous, the receiver: an announced message meets its receive, which has it read by the processor or a device, or
- * pulled. pull.c tells the protocol.
+ * Rendezvous, the receiver: an announced message meets its receive. It is then read by the processor or a device, or
+ * pulled. pull.c explains the protocol.
  */
 #include <string.h>
 
@@ -56,20 +56,20 @@ static struct emx_rndv *rndv_recv_new(struct emx_engine *e)
     return r;
 }
 
-/* All that a matched rts needs, gathered before the receive is taken out of its order: then nothing can fail. */
+/* Reserves all that a matched rts needs, before the receive is taken out of matching. After that nothing can fail. */
 static bool rndv_recv_reserve(struct emx_engine *e)
 {
     return !emx_pool_reserve(&e->rndvs) && !emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]) &&
            !emx_heap_reserve(&e->timers, e->timer_reserve + 1) && emx_op_reserve_id(e);
 }
 
-/* What an rts says of a message. */
+/* The content of an rts. */
 struct announced {
     uint32_t sender_op;
     uint16_t chunk_bytes;
     uint64_t total_bytes;
-    uint64_t remote;        /* 0: can't be read */
-    struct emx_f_lent lent; /* remote 0: no device can */
+    uint64_t remote;        /* 0: cannot be read */
+    struct emx_f_lent lent; /* remote 0: no device can read */
 };
 
 static void rndv_recv_start(struct emx_session *s, struct emx_op *op, const struct announced *m, emx_time now)
@@ -99,7 +99,7 @@ static void rndv_recv_start(struct emx_session *s, struct emx_op *op, const stru
         emx_rndv_pull_rest(e, r, 0, now);
 }
 
-/* What follows an active message's header. */
+/* Length of what follows an active message's header. */
 static size_t rndv_recv_end_bytes(const struct emx_f_rts *f)
 {
     return f->flags & EMX_FF_LENT ? sizeof(struct emx_f_lent) : f->flags & EMX_FF_READ ? sizeof(uint64_t) : 0;

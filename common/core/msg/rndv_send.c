@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Rendezvous, the sender: announces a message, and answers pulls from the program's memory. pull.c tells the protocol.
+ * Rendezvous, the sender: announces a message, and replies to pulls from the program's memory. pull.c explains the
+ * protocol.
  */
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define PROBE_ROUND 4 /* rounds after which the route may have become narrower */
+#define PROBE_ROUND 4 /* rounds after which the path MTU may have changed */
 
 static size_t rndv_send_frame_bytes(uint16_t chunk_bytes)
 {
@@ -92,7 +93,7 @@ enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx
     return EMX_ACCEPTED;
 }
 
-/* The queued job for the same block, which a repeated pull only extends. */
+/* The queued request for the same block, which a repeated pull extends. */
 static struct emx_pull_request *rndv_send_find_request(struct emx_session *s, const struct emx_op *op,
                                                        const struct emx_f_pull *f)
 {
@@ -124,8 +125,8 @@ void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *o
     }
 }
 
-/* Whether a block asked for the first time goes in GSO packets. All blocks of a message go the same way, if only to
- * keep their order; but a message of one frame has nothing to be joined with. */
+/* Whether a block requested for the first time is sent in GSO packets. All blocks of a message go the same way, to keep
+ * their order. A message of one frame has nothing to be joined with. */
 static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f)
 {
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
@@ -155,7 +156,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
-        emx_list_del(&j->link); /* answers keep the order of the questions: the puller draws conclusions from it */
+        emx_list_del(&j->link); /* replies keep the order of requests: the puller relies on it */
         emx_list_append(&s->pulled.requests, &j->link);
         j->gso = false;
         return EMX_ACCEPTED;
@@ -175,7 +176,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     return EMX_ACCEPTED;
 }
 
-/* Where n bytes at offset of the message lie, gathered if need be. */
+/* The n bytes at offset of the message, gathered if necessary. */
 static const void *rndv_send_body(struct emx_engine *e, const struct emx_op *op, uint64_t offset, size_t n, unsigned i)
 {
     const void *piece = emx_data_piece(&op->data, offset, n);
@@ -192,7 +193,7 @@ static bool rndv_send_is_too_long(const struct emx_session *s, const struct emx_
     return rndv_send_frame_bytes(j->chunk_bytes) > s->frame_bytes;
 }
 
-/* Instead of what the job is for. */
+/* Replies with a shorter length instead of data. */
 static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch,
                                       const struct emx_pull_request *j)
 {
@@ -228,7 +229,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
     f->body = rndv_send_body(s->e, j->op, offset, n, i);
     if (!f->body) {
-        emx_rndv_forget_pull_requests(s, NULL); /* the puller asks again */
+        emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */
         return false;
     }
     f->body_bytes = (uint16_t)n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages to ourselves never become frames: they go from buffer to buffer when both sides have met. A standard send of
- * at most eager_max bytes is copied, so that it completes without its receive, as eager messages to others do.
+ * Messages to self never become frames: they are copied from buffer to buffer when both sides have met. A standard send
+ * of at most eager_max bytes is copied, so that it completes without its receive, as eager messages do.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static uint32_t self_cost(const struct emx_op_args *a)
     return emx_eager_cost(a->am_header_bytes + a->data.len_bytes);
 }
 
-/* The bound on unexpected memory holds for our own messages too. */
+/* The bound on unexpected memory includes messages to self. */
 static bool self_affordable(const struct emx_engine *e, const struct emx_op_args *a)
 {
     return a->mode == ETHMX_SEND_STANDARD && a->data.len_bytes <= e->cfg->p_eager_max &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages to ourselves.
+ * Messages to self.
  */
 #ifndef EMX_CORE_SELF_H
 #define EMX_CORE_SELF_H

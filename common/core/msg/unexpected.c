@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Arrivals: messages that no receive has taken yet (the unexpected queue), and active messages on their way to their
- * handler. Short data lie inside the structure.
+ * Unexpected messages: those that no receive has taken yet, and active messages that wait for their handler. Short data
+ * is inside the structure.
  */
 #include <string.h>
 
@@ -65,7 +65,7 @@ void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
     if (a->cost && a->session)
         emx_credit_release(a->session, a->cost);
     else
-        e->stats->unexpected_promised -= a->cost; /* from ourselves */
+        e->stats->unexpected_promised -= a->cost; /* to self */
     if (a->session)
         emx_eager_rx_forget(&a->session->eager, a);
     if (a->buf != a->small)
@@ -125,7 +125,7 @@ void emx_engine_am_defer(struct emx_engine *e, struct emx_unexpected *msg)
     emx_list_append(&e->am_deferred, &msg->am_link);
 }
 
-/* What has arrived and was not offered yet is younger than all that was put back. */
+/* Messages that have arrived and were not passed to a handler yet are younger than those that were put back. */
 void emx_engine_am_retry(struct emx_engine *e)
 {
     struct emx_list *l;

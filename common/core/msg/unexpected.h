@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages that no receive has taken yet, and active messages on their way to their handlers.
+ * Messages that no receive has taken yet, and active messages that wait for their handlers.
  */
 #ifndef EMX_CORE_UNEXPECTED_H
 #define EMX_CORE_UNEXPECTED_H
@@ -17,18 +17,18 @@
 struct emx_op;
 struct emx_session;
 
-/* A message that no receive has taken yet, or an active message on its way to its handler. */
+/* A message that no receive has taken yet, or an active message that waits for its handler. */
 struct emx_unexpected {
     struct emx_unexpected_match match; /* first member */
     struct emx_list am_link;           /* in engine.am, .am_deferred, .unreleased or .taken */
-    struct emx_session *session;       /* NULL: from ourselves */
-    struct emx_op *local;              /* from ourselves: the sender's operation, when it waits for us */
+    struct emx_session *session;       /* NULL: a message to self */
+    struct emx_op *local;              /* to self: the sender's operation, if it waits for the receive */
     uint8_t *buf;                      /* eager: header and data; rts: header */
     uint32_t sender_op;
     uint32_t cost;          /* credit that it holds */
     uint64_t total_bytes;   /* data, without header */
     uint64_t got_bytes;     /* eager: header and data that have arrived */
-    uint64_t remote;        /* rts: where the data lie in the sender's memory; 0: not told */
+    uint64_t remote;        /* rts: address of the data in the sender's memory; 0: none */
     struct emx_f_lent lent; /* rts: the same for a device */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes;
@@ -43,7 +43,7 @@ void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a);
 void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct emx_peer *p,
                           uint64_t bits);                                 /* unexpected */
 void emx_unexpected_take(struct emx_engine *e, struct emx_unexpected *a); /* out of matching */
-bool emx_unexpected_lost(const struct emx_unexpected *a);               /* its sender is gone and took the rest along */
+bool emx_unexpected_lost(const struct emx_unexpected *a); /* its sender is gone, and the rest will not arrive */
 void emx_unexpected_am(struct emx_engine *e, struct emx_unexpected *a); /* ready for its handler */
 
 #endif
