@@ -2,12 +2,12 @@
  *
  * Peer: what is known of another endpoint, found by its incarnation number.
  *
- * A rank of a large job knows all others and talks to few. A silent peer costs its structure, its address and a share
- * of the hash: below 128 bytes. The address is what costs most, so it is kept as its difference from one that is much
- * alike: that of an earlier peer on the same host, which differs in ports only; or our own, which differs by host name,
- * host number and the last bytes of MAC and IP. The earlier peer is found in a small table by host; one that fell out
- * of it only costs some bytes. It is never itself packed against another, so reading an address takes two steps at
- * most.
+ * A rank of a large job knows all others and talks to few. A peer without a session costs its structure, its address
+ * and a share of the hash. The address costs most, so it is stored as its difference from a similar one: that of an
+ * earlier peer on the same host, which differs in ports only; or the endpoint's own, which differs in host name, host
+ * number and the last bytes of MAC and IP. The earlier peer is found in a small table by host; if it was displaced
+ * there, this only costs some bytes. It is never itself packed against another, so reading an address takes at most two
+ * steps.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ struct emx_peer *emx_peer_look_up(struct emx_engine *e, uint32_t id)
     return NULL;
 }
 
-/* Doubles the hash when it is full; without memory it only gets slower. */
+/* Doubles the hash when it is full. Without memory it only becomes slower. */
 static void peer_grow(struct emx_engine *e)
 {
     unsigned mask = e->peer_mask * 2 + 1;
@@ -58,7 +58,7 @@ static void peer_grow(struct emx_engine *e)
     e->peer_mask = mask;
 }
 
-/* The bytes against which the peer's address is packed: with its own id, which is kept elsewhere. */
+/* The base against which the peer's address is packed: with the peer's own id, which is stored elsewhere. */
 static size_t peer_packed_against(const struct emx_engine *e, const struct emx_peer *p, uint8_t *base)
 {
     size_t base_bytes = e->self_addr_bytes;
@@ -106,7 +106,7 @@ const char *emx_peer_host(struct emx_engine *e, const struct emx_peer *peer)
     return emx_address_host(a, e->host_text);
 }
 
-/* It may be told later than the rest. */
+/* The secret may arrive later than the rest of the address. */
 static void peer_keep_secret(struct emx_peer *p, const struct emx_address *a)
 {
     if (p->has_secret || !a->has_secret)
@@ -115,7 +115,7 @@ static void peer_keep_secret(struct emx_peer *p, const struct emx_address *a)
     p->has_secret = true;
 }
 
-/* A peer with its address, a and addr without a secret; NULL: out of memory. */
+/* Creates a peer with its address, a and addr without a secret. NULL: out of memory. */
 static struct emx_peer *peer_new(struct emx_engine *e, const struct emx_address *a, const void *addr, size_t len_bytes)
 {
     size_t secret_bytes = e->self.auth ? sizeof(a->secret) : 0;
@@ -143,8 +143,8 @@ static struct emx_peer *peer_new(struct emx_engine *e, const struct emx_address 
     return p;
 }
 
-/* Whether they are of the same endpoint. How the host is reached may be told in part only, by a launcher with little
- * room. */
+/* Whether both are of the same endpoint. A launcher with little room may pass only a part of how the host is reached.
+ */
 static bool peer_is_same(const struct emx_address *a, const struct emx_address *b)
 {
     return a->id == b->id && a->cookie == b->cookie && a->host_id == b->host_id && emx_address_parts_agree(a, b);
@@ -268,7 +268,7 @@ void emx_peer_set_user(struct emx_peer *peer, void *user)
     peer->user = user;
 }
 
-/* ---- Operations open with it ---- */
+/* ---- Operations open with a peer ---- */
 
 void emx_peer_watch_now(struct emx_engine *e, struct emx_peer *p)
 {

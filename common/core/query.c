@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Query: what a program is told about a peer.
+ * Query: information about a peer for programs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static size_t query_memory_bytes(const struct emx_engine *e, const struct emx_pe
     return bytes + s->rx.held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }
 
-/* "packet eth0" */
+/* Splits a name such as "packet eth0". */
 static void query_split(const char *route, struct ethmx_peer_info *info_p)
 {
     const char *blank = strchr(route, ' ');

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Removal: peers that the program has done with.
+ * Removal of peers by the program.
  *
- * From the call on nothing finds the peer any more: its operations complete, its messages are dropped, and frames from
- * it are those of a stranger. What is left is for its memory to go. That waits for the goodbye to leave, for a while at
- * most, and for what devices or progress still do to the memory of its operations: these need its session to the end.
- * Meanwhile a timer looks. Against the address of a peer others may be packed (peer.c); then its address stays until
- * they go, too.
+ * From the call on the peer is in no table: its operations complete, its messages are dropped, and its frames are those
+ * of an unknown endpoint. Its memory is freed when the close frame has left (limited by LEAVE_NS), and when neither
+ * devices nor progress access the memory of its operations any more, because these need its session. A timer checks
+ * this. If other addresses are packed against that of the peer (peer.c), the address stays until those peers are
+ * removed, too.
  *
- * The other end may not hear the goodbye, and both may meet again. So a session tells where its numbers begin
- * (session.c): later after each removal. Who hears a peer begin anew takes it for the goodbye.
+ * The close frame may be lost, and both may connect again. So the first sequence number of a session (session.c) is
+ * later after each removal. A peer that sees the numbers restart treats it as a close frame.
  */
 #include "base/heap.h"
 #include "base/min.h"
@@ -28,12 +28,12 @@
 #include "core/rel/session.h"
 #include "core/removal.h"
 
-#define LOOK_NS  10000000   /* between looks */
-#define LEAVE_NS 1000000000 /* a goodbye that found no way by then is left out */
+#define LOOK_NS  10000000   /* between two checks */
+#define LEAVE_NS 1000000000 /* a close frame without a route by then is omitted */
 
-/* ---- What the program can still see of it ---- */
+/* ---- What the program can still see of a peer ---- */
 
-/* A message in the program's hands stays, alone. What is not whole never will be. */
+/* A message held by the program stays, without its peer. If it is incomplete, it will remain so. */
 static void removal_orphan(struct emx_unexpected *a)
 {
     struct emx_session *s = a->session;
@@ -92,7 +92,7 @@ static void removal_forget_events(struct emx_engine *e, const struct emx_peer *p
     }
 }
 
-/* Results that the program has not taken yet must not name it. */
+/* Results that the program has not taken yet must not refer to it. */
 static void removal_forget_results(struct emx_engine *e, const struct emx_peer *p)
 {
     emx_list_each(l, &e->completed)
@@ -104,9 +104,9 @@ static void removal_forget_results(struct emx_engine *e, const struct emx_peer *
     }
 }
 
-/* ---- Its memory ---- */
+/* ---- Memory ---- */
 
-/* Whether progress or a device is still at something of it. */
+/* Whether progress or a device still uses something of it. */
 static bool removal_is_in_use(const struct emx_engine *e, const struct emx_peer *p)
 {
     emx_list_each(l, &e->quiescing)
@@ -142,7 +142,7 @@ static bool removal_has_left(struct emx_engine *e, const struct emx_peer *p, emx
     return !removal_is_in_use(e, p);
 }
 
-/* The addresses of others may be packed against it. */
+/* Addresses of other peers may be packed against it. */
 static void removal_free_peer(struct emx_engine *e, struct emx_peer *p)
 {
     struct emx_peer *like = p->like;
@@ -193,7 +193,7 @@ void emx_removal_fini(struct emx_engine *e)
 
 /* ---- The call ---- */
 
-/* Something with it is not over: an operation, or frames that it has not acknowledged. */
+/* Whether an operation is open, or frames are unacknowledged. */
 static bool removal_is_busy(const struct emx_peer *p)
 {
     const struct emx_session *s = p->session;
@@ -209,7 +209,7 @@ static void removal_end_session(struct emx_session *s, emx_time now)
         emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_CLOSED, now);
 }
 
-/* Sessions that come after it must not be taken for it. */
+/* Later sessions must be distinguishable from it. */
 static void removal_pass_numbers(struct emx_session *s)
 {
     if (!emx_seq_before(s->tx.next, s->e->tx_first))

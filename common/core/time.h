@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Time as the engine is told it. The engine reads no clock.
+ * Time as passed to the engine. The engine reads no clock.
  */
 #ifndef EMX_CORE_TIME_H
 #define EMX_CORE_TIME_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Acknowledgements that are owed to a peer: at once, in a while, or when the message they are for has been delivered.
+ * Acknowledgements that are owed to a peer: immediately, after a delay, or when the message they are for has been
+ * delivered.
  */
 #ifndef EMX_CORE_ACK_H
 #define EMX_CORE_ACK_H
@@ -17,14 +18,14 @@ static inline void emx_session_deferred_ack(struct emx_engine *e)
         emx_session_deferred_ack_now(e);
 }
 
-/* An acknowledgement is to leave as soon as a frame can. */
+/* An acknowledgement must leave as soon as a frame can. */
 static inline void emx_reorder_ack_now(struct emx_session *s)
 {
     emx_reorder_due(&s->rx);
     emx_session_ready(s);
 }
 
-/* Whether the frames that were accepted are to be acknowledged now, rather than in a while. */
+/* Whether the accepted frames must be acknowledged immediately, rather than after a delay. */
 static inline bool emx_reorder_acks_at_once(const struct emx_session *s)
 {
     const struct emx_config *cfg = s->e->cfg;
@@ -33,9 +34,9 @@ static inline bool emx_reorder_acks_at_once(const struct emx_session *s)
            !s->rx.ack_delay_ns;
 }
 
-/* A frame has been received the fast path: what it acknowledges is looked at, and it is acknowledged, at the next
- * emx_session_deferred_ack(), which all begin with that must know what is under way. By then an answer may have
- * acknowledged it. If it is to be acknowledged at once, that is done. */
+/* A frame was received on the fast path. Its acknowledgement is handled, and it is acknowledged, in the next
+ * emx_session_deferred_ack(), which every function calls first that must know what is in flight. By then a reply may
+ * have acknowledged it. If it must be acknowledged immediately, that is done. */
 static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_time now)
 {
     struct emx_engine *e = s->e;
@@ -47,13 +48,13 @@ static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_ti
         emx_session_deferred_ack_now(e);
 }
 
-static inline void emx_credit_tell(struct emx_session *s) /* the sender, before it runs dry */
+static inline void emx_credit_tell(struct emx_session *s) /* the sender's credit, before it is used up */
 {
     if (emx_credit_is_news(&s->credit))
         emx_reorder_ack_now(s);
 }
 
-static inline void emx_credit_passed(struct emx_session *s, uint32_t cost) /* charged and released at once */
+static inline void emx_credit_passed(struct emx_session *s, uint32_t cost) /* charged and released at the same time */
 {
     emx_credit_charge(&s->credit, cost);
     emx_credit_released(&s->credit, cost);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Connect: the handshake. Each side proves for itself that a route carries frames both ways, small ones and full ones:
- * it sends a hello of each length and waits for a hello_ack of the same length. Both are repeated with doubling pauses;
- * after connect_timeout the next route is tried; after the last, the first again, since a peer that has not answered on
- * any may be stopped, or wait for a processor. When peer_timeout has passed it is unreachable. A side that hears a
- * hello starts its own handshake at once, so both are connected within about one round trip. A hello carries the
- * sender's address, so the receiver need not know it beforehand.
+ * Connect: the handshake. Each side checks that a route carries short and full-sized frames both ways: it sends a hello
+ * of each length and waits for a hello_ack of the same length. Both are repeated with doubling pauses. After
+ * connect_timeout the next route is tried. After the last one the first is tried again, because a peer that has not
+ * replied on any may be stopped, or wait for a processor. After peer_timeout it is unreachable. An endpoint that
+ * receives a hello before it has sent one starts its own handshake immediately, so both are connected within about one
+ * round trip. A hello has the sender's address, so the receiver need not know it.
  *
- * When small frames get through and full ones do not, some switch between carries a smaller MTU than both ends believe:
- * the route is tried once more with the frames of an MTU of 1500 before it is given up; and the last route with shorter
- * and shorter ones.
+ * If short frames arrive and full-sized ones do not, a switch has a smaller MTU than both ends have configured. Then
+ * the route is tried again with the frames of an MTU of 1500 before the next one; and the last route with shorter and
+ * shorter frames.
  *
- * The probe number tells which route a hello_ack answers.
+ * The probe number identifies the route of a hello_ack.
  *
- * A job of thousands begins with everybody's hellos to all, one of each pair as long as a frame can be. Sent at once
- * they would hold back all that follows them for tens of milliseconds: messages to peers that are connected already,
- * and their acknowledgements. So an endpoint greets a number of peers at a time, in the order in which they are wanted;
- * the others have their turn when these are connected. Who has not answered for a while leaves its place to the next,
- * and is greeted again later: peers that are dead, or compute, keep nobody waiting for long. Who greets us needs no
- * place: such hellos come no faster than the network carries them.
+ * When a large job starts, all endpoints send hellos to all others, and one hello of each pair is full-sized. If they
+ * were sent at once they would delay everything after them: messages to connected peers, and acknowledgements. So an
+ * endpoint sends hellos to a limited number of peers at a time, in the order of demand. The others follow when these
+ * are connected. A peer that does not reply for a while gives its place to the next one, and gets its hellos again
+ * later, so that dead or busy peers delay nobody for long. Replying to a peer's hello needs no place, because such
+ * hellos arrive no faster than the network carries them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,12 +43,12 @@
 #include "core/rel/tag.h"
 
 #define LAST_RETRY_NS    500000000
-#define CONNECTED_ACK_NS 1000000 /* least delay of an acknowledgement there */
-#define PLACE_NS         1000000 /* an unanswered hello keeps others waiting for so long */
-#define RUNG_PART        16      /* of the time-out, for each length below that */
+#define CONNECTED_ACK_NS 1000000 /* minimum delay of an acknowledgement over connections */
+#define PLACE_NS         1000000 /* an unanswered hello occupies a place for this long */
+#define RUNG_PART        16      /* part of the time-out for each length below that */
 
-/* Ranks of a job begin all at once, and their hellos may overflow the queue before somebody whom all know. So they do
- * not come again all at once. */
+/* The ranks of a job start at the same time, and their hellos may overflow the queue to one that all know. So retries
+ * have random delays. */
 static emx_time connect_retry_ns(struct emx_session *s, emx_time now)
 {
     emx_time wait_ns = s->connect->wait_ns;
@@ -56,7 +56,7 @@ static emx_time connect_retry_ns(struct emx_session *s, emx_time now)
     return now + wait_ns / 2 + emx_rng_below(&s->e->rng, wait_ns);
 }
 
-/* Devices with connections check what they carry, data and all, as memory does: headers need no checksum of ours. */
+/* Devices with connections check all data in transit, as memory does. So headers need no checksum. */
 static uint8_t connect_seal_over(const struct emx_engine *e, const struct emx_route *r)
 {
     unsigned level = (unsigned)e->cfg->p_checksum;
@@ -66,7 +66,7 @@ static uint8_t connect_seal_over(const struct emx_engine *e, const struct emx_ro
     return (uint8_t)emx_tag_level(e, r->link, level);
 }
 
-/* What there is to frames over this route. */
+/* Sets the properties of frames over this route. */
 static void connect_take_nature(struct emx_session *s, const struct emx_route *r)
 {
     emx_time delay_ns = s->e->cfg->p_ack_delay;
@@ -78,7 +78,7 @@ static void connect_take_nature(struct emx_session *s, const struct emx_route *r
 
 /* ---- Turns ---- */
 
-/* Hellos go out. */
+/* Sends hellos. */
 static void connect_greet(struct emx_session *s, bool takes_place, emx_time now)
 {
     struct emx_connect *c = s->connect;
@@ -95,7 +95,7 @@ static void connect_greet(struct emx_session *s, bool takes_place, emx_time now)
     emx_session_arm(s, emx_connect_deadline(s));
 }
 
-/* Peers greeted at a time. */
+/* Number of peers that get hellos at a time. */
 static unsigned connect_places(const struct emx_engine *e)
 {
     return (unsigned)emx_part(EMX_GREETED_NODE, e->local_ranks, EMX_GREETED_LEAST);
@@ -153,7 +153,7 @@ static void connect_use_route(struct emx_session *s, unsigned i, emx_time now)
     s->e->link_peers[s->link]++;
     emx_session_ready(s);
     connect_wait_for_turn(s, now);
-    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit tells full from small */
+    s->probe = (uint32_t)emx_rng_next(&s->e->rng) & ~1u; /* the last bit distinguishes full-sized and small */
 }
 
 static void connect_unreachable(struct emx_session *s, const char *why, emx_time now)
@@ -171,7 +171,7 @@ static void connect_done(struct emx_session *s)
     s->e->up->connected(s);
     s->e->stats->peers_connected++;
     emx_event_post(s->e, EMX_EVENT_CONNECTED, s->peer, ETHMX_OK, "%s", emx_connect_route(s)->name);
-    /* What waited can go; and the peer learns that this side is up. */
+    /* Frees waiting frames, and shows the peer that this side is up. */
     emx_reorder_ack_now(s);
 }
 
@@ -224,7 +224,7 @@ static size_t connect_min_probe_bytes(const struct emx_engine *e)
     return sizeof(struct emx_frame) + sizeof(struct emx_f_hello) + e->self_addr_bytes;
 }
 
-/* The head goes into scratch, the address and the padding into one static area of the engine. */
+/* The header is built in scratch. Address and padding are in a static area of the engine. */
 static void connect_build(struct emx_session *s, const struct emx_route *r, enum emx_frame_type type,
                           size_t frame_bytes, uint32_t probe, struct emx_txframe *f, struct emx_scratch *scratch)
 {
@@ -304,7 +304,8 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
 
 /* ---- Hello and hello_ack, in ---- */
 
-/* The address in a hello or hello_ack, if it is well-formed and the sender's own, who has authentication if we have. */
+/* Reads the address in a hello or hello_ack. It must be valid, the sender's own, and have authentication if this side
+ * has. */
 static bool connect_sender_address(const struct emx_engine *e, const uint8_t *data, struct emx_address *a)
 {
     const struct emx_frame *h = (const void *)data;
@@ -384,12 +385,12 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
     if (s->connect->mtu_probing)
         return emx_path_mtu_answered(s, t, now);
     if (full && t->frame_bytes < s->frame_bytes)
-        return EMX_DROP_STALE; /* the way back is narrower */
+        return EMX_DROP_STALE; /* the reverse path has a smaller MTU */
     if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
         return why;
     connect_take_terms(s, t);
     if (!full && !s->connect->got[0] && emx_connect_route(s)->frame_bytes > EMX_PATH_MTU_COMMON)
-        s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for narrower frames */
+        s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for shorter frames */
     s->connect->got[full] = true;
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     if (!s->connect->got[0] || !s->connect->got[1])
@@ -414,8 +415,8 @@ emx_time emx_connect_deadline(const struct emx_session *s)
     return emx_min(emx_min(c->retry_ns, c->give_up_ns), c->has_place ? c->place_ns : EMX_NEVER);
 }
 
-/* The length to try next on this route; 0: none. Before frames get shorter than an MTU of 1500 allows, the other routes
- * have their turn. */
+/* The length to try next on this route; 0: none. Before frames become shorter than an MTU of 1500 allows, the other
+ * routes are tried. */
 static uint16_t connect_narrower(const struct emx_connect *c)
 {
     unsigned bytes = c->route[c->current].frame_bytes;
@@ -444,13 +445,13 @@ static bool connect_narrow(struct emx_session *s, emx_time now)
     if (r->gso_bytes > shorter)
         r->gso_bytes = shorter;
     connect_use_route(s, c->current, now);
-    /* the other half is spent */
+    /* the other half is used up */
     c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == EMX_PATH_MTU_COMMON ? 2 : RUNG_PART);
     return true;
 }
 
-/* Which is tried when the current one has failed; count: none. A peer that has answered on the last lives, and would
- * not do better on the others. */
+/* The route to try when the current one has failed; count: none. If the peer has replied on the last route, it lives,
+ * and the other routes would not be better. */
 static unsigned connect_next_to_try(const struct emx_session *s, emx_time now)
 {
     const struct emx_connect *c = s->connect;
@@ -460,7 +461,7 @@ static unsigned connect_next_to_try(const struct emx_session *s, emx_time now)
     return c->got[0] || now - c->since_ns >= s->e->cfg->p_peer_timeout ? c->count : 0;
 }
 
-/* No route is left to try. */
+/* No route is left. */
 static void connect_give_up(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
@@ -499,10 +500,10 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
     connect_use_route(s, next, now);
 }
 
-/* ---- Connected, and the wire does not reach the peer any more ---- */
+/* ---- Connected, but the wire does not reach the peer any more ---- */
 
-/* The next route that can take what is under way: over another wire, which loses frames as this one did. The first
- * count routes are all there is; count: there is none. */
+/* The next route that can carry frames in flight: over another wire, which may lose frames as this one did. The first
+ * count routes exist; count: there is none. */
 static unsigned connect_next_route(const struct emx_session *s)
 {
     const struct emx_connect *c = s->connect;
@@ -513,9 +514,9 @@ static unsigned connect_next_route(const struct emx_session *s)
     return s->reliable ? c->count : i;
 }
 
-/* Numbers, windows and messages under way stay as they are: what was lost is sent again as any lost frame, in pieces if
- * it is too long. Nobody asks whether the peer gets it there: if not, it is dead in the end, as it would have been. The
- * peer goes on over the old way until its own wire gives up. */
+/* Numbers, windows and messages in progress stay as they are. Lost frames are retransmitted, in fragments if they are
+ * too long. There is no handshake: if the route does not reach the peer, the peer is dead after the usual time. The
+ * peer uses the old route until its own wire reports it. */
 static void connect_reroute(struct emx_session *s, unsigned i, emx_time now)
 {
     struct emx_connect *c = s->connect;
@@ -574,7 +575,7 @@ void emx_connect_expire(struct emx_session *s, emx_time now)
     if (s->state != EMX_S_CONNECTING || emx_list_linked(&s->turn))
         return;
     if (c->got[0] && c->got[1])
-        return; /* it waits for the routes that are asked for once more (learn.c), and has no place */
+        return; /* waits for the routes that were requested again (learn.c), and has no place */
     if (c->has_place && now >= c->place_ns)
         emx_connect_give_place(s, now);
     if (now >= c->give_up_ns) {

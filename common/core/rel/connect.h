@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Connecting: the handshake, the ways to a peer, and probing of the path MTU.
+ * Connecting: the handshake, the routes to a peer, and path MTU probing.
  */
 #ifndef EMX_CORE_CONNECT_H
 #define EMX_CORE_CONNECT_H
@@ -16,39 +16,39 @@
 struct emx_scratch;
 struct emx_session;
 
-#define EMX_GREETED_NODE     128     /* peers that the endpoints of a host greet at a time, */
-#define EMX_GREETED_LEAST    2       /* and each of them at least */
-#define EMX_CONNECT_RETRY_NS 5000000 /* after which a hello is first sent again */
-#define EMX_FRAME_LEAST      400     /* no shorter frames are tried where long ones get lost */
+#define EMX_GREETED_NODE     128     /* peers that get hellos at a time from the endpoints of a host */
+#define EMX_GREETED_LEAST    2       /* minimum for each endpoint */
+#define EMX_CONNECT_RETRY_NS 5000000 /* time to the first retry of a hello */
+#define EMX_FRAME_LEAST      400     /* no shorter frames are tried */
 
-/* The ways to a peer and the handshake's state. Kept when connected: a repeated hello wants its answer. */
+/* The routes to a peer and the state of the handshake. Kept when connected, because a repeated hello needs a reply. */
 struct emx_connect {
     struct emx_route route[EMX_ROUTES_MAX];
     unsigned count, current;
-    emx_time since_ns;   /* the first was tried */
-    emx_time give_up_ns; /* on the current route */
+    emx_time since_ns;   /* time of the first try */
+    emx_time give_up_ns; /* for the current route */
     emx_time retry_ns;
-    emx_time wait_ns;  /* between tries, doubling */
-    emx_time place_ns; /* it counts in engine.greeting until then at most, */
-    bool has_place;    /* and does now */
+    emx_time wait_ns;  /* between tries, doubles */
+    emx_time place_ns; /* it counts in engine.greeting until then at most */
+    bool has_place;    /* it counts there now */
     bool got[2];       /* hello_acks: small, full */
     bool due[2];       /* hellos to send */
-    bool relearns;     /* the routes by told are asked for */
+    bool relearns;     /* the routes for the address in told were requested */
     uint16_t told_bytes;
-    uint8_t *told; /* the address in its hello, if that tells more than the launcher (learn.c); else NULL */
-    bool again;    /* all routes have failed, and were tried once more */
-    char why[320]; /* of the routes that failed */
+    uint8_t *told; /* the address in its hello, if it has more than the launcher's (learn.c); else NULL */
+    bool again;    /* all routes have failed, and were tried again */
+    char why[320]; /* reasons of failed routes */
 
-    /* when connected, of path_mtu.c */
+    /* for path_mtu.c, when connected */
     bool mtu_probing;
     uint16_t tried_bytes;
-    unsigned failures; /* tries of which the short frame was answered and the long one was not */
+    unsigned failures; /* tries in which the short frame got a reply and the long one did not */
 };
 
 struct emx_hello_ack {
     bool due;
-    uint8_t link;         /* the hello came from */
-    uint16_t frame_bytes; /* its length, which the answer shall have */
+    uint8_t link;         /* link that the hello arrived on */
+    uint16_t frame_bytes; /* length of the hello, and of the reply */
     uint32_t probe;
 };
 
@@ -56,8 +56,8 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
 enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now);
 emx_time emx_connect_deadline(const struct emx_session *s);
 void emx_connect_expire(struct emx_session *s, emx_time now);
-void emx_connect_give_place(struct emx_session *s, emx_time now);  /* it needs none any more: another one's turn */
-void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for so long */
+void emx_connect_give_place(struct emx_session *s, emx_time now);  /* releases its place for another peer */
+void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for that long */
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                   struct emx_scratch *scratch);

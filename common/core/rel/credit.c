@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Credit: why unexpected messages cannot exhaust memory, and none is lost for that.
+ * Credit: bounds the memory of unexpected messages without losing any.
  *
- * Each receiver promises each sender a share of unexpected_max. The sender may have eager messages worth that much
- * (data and EMX_EAGER_OVERHEAD each) at the receiver that nobody has taken. The permission is an absolute limit on the
- * eager bytes sent since the beginning, carried in every frame, as QUIC's MAX_DATA (RFC 9000, section 4); so lost or
- * late frames do no harm. The shares' sum never exceeds unexpected_max. A message that the limit does not allow goes
- * by rendezvous: only its envelope is kept here. So a sender never waits for memory, and the messages behind it
- * neither.
+ * Each receiver promises each sender a share of unexpected_max. The sender may have unmatched eager messages of that
+ * size (data and EMX_EAGER_OVERHEAD each) at the receiver. The permission is an absolute limit on the eager bytes sent
+ * since the beginning, carried in every frame, like QUIC's MAX_DATA (RFC 9000, section 4). So lost or late frames do no
+ * harm. The sum of the shares never exceeds unexpected_max. A message that the limit does not allow uses the
+ * rendezvous: only its envelope is stored here. So a sender never waits for memory, nor do later messages.
  *
- * A share begins small, since most of many peers are silent. But none begins below a floor: half of unexpected_max is
- * kept for all peers that are known, the same part for each, whoever comes first. A sender that had to use rendezvous
- * for want of credit alone says so (STARVED), and its share doubles while there is room: once, until it has used half
- * of what it was given then. For a burst says so many times before it hears of the first, and would have taken all that
- * there is from those who come later.
+ * A share starts small, because most of many peers do not send. But none starts below a floor: half of unexpected_max
+ * is reserved in equal parts for all known peers, whoever sends first. A sender that used rendezvous only for lack of
+ * credit reports this (STARVED), and its share doubles while there is room: once, until it has used half of what it got
+ * then. A burst reports it many times before the first limit arrives, and would otherwise take all memory from later
+ * senders.
  *
- * When a share cannot grow for want of room, peers that have sent nothing eagerly for a while are asked for what they
- * have beyond the floor (recall). A limit cannot be taken back by telling a lower one: the peer may have used it
- * already, and frames that tell the higher one are under way. So the peer lowers its limit itself, but not below what
- * it has used, and says so in a sequenced frame (given). Whoever handles that frame has handled all that was sent
- * before it, and lowers the share. From then on its frames acknowledge that frame; the peer believes the limits in
- * these only, and none in frames that acknowledge less, which are older. Thus the limit that the sender goes by is
- * never above that of the receiver. A recall that gets lost, or comes at a bad time, is not repeated until a share is
- * to grow again.
+ * If a share cannot grow for lack of room, idle peers are asked to return what exceeds the floor (recall). A limit
+ * cannot be reduced by sending a lower one: the peer may have used it already, and frames with the higher one are in
+ * flight. So the peer lowers its limit itself, but not below what it has used, and reports it in a sequenced frame
+ * (given). A receiver that handles this frame has handled everything sent before, and reduces the share. From then on
+ * its frames acknowledge that frame. The peer uses only the limits in these, and ignores those in older frames, which
+ * acknowledge less. So the sender's limit never exceeds the receiver's. A recall that is lost, or cannot be executed,
+ * is not repeated until a share must grow again.
  */
 #include "base/min.h"
 #include "core/engine.h"
@@ -35,11 +33,11 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define FIRST_PART      32        /* of what is to spare: a first share at most */
-#define FLOOR_PART      2         /* of unexpected_max: the floors of all */
-#define IDLE_NS         100000000 /* who has sent nothing eagerly for so long can do with the floor */
-#define RECALL_LOOKS    16        /* peers that are looked at when a share cannot grow, */
-#define RECALL_PAUSE_NS 1000000   /* no more often than that */
+#define FIRST_PART      32        /* of the spare memory: upper bound of an initial share */
+#define FLOOR_PART      2         /* of unexpected_max: sum of all floors */
+#define IDLE_NS         100000000 /* a peer that has sent nothing eagerly for this long needs only the floor */
+#define RECALL_LOOKS    16        /* peers checked when a share cannot grow */
+#define RECALL_PAUSE_NS 1000000   /* minimum time between two such checks */
 
 static uint64_t credit_unpromised(const struct emx_engine *e)
 {
@@ -53,7 +51,7 @@ uint64_t emx_credit_floor(const struct emx_engine *e)
     return emx_min(e->cfg->p_unexpected_max / FLOOR_PART / (e->peer_count + 1), e->cfg->p_unexpected_peer);
 }
 
-/* What is not promised, and not kept for peers that are still to come. */
+/* Memory that is neither promised nor reserved for later peers. */
 static uint64_t credit_to_spare(const struct emx_engine *e)
 {
     uint64_t kept = e->credit_peers < e->peer_count ? emx_credit_floor(e) * (e->peer_count - e->credit_peers) : 0;
@@ -85,16 +83,16 @@ void emx_credit_close(struct emx_session *s)
 {
     uint32_t held = s->credit.charged - s->credit.released;
 
-    /* What is held stays promised until it is released. */
+    /* Used memory stays promised until it is released. */
     s->e->stats->unexpected_promised -= s->credit.share - held;
     s->credit.share = held;
     s->credit.recall_due = false;
     emx_list_del(&s->credit.sharing);
 }
 
-/* ---- Back from the idle: the receiver ---- */
+/* ---- Recall from idle peers: the receiver ---- */
 
-/* What the peer keeps when it gives back the rest: what it has here, and the floor at least. */
+/* What the peer keeps if it returns the rest: what it uses here, but at least the floor. */
 static uint32_t credit_kept_bytes(const struct emx_session *s)
 {
     uint32_t held = s->credit.charged - s->credit.released;
@@ -114,7 +112,7 @@ static bool credit_is_idle(struct emx_session *s, emx_time now)
     return now - (same ? s->credit.seen_ns : s->heard_ns) >= IDLE_NS;
 }
 
-/* Asks one for what it does not need; returns how much that is. */
+/* Recalls what one peer does not need. Returns how much. */
 static uint64_t credit_recall(struct emx_session *s, emx_time now)
 {
     if (s->state != EMX_S_CONNECTED || !credit_is_idle(s, now) ||
@@ -126,8 +124,8 @@ static uint64_t credit_recall(struct emx_session *s, emx_time now)
     return s->credit.share - credit_kept_bytes(s);
 }
 
-/* Somebody needs so much more. A few are looked at in turn; those that have the floor only leave the list, and come
- * back when their share grows. */
+/* A share must grow by that much. Checks a few peers in turn. Those with only the floor leave the list, and are added
+ * again when their share grows. */
 static void credit_recall_some(struct emx_engine *e, uint64_t bytes, emx_time now)
 {
     uint64_t back = 0;
@@ -167,11 +165,11 @@ enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data,
     emx_add(s->e, credit_recalled, s->credit.share - kept);
     s->e->stats->unexpected_promised -= s->credit.share - kept;
     s->credit.share = kept;
-    emx_reorder_ack_now(s); /* until the peer hears of it, it takes no limit */
+    emx_reorder_ack_now(s); /* the peer ignores limits until this acknowledgement arrives */
     return EMX_ACCEPTED;
 }
 
-/* ---- Back from the idle: the sender ---- */
+/* ---- Recall from idle peers: the sender ---- */
 
 enum emx_drop emx_credit_input_recall(struct emx_session *s, const uint8_t *data, emx_time now)
 {
@@ -184,7 +182,7 @@ enum emx_drop emx_credit_input_recall(struct emx_session *s, const uint8_t *data
         return EMX_DROP_MALFORMED;
     if (s->credit.giving || h->credit != s->credit.limit || s->state != EMX_S_CONNECTED ||
         !emx_send_window_room(&s->tx))
-        return EMX_DROP_STALE; /* it asks for what we have not, or comes at a bad time */
+        return EMX_DROP_STALE; /* the recall does not match the limit, or cannot be executed now */
     b = emx_txbuf_get(&s->e->txbufs, sizeof(*h) + sizeof(struct emx_f_given));
     if (!b)
         return EMX_DROP_MEMORY;
@@ -197,7 +195,7 @@ enum emx_drop emx_credit_input_recall(struct emx_session *s, const uint8_t *data
     return EMX_ACCEPTED;
 }
 
-/* An acknowledgement of what was not sent is nonsense. */
+/* An acknowledgement of frames that were not sent is invalid. */
 void emx_credit_heard_again(struct emx_credit *c, uint32_t limit, uint32_t ack, uint32_t tx_next)
 {
     if (emx_seq_before(ack, c->ack) || emx_seq_before(tx_next, ack))
@@ -208,9 +206,9 @@ void emx_credit_heard_again(struct emx_credit *c, uint32_t limit, uint32_t ack, 
         c->limit = limit;
 }
 
-/* ---- A message did not get through for want of credit, or did ---- */
+/* ---- A message lacked credit, or did not ---- */
 
-/* Longest message that may come eagerly. */
+/* Longest message that may be eager. */
 static uint64_t credit_longest(const struct emx_session *s)
 {
     const struct emx_config *cfg = s->e->cfg;
@@ -218,7 +216,7 @@ static uint64_t credit_longest(const struct emx_session *s)
     return s->read.on && cfg->p_read_min > cfg->p_eager_max ? cfg->p_read_min : cfg->p_eager_max;
 }
 
-/* A share too small for a message is never used: more is needed whatever was. */
+/* A share that is too small for a message is never used, so it may always grow. */
 static bool credit_is_used(const struct emx_session *s)
 {
     return s->credit.share < 2 * (credit_longest(s) + EMX_EAGER_OVERHEAD) ||
@@ -230,7 +228,7 @@ void emx_credit_starved(struct emx_session *s, emx_time now)
     uint64_t more = s->credit.share ? s->credit.share : s->e->cfg->p_unexpected_peer;
     uint64_t room = credit_to_spare(s->e) / 2;
 
-    s->credit.seen_ns = now; /* not idle, whatever has been charged */
+    s->credit.seen_ns = now; /* not idle, whatever was charged */
     s->credit.seen = s->credit.charged;
     if (!credit_is_used(s) || s->credit.share + more > INT32_MAX)
         return;
@@ -239,7 +237,7 @@ void emx_credit_starved(struct emx_session *s, emx_time now)
         more = room;
     }
     if (more < EMX_EAGER_OVERHEAD)
-        return; /* it asks again */
+        return; /* the sender reports it again */
     s->credit.grown = s->credit.charged;
     credit_promise(s, more);
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ECN: congestion that is told by marks instead of losses (RFC 3168). Frames that travel in IP packets leave as "may be
- * marked" (ECT(0)): those of the udp wire, and GSO packets. A switch, router or host whose queue grows marks them
- * instead of dropping them, and the receiver's wire says which came so. The others have no place for a mark; loss and
- * delay tell of them, as before.
+ * ECN: congestion reported by marks instead of losses (RFC 3168). Frames that travel in IP packets are sent as markable
+ * (ECT(0)): those of the udp wire, and GSO packets. A switch, router or host with a growing queue marks them instead of
+ * dropping them, and the receiver's wire reports which were marked. Other frames have no field for a mark. For these,
+ * loss and delay show congestion.
  *
- * Who is to send less is he who decides how much is sent:
- *  - of the data of large messages the receiver, who has seen the mark himself (pace.h). Nothing has to be told;
- *  - of sequenced frames the sender (cc.h). The receiver counts those that came marked, since the session began, and an
- *    acknowledgement tells the number. As with credit, a number that never starts anew does no harm when it is lost,
- *    late or told twice; an echo that stays until it is answered (ECE and CWR of RFC 3168) would need an answer in each
- *    frame, and how many frames of a window were marked (RFC 8257) is not asked. QUIC counts, too (RFC 9000, 13.4).
- *    The first mark that was not told makes an acknowledgement leave, in place of one that rides on a frame.
+ * The side that controls the amount of data must react:
+ *  - for large messages the receiver, which has seen the mark itself (pace.h). Nothing is sent;
+ *  - for sequenced frames the sender (cc.h). The receiver counts marked frames since the session began, and an
+ *    acknowledgement has the count. As with credit, a count that never restarts may be lost, late or repeated. An echo
+ *    that stays until it is confirmed (ECE and CWR of RFC 3168) would need a confirmation in each frame, and the
+ *    number of marked frames in a window (RFC 8257) is not needed. QUIC counts, too (RFC 9000, 13.4). The first
+ *    unreported mark causes a separate acknowledgement.
  *
- * Any other number than the last one told is news, whether it is more or less. So whoever forges marks, or, where
- * frames carry no tags, acknowledgements, can make a sender slower and never faster; and not slower than losses would:
- * once in a round trip by three tenths, down to a floor (cc.h).
+ * Any count other than the last one is news, whether higher or lower. So forged marks, or, without tags, forged
+ * acknowledgements, can make a sender slower but never faster; and no slower than losses would: one decrease per round
+ * trip, down to a floor (cc.h).
  *
- * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are not many, and
- * an acknowledgement for each marked acknowledgement would never end.
+ * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are few, and
+ * acknowledgements of marked acknowledgements would never end.
  */
 #include "core/cc/pace.h"
 #include "core/engine.h"
@@ -54,7 +54,7 @@ void emx_ecn_told(struct emx_session *s, uint32_t ack, uint32_t marked, emx_time
     uint32_t frames = marked - s->ecn.ce_told;
 
     if (ack != s->tx.acked)
-        return; /* late: a later one has told more */
+        return; /* late: a later one was handled */
     s->ecn.ce_told = marked;
     emx_send_window_marked(s, frames, now);
 }

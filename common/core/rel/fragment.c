@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pieces: frames that have become too long for their route. Somebody lowers an MTU, here, at the peer or between, while
- * a job runs. New frames are made shorter from then on (connect.c finds out how long they may be), and large messages
- * are pulled in shorter chunks (pull.c). But the sequenced frames in the window were made before, and the peer waits
- * for their numbers. These are cut: the peer puts the pieces of a frame together and then handles it as if it had come
- * whole.
+ * Fragments: frames that have become too long for their route, because an MTU was lowered here, at the peer or between
+ * while a job runs. New frames are shorter from then on (connect.c finds the length), and large messages are pulled in
+ * shorter chunks (pull.c). But sequenced frames in the window were made before, and the peer waits for their numbers.
+ * These are fragmented. The peer reassembles the frame and then handles it like any other.
  *
- * One frame is cut at a time, and sent again as a whole. Each piece tells the number of its frame, and so those of a
- * later try fill the gaps that the earlier ones left, in any order: where frames get lost, 25 pieces seldom arrive all
- * at once. That is safe: a frame's bytes are the same each time but for what is stamped (acknowledgement, credit,
- * check), which lies at its beginning, in the first piece. The check of the frame decides in the end; one that fails is
- * put together from the start.
+ * One frame is fragmented at a time, and all of it is retransmitted if necessary. Each fragment has the number of its
+ * frame. So fragments of a later try fill the gaps of earlier ones, in any order: if frames get lost, all fragments
+ * seldom arrive in one try. This is safe: the bytes of a frame are the same in each try, except for acknowledgement,
+ * credit and check, which are at its beginning, in the first fragment. Finally the check of the frame is verified. If
+ * it fails, the reassembly starts again.
  *
- * The receiver has places for PLACES frames, none longer than sequenced frames are, which are there only while
- * something is in them. When more are wanted, the frame that is furthest ahead has to go. So the one that is to be
- * handled next keeps what it has, and the session moves on.
+ * The receiver has PLACES places, each for a sequenced frame of maximum length and allocated only while in use. If more
+ * are needed, the frame that is furthest ahead is dropped. So the frame to be handled next keeps its fragments, and the
+ * session makes progress.
  */
 #include <string.h>
 
@@ -28,12 +27,12 @@
 #include "core/rel/tag.h"
 #include "core/rel/txbuf.h"
 
-#define GSO_BYTES 28 /* what a frame in a GSO packet has before it, more than one of the own EtherType */
-#define GRAIN     8  /* bytes: pieces begin and end at multiples of it; the last ends where the frame ends */
+#define GSO_BYTES 28 /* headers of a frame in a GSO packet, beyond those of the Ethernet wire */
+#define GRAIN     8  /* bytes: fragments begin and end at multiples of it; the last ends where the frame ends */
 #define PLACES    4
 
 struct emx_fragmenting {
-    uint16_t len_bytes, sent_bytes; /* equal: nothing is being cut */
+    uint16_t len_bytes, sent_bytes; /* equal: no frame is being fragmented */
     uint8_t frame[] __attribute__((aligned(8)));
 };
 
@@ -59,7 +58,7 @@ bool emx_fragment_narrow(struct emx_session *s, uint16_t frame_bytes)
             return false;
         *s->fragment.out = (struct emx_fragmenting){0};
     }
-    s->fragment.out->sent_bytes = s->fragment.out->len_bytes; /* its pieces were too long, too */
+    s->fragment.out->sent_bytes = s->fragment.out->len_bytes; /* its fragments were too long, too */
     s->frame_bytes = frame_bytes;
     if (s->gso_bytes > frame_bytes - GSO_BYTES)
         s->gso_bytes = (uint16_t)(frame_bytes - GSO_BYTES);
@@ -68,7 +67,8 @@ bool emx_fragment_narrow(struct emx_session *s, uint16_t frame_bytes)
     return true;
 }
 
-/* i: of the frame in its batch. The piece is copied: the next frame may be cut before the wire has taken this one. */
+/* i: index of the frame in its batch. The fragment is copied, because the next frame may be fragmented before the wire
+ * has taken this one. */
 bool emx_fragment_output(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
     struct emx_frame *h = (void *)scratch->b;
@@ -81,7 +81,7 @@ bool emx_fragment_output(struct emx_session *s, struct emx_txframe *f, struct em
         return false;
     body = emx_engine_stage(s->e, i);
     if (!body) {
-        c->sent_bytes = c->len_bytes; /* the frame is lost */
+        c->sent_bytes = c->len_bytes; /* gives up the frame */
         return false;
     }
     if (n > (size_t)(c->len_bytes - c->sent_bytes))
@@ -100,7 +100,7 @@ bool emx_fragment_output(struct emx_session *s, struct emx_txframe *f, struct em
     return true;
 }
 
-/* A tag does not count, and is left behind: the pieces have their own. */
+/* The tag is omitted, because fragments have their own. */
 bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
     size_t tag_bytes = emx_tag_bytes(s->e, s->link);
@@ -112,7 +112,7 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
         return true;
     }
     if (len_bytes > s->e->seq_frame_bytes)
-        return false; /* none was ever so long */
+        return false; /* longer than any sequenced frame */
     memcpy(c->frame, (const uint8_t *)f->head + tag_bytes, head_bytes);
     if (f->body_bytes)
         memcpy(c->frame + head_bytes, f->body, f->body_bytes);
@@ -123,13 +123,13 @@ bool emx_fragment_fit(struct emx_session *s, struct emx_txframe *f, struct emx_s
 
 /* ---- In ---- */
 
-/* How far a frame is from that which the session waits for. Those that came already are furthest. */
+/* Distance of a frame from the next expected one. Frames that have arrived already are furthest. */
 static uint32_t fragment_ahead(const struct emx_session *s, uint32_t number)
 {
     return number - s->rx.next;
 }
 
-/* Where the place of a frame hangs; what hangs there is NULL if it has none. */
+/* The pointer to the place of a frame; *at is NULL if it has none. */
 static struct emx_reassembly **fragment_find(struct emx_session *s, uint32_t number)
 {
     struct emx_reassembly **at = &s->fragment.in;
@@ -147,7 +147,7 @@ static void fragment_give_up(struct emx_session *s, struct emx_reassembly **at)
     emx_alloc_put(&s->e->alloc, j);
 }
 
-/* For a frame of this number. false: all places belong to frames that are needed sooner. */
+/* Makes room for a frame of this number. false: all places have frames that are needed sooner. */
 static bool fragment_make_room(struct emx_session *s, uint32_t number)
 {
     struct emx_reassembly **furthest = &s->fragment.in;
@@ -164,7 +164,7 @@ static bool fragment_make_room(struct emx_session *s, uint32_t number)
     return true;
 }
 
-/* A place for a frame that has none; NULL: no room or no memory. */
+/* Allocates a place for a frame. NULL: no room or no memory. */
 static struct emx_reassembly *fragment_begin(struct emx_session *s, const struct emx_f_fragment *t)
 {
     struct emx_reassembly *j;
@@ -185,7 +185,7 @@ static struct emx_reassembly *fragment_place(struct emx_session *s, const struct
     if (j && j->total_bytes == t->total_bytes)
         return j;
     if (j)
-        fragment_give_up(s, at); /* one of the two is not true */
+        fragment_give_up(s, at); /* one of the two lengths is wrong */
     return fragment_begin(s, t);
 }
 
@@ -200,7 +200,7 @@ static void fragment_put(struct emx_reassembly *j, const struct emx_f_fragment *
     }
 }
 
-/* Others are short, and must not end the session from inside a piece. */
+/* Other frames are short, and must not end the session while a fragment is handled. */
 static bool fragment_is_cuttable(const struct emx_frame *h)
 {
     return h->type < EMX_F_COUNT && emx_frame_info[h->type].sequenced;

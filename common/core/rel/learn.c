@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Learning: the launcher carries only what a first hello needs (emx_address_encode_within()). The peer's hellos and
- * their answers tell the rest: further interfaces and their MAC addresses, GSO packets, how long frames may be, the
- * host's name. What is new is kept with the session. The owner is asked for routes once more when it may change them;
- * the handshake goes on meanwhile, and begins anew only if the best route is another one, or has another length.
+ * hello_acks have the rest: further interfaces and their MAC addresses, GSO packets, frame lengths, the host's name.
+ * New information is stored in the session. If it may change the routes, they are requested again. The handshake
+ * continues meanwhile, and restarts only if the best route is another one, or has another length.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ void emx_learn_address(struct emx_session *s, const struct emx_address *a, const
         return;
     c->told = emx_alloc_get(&e->alloc, len_bytes);
     if (!c->told)
-        return; /* it will be told again */
+        return; /* the address will arrive again */
     memcpy(c->told, addr, len_bytes);
     c->told_bytes = (uint16_t)len_bytes;
     if (!changes || s->state != EMX_S_CONNECTING)
@@ -45,7 +45,7 @@ void emx_learn_address(struct emx_session *s, const struct emx_address *a, const
     emx_session_ask_routes(s);
 }
 
-/* The current route among the new ones; n: it is not there. */
+/* Index of the current route among the new ones; n: not found. */
 static unsigned learn_current(const struct emx_connect *c, const struct emx_route *r, unsigned n)
 {
     const struct emx_route *old = &c->route[c->current];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Learning: what a peer's hello tells beyond the address that the launcher carries.
+ * Learning: what a peer's hello adds to the address that the launcher carries.
  */
 #ifndef EMX_CORE_LEARN_H
 #define EMX_CORE_LEARN_H
@@ -12,9 +12,9 @@ struct emx_address;
 struct emx_route;
 struct emx_session;
 
-/* The address in a hello or hello_ack, decoded and encoded. */
+/* Stores the address in a hello or hello_ack, decoded and encoded. */
 void emx_learn_address(struct emx_session *s, const struct emx_address *a, const void *addr, size_t len_bytes);
-/* Takes the routes that were asked for once more. false: the handshake must begin anew, with the first. */
+/* Takes the routes that were requested again. false: the handshake must restart, with the first. */
 bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned n);
 
 #endif

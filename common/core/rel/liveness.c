@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Liveness: the timer of a session, and the time at which a silent peer counts as dead. session.c tells the rules.
+ * Liveness: the timer of a session, and the time at which a silent peer counts as dead. session.c explains the rules.
  */
 #include "base/heap.h"
 #include "core/engine_impl.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Probing of GSO packets. Where the route has them, the frames of a block or of an eager message may be marked as gso,
- * and the wire may join them with their neighbours. Not every network that carries ethmx's own frames carries these,
- * and where nothing joins again what was cut on the way they are slower than single frames. So the sender begins with
- * one block or message of this kind; each pull, ack and eager frame tells how many GSO packets came well joined; and
- * while that number grows the sender trusts the way and uses it for all. When it does not grow, one is tried from time
- * to time, ever more seldom. What has to be sent again goes in single frames always.
+ * Probing of GSO packets. If the route has them, the frames of a block or of an eager message may be marked as gso, and
+ * the wire may join them. Not every network that carries ethmx's frames carries GSO packets, and if they are split on
+ * the path and not joined again, they are slower than single frames. So the sender starts with one block or message.
+ * Each pull, ack and eager frame has the number of GSO packets that arrived properly joined. While that number grows,
+ * the sender uses them for all blocks and messages. If it does not grow, the sender tries one from time to time, at
+ * increasing distances. Retransmissions are always single frames.
  *
- * A GSO packet came well joined if it brought EMX_JOINED_BYTES or a whole eager message: fewer frames in a slot of the
- * receiver's ring would be a waste of it.
+ * A GSO packet is properly joined if it has EMX_JOINED_BYTES or a complete eager message. With fewer frames it would
+ * waste a slot of the receiver's ring.
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -17,8 +17,8 @@
 #include "core/rel/offload_probe.h"
 #include "core/rel/session.h"
 
-#define TRUST   1024      /* blocks and messages in GSO packets before the peer must have told of some */
-#define GAP     32        /* of them without trust between two tries at first; doubles */
+#define TRUST   1024      /* blocks and messages in GSO packets before the peer must report some */
+#define GAP     32        /* single ones between two tries at first; doubles */
 #define GAP_MAX (1 << 20) /* at most */
 
 void emx_offload_probe_init(struct emx_offload_probe *o)
@@ -52,7 +52,7 @@ bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
     return true;
 }
 
-/* Of an eager message's first frame, with parts - 1 frames behind it: whether these are all. */
+/* Whether the parts of a GSO packet, an eager message's first frame and parts - 1 more, are the complete message. */
 static bool offload_probe_is_whole(const struct emx_frame *h, unsigned parts)
 {
     const struct emx_f_eager *f = (const void *)(h + 1);

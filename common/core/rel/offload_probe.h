@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Offload probing: whether the way to a peer takes GSO packets.
+ * Offload probing: whether the path to a peer carries GSO packets.
  */
 #ifndef EMX_CORE_OFFLOAD_PROBE_H
 #define EMX_CORE_OFFLOAD_PROBE_H
@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EMX_JOINED_BYTES 8192 /* so much in a GSO packet makes it worth its slot */
+#define EMX_JOINED_BYTES 8192 /* data that makes a GSO packet worth its slot */
 
 struct emx_offload_probe {
-    uint32_t joined_rx;   /* GSO packets that arrived well joined */
-    uint32_t joined_told; /* of ours, as the peer last told */
-    unsigned left;        /* blocks that may go in GSO packets before the peer must tell of some */
-    unsigned wait;        /* without any left: blocks until the next is tried, */
-    unsigned gap;         /* and how many were waited for */
+    uint32_t joined_rx;   /* GSO packets that arrived properly joined */
+    uint32_t joined_told; /* of those sent by this side, as last reported */
+    unsigned left;        /* blocks that may go in GSO packets before the peer must report some */
+    unsigned wait;        /* if none is left: blocks until the next try */
+    unsigned gap;         /* the last such distance */
 };
 
 void emx_offload_probe_init(struct emx_offload_probe *o); /* a new route */
 void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined);
-/* Whether the next block or message goes in GSO packets; joins: it would come well joined. */
+/* Whether the next block or message is sent in GSO packets. joins: it would arrive properly joined. */
 bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins);
 
 #endif

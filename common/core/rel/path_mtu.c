@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Path MTU probing of a connected route, as RFC 4821 does it at the packetization layer: long frames seem to get lost
- * on a route that carried them, as they do when an MTU on the way is lowered. Pairs of hellos go out, a small one and
- * one as long as the longest frame, until the long one is answered: then it was a false alarm. Where only small ones
- * are answered, TRIES times, a shorter length is tried.
+ * Path MTU probing of a connected route, at the packetization layer as in RFC 4821. It starts when long frames seem to
+ * get lost, as after an MTU on the path was lowered. Pairs of hellos are sent, a short one and one of the longest
+ * length. If the long one gets a reply, it was a false alarm. If only short ones do, TRIES times, a shorter length is
+ * tried.
  */
 #include "base/min.h"
 #include "core/engine.h"
@@ -22,9 +22,9 @@
 #include "core/rel/session.h"
 #include "core/rel/tag.h"
 
-#define TRIES       12       /* a full queue loses long frames more often than short ones */
-#define PAUSE_NS    25000000 /* first pause at most, */
-#define PAUSE_TIMES 2        /* and the longest, times the first */
+#define TRIES       12       /* many, because a full queue loses long frames more often than short ones */
+#define PAUSE_NS    25000000 /* upper bound of the first pause */
+#define PAUSE_TIMES 2        /* longest pause / first pause */
 
 uint16_t emx_path_mtu_shorter(unsigned bytes)
 {
@@ -37,8 +37,8 @@ uint16_t emx_path_mtu_shorter(unsigned bytes)
     return 0;
 }
 
-/* The length to try after one of so many bytes; 0: none. Both are without a tag, but what is tried is counted with it,
- * as when connecting: a peer whose MTU was lowered as well answers with no longer frames. */
+/* The length to try after one of that many bytes; 0: none. Both are without a tag, but the tried length includes it, as
+ * when connecting: a peer whose MTU was lowered, too, cannot reply with longer frames. */
 static uint16_t path_mtu_untagged(const struct emx_session *s, unsigned bytes)
 {
     unsigned tag_bytes = emx_tag_bytes(s->e, s->link);
@@ -92,7 +92,7 @@ static void path_mtu_too_small(struct emx_session *s, emx_time now)
     emx_session_end(s, EMX_S_DEAD, ETHMX_ERR_UNREACHABLE, now);
 }
 
-/* Without memory for it the probing begins again later. */
+/* Without memory the probing starts again later. */
 static void path_mtu_lower(struct emx_session *s, uint16_t bytes, emx_time now)
 {
     unsigned before = s->frame_bytes, tag_bytes = emx_tag_bytes(s->e, s->link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Path MTU probing: whether long frames still arrive on a connected route, and which length does if they do not.
+ * Path MTU probing: whether long frames still arrive on a connected route, and which length does if not.
  */
 #ifndef EMX_CORE_PATH_MTU_H
 #define EMX_CORE_PATH_MTU_H
@@ -18,7 +18,7 @@ struct emx_session;
 /* The next shorter length to try, in bytes; 0: none is left. */
 uint16_t emx_path_mtu_shorter(unsigned bytes);
 
-/* Frames of so many bytes, without a tag, seem to get lost: probes whether that is for their length. */
+/* Frames of that length, without a tag, seem to get lost: probes whether the length is the cause. */
 void emx_path_mtu_probe(struct emx_session *s, size_t frame_bytes, emx_time now);
 
 /* A hello_ack has come while emx_connect.mtu_probing. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Receiving reliably. Sequenced frames are handled once and in order; those that arrive early are held (copied) within
- * the window. An acknowledgement rides on any frame to the peer; one goes alone after ack_every frames, after
- * ack_delay, at once when a frame arrives early or twice (the sender may be missing something), or when credit came
- * free. Over connections, which lose nothing while they last, one may wait for longer: all it brings is that the sender
- * may free its copies.
+ * Reliable receiving. Sequenced frames are handled once and in order. Early ones are held (copied) within the window.
+ * Any frame to the peer carries an acknowledgement. A separate one is sent after ack_every frames; after ack_delay;
+ * immediately if a frame is early or a duplicate (the sender may be missing something); or when credit was released.
+ * Over connections, which lose nothing while they last, it may wait longer, because it only lets the sender free its
+ * copies.
  *
- * Over a reliable link they come in order, and nobody sends one again. Nothing is held or acknowledged; the numbers
- * only show that the wire keeps its promise. One that does not is as good as a dead peer.
+ * Over a reliable link frames arrive in order and are not retransmitted. None is held or acknowledged. The numbers only
+ * verify the wire. If the wire fails, the peer counts as dead.
  */
 #include <string.h>
 
@@ -40,7 +40,7 @@ static enum emx_drop reorder_handle(struct emx_session *s, const uint8_t *data, 
     return why;
 }
 
-/* rx_early follows the held list after any change. */
+/* Updates the map of early frames after a change of the held list. */
 static void reorder_map_held(struct emx_session *s)
 {
     s->rx.early = 0;
@@ -60,7 +60,7 @@ static void reorder_drop_held(struct emx_session *s, struct emx_rxbuf *b)
     emx_alloc_put(&s->e->alloc, b);
 }
 
-/* Handles what was held and now has its turn. */
+/* Handles held frames that are next. */
 static void reorder_handle_held(struct emx_session *s, emx_time now)
 {
     struct emx_list *l;
@@ -73,7 +73,7 @@ static void reorder_handle_held(struct emx_session *s, emx_time now)
             break;
         why = reorder_handle(s, b->frame, now);
         if (why != EMX_ACCEPTED)
-            emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be sent again */
+            emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be retransmitted */
         reorder_drop_held(s, b);
         if (why != EMX_ACCEPTED)
             break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Receiving in order: sequenced frames in, and the acknowledgements that are owed for them.
+ * Receiving in order: sequenced frames, and the acknowledgements that are owed for them.
  */
 #ifndef EMX_CORE_REORDER_H
 #define EMX_CORE_REORDER_H
@@ -24,11 +24,11 @@ struct emx_rxbuf {
 
 struct emx_reorder {
     uint32_t next;
-    uint32_t first;   /* where the peer's numbers begin */
+    uint32_t first;   /* the peer's first number */
     unsigned unacked; /* sequenced frames since the last acknowledgement */
     bool ack_now;
-    emx_time ack_at_ns;    /* when one must go; 0: none owed */
-    emx_time ack_delay_ns; /* how long one waits for a frame to ride on */
+    emx_time ack_at_ns;    /* when one must leave; 0: none is owed */
+    emx_time ack_delay_ns; /* how long one waits for a frame to carry it */
     uint64_t early;        /* bit i: next+1+i is held */
     struct emx_list held;
     unsigned held_count;
@@ -41,35 +41,35 @@ static inline void emx_reorder_delay(struct emx_reorder *r, emx_time ack_delay_n
     r->ack_delay_ns = ack_delay_ns;
 }
 
-static inline void emx_reorder_begin(struct emx_reorder *r, uint32_t first) /* the peer has told it */
+static inline void emx_reorder_begin(struct emx_reorder *r, uint32_t first) /* the peer's first number is known */
 {
     r->next = r->first = first;
 }
 
-static inline void emx_reorder_passed(struct emx_reorder *r) /* the next frame has been handled; over a reliable link */
+static inline void emx_reorder_passed(struct emx_reorder *r) /* the next frame was handled, over a reliable link */
 {
     r->next++;
 }
 
-static inline void emx_reorder_accepted(struct emx_reorder *r) /* the same over others: it is to be acknowledged */
+static inline void emx_reorder_accepted(struct emx_reorder *r) /* the same over other links: it must be acknowledged */
 {
     r->next++;
     r->unacked++;
 }
 
-static inline void emx_reorder_due(struct emx_reorder *r) /* an acknowledgement is to leave at once */
+static inline void emx_reorder_due(struct emx_reorder *r) /* an acknowledgement must leave immediately */
 {
     r->ack_now = true;
 }
 
-static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with our ack went out */
+static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with an acknowledgement has left */
 {
     r->unacked = 0;
     r->ack_at_ns = 0;
     r->ack_now = false;
 }
 
-/* Whether a frame that is sent should tell what has arrived. */
+/* Whether a frame that is sent should carry an acknowledgement. */
 static inline bool emx_reorder_owes(const struct emx_reorder *r)
 {
     return r->ack_now || r->ack_at_ns;
@@ -77,8 +77,8 @@ static inline bool emx_reorder_owes(const struct emx_reorder *r)
 
 enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now);
 void emx_reorder_owe(struct emx_session *s,
-                     emx_time now); /* frames were accepted: acknowledged at once or in a while */
-/* A frame from a reliable link that is not the next one: why it is dropped; the session may be over. */
+                     emx_time now); /* frames were accepted: acknowledge immediately or after a delay */
+/* A frame from a reliable link is not the next one. Returns why it is dropped; may end the session. */
 enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_time now);
 void emx_reorder_expire(struct emx_session *s, emx_time now); /* an acknowledgement may be due */
 void emx_reorder_fini(struct emx_session *s);

@@ -6,7 +6,7 @@ static uint64_t *replay_word(struct emx_replay *r, uint64_t number)
     return &r->seen[number / 64 % EMX_REPLAY_WORDS];
 }
 
-/* The words between the highest number so far and this one begin anew. */
+/* Clears the words between the highest number so far and this one. */
 static void replay_advance(struct emx_replay *r, uint64_t number)
 {
     uint64_t from = r->last / 64, words = number / 64 - from;

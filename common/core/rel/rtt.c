@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Round-trip time of the network, and the time-out that follows from it.
+ * Round-trip time of the network, and the retransmission time-out.
  *
- * A peer whose program computes leaves frames in its socket, and reads and acknowledges them when it comes back. Such a
- * sample is the network's time plus the program's. The peer cannot tell how long a frame has waited, for it does not
- * know when the frame came. So the estimate is the least of the last EMX_RTT_SAMPLES to twice that many samples: one
- * frame among these that met a peer at work is enough, and a queue that lasts, which all samples meet, still counts (a
- * windowed minimum filter, as BBR keeps for its path; Nichols and Jacobson, ACM Queue 2012, on why a minimum tells a
- * standing queue). It costs no field in the frames.
+ * A peer whose program computes reads and acknowledges frames only later. Such a sample is the time of the network plus
+ * that of the program. The peer cannot report how long a frame has waited, because it does not know when the frame
+ * arrived. So the estimate is the minimum of the last EMX_RTT_SAMPLES to twice that many samples. One frame among these
+ * whose peer made progress is enough, and a standing queue, which all samples include, still counts (a windowed minimum
+ * filter, as in BBR; Nichols and Jacobson, ACM Queue 2012, explain why a minimum shows a standing queue). It needs no
+ * field in frames.
  *
- * The time-out is three times that, what RFC 6298 takes after its first sample, and the time for which the peer may
- * keep an acknowledgement back; within rto_min and rto_max. It may be too short for a peer that computes. Then one
- * frame is sent twice, no more (send_window.c). Only answers to frames sent once are measured (Karn's rule), which the
- * callers see to.
+ * The time-out is a multiple of that (EMX_RTT_TIMES), as in RFC 6298 after the first sample, plus the longest delay of
+ * the peer's acknowledgements; within rto_min and rto_max. It may be too short for a peer that computes. Then only one
+ * frame is retransmitted (send_window.c). The callers pass only replies to frames that were sent once (Karn's rule).
  */
 #include "core/rel/rtt.h"
 
 #define EMX_RTT_SAMPLES    16
-#define EMX_RTT_TIMES      3        /* of the round trip: the time-out */
-#define EMX_RTO_UNMEASURED 20000000 /* ns; a cluster's round trip is far below */
+#define EMX_RTT_TIMES      3        /* time-out / round trip */
+#define EMX_RTO_UNMEASURED 20000000 /* ns; far above the round trip of a cluster */
 
 static emx_time rtt_clamp(emx_time ns, emx_time low, emx_time high)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Round-trip time of the network, and the time-out that follows from it. The units are ns.
+ * Round-trip time of the network, and the retransmission time-out, in ns.
  */
 #ifndef EMX_CORE_RTT_H
 #define EMX_CORE_RTT_H
@@ -10,10 +10,10 @@
 #include "base/config.h"
 #include "core/time.h"
 
-/* The time of an answer, see rtt.c. */
+/* The response time, see rtt.c. */
 struct emx_rtt {
     uint32_t network_ns;          /* 0: not measured */
-    uint32_t least_ns, before_ns; /* of the samples so far in this window, and of the window before; 0: none */
+    uint32_t least_ns, before_ns; /* minimum in this window and in the one before; 0: none */
     uint32_t samples;             /* in this window */
     emx_time rto_ns;
 };

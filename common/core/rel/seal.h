@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The headers of frames, from their maker to the wire: head, then stamp, then seal.
+ * The headers of frames, in three steps before they leave: head, stamp, seal.
  */
 #ifndef EMX_CORE_SEAL_H
 #define EMX_CORE_SEAL_H
@@ -14,7 +14,7 @@
 #include "core/rel/tag.h"
 #include "base/txframe.h"
 
-/* All but seq, ack, credit, check. */
+/* Writes all fields but seq, ack, credit, check. */
 static inline void emx_engine_head(struct emx_engine *e, const struct emx_peer *p, struct emx_frame *h,
                                    enum emx_frame_type type, size_t body_bytes)
 {
@@ -26,7 +26,7 @@ static inline void emx_engine_head(struct emx_engine *e, const struct emx_peer *
     h->seq = 0;
 }
 
-/* Ack and credit. */
+/* Writes ack and credit. */
 static inline void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
 {
     h->ack = s->rx.next;
@@ -34,8 +34,8 @@ static inline void emx_engine_stamp(struct emx_session *s, struct emx_frame *h)
     emx_credit_announced(&s->credit, h->credit);
 }
 
-/* The last step of every frame: h is complete but for what proves it whole, and *f tells its lengths and body. Before h
- * is room for a tag, and where there is a body, h is in a scratch. */
+/* The last step of every frame: adds checksum or tag. h is otherwise complete, and *f has its lengths and body. Before
+ * h is room for a tag, and if there is a body, h is in a scratch. */
 static inline void emx_engine_seal(struct emx_session *s, struct emx_frame *h, struct emx_txframe *f, unsigned level)
 {
     if (__builtin_expect(level == EMX_SEAL_TAG, 0)) {

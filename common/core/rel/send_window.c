@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sending reliably. Sequenced frames get consecutive numbers when they enter the window (session.tx.unacked), leave as
- * congestion control allows, and stay until acknowledged. A frame is sent again
- *  - when later ones were acknowledged early: it was overtaken by two frames, or a round trip has passed (after RACK,
- *    RFC 8985, simplified: Ethernet seldom reorders, and a frame sent twice does no harm);
- *  - when nothing was acknowledged for the resend time-out, which doubles each time. A peer that computes answers as
- *    late, so the first time-outs change nothing but send one frame again, as probes (RFC 9002, section 6.2.4; RFC
- * 8985, section 7): the last one that the peer's map of early frames reaches, whose acknowledgement tells of all before
- * it whether they are missing. After PROBES of them all of the window counts as lost, and congestion control lets one
- *    frame go at a time. When one that counted as lost, and was not sent again, is acknowledged after all, the time-out
- *    was false: the peer had been away. Then all is as before it (after Eifel, RFC 4015, with that proof instead of
- * time stamps).
+ * Reliable sending. Sequenced frames get consecutive numbers when they enter the window (session.tx.unacked), leave as
+ * congestion control allows, and stay until they are acknowledged. A frame is retransmitted
+ *  - when later ones were acknowledged early: two frames have overtaken it, or a round trip has passed (after RACK,
+ *    RFC 8985, simplified: Ethernet seldom reorders, and a duplicate does no harm);
+ *  - when nothing was acknowledged for the retransmission time-out, which doubles each time. The cause may be a peer
+ *    that computes, so the first time-outs only retransmit one frame as a probe (RFC 9002, section 6.2.4; RFC 8985,
+ *    section 7): the last one in the range of the peer's map of early frames, because its acknowledgement shows which
+ *    earlier ones are missing. After PROBES of them the window counts as lost, and congestion control lets one frame
+ *    leave at a time. If a frame that counted as lost, and was not retransmitted, is acknowledged, the time-out was
+ *    false: the peer had been away. Then the earlier state is restored (after Eifel, RFC 4015, with this proof instead
+ *    of time stamps).
  *
- * Over a reliable route a frame is done with as soon as the wire has it: the window holds only what has not been sent,
- * and nothing below about acknowledgements, time-outs and congestion has anything to do. The wire copies a frame before
- * the engine is called again, so its buffer is spent then (engine.spent).
+ * Over a reliable route a frame is finished when the wire has it. The window holds only unsent frames, and
+ * acknowledgements, time-outs and congestion have no role. The wire copies a frame before the next call of the engine,
+ * which then reuses its buffer (engine.spent).
  */
 #include "core/cc/cc.h"
 #include "core/engine_impl.h"
@@ -25,13 +25,13 @@
 
 #define OVERTAKEN 2
 #define PROBES    2
-#define DOUBT     3  /* time-outs in a row after which the route may have become narrower */
-#define EARLY     64 /* frames beyond the first missing one that the peer's map reaches */
+#define DOUBT     3  /* time-outs in a row after which the path MTU is probed */
+#define EARLY     64 /* frames after the first missing one that the peer's map covers */
 
 void emx_send_window_init(struct emx_send_window *w, const struct emx_cc_ops *cc, uint32_t first, uint32_t limit_frames)
 {
     w->first = w->next = w->acked = w->recover = first;
-    w->peer_window = 8; /* until told */
+    w->peer_window = 8; /* until the peer's hello */
     w->shortest_ns = UINT32_MAX;
     emx_list_init(&w->unacked);
     emx_list_init(&w->control);
@@ -109,14 +109,14 @@ static void send_window_start(struct emx_session *s)
     e->start_frames -= s->tx.start_frames;
 }
 
-/* Gives back what it took of the endpoint's first burst. */
+/* Returns its part of the endpoint's first burst. */
 static void send_window_end_start(struct emx_session *s)
 {
     s->e->start_frames += s->tx.start_frames;
     s->tx.start_frames = 0;
 }
 
-/* One more frame is under way. */
+/* One more frame is in flight. */
 static void send_window_in_flight(struct emx_session *s, emx_time now)
 {
     if (!s->tx.started)
@@ -165,7 +165,7 @@ void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b, emx_time
     send_window_in_flight(s, now);
 }
 
-/* b leaves the state it is in as seen by the counts. */
+/* Removes b from the counts of its present state. */
 static void send_window_settle(struct emx_session *s, struct emx_txbuf *b)
 {
     if (b->lost) {
@@ -183,7 +183,7 @@ static uint32_t send_window_next_unsent(const struct emx_session *s)
     return emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->seq;
 }
 
-/* Frames that something has happened to, and their length. */
+/* Number and length of the frames of an event. */
 struct send_window_sum {
     uint32_t frames, bytes;
 };
@@ -194,7 +194,7 @@ static inline void send_window_add(struct send_window_sum *sum, const struct emx
     sum->bytes += b->len_bytes;
 }
 
-/* What congestion control is told; flew: in flight before. */
+/* The event for congestion control; flew: in flight before. */
 static inline struct emx_cc_event send_window_event(const struct emx_session *s, struct send_window_sum sum,
                                                     unsigned flew, emx_time now)
 {
@@ -208,7 +208,7 @@ static inline struct emx_cc_event send_window_event(const struct emx_session *s,
                                  .resends = s->tx.lost};
 }
 
-/* The last frame of those acknowledged was sent once, so long ago. */
+/* The last acknowledged frame was sent once, that long ago. */
 static void send_window_answered(struct emx_session *s, emx_time ns)
 {
     if (ns < s->tx.shortest_ns)
@@ -216,7 +216,7 @@ static void send_window_answered(struct emx_session *s, emx_time ns)
     emx_rtt_sample(&s->rtt, ns, s->peer_ack_delay_ns, s->e->cfg);
 }
 
-/* Frees what was acknowledged in order, and counts what was not acknowledged early. */
+/* Frees frames acknowledged in order, and counts those not acknowledged early. */
 static void send_window_ack_in_order(struct emx_session *s, uint32_t ack, struct send_window_sum *acked, emx_time now)
 {
     emx_time sent_once_ns = EMX_NEVER;
@@ -239,7 +239,7 @@ static void send_window_ack_in_order(struct emx_session *s, uint32_t ack, struct
         send_window_answered(s, now - sent_once_ns);
 }
 
-/* Marks what was acknowledged early; returns the last such frame, or NULL. */
+/* Marks frames acknowledged early. Returns the last such frame, or NULL. */
 static struct emx_txbuf *send_window_ack_early(struct emx_session *s, uint64_t early, struct send_window_sum *acked)
 {
     struct emx_txbuf *last = NULL;
@@ -263,7 +263,7 @@ static struct emx_txbuf *send_window_ack_early(struct emx_session *s, uint64_t e
     return last;
 }
 
-/* Congestion control hears of gaps and marks once for what was under way then. false: it has. */
+/* Reports gaps and marks to congestion control once for the frames in flight. false: reported before. */
 static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc *cc, const struct emx_cc_event *ev),
                                struct emx_cc_event ev)
 {
@@ -274,7 +274,7 @@ static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc 
     return true;
 }
 
-/* Frames that were sent before `last` and still are not there although it is. */
+/* Finds frames that were sent before `last` and are missing although it has arrived. */
 static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf *last, uint64_t early, emx_time now)
 {
     unsigned beyond = (unsigned)__builtin_popcountll(early), flew = s->tx.in_flight;
@@ -292,7 +292,7 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
         }
         if (b->lost || b->sent_ns > last->sent_ns || (b->tries > 1 && b->sent_ns == last->sent_ns))
             continue;
-        /* A GSO packet and a single frame take two ways: that one overtakes the other means nothing. */
+        /* A GSO packet and a single frame take different paths: reordering between them shows no loss. */
         if ((beyond < OVERTAKEN || b->gso != last->gso) && now - b->sent_ns < s->rtt.network_ns)
             continue;
         b->lost = true;
@@ -305,7 +305,7 @@ static void send_window_find_gaps(struct emx_session *s, const struct emx_txbuf 
         send_window_reduce(s, s->e->cc->lost, send_window_event(s, lost, flew, now));
 }
 
-/* Apart, so that it costs acknowledgements without a map nothing. Returns what was acknowledged. */
+/* Not inlined, so that acknowledgements without a map do not pay for it. Returns what was acknowledged. */
 static __attribute__((noinline)) struct send_window_sum send_window_ack_with_gaps(struct emx_session *s, uint64_t early,
                                                                                   emx_time now)
 {
@@ -317,7 +317,7 @@ static __attribute__((noinline)) struct send_window_sum send_window_ack_with_gap
     return acked;
 }
 
-/* More may leave than before. */
+/* Continues sending after the limits have changed. */
 static void send_window_go_on(struct emx_session *s)
 {
     if (s->tx.lost || s->tx.send_next != &s->tx.unacked || !emx_list_empty(&s->tx.control) ||
@@ -332,10 +332,10 @@ void emx_send_window_marked(struct emx_session *s, uint32_t frames, emx_time now
     if (!send_window_reduce(s, s->e->cc->marked, send_window_event(s, marked, s->tx.in_flight, now)))
         return;
     emx_count(s->e, ce_responses);
-    send_window_go_on(s); /* frames that gathered no longer do */
+    send_window_go_on(s); /* waiting frames need not wait any more */
 }
 
-/* What counted as lost has arrived: it is under way as before, and so is congestion control. */
+/* A frame that counted as lost has arrived: restores the frames in flight and congestion control. */
 static void send_window_undo(struct emx_session *s)
 {
     emx_list_each(l, &s->tx.unacked)
@@ -355,7 +355,7 @@ static void send_window_undo(struct emx_session *s)
     emx_count(s->e, timeouts_undone);
 }
 
-/* The first acknowledgement after a time-out that declared the window lost. */
+/* Handles the first acknowledgement after a time-out that declared the window lost. */
 static void send_window_judge(struct emx_session *s)
 {
     if (s->tx.falsely)
@@ -363,7 +363,7 @@ static void send_window_judge(struct emx_session *s)
     s->tx.doubtful = s->tx.falsely = false;
 }
 
-/* So many frames flew before, and these of them have arrived. */
+/* flew frames were in flight, and acked of them have arrived. */
 static void send_window_advance(struct emx_session *s, unsigned flew, struct send_window_sum acked, emx_time now)
 {
     bool limits = s->tx.send_next != &s->tx.unacked || emx_cc_limits(&s->tx.cc, flew);
@@ -402,7 +402,8 @@ void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, em
     }
     if (!acked.frames && !moves && !s->tx.lost)
         return;
-    if (acked.frames || moves) /* it may move over frames that all came early: the resend timer stops with the last */
+    if (acked.frames ||
+        moves) /* ack may pass frames that were all acknowledged early: the retransmission timer stops with the last */
         send_window_advance(s, flew, acked, now);
     send_window_go_on(s);
 }
@@ -414,8 +415,7 @@ emx_time emx_send_window_deadline(const struct emx_session *s)
     return s->tx.rto_from_ns + emx_rtt_backed_off(&s->rtt, s->tx.backoff, s->e->cfg);
 }
 
-/* One frame is to be sent again: the last that the peer can tell of. If some are to be sent again anyway, one of them.
- */
+/* Retransmits one frame: the last that the peer can report. If some are to be retransmitted anyway, one of them. */
 static void send_window_probe(struct emx_session *s)
 {
     struct emx_list *l = s->tx.send_next->prev;
@@ -428,13 +428,13 @@ static void send_window_probe(struct emx_session *s)
         l = l->prev;
         b = emx_list_entry(l, struct emx_txbuf, link);
     }
-    s->tx.in_flight -= !b->early; /* the first is early only if the peer has told nonsense */
+    s->tx.in_flight -= !b->early; /* the first is early only if the peer's report was invalid */
     b->early = false;
     b->lost = true;
     s->tx.lost++;
 }
 
-/* All that is under way counts as lost. */
+/* Counts all frames in flight as lost. */
 static void send_window_count_all_lost(struct emx_session *s, emx_time now)
 {
     unsigned flew = s->tx.in_flight;
@@ -453,14 +453,14 @@ static void send_window_count_all_lost(struct emx_session *s, emx_time now)
             s->tx.in_flight--;
             send_window_add(&lost, b);
         }
-        b->early = false; /* the receiver may have had to give it up (RFC 2018, section 8) */
+        b->early = false; /* the receiver may have dropped it (RFC 2018, section 8) */
         b->lost = true;
         s->tx.lost++;
     }
     if (!s->tx.doubtful)
         s->tx.before = s->tx.cc;
     s->tx.doubtful = true;
-    if (flew > 1) { /* one says nothing of how many the network carries */
+    if (flew > 1) { /* one frame says nothing about the network's capacity */
         ev = send_window_event(s, lost, flew, now);
         s->e->cc->timed_out(&s->tx.cc, &ev);
     }

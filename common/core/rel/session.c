@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Session: the life of the connection to one peer, and its timer.
+ * Session: the life cycle of the connection to one peer, and its timer.
  *
- * Life and death. A frame that wants an answer starts the clock (asked_ns) when none is running; any frame from the
- * peer stops it. When it has run for peer_timeout the peer is dead. So a peer that nobody asks anything cannot die,
- * and one that is asked must show a sign of life: the engine's tick pings peers that somebody waits for. Time for which
- * we ourselves were stopped does not count: a job may be suspended as a whole.
+ * Liveness. A frame that needs a reply starts a timer (asked_ns) if none is running. Any frame from the peer stops it.
+ * When it has run for peer_timeout the peer is dead. So a peer that nothing is requested from cannot die, and one that
+ * something is requested from must show a sign of life: the engine's tick pings peers with open operations. Time in
+ * which this process was stopped does not count, because a job may be suspended as a whole.
  *
- * Numbers. A session's sequence numbers begin with 0, but for an endpoint that has removed peers before: then they
- * begin beyond all that these were sent. Who hears them begin anew knows that the peer has removed this
- * endpoint, even if no goodbye came. Frames of the former session may still be under way, hellos among them. They
- * acknowledge less than where our numbers begin now; so until a frame of the peer has acknowledged that, only the
- * handshake goes on.
+ * Numbers. A session's sequence numbers begin with 0. If the endpoint has removed peers before, they begin after all
+ * numbers sent to these. A peer that sees them restart knows that its session was removed, even if no close frame
+ * arrived. Frames of the former session, including hellos, may still be in flight. They acknowledge less than the new
+ * first number. So until a frame of the peer has acknowledged that number, only the handshake is executed.
  *
- * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing; when the timer fires, all
- * deadlines are looked at and it is set anew.
+ * The timer is lazy: it may fire early, never late. Moving a deadline back costs nothing. When the timer fires, all
+ * deadlines are checked and it is set again.
  */
 #include <string.h>
 
@@ -92,7 +91,7 @@ void emx_session_ask_routes(struct emx_session *s)
     s->e->hints.pending |= EMX_RESULT_EVENT;
 }
 
-/* Nothing of it is to be sent or waited for any more. */
+/* Stops everything that is being sent or waited for. */
 static void session_quiesce(struct emx_session *s)
 {
     emx_send_window_fini(s);
@@ -109,7 +108,7 @@ static void session_quiesce(struct emx_session *s)
     s->fast_room = 0;
 }
 
-/* Gives back everything but the structure itself. */
+/* Frees everything but the structure itself. */
 static void session_strip(struct emx_session *s)
 {
     struct emx_engine *e = s->e;
@@ -171,7 +170,7 @@ void emx_session_free(struct emx_session *s)
     emx_alloc_put(&e->alloc, s);
 }
 
-/* The peer has removed this endpoint, and begins anew: to this side that is its goodbye. */
+/* The peer has removed this endpoint, and connects again: this has the effect of a close frame. */
 static void session_begun_anew(struct emx_session *s, emx_time now)
 {
     emx_event_post(s->e, emx_list_empty(&s->peer->ops) ? EMX_EVENT_CLOSED : EMX_EVENT_FAILED, s->peer,
@@ -180,7 +179,7 @@ static void session_begun_anew(struct emx_session *s, emx_time now)
     emx_session_end(s, EMX_S_CLOSED, ETHMX_ERR_PEER_DEAD, now);
 }
 
-/* Whether nothing has come but hellos, the first perhaps a late one of a former session. */
+/* Whether only hellos have arrived, the first perhaps a late one of a former session. */
 static bool session_is_fresh(const struct emx_session *s)
 {
     return s->state != EMX_S_CONNECTED && s->rx.next == s->rx.first && !s->rx.held_count;

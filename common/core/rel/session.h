@@ -12,7 +12,7 @@
 #include "core/format/frame.h"
 #include "core/session_impl.h"
 
-/* Dead or closed: nothing comes or goes any more. */
+/* Dead or closed: nothing is sent or received any more. */
 static inline bool emx_session_over(const struct emx_session *s)
 {
     return s->state == EMX_S_DEAD || s->state == EMX_S_CLOSED;
@@ -22,12 +22,12 @@ static inline const struct emx_route *emx_connect_route(const struct emx_session
 {
     return &s->connect->route[s->connect->current];
 }
-static inline bool emx_connect_reachable(const struct emx_session *s) /* a route is being tried or proven */
+static inline bool emx_connect_reachable(const struct emx_session *s) /* a route is being tried or verified */
 {
     return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;
 }
 
-/* There may be something to send. */
+/* Marks that there may be something to send. */
 static inline void emx_session_ready(struct emx_session *s)
 {
     if (emx_list_linked(&s->ready) || (s->state != EMX_S_CONNECTING && s->state != EMX_S_CONNECTED))
@@ -37,25 +37,25 @@ static inline void emx_session_ready(struct emx_session *s)
 }
 
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
-void emx_session_ask_routes(struct emx_session *s); /* once: s is not in engine.want_routes */
+void emx_session_ask_routes(struct emx_session *s); /* called once: s is not in engine.want_routes */
 void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time now);
-void emx_session_leave(struct emx_session *s, emx_time now); /* reachable: all ends but that it says goodbye */
+void emx_session_leave(struct emx_session *s, emx_time now); /* reachable: ends all but sending the close frame */
 void emx_session_free(struct emx_session *s);
-/* A frame of the handshake has told where the peer's numbers begin. */
+/* A frame of the handshake has the peer's first number. */
 enum emx_drop emx_session_greet(struct emx_session *s, const struct emx_frame *h, emx_time now);
 
-/* Whether the sender of the frame knows where our numbers begin: the frame is not of a former session. */
+/* Whether the sender of the frame knows this side's first number: the frame is not of a former session. */
 static inline bool emx_session_is_meant(const struct emx_session *s, const struct emx_frame *h)
 {
     return !emx_seq_before(h->ack, s->tx.first);
 }
 
-void emx_session_arm(struct emx_session *s, emx_time at); /* look at the session at this time, or earlier */
+void emx_session_arm(struct emx_session *s, emx_time at); /* checks the session at this time, or earlier */
 void emx_session_expire(struct emx_session *s, emx_time now);
-emx_time emx_session_death_ns(const struct emx_session *s); /* when a silent peer is dead; EMX_NEVER: it is not asked */
+emx_time emx_session_death_ns(const struct emx_session *s); /* when a silent peer is dead; EMX_NEVER: unasked */
 void emx_session_asked_first(struct emx_session *s, emx_time now);
 
-static inline void emx_session_asked(struct emx_session *s, emx_time now) /* a frame went out that wants an answer */
+static inline void emx_session_asked(struct emx_session *s, emx_time now) /* a frame that needs a reply has left */
 {
     if (!s->asked_ns)
         emx_session_asked_first(s, now);

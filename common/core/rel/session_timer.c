@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a session does when its timer fires.
+ * Handles the timer of a session.
  */
 #include "base/heap.h"
 #include "base/min.h"

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Tags: with ETHMX_AUTH=on each frame proves that it was made by a process of the job, for this receiver, and is not
- * an old one.
+ * Tags: with ETHMX_AUTH=on each frame proves that it was made by a process of the job, for this receiver, and is not a
+ * replay.
  *
- * Keys. Each endpoint draws a secret when it is opened, and its address tells it: the launcher's exchange of addresses
- * is the one way that outsiders do not see, so the address in a hello leaves it out. A key belongs to a pair and a
- * direction: it is derived from the secret of the receiver and both ids. Thus who has not been told a process's address
- * by the launcher cannot send to it, and the receiver needs to know nothing of the sender to check its first frame.
- * One who was greeted by a stranger (MPI_Comm_accept) does not know the stranger's secret; it derives the key from its
- * own, which the stranger must have to have greeted it. Ids and secrets are new with each endpoint, so nothing that was
- * recorded of a former one fits any key again.
+ * Keys. Each endpoint draws a secret when it is opened, and its address has it. Outsiders cannot see the launcher's
+ * exchange of addresses, but they can see hellos, so the address in a hello omits the secret. A key belongs to a pair
+ * and a direction: it is derived from the receiver's secret and both ids. So a process that did not get an address from
+ * the launcher cannot send to it, and the receiver needs no knowledge of the sender to check its first frame. A process
+ * that gets a hello from an unknown one (MPI_Comm_accept) does not know its secret. It derives the key from its own
+ * secret, which the other must have to have sent the hello. Ids and secrets are new for each endpoint, so no recorded
+ * frame of a former endpoint fits a key again.
  *
- * Numbers. Frames of a session are numbered as they leave, resent ones and those without a sequence number too, and the
- * number is under the tag. The receiver takes none twice (replay.h). It must let frames overtake each other by far:
- * those in GSO packets wait in a ring of their own.
+ * Numbers. Frames of a session are numbered as they leave, including retransmissions and frames without a sequence
+ * number, and the tag covers the number. The receiver accepts none twice (replay.h). It must accept strong reordering,
+ * because frames in GSO packets wait in a separate ring.
  *
- * The tag is SipHash-2-4 of number and first bytes, under one key, xor SipHash-2-4 of the rest under another (as
- * Wegman and Carter do it: the first is different for each frame, and hides the second). So a frame whose data lie
- * elsewhere is not gathered for it, and a short one needs only the first. It is over the bytes, whatever the type.
+ * The tag is SipHash-2-4 of number and first bytes, with one key, xor SipHash-2-4 of the rest with another (Wegman and
+ * Carter: the first is different for each frame, and hides the second). So data in another place need not be gathered,
+ * and a short frame needs only the first. The tag covers the bytes, regardless of the type.
  *
- * Links into which the kernel lets only processes of the same user (guarded) carry no tags: who may send there may as
- * well read the secret from the process's memory.
+ * Links to which the kernel admits only processes of the same user (guarded) carry no tags, because such a process can
+ * read the secret from memory anyway.
  */
 #include <string.h>
 
@@ -32,7 +32,8 @@
 #include "core/rel/session.h"
 #include "core/rel/tag.h"
 
-#define FIRST_BYTES sizeof(((struct emx_scratch *)0)->b) /* under the first key; all that precedes data is less */
+#define FIRST_BYTES                                                                                                    \
+    sizeof(((struct emx_scratch *)0)->b) /* covered by the first key; more than all that precedes data */
 
 static_assert(EMX_ADDRESS_SECRET == EMX_KEYED_HASH_BYTES, "secret");
 
@@ -61,7 +62,7 @@ bool emx_tag_open(struct emx_session *s)
     if (!s->tags)
         return false;
     memset(s->tags, 0, sizeof(*s->tags));
-    s->tags->sent = (uint64_t)e->removals << 40; /* beyond those of a session before */
+    s->tags->sent = (uint64_t)e->removals << 40; /* after those of an earlier session */
     a = emx_peer_address(e, s->peer);
     if (a->has_secret) {
         s->tags->whose = EMX_TAG_OF_RECEIVER;
@@ -73,7 +74,7 @@ bool emx_tag_open(struct emx_session *s)
     return true;
 }
 
-/* The keys of a frame from this id, of a peer that may be unknown; false: there are none. */
+/* Finds the keys of a frame from this id, whose peer may be unknown. false: there are none. */
 static bool tag_find_keys(struct emx_engine *e, const struct emx_peer *p, uint32_t from, unsigned whose,
                           struct emx_tag_keys *k)
 {
@@ -90,7 +91,7 @@ static bool tag_find_keys(struct emx_engine *e, const struct emx_peer *p, uint32
     return true;
 }
 
-/* The same, kept in the session if there is one. */
+/* The same, stored in the session if there is one. */
 static const struct emx_tag_keys *tag_keys_of(struct emx_engine *e, const struct emx_peer *p, const struct emx_tag *t,
                                               uint32_t from, struct emx_tag_keys *made)
 {
@@ -105,7 +106,7 @@ static const struct emx_tag_keys *tag_keys_of(struct emx_engine *e, const struct
 
 /* ---- Tags ---- */
 
-/* Of the number and the first bytes that follow t, and the rest of the frame. */
+/* Computes the tag of the number, the first bytes that follow t, and the rest of the frame. */
 static uint64_t tag_compute(const struct emx_tag_keys *k, const struct emx_tag *t, size_t first_bytes, const void *rest,
                             size_t rest_bytes)
 {
@@ -114,7 +115,7 @@ static uint64_t tag_compute(const struct emx_tag_keys *k, const struct emx_tag *
     return rest_bytes ? tag ^ emx_keyed_hash(k->rest, rest, rest_bytes) : tag;
 }
 
-/* Moves data behind the header as far as the first key goes. */
+/* Moves data behind the header up to the end of the first key's range. */
 static void tag_gather(struct emx_frame *h, struct emx_txframe *f)
 {
     size_t n = FIRST_BYTES - f->head_bytes;
@@ -154,7 +155,7 @@ void emx_tag_put(struct emx_session *s, struct emx_frame *h, struct emx_txframe 
     f->head_bytes += sizeof(*t);
 }
 
-/* A frame without a tag: what it would be dropped for anyway, or that. */
+/* A frame without a tag: returns the reason for which it would be dropped anyway, or the missing tag. */
 static enum emx_drop tag_untagged(const struct emx_engine *e, const uint8_t *data, uint32_t len_bytes)
 {
     enum emx_drop why = emx_frame_check(data, len_bytes, e->self.id, e->self.cookie);
@@ -162,7 +163,7 @@ static enum emx_drop tag_untagged(const struct emx_engine *e, const uint8_t *dat
     return why == EMX_ACCEPTED ? EMX_DROP_FORGED : why;
 }
 
-/* What tells foreign frames from ours without any hashing. */
+/* Detects foreign frames without hashing. */
 static enum emx_drop tag_is_valid(const struct emx_engine *e, const uint8_t *data, uint32_t len_bytes)
 {
     const struct emx_tag *t = (const void *)data;
@@ -177,7 +178,7 @@ static enum emx_drop tag_is_valid(const struct emx_engine *e, const uint8_t *dat
     return h->cookie == e->self.cookie ? EMX_ACCEPTED : EMX_DROP_COOKIE;
 }
 
-/* Only a hello may come from somebody who has no session. */
+/* Without a session only a hello is accepted. */
 static bool tag_is_expected(const struct emx_session *s, const struct emx_frame *h)
 {
     if (s && emx_session_over(s))

@@ -22,9 +22,9 @@ struct emx_tag_keys {
     uint8_t first[16], rest[16];
 };
 
-/* With ETHMX_AUTH=on: see tag.c. */
+/* State of tags, with ETHMX_AUTH=on: see tag.c. */
 struct emx_tags {
-    uint8_t whose; /* enum emx_tag_key: the secret that our keys come from */
+    uint8_t whose; /* enum emx_tag_key: the secret that out is derived from */
     struct emx_tag_keys out;
     uint64_t sent; /* number of the last frame */
     struct emx_tag_keys in[EMX_TAG_KEYS];
@@ -34,12 +34,13 @@ struct emx_tags {
 
 bool emx_tag_open(struct emx_session *s); /* false: no memory */
 void emx_tag_put(struct emx_session *s, struct emx_frame *h, struct emx_txframe *f);
-/* Of a frame from a link with tags. EMX_ACCEPTED: behind its tag is a frame of t->frame_bytes, to be checked as any. */
+/* Checks a frame from a link with tags. EMX_ACCEPTED: a frame of t->frame_bytes follows the tag, and must be checked
+ * like any other. */
 enum emx_drop emx_tag_check(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes);
 void emx_tag_greeted(struct emx_engine *e,
                      const uint8_t *data); /* a hello that was accepted, perhaps the first frame */
 
-/* How frames over a link are sealed, and what that takes from the length. */
+/* How frames over a link are sealed, and the length that this takes. */
 static inline unsigned emx_tag_level(const struct emx_engine *e, unsigned link, unsigned checksum)
 {
     return e->tagged_links >> link & 1 ? EMX_SEAL_TAG : checksum;

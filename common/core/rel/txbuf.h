@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Buffers of sequenced frames: of three lengths, as most frames are short, and the longest ones stay on the host. A
- * buffer belongs to a list of its session from the time when its frame is made until that is acknowledged.
+ * Buffers of sequenced frames, in three lengths: most frames are short, and the longest ones stay on the host. A buffer
+ * is in a list of its session from the creation of its frame until it is acknowledged.
  */
 #ifndef EMX_CORE_TXBUF_H
 #define EMX_CORE_TXBUF_H
@@ -32,13 +32,13 @@ struct emx_txbuf {
     uint16_t len_bytes;
     uint16_t tries;
     bool early;   /* acknowledged before its turn */
-    bool lost;    /* to be sent again */
-    bool unready; /* an rts whose key is still to come (rdma_get.c) */
-    uint8_t size; /* enum emx_txbuf_size: whose it is */
-    bool gso;     /* may travel in a GSO packet, the first time */
-    bool slot;    /* the first frame of a message that does */
+    bool lost;    /* to be retransmitted */
+    bool unready; /* an rts that waits for its key (rdma_get.c) */
+    uint8_t size; /* enum emx_txbuf_size: its pool */
+    bool gso;     /* may travel in a GSO packet when sent for the first time */
+    bool slot;    /* the first frame of a message in a GSO packet */
 
-    uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for one */
+    uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for a tag */
     uint8_t frame[] __attribute__((aligned(8)));
 };
 
@@ -54,7 +54,7 @@ static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
     return (struct emx_frame *)b->frame;
 }
 
-/* A buffer for a frame of so many bytes; NULL: out of memory. */
+/* Returns a buffer for a frame of that length. NULL: out of memory. */
 static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t len_bytes)
 {
     unsigned size = EMX_TXBUF_SMALL;
