@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ethmx works in the program's own thread, inside its MPI calls. A program that computes for a minute without such a
- * call would not answer its peers: their frames stay unacknowledged and are sent again and again, large messages do
- * not move, and in the end the peers declare the program dead.
+ * ethmx makes progress in the program's own thread, inside its MPI calls. A program that computes for a long time
+ * without such a call would not respond to its peers: their frames stay unacknowledged and are retransmitted, large
+ * messages do not move, and finally the peers declare the program dead.
  *
  * So a helper thread checks the program from time to time. If the program has called ethmx_progress() since the last
- * check, or sleeps in ethmx_wait() or ethmx_progress(), there is nothing to do. If not, the helper *runs*: it calls for
- * progress, sleeps until a frame comes or a timer is due, and so on, until it sees that the program is back. It never
- * runs callbacks: completions stay queued for the program's own thread. While the program is active, the helper sleeps
- * on its timer and on wakeups only, so that frames do not wake it.
+ * check, or sleeps in ethmx_wait() or ethmx_progress(), nothing needs to be done. If not, the helper *runs*: it makes
+ * progress, sleeps until a frame arrives or a timer is due, and so on, until it detects that the program is back. It
+ * never runs callbacks: completions stay queued for the program's own thread. While the program is active, the helper
+ * sleeps on its timer and on wakeups only, so that frames do not wake it.
  *
- * How often it checks is the difference between ETHMX_PROGRESS=caller, which only keeps peers from giving up, and
- * thread, where messages move while the program computes:
+ * The interval of its checks is the difference between ETHMX_PROGRESS=caller, which only keeps peers from declaring the
+ * program dead, and thread, where messages move while the program computes:
  *
  *     caller    every ETHMX_HEARTBEAT
- *     thread    CHECK_MIN_NS after the program has started a long message (it sends a wakeup), and after a run; as long
- *               as the program is found polling, each time after twice the time, up to CHECK_MAX_NS
+ *     thread    CHECK_MIN_NS after the program has started a long message (it sends a wakeup), and after a run; doubled
+ *               each time that the program is found polling, up to CHECK_MAX_NS
  *
  * A wakeup is a system call. That is expensive for a program that starts a long message and then waits for it in MPI.
- * So when USELESS wakeups have come from a program that polled, wakeups are disabled until a check finds the program
- * away.
+ * So after USELESS wakeups from a program that polled, wakeups are disabled until a check finds the program away.
  */
 #define _GNU_SOURCE
 #include "endpoint/helper.h"
@@ -41,11 +40,11 @@
 
 #define CHECK_MIN_NS 20000
 #define CHECK_MAX_NS 1000000
-#define RUN_SLEEP_NS 500000000 /* longest sleep of a run, where ETHMX_HEARTBEAT does not say */
-#define SLACK_NS     1000      /* the kernel may round our sleeps so much */
+#define RUN_SLEEP_NS 500000000 /* longest sleep of a run, if ETHMX_HEARTBEAT is 0 */
+#define SLACK_NS     1000      /* timer slack: the kernel may delay sleeps by this much */
 #define USELESS      4
-#define ROUNDS       64 /* of progress at a stretch; then the lock is given back for a moment */
-#define FALSE_ALARMS 8  /* in a row: a descriptor is ready, but not for frames */
+#define ROUNDS       64 /* rounds of progress before the lock is released for a moment */
+#define FALSE_ALARMS 8  /* in a row: a descriptor is ready without a frame */
 
 enum wakeup { WAKEUP_DISABLED, WAKEUP_ENABLED, WAKEUP_REQUESTED };
 
@@ -54,10 +53,10 @@ struct emx_helper {
     int request_fd;     /* an eventfd, readable: stop, or a wakeup */
     _Atomic bool stop;  /* the thread must end */
     _Atomic int wakeup; /* enum wakeup */
-    _Atomic int core;   /* where the program was when it last started a long message; -1: not yet */
-    /* the thread's own */
-    cpu_set_t cores;   /* that it may use */
-    int avoided;       /* the one of them that it avoids; -1: none */
+    _Atomic int core;   /* the program's core when it last started a long message; -1: none yet */
+    /* private to the thread */
+    cpu_set_t cores;   /* allowed cores */
+    int avoided;       /* the allowed core that it avoids; -1: none */
     uint64_t check_ns; /* time to the next check */
     unsigned useless;  /* wakeups in a row from a program that polled */
 };
@@ -83,7 +82,7 @@ bool emx_helper_enter(struct ethmx_ep *ep)
 }
 
 /* Leaves the program's core if the helper runs there and may use others. The kernel often wakes a thread on the core
- * where it slept last, busy or not; the helper's work there would delay the program. */
+ * where it slept last, even if that is busy. Then the helper would delay the program. */
 static void helper_leave_core(struct emx_helper *b)
 {
     int core = atomic_load_explicit(&b->core, memory_order_relaxed);
@@ -116,7 +115,7 @@ static bool helper_progress_until_idle(struct ethmx_ep *ep, struct emx_wait *w, 
     return true;
 }
 
-/* Sleeps on w and on requests. False: the helper must stop. *frames_p: something of w was ready. */
+/* Sleeps on w and on requests. False: the helper must stop. *frames_p: a descriptor of w was ready. */
 static bool helper_sleep(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p)
 {
     struct pollfd *request = &w->fd[w->fd_count++];
@@ -184,7 +183,7 @@ static bool helper_wait(struct ethmx_ep *ep)
     return true;
 }
 
-/* The program has only just started a message: it may reach its wait soon. */
+/* The program has just started a message, and may wait for it soon. */
 static void helper_wait_after_wakeup(void)
 {
     struct timespec ts = {.tv_nsec = CHECK_MIN_NS};
@@ -215,7 +214,7 @@ static uint32_t helper_rounds_of(const struct ethmx_ep *ep)
     return atomic_load_explicit(&ep->rounds, memory_order_relaxed);
 }
 
-/* Whether the program is away. *seen_p: its rounds before the wait. */
+/* Whether the program makes no progress. *seen_p: its rounds before the wait. */
 static bool helper_is_away(struct ethmx_ep *ep, uint32_t *seen_p)
 {
     struct emx_helper *b = ep->helper;
@@ -236,7 +235,7 @@ static bool helper_is_away(struct ethmx_ep *ep, uint32_t *seen_p)
     return away;
 }
 
-/* One check. Returns false if the helper must stop. */
+/* Executes one check. Returns false if the helper must stop. */
 static bool helper_check(struct ethmx_ep *ep)
 {
     uint32_t seen = helper_rounds_of(ep);
@@ -261,7 +260,7 @@ static void *helper_main(void *arg)
 
 /* ---- Starting and stopping ---- */
 
-/* The program's signals are blocked in this thread, except those that its own faults raise. */
+/* Blocks the program's signals in this thread, except those of its own faults. */
 static int helper_create(struct ethmx_ep *ep)
 {
     static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Most MPI programs call from one thread at a time. A mutex would cost them two atomic instructions in each call, some
- * ten nanoseconds, only to exclude a helper thread that runs twice a second. The *biased* lock puts the whole cost on
- * the helper.
+ * Most MPI programs call from one thread at a time. A mutex would cost them two atomic instructions in each call, only
+ * to exclude a helper thread that runs rarely. The *biased* lock moves the cost to the helper.
  *
  *     program                          helper
  *     busy = 1                         claim = 1
@@ -12,16 +11,16 @@
  *     busy = 0                         claim = 0
  *
  * This is Dekker's algorithm, which needs a full fence between each side's store and its load. membarrier(2) makes the
- * kernel execute one on every processor that runs a thread of this process. So when it returns, either the program's
- * busy = 1 came before its fence, and the helper sees it and gives up; or it comes after, and then the program's load
- * comes after too and sees the claim. The program needs only the order that the compiler keeps.
+ * kernel execute one on every processor that runs a thread of this process. When it returns, there are two cases. If
+ * the program's busy = 1 came before its fence, the helper sees it and gives up. If it comes after, the program's load
+ * comes after too and sees the claim. So the program needs only a compiler barrier.
  *
  * A program that finds a claim resets busy and waits for the helper, which holds the lock for one round of progress. It
- * spins for a moment, then sleeps on claim as a futex. The helper never waits: while the program is inside, it makes
- * progress itself.
+ * spins for a moment, then sleeps on claim as a futex. The helper never waits: while the program is inside, the program
+ * makes progress itself.
  *
- * The mutex is the three-state futex mutex (free, taken, taken with sleepers) with a short spin before it. It is also
- * used where membarrier is missing, and under the thread sanitizer, which does not know membarrier.
+ * The mutex is the three-state futex mutex (free, taken, taken with sleepers), preceded by a short spin. It is also
+ * used if membarrier is not available, and under the thread sanitizer, which does not know membarrier.
  */
 #include "endpoint/lock.h"
 

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A program that waits in MPI polls, because nothing is faster than a look at memory. That is right while it has a core
- * for itself. Where ranks outnumber cores, a polling rank keeps the core from the very rank that it waits for, until
- * the kernel takes it away milliseconds later. So the policy must know whether others want the core, and then yield:
+ * A program that waits in MPI polls, because nothing is faster than reading memory. That is right while it has a core
+ * of its own. If ranks outnumber cores, a polling rank keeps the core from the rank that it waits for, until the kernel
+ * preempts it. So the policy must detect whether others need the core, and then yield:
  *
  *     dedicated       polls; yields once (sched_yield) after DEDICATED_POLLS polls without a frame, to observe
  *     oversubscribed  yields after every OVERSUBSCRIBED_POLLS polls; after a while it sleeps on the wires' descriptors,
- *                     first for SLEEP_MIN_NS, each time longer, up to SLEEP_MAX_NS. The while is LARGE_NS where a large
- *                     message is under way, which takes longer than a wake-up, and SMALL_NS otherwise
+ *                     first for SLEEP_MIN_NS, each time longer, up to SLEEP_MAX_NS. The while is LARGE_NS if a large
+ *                     message is in progress, which takes longer than a wake-up, and SMALL_NS otherwise
  *
  * ETHMX_WAIT=spin is always dedicated and does not observe. yield is always oversubscribed, and takes only short sleeps
- * (below). sleep is always oversubscribed, and sleeps instead of the first yield. auto decides. When the job has more
+ * (below). sleep is always oversubscribed, and sleeps instead of the first yield. auto decides. If the job has more
  * processes on this host than the host has cores, it is oversubscribed for good. But other jobs, containers and virtual
- * nodes share cores, too. So auto observes: when a sched_yield() lets another thread run, the kernel counts an
+ * nodes may share the cores, too. So auto observes: when a sched_yield() lets another thread run, the kernel counts an
  * involuntary context switch of this thread (ru_nivcsw). One such yield proves little, because daemons run now and
- * then; EVIDENCE ones in a row decide. A yield that lets nobody run proves even less: the others may be asleep and want
- * the core with the next message. So a rank stays oversubscribed until nobody has run for SHARED_NS. Without that rule
- * it would switch all the time. Wall time would tell less: how late a yield returns depends on the machine.
+ * then; EVIDENCE ones in a row decide. A yield that lets no thread run proves even less: the others may be asleep and
+ * need the core with the next message. So a rank stays oversubscribed until no other thread has run for SHARED_NS.
+ * Otherwise it would switch all the time. The duration of a yield is no evidence, because it depends on the machine.
  *
- * Sleep is bounded, because MPI libraries poll other transports in the same loop, for which our descriptors do not
- * become readable. It is used only while the program waits for ethmx: an operation is under way, or the program has
- * probed in vain since the last check. An adapter whose loop drives other transports says so when it opens the
- * endpoint, and is never put to sleep. A program that calls MPI_Test between pieces of its own work must not be put to
- * sleep either: when polls are further apart than GAP_NS, it is at work. One check that finds this proves little where
- * others take the core in between, so yields and sleeps are counted until a poll succeeds.
+ * Sleep is bounded, because MPI libraries poll other transports in the same loop, for which ethmx's descriptors do not
+ * become readable. The policy sleeps only while the program waits for ethmx: an operation is in progress, or the
+ * program has probed without success since the last check. An adapter whose loop drives other transports says so when
+ * it opens the endpoint, and then the policy never sleeps. A program that calls MPI_Test between parts of its own work
+ * must not sleep either: if polls are further apart than GAP_NS, it is at work. One check proves little if others take
+ * the core in between, so yields and sleeps are counted until a poll succeeds.
  *
- * Yielding does not always help. An MPI library may yield between its polls, and then the policy finds polls far apart.
- * With autogroups (below) a rank that only yields keeps half of its core from a rank of another session that has work.
- * So where a large message is under way, a wait that has become *long* is judged by the processor time that it took,
- * every LONG_NS. If it has taken that much, and little of it for each poll, the program only waits. If others had a
- * third of the time as well, the core is shared. Then the program sleeps, and assumes the same for SHARED_NS without
- * another check. Waits for small messages are left alone: a wake-up is long compared with them, and sleepers among
- * ranks that yield may wait long for a core (below).
+ * Yielding does not always help. An MPI library may yield between its polls, and then polls are far apart. With
+ * autogroups (below) a rank that only yields keeps its share of the core from a rank of another session that has work.
+ * So if a large message is in progress, a *long* wait is judged by its processor time, every LONG_NS. If it has taken
+ * that much, and little for each poll, the program only waits. If others had a third of the time as well, the core is
+ * shared. Then the program sleeps, and assumes the same for SHARED_NS without another check. Waits for small messages
+ * are not judged: a wake-up is long compared with them, and a sleeper among ranks that yield may wait long for a core
+ * (below).
  *
- * That a probing program sleeps serves others, too. Linux 6.18 schedules sessions as groups (autogroup). Where the
- * ranks of one session only yielded while those of another slept and woke, the sleepers and all else on the machine got
- * no core as long as that lasted, and their peers declared them dead. It does not happen without autogroups, or when
- * all yield, or all sleep. Therefore a program that only yields in a long wait, here or in its MPI library, takes a
- * *short sleep* of SLEEP_MIN_NS now and then.
+ * The sleep of a probing program also helps others. Recent kernels schedule sessions as groups (autogroup; seen with
+ * Linux 6.18). While the ranks of one session only yield and those of another sleep and wake, the sleepers and all
+ * other programs get no core, and their peers may declare them dead. This does not happen without autogroups, or if all
+ * yield, or all sleep. Therefore a program that only yields in a long wait, here or in its MPI library, takes a *short
+ * sleep* of SLEEP_MIN_NS now and then.
  */
 #define _GNU_SOURCE
 #include "endpoint/wait_policy.h"
@@ -54,18 +54,18 @@
 #define DEDICATED_POLLS      512
 #define OVERSUBSCRIBED_POLLS 4
 #define CHECK_POLLS          16
-#define YIELDS               8        /* in a row, at least, before sleep, */
-#define LARGE_NS             50000    /* and after so long with a large message under way, */
-#define SMALL_NS             10000000 /* or without */
-#define SHORT_SLEEP_CHECKS   512      /* in a row that yielded, or found the program at work, before a short sleep */
-#define SLEEP_MIN_NS         50000    /* first sleep */
-#define SLEEP_MAX_NS         1000000  /* longest sleep */
-#define GAP_NS               3000     /* mean distance of polls of a program that only waits */
-#define EVIDENCE             3        /* observations in a row that change the decision */
-#define SAMPLE               16       /* oversubscribed: one of so many yields is observed */
-#define LONG_NS              100000   /* time between two checks of a long wait */
-#define SHARED_NS            100000000 /* for this long after the last observation others are assumed to share the core */
-#define WORK_NS              5000      /* processor time between polls of a program that does not only wait */
+#define YIELDS               8        /* minimum in a row before sleep, */
+#define LARGE_NS             50000    /* and wait before sleep with a large message in progress, */
+#define SMALL_NS             10000000 /* or without one */
+#define SHORT_SLEEP_CHECKS   512 /* checks in a row that yielded, or found the program at work, before a short sleep */
+#define SLEEP_MIN_NS         50000     /* first sleep */
+#define SLEEP_MAX_NS         1000000   /* longest sleep */
+#define GAP_NS               3000      /* mean interval of polls of a program that only waits */
+#define EVIDENCE             3         /* observations in a row that change the decision */
+#define SAMPLE               16        /* if oversubscribed, one of so many yields is observed */
+#define LONG_NS              100000    /* interval of the checks of a long wait */
+#define SHARED_NS            100000000 /* after the last observation the core is considered shared for this long */
+#define WORK_NS              5000      /* maximum processor time per poll of a program that only waits */
 
 /* ---- The host ---- */
 
@@ -97,8 +97,8 @@ static const struct emx_wait_policy_host this_host = {.now = emx_clock_now,
                                                       .prepare = emx_wait_prepare,
                                                       .sleep = emx_wait_sleep};
 
-/* Cores of the host, not those of this process: launchers may bind each rank to a core of its own, which is not
- * oversubscription. Fewer cores than the host has, as in containers, are found by observation. */
+/* Cores of the host, not of this process: launchers may bind each rank to its own core, which is not oversubscription.
+ * If fewer cores are available, as in containers, observation detects it. */
 static unsigned wait_policy_cores(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
@@ -126,7 +126,7 @@ void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, un
 
 /* ---- Observation ---- */
 
-/* A yield was observed. */
+/* Evaluates an observed yield. */
 static void wait_policy_learn(struct emx_wait_policy *i, bool others_ran, uint64_t now_ns)
 {
     if (others_ran)
@@ -156,7 +156,7 @@ static struct emx_wait_policy_mark wait_policy_mark_now(struct ethmx_ep *ep)
                                          .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed)};
 }
 
-/* Takes the lock again and reads the clock: rounds read it rarely, and with an old time the next polls would seem far
+/* Takes the lock again and reads the clock. Rounds rarely read it, and with an old time the next polls would seem far
  * apart. */
 static void wait_policy_retake_lock(struct ethmx_ep *ep)
 {
@@ -239,7 +239,7 @@ static void wait_policy_sleep(struct ethmx_ep *ep, bool short_sleep)
 
 /* ---- Long waits ---- */
 
-/* Whether others have had a third of the time since the mark, or had it at most SHARED_NS ago. */
+/* Whether others have had a third of the time since the mark, or had it less than SHARED_NS ago. */
 static bool wait_policy_is_shared(struct emx_wait_policy *i, const struct emx_wait_policy_mark *now)
 {
     if (now->cpu_ns - i->mark.cpu_ns < (now->now_ns - i->mark.now_ns) / 3 * 2)
@@ -247,7 +247,7 @@ static bool wait_policy_is_shared(struct emx_wait_policy *i, const struct emx_wa
     return now->now_ns < i->shared_ns;
 }
 
-/* Whether to sleep in this long wait now. If not, it is checked again after LONG_NS. */
+/* Whether to sleep now in this long wait. If not, it is checked again after LONG_NS. */
 static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->wait_policy;
@@ -257,7 +257,7 @@ static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
 
     i->long_ns = now.now_ns + LONG_NS;
     if (i->mark.now_ns && !i->sleeps && taken_ns < LONG_NS)
-        return false; /* it has taken little processor time */
+        return false; /* little processor time was used */
     if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering &&
         (i->sleeps || wait_policy_is_shared(i, &now)))
         return true;
@@ -265,7 +265,7 @@ static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
     return false;
 }
 
-/* The program works between its polls, or its MPI library yields between them. The policy does not yield then. */
+/* The program works between its polls, or its MPI library yields between them. Then the policy does not yield. */
 static bool wait_policy_is_at_work(struct ethmx_ep *ep)
 {
     const struct emx_wait_policy *i = &ep->wait_policy;
@@ -273,14 +273,14 @@ static bool wait_policy_is_at_work(struct ethmx_ep *ep)
     return i->host->now(&ep->progress.clock) - i->since_ns > (uint64_t)i->polls * GAP_NS;
 }
 
-/* A check has found the program at work, which is no reason to yield. But in a long wait the cause may be the library's
- * yields alone, and these may let nobody run (above). */
+/* A check has found the program at work, so it need not yield. But in a long wait the reason may be only the library's
+ * yields, and these may let no other thread run (above). */
 static bool wait_policy_wants_short_sleep(struct ethmx_ep *ep)
 {
     return ++ep->wait_policy.at_work >= SHORT_SLEEP_CHECKS && wait_policy_may_block(ep);
 }
 
-/* Sets the polls up to the next check. from_beginning: after a yield or sleep was due. */
+/* Sets the number of polls at the next check. from_beginning: a yield or sleep was due. */
 static void wait_policy_set_next_check(struct emx_wait_policy *i, bool from_beginning)
 {
     if (from_beginning)
@@ -288,7 +288,7 @@ static void wait_policy_set_next_check(struct emx_wait_policy *i, bool from_begi
     i->next_check = emx_min_u(i->polls + i->step, i->limit);
 }
 
-/* Whether this wait has become long, and the program should sleep. */
+/* Whether this wait is long, and the program should sleep. */
 static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->wait_policy;
