@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Three ways to the same number.
+ * Three implementations of the same function.
  *
- * The instruction of SSE 4.2 takes 8 bytes at a time, and its result is there 3 cycles later: a lone chain of them
- * leaves two thirds of the unit idle. So long buffers are cut into three runs of equal length whose chains go side by
- * side. Joining them needs "what would this crc be after n more zero bytes": a multiplication by x^(8n) modulo the
- * polynomial. In the bit order of this crc the carry-less product of two 32-bit numbers, put through the instruction
- * as 8 bytes, comes out multiplied by x^33; so each factor below is x^(8n - 33) modulo the polynomial. For 8 bytes that
- * is x^31, which is 1 in this order; 8 zero bytes through the instruction make each next one.
+ * The instruction of SSE 4.2 takes 8 bytes, and several can be in progress at a time, but each waits for the result of
+ * the one before. A single chain would leave most of the unit idle. So long buffers are split into three runs of equal
+ * length whose chains are computed in parallel. To join them, each crc must be advanced over n zero bytes: a
+ * multiplication by x^(8n) modulo the polynomial. In the bit order of this crc, the carry-less product of two 32-bit
+ * numbers, passed through the instruction as 8 bytes, is multiplied by x^33. So each factor below is x^(8n - 33) modulo
+ * the polynomial. For 8 bytes that is x^31, which is 1 in this order. Passing 8 zero bytes through the instruction
+ * gives the next factor.
  *
- * Runs are as long as a third of the buffer, whatever that is: the data of a frame of 1500 bytes take a third less time
- * so than in pieces of a fixed length.
+ * A run is a third of the buffer (at most RUN_MOST), not a fixed length, so that no long remainder is left to a single
+ * chain.
  *
  * Processors with carry-less products of vectors (VPCLMULQDQ) fold instead (Gopal et al., "Fast CRC Computation for
- * Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009): of 16 bytes, each half is multiplied by the power of x
- * that it stands before, modulo the polynomial, and added to the 16 bytes there. The crc stays what it was, and the
- * buffer has become shorter. Four vectors of 64 bytes go side by side, then fold into one, and its four lanes into the
- * last, which takes the instruction. The product of two halves comes out multiplied by x in this order, so the factor
- * of the first half is x^(distance + 63) and that of the second x^(distance - 1).
+ * Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). Of 16 bytes, each half is multiplied by the power of x
+ * for its distance, modulo the polynomial, and added to the 16 bytes at that distance. The crc stays the same, and the
+ * buffer becomes shorter. Four vectors of 64 bytes are folded in parallel, then into one, and its four lanes into the
+ * last, which is passed through the instruction. The product of two halves is multiplied by x in this order, so the
+ * factor of the first half is x^(distance + 63) and that of the second x^(distance - 1).
  *
- * The table way takes 8 bytes a step with 8 tables: table[k][b] is what byte b does when k more bytes follow it. They
- * are made when the library is loaded.
+ * The table implementation takes 8 bytes a step with 8 tables: table[k][b] is the effect of byte b when k more bytes
+ * follow it. The tables are computed when the library is loaded.
  */
 #include "base/crc32c.h"
 
@@ -87,9 +88,9 @@ static uint32_t crc32c_head_by_table(const uint8_t *p)
 static bool has_instruction;
 
 #define RUN_MOST 1024 /* bytes */
-#define RUN_MIN  64   /* of shorter ones joining them costs more than it saves */
+#define RUN_MIN  64   /* joining shorter runs costs more than it saves */
 
-static uint32_t over[2 * RUN_MOST / 8 + 1]; /* by n / 8: the factor that moves a crc over n zero bytes */
+static uint32_t over[2 * RUN_MOST / 8 + 1]; /* by n / 8: the factor that advances a crc over n zero bytes */
 
 TARGET static void make_factors(void)
 {
@@ -105,7 +106,7 @@ TARGET static inline uint32_t move(uint32_t c, uint32_t factor)
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-/* Three runs of so many bytes (a multiple of 8, up to RUN_MOST) at p, side by side. */
+/* Computes three runs of that length (a multiple of 8, up to RUN_MOST) at p in parallel. */
 TARGET static inline uint32_t three_runs(uint32_t c, const uint8_t *p, size_t bytes)
 {
     const uint8_t *p1 = p + bytes, *p2 = p1 + bytes;
@@ -158,9 +159,9 @@ TARGET static inline uint32_t head_by_instruction(const uint8_t *p)
 #define WIDE_MIN 320 /* bytes: four vectors, and less than one before them */
 
 static bool has_vectors;
-static uint64_t fold_far[2];     /* over 256 bytes: factors of the first and the second half */
+static uint64_t fold_far[2];     /* over 256 bytes: factors of the two halves */
 static uint64_t fold_near[3][2]; /* over 64, 128 and 192 bytes */
-static uint64_t fold_lanes[8];   /* of the four lanes of a vector: over 48, 32 and 16 bytes, and nothing */
+static uint64_t fold_lanes[8];   /* for the four lanes of a vector: over 48, 32 and 16 bytes, and none */
 
 /* x^(31 + 32 * steps) modulo the polynomial, as the upper half of 64 bits. */
 TARGET static uint64_t power(unsigned steps)
@@ -172,7 +173,7 @@ TARGET static uint64_t power(unsigned steps)
     return (uint64_t)c << 32;
 }
 
-/* Factors over so many bytes. */
+/* Computes the factors over that many bytes. */
 TARGET static void make_fold(uint64_t factors[2], unsigned bytes)
 {
     factors[0] = power((8 * bytes + 32) / 32);
@@ -188,7 +189,7 @@ TARGET static void make_folds(void)
     }
 }
 
-/* acc, moved to where next is, and next. */
+/* Moves acc to the place of next, and adds next. */
 WIDE static inline __m512i fold(__m512i acc, __m512i factors, __m512i next)
 {
     __m512i first = _mm512_clmulepi64_epi128(acc, factors, 0x00);
@@ -202,7 +203,7 @@ WIDE static inline __m512i in_each_lane(const uint64_t factors[2])
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)factors));
 }
 
-/* The crc of a vector that stands for all before it. */
+/* The crc of a vector that represents everything before it. */
 WIDE static inline uint32_t crc_of(__m512i acc)
 {
     __m512i all = fold(acc, _mm512_loadu_si512(fold_lanes), _mm512_maskz_mov_epi64(0xc0, acc));
@@ -213,8 +214,9 @@ WIDE static inline uint32_t crc_of(__m512i acc)
     return (uint32_t)_mm_crc32_u64(first, (uint64_t)_mm_extract_epi64(lane, 1));
 }
 
-/* Of at least WIDE_MIN bytes. What is before the last whole vectors takes the instruction meanwhile: its crc, and
- * that of what came before, is moved over the others, up to the lengths that there is a factor for. */
+/* For at least WIDE_MIN bytes. The bytes before the whole vectors are passed through the instruction in parallel. If
+ * there is a factor for the length of the vectors, their crc is advanced over them; otherwise it is added to the first
+ * vector. */
 WIDE static uint32_t by_vectors(uint32_t crc, const uint8_t *p, size_t len_bytes)
 {
     const __m512i far = in_each_lane(fold_far), near = in_each_lane(fold_near[0]);
