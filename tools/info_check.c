@@ -82,7 +82,7 @@ static bool check_read(const struct emx_checked_host *h, const char *path, char 
 
 static bool check_read_uint(const struct emx_checked_host *h, const char *path, uint64_t *value_p)
 {
-    char text[64], *end;
+    char text[64], *end = text;
     bool ok = check_read(h, path, text, sizeof(text));
 
     if (ok)
