@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 
+#include "base/ipv4.h"
 #include "endpoint/text.h"
 
 static bool told_has_network(const struct emx_way_site *site, const struct emx_netif *nif)
@@ -15,7 +16,7 @@ static bool told_has_network(const struct emx_way_site *site, const struct emx_n
         const struct emx_netif *told = site->told[i];
 
         if (told->prefix_bits == nif->prefix_bits &&
-            emx_way_same_subnet(told->ip.s_addr, nif->ip.s_addr, nif->prefix_bits))
+            emx_ipv4_same_network(told->ip.s_addr, nif->ip.s_addr, nif->prefix_bits))
             return true;
     }
     return false;

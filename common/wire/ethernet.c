@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ipv4.h"
 #include "base/min.h"
 
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES])
@@ -80,8 +81,8 @@ const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const str
 
     if (!nif)
         return NULL;
-    if (!on_link || !emx_way_same_subnet(nif->ip.s_addr, theirs->ip, nif->prefix_bits) ||
-        !emx_way_same_subnet(nif->ip.s_addr, theirs->ip, theirs->prefix_bits)) {
+    if (!on_link || !emx_ipv4_same_network(nif->ip.s_addr, theirs->ip, nif->prefix_bits) ||
+        !emx_ipv4_same_network(nif->ip.s_addr, theirs->ip, theirs->prefix_bits)) {
         s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
         return NULL;
     }

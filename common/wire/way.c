@@ -29,13 +29,6 @@ unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_ne
     return theirs->frame_bytes ? emx_min_u(mtu, theirs->frame_bytes) : mtu;
 }
 
-bool emx_way_same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits)
-{
-    uint32_t mask = prefix_bits ? htonl(UINT32_MAX << (32 - emx_min_u(prefix_bits, 32))) : 0;
-
-    return !((ip ^ other_ip) & mask);
-}
-
 static bool way_is_loopback(uint32_t ip)
 {
     return ntohl(ip) >> 24 == 127;

@@ -74,8 +74,6 @@ unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *ni
 unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_netif *nif,
                             const struct emx_wire_if *theirs);
 
-bool emx_way_same_subnet(uint32_t ip, uint32_t other_ip, unsigned prefix_bits);
-
 /* The chosen interface towards an address of the peer, or NULL and an obstacle. */
 const struct emx_netif *emx_way_towards(struct emx_way_search *s, uint32_t ip, bool *on_link_p);
 

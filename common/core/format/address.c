@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ipv4.h"
 #include "base/min.h"
 
 #define MAGIC_0      'x'
@@ -160,22 +161,14 @@ static const char *address_get_ifs(struct emx_address *a, const uint8_t **p_p, c
     return bare == address_bare_from(a) ? NULL : "its interfaces are not in the shortest form";
 }
 
-static bool address_if_same_network(const struct emx_wire_if *i, const struct emx_wire_if *other)
-{
-    const uint8_t *ip = (const uint8_t *)&i->ip, *other_ip = (const uint8_t *)&other->ip;
-    unsigned whole = i->prefix_bits / 8, rest = i->prefix_bits % 8;
-
-    return i->prefix_bits == other->prefix_bits && !memcmp(ip, other_ip, whole) &&
-           (!rest || !((ip[whole] ^ other_ip[whole]) >> (8 - rest)));
-}
-
 unsigned emx_address_networks(const struct emx_address *a)
 {
     unsigned n = 0;
 
     for (; n < a->if_count && a->ifs[n].ip; n++) {
         for (unsigned i = 0; i < n; i++) {
-            if (address_if_same_network(&a->ifs[n], &a->ifs[i]))
+            if (a->ifs[n].prefix_bits == a->ifs[i].prefix_bits &&
+                emx_ipv4_same_network(a->ifs[n].ip, a->ifs[i].ip, a->ifs[n].prefix_bits))
                 return n;
         }
     }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/ipv4.h"
 #include "wire/verbs/verbs.h"
 #include "wire/way.h"
 
@@ -74,7 +75,8 @@ static void verbs_way_here(struct emx_way_search *s, unsigned place, const void 
     for (unsigned i = 0; i < s->site->netifs->count; i++) {
         const struct emx_netif *nif = &s->site->netifs->nif[i];
 
-        if (nif->chosen && nif->ip.s_addr && emx_way_same_subnet(nif->ip.s_addr, s->ifs[place].ip, nif->prefix_bits) &&
+        if (nif->chosen && nif->ip.s_addr &&
+            emx_ipv4_same_network(nif->ip.s_addr, s->ifs[place].ip, nif->prefix_bits) &&
             verbs_way_same_fabric(s, nif, place))
             verbs_way_add(s, nif, place, nif->rank + place);
     }
