@@ -147,7 +147,8 @@ static const char *config_parse_tos(const char *text, uint64_t *value_p)
     if (bad)
         return bad;
     if (value <= UINT8_MAX && value & TOS_ECN_BITS)
-        return "sets one of the two lowest bits, which are those of ECN (a DSCP counts four times)";
+        return "sets one of the two lowest bits, which are those of ECN (write a DSCP as four times its value, or by "
+               "its name)";
     *value_p = value;
     return NULL;
 }
