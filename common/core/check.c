@@ -285,19 +285,21 @@ static const char *check_hints(const struct emx_engine *e)
         pending |= EMX_RESULT_DONE;
     if (!emx_list_empty(&e->am))
         pending |= EMX_RESULT_AM;
-    if (e->deferred.session && !e->hints.deferred_acks)
-        return "hints: what is still to be done of a frame waits, and nobody is told";
-    if (pending != e->hints.pending)
-        return "hints: the pending results are not what is there";
+    if (e->deferred.session && !e->ready_flags.deferred_acks)
+        return "ready_flags: what is still to be done of a frame waits, and nobody is told";
+    if (pending != e->ready_flags.pending)
+        return "ready_flags: the pending results are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->hello_acking[i])) && !(e->hints.output >> i & 1))
-            return "hints: a link with output is not marked";
+        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->hello_acking[i])) &&
+            !(e->ready_flags.output >> i & 1))
+            return "ready_flags: a link with output is not marked";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((emx_list_empty(&e->reads[i]) && emx_list_empty(&e->writes[i])) == (bool)(e->hints.reads >> i & 1))
-            return "hints: the reads are not what is there";
+        if ((emx_list_empty(&e->reads[i]) && emx_list_empty(&e->writes[i])) == (bool)(e->ready_flags.reads >> i & 1))
+            return "ready_flags: the reads are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((emx_list_empty(&e->exports[i]) && emx_list_empty(&e->disconnects[i])) == (bool)(e->hints.memory >> i & 1))
-            return "hints: the work with memory is not what is there";
+        if ((emx_list_empty(&e->exports[i]) && emx_list_empty(&e->disconnects[i])) ==
+            (bool)(e->ready_flags.memory >> i & 1))
+            return "ready_flags: the work with memory is not what is there";
     return NULL;
 }
 

@@ -292,7 +292,7 @@ unsigned emx_engine_link_peers(const struct emx_engine *e, unsigned link)
 void emx_engine_deferred_acks_now(struct emx_engine *e)
 {
     emx_session_deferred_ack(e);
-    e->hints.deferred_acks = false;
+    e->ready_flags.deferred_acks = false;
 }
 
 /* ---- Time ---- */

@@ -50,7 +50,7 @@ struct emx_deferred_ack {
 };
 
 struct emx_engine {
-    struct emx_engine_ready hints; /* first */
+    struct emx_engine_ready ready_flags; /* first */
     const struct emx_upcalls *up;
     const struct emx_config *cfg;
     struct emx_stats *stats;
@@ -136,7 +136,7 @@ struct emx_engine {
 /* Marks that engine.ready or .hello_acking of link is not empty. */
 static inline void emx_engine_has_output(struct emx_engine *e, unsigned link)
 {
-    e->hints.output |= 1u << link;
+    e->ready_flags.output |= 1u << link;
 }
 
 /* The handlers of frames, in the rows of EMX_FRAME_TYPES; NULL: the type is not sequenced. */

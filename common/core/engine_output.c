@@ -314,7 +314,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
             emx_list_append(&e->ready[link], &s->ready); /* behind the other sessions */
     }
     if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->hello_acking[link]))
-        e->hints.output &= ~(1u << link);
+        e->ready_flags.output &= ~(1u << link);
     emx_add(e, frames_sent, n);
     return n;
 }

@@ -24,13 +24,13 @@ void emx_event_post(struct emx_engine *e, enum emx_event_type type, struct emx_p
     vsnprintf(n->event.text, sizeof(n->event.text), fmt, ap);
     va_end(ap);
     emx_list_append(&e->events, &n->link);
-    e->hints.pending |= EMX_RESULT_EVENT;
+    e->ready_flags.pending |= EMX_RESULT_EVENT;
 }
 
 void emx_event_taken(struct emx_engine *e)
 {
     if (emx_list_empty(&e->want_routes) && emx_list_empty(&e->events))
-        e->hints.pending &= ~(uint32_t)EMX_RESULT_EVENT;
+        e->ready_flags.pending &= ~(uint32_t)EMX_RESULT_EVENT;
 }
 
 bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p)

@@ -301,7 +301,7 @@ err_memory:
 int ethmx_ep_address(const struct ethmx_ep *ep, void *addr, size_t *len_bytes_p)
 {
     uint8_t buf[ETHMX_ADDRESS_MAX];
-    size_t n = emx_address_encode_within(&ep->self, emx_min(*len_bytes_p, EMX_ADDRESS_LAUNCHER), buf);
+    size_t n = emx_address_encode_within(&ep->self, emx_min(*len_bytes_p, ETHMX_ADDRESS_LAUNCHER), buf);
 
     if (n == 0) {
         emx_error_set("%zu bytes are too little for an address", *len_bytes_p);

@@ -57,13 +57,13 @@ bool emx_told_incomplete(const struct emx_address *self, const struct emx_way_si
     unsigned networks = emx_address_networks(self);
     char why[128];
     struct emx_text t;
-    size_t len_bytes = emx_address_encode_within(self, EMX_ADDRESS_LAUNCHER, buf);
+    size_t len_bytes = emx_address_encode_within(self, ETHMX_ADDRESS_LAUNCHER, buf);
 
     if (!emx_address_decode(&carried, buf, len_bytes, why, sizeof(why)) || carried.if_count >= networks)
         return false;
     emx_text_init(&t, text, text_len_bytes);
     emx_text_add(&t, "the launcher carries %d bytes of an address, in which there is no room for",
-                 EMX_ADDRESS_LAUNCHER);
+                 ETHMX_ADDRESS_LAUNCHER);
     for (unsigned i = carried.if_count; i < networks; i++)
         emx_text_add(&t, "%s %s (%s/%u)", i > carried.if_count ? "," : "", site->told[i]->name,
                      inet_ntoa(site->told[i]->ip), site->told[i]->prefix_bits);

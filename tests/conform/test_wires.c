@@ -1774,7 +1774,7 @@ static unsigned add_path(unsigned count, unsigned path)
     return count;
 }
 
-static unsigned add_bulk(unsigned count, const struct emx_wire_ops *ops, unsigned wire, unsigned path)
+static unsigned add_gso(unsigned count, const struct emx_wire_ops *ops, unsigned wire, unsigned path)
 {
     struct pair *p = add_pair(ops, path);
 
@@ -1789,9 +1789,9 @@ static unsigned add_namespaces(unsigned count)
         tests[count++] = others[i];
     for (unsigned path = HOSTS; path <= INSIDE; path++) {
         count = add_path(count, path);
-        count = add_bulk(count, &emx_wire_packet, GSO, path);
+        count = add_gso(count, &emx_wire_packet, GSO, path);
         if (path == HOSTS && is_there(&emx_wire_xdp, path))
-            count = add_bulk(count, &emx_wire_xdp, XDP_GSO, path);
+            count = add_gso(count, &emx_wire_xdp, XDP_GSO, path);
     }
     return count;
 }

@@ -184,7 +184,7 @@ static void shm_way(struct emx_wire_addr *a, const struct end *from, const struc
     emx_shm_addr(a, to->id);
 }
 
-static struct emx_offload_way bulk_way(const struct end *from, const struct end *to)
+static struct emx_offload_way gso_way(const struct end *from, const struct end *to)
 {
     return (struct emx_offload_way){.from = ip_between(from, to),
                                     .to = ip_between(to, from),
@@ -195,7 +195,7 @@ static struct emx_offload_way bulk_way(const struct end *from, const struct end 
 static void packet_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
     static const uint8_t no_mac[6];
-    const struct emx_offload_way gso = bulk_way(from, to);
+    const struct emx_offload_way gso = gso_way(from, to);
     bool same = from->host == to->host;
 
     emx_packet_addr(a, same ? from->host->netifs.loopback_index : from->host->eth0_index, same ? no_mac : to->host->mac,
@@ -204,7 +204,7 @@ static void packet_way(struct emx_wire_addr *a, const struct end *from, const st
 
 static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
-    const struct emx_offload_way gso = bulk_way(from, to);
+    const struct emx_offload_way gso = gso_way(from, to);
 
     emx_xdp_addr(a, from->host->eth0_index, to->host->mac, from->gso ? &gso : NULL);
 }

@@ -54,7 +54,7 @@ void sim_world_break(struct sim_world *w, unsigned a, unsigned b)
 }
 
 /* key: of the connection in question, or NULL: the one that there is. */
-void sim_device_sever(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key)
+void sim_device_disconnect(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key)
 {
     struct sim_world *w = n->world;
     struct sim_place place;
@@ -92,7 +92,7 @@ static void conceal_one(struct sim_world *w, struct sim_lent *l)
 }
 
 /* What ends here or before. */
-void sim_device_conceal(struct sim_node *n, void **held, const void *until)
+void sim_device_unexport(struct sim_node *n, void **held, const void *until)
 {
     uint64_t end = until ? (uintptr_t)until : UINT64_MAX;
     struct sim_lent *rest = NULL, *next;
@@ -109,7 +109,7 @@ void sim_device_conceal(struct sim_node *n, void **held, const void *until)
     *held = rest;
 }
 
-int sim_device_expose(struct sim_node *n, struct emx_wire_export *m, void **held)
+int sim_device_export(struct sim_node *n, struct emx_wire_export *m, void **held)
 {
     struct sim_world *w = n->world;
     struct sim_place to;

@@ -15,9 +15,9 @@
 /* As export(), unexport(), disconnect(), read_start() and read_end() of struct emx_wire_ops; from, party: whose memory
  * it is.
  */
-int sim_device_expose(struct sim_node *n, struct emx_wire_export *lend, void **held);
-void sim_device_conceal(struct sim_node *n, void **held, const void *until);
-void sim_device_sever(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key);
+int sim_device_export(struct sim_node *n, struct emx_wire_export *lend, void **held);
+void sim_device_unexport(struct sim_node *n, void **held, const void *until);
+void sim_device_disconnect(struct sim_node *n, const struct emx_wire_addr *to, const uint64_t *key);
 int sim_device_read(struct sim_node *n, struct sim_node *from, unsigned party, const struct emx_wire_read *r);
 bool sim_device_ended(struct sim_node *n, struct emx_wire_read_end *end_p);
 

@@ -4,7 +4,7 @@
  */
 #include "scenario.h"
 
-#define BULK_BYTES    1472
+#define GSO_BYTES     1472
 #define MESSAGE_BYTES 2000000
 #define MESSAGES      8
 
@@ -16,7 +16,7 @@ static void begin(struct sim_case *c, enum sim_gso gso)
     struct sim_faults faults = {.delay_ns = 10000};
 
     sim_case_begin(c, 2, 1);
-    c->world.gso_bytes = BULK_BYTES;
+    c->world.gso_bytes = GSO_BYTES;
     c->world.gso = gso;
     sim_world_rate(&c->world, 10000000000, 0, 0);
     sim_world_faults(&c->world, &faults);

@@ -417,7 +417,7 @@ static bool take_ams(struct sim_node *n)
 /* What the engine does not hint at it does not have. */
 static void check_hints(struct sim_node *n)
 {
-    const struct emx_engine_ready *hints = emx_engine_ready(n->engine);
+    const struct emx_engine_ready *ready = emx_engine_ready(n->engine);
     struct emx_export m;
     struct emx_txframe f;
     struct emx_read r;
@@ -430,7 +430,7 @@ static void check_hints(struct sim_node *n)
         if (!emx_engine_wants_export(n->engine, i) && emx_engine_export(n->engine, i, &m))
             sim_fail(n->world, "n%u: the engine had work with memory without having said so", n->index);
     }
-    if (!(hints->pending & EMX_RESULT_EVENT) && take_events(n))
+    if (!(ready->pending & EMX_RESULT_EVENT) && take_events(n))
         sim_fail(n->world, "n%u: the engine had events and said that it has none", n->index);
 }
 
@@ -485,9 +485,9 @@ static unsigned reading(const struct sim_node *n)
 /* Whether the next round has something to do, come frames or not. */
 static bool wants_more(const struct sim_node *n)
 {
-    const struct emx_engine_ready *hints = emx_engine_ready(n->engine);
+    const struct emx_engine_ready *ready = emx_engine_ready(n->engine);
 
-    return (hints->reads & ~reading(n)) || hints->memory || hints->pending & EMX_RESULT_EVENT ||
+    return (ready->reads & ~reading(n)) || ready->memory || ready->pending & EMX_RESULT_EVENT ||
            !emx_progress_looked_around(&n->progress);
 }
 

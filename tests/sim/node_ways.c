@@ -81,7 +81,7 @@ static size_t ways_encode_least(const struct emx_address *a, uint8_t *addr)
 {
     size_t len_bytes = 0;
 
-    for (size_t room_bytes = 1; !len_bytes && room_bytes <= EMX_ADDRESS_LAUNCHER; room_bytes++)
+    for (size_t room_bytes = 1; !len_bytes && room_bytes <= ETHMX_ADDRESS_LAUNCHER; room_bytes++)
         len_bytes = emx_address_encode_within(a, room_bytes, addr);
     return len_bytes;
 }

@@ -211,7 +211,7 @@ static void take_frames(struct emx_wire *w, struct desk *d)
 }
 
 /* Which peers are told. */
-static uint16_t bulk_port_of(const struct emx_wire *w)
+static uint16_t gso_port_of(const struct emx_wire *w)
 {
     const struct emx_way_site site = {.netifs = &netifs};
     uint8_t b[EMX_WIRE_VALUE_BYTES];
@@ -242,7 +242,7 @@ static void be_rank(struct desk *d, const struct options *o)
         _exit(1);
     }
     emx_wire_packet.query(w, &d->attr);
-    d->gso_port = bulk_port_of(w);
+    d->gso_port = gso_port_of(w);
     d->open = 1;
     while (!d->leaves) {
         int group = 0;

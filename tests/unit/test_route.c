@@ -48,7 +48,7 @@ struct scenario {
     unsigned mtu;                    /* ETHMX_MTU */
     unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
     bool same_host, no_lo, other_ethertype;
-    bool our_bulk, their_bulk;           /* GSO packets */
+    bool our_gso, their_gso;             /* GSO packets */
     unsigned our_xdp, their_xdp;         /* bit i: the xdp wire is on interface i */
     const uint8_t *their_loft;           /* value of their pigeon's part, 2 bytes */
     const char *our_verbs, *their_verbs; /* of each interface, its RDMA device: r RoCE, i iWARP, b InfiniBand, - none */
@@ -185,7 +185,7 @@ static const struct scenario scenarios[] = {
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
         .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
-        .our_bulk = true, .their_bulk = true,
+        .our_gso = true, .their_gso = true,
         .expect = {"xdp eth0 mac0 1500 gso 1472 10.0.0.2"},
     }, {
         .what = "xdp without GSO packets at our end",
@@ -193,7 +193,7 @@ static const struct scenario scenarios[] = {
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
         .our_wires = XDP, .their_wires = XDP, .our_xdp = 1, .their_xdp = 1,
-        .their_bulk = true,
+        .their_gso = true,
         .expect = {"xdp eth0 mac0 1500"},
     }, {
         .what = "xdp on the second interface at both ends",
@@ -335,8 +335,8 @@ static const struct scenario scenarios[] = {
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_bulk = true,
-        .their_bulk = true,
+        .our_gso = true,
+        .their_gso = true,
         .expect = {"packet eth0 mac0 1500 gso 1472 10.0.0.2", "udp eth0 10.0.0.2 1472"},
     }, {
         .what = "GSO packets: no frame is longer than the peer's ring takes",
@@ -344,30 +344,30 @@ static const struct scenario scenarios[] = {
         .theirs = {{"eth0", "10.0.0.2", 24, 9000, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
         .their_ring = 2000,
-        .our_bulk = true,
-        .their_bulk = true,
+        .our_gso = true,
+        .their_gso = true,
         .expect = {"packet eth0 mac0 2000 gso 2000 10.0.0.2", "udp eth0 10.0.0.2 8972"},
     }, {
         .what = "GSO packets over loopback",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .same_host = true,
-        .our_bulk = true,
-        .their_bulk = true,
+        .our_gso = true,
+        .their_gso = true,
         .expect = {"packet lo lo 9000 gso 9000 127.0.0.1", "udp lo 127.0.0.1 9000"},
     }, {
         .what = "GSO packets: the peer takes none",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .our_bulk = true,
+        .our_gso = true,
         .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
     }, {
         .what = "GSO packets: we take none",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
         .table = {{"10.0.0.0", 24, 2, false}},
-        .their_bulk = true,
+        .their_gso = true,
         .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
     }, {
         .what = "an interface too small for a frame",
@@ -484,7 +484,7 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
 {
     const struct emx_ethernet_part packet = {.frame_bytes = (uint16_t)(s->their_ring ? s->their_ring : 9000),
                                              .ethertype = s->other_ethertype ? 0x88b6 : 0x88b5,
-                                             .gso_port = s->their_bulk ? THEIR_PORT : 0};
+                                             .gso_port = s->their_gso ? THEIR_PORT : 0};
     const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 3000,
                                                   .ethertype = s->other_ethertype ? 0x88b8 : 0x88b6,
                                                   .gso_port = packet.gso_port},
@@ -558,7 +558,7 @@ static void add_link(struct here *h, const struct emx_wire_ops *ops, unsigned fr
 /* Our wires as they would be open, best first. */
 static void build_links(const struct scenario *s, struct here *h)
 {
-    const uint16_t gso_port = s->our_bulk ? 2121 : 0;
+    const uint16_t gso_port = s->our_gso ? 2121 : 0;
     const struct emx_ethernet_part packet = {.frame_bytes = 9000, .ethertype = 0x88b5, .gso_port = gso_port};
     const struct emx_xdp_part xdp = {.ethernet = {.frame_bytes = 9000, .ethertype = 0x88b6, .gso_port = gso_port},
                                      .ifs = (uint8_t)s->our_xdp};
@@ -811,7 +811,7 @@ static void carry(const struct told *t, struct emx_address *a_p, struct emx_addr
     size_t len_bytes;
 
     make_told(t, a_p);
-    len_bytes = emx_address_encode_within(a_p, EMX_ADDRESS_LAUNCHER, buf);
+    len_bytes = emx_address_encode_within(a_p, ETHMX_ADDRESS_LAUNCHER, buf);
     assert_true(len_bytes && len_bytes <= 56);
     assert_true(emx_address_decode(carried_p, buf, len_bytes, err, sizeof(err)));
 }

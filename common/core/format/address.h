@@ -20,7 +20,6 @@
 #define EMX_ADDRESS_HOST        48
 #define EMX_ADDRESS_SECRET      16
 #define EMX_ADDRESS_PART_BYTES  95 /* all parts of wires, with their headers */
-#define EMX_ADDRESS_LAUNCHER    ETHMX_ADDRESS_LAUNCHER
 #define EMX_ADDRESS_HOST_ID_MAX UINT64_C(0xffffffffffff)
 
 struct emx_address {

@@ -13,13 +13,13 @@
 
 void emx_exported_has_work(struct emx_engine *e, unsigned link)
 {
-    e->hints.memory |= 1u << link;
+    e->ready_flags.memory |= 1u << link;
 }
 
 void emx_exported_no_work(struct emx_engine *e, unsigned link)
 {
     if (emx_list_empty(&e->exports[link]) && emx_list_empty(&e->disconnects[link]))
-        e->hints.memory &= ~(1u << link);
+        e->ready_flags.memory &= ~(1u << link);
 }
 
 void emx_exported_queue(struct emx_exported *l, enum emx_export_what what)

@@ -204,7 +204,7 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
     op->status = status;
     op->where = EMX_OP_DONE;
     emx_list_append(&e->completed, &op->link);
-    e->hints.pending |= EMX_RESULT_DONE;
+    e->ready_flags.pending |= EMX_RESULT_DONE;
 }
 
 void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
@@ -242,7 +242,7 @@ struct emx_op *emx_engine_completed(struct emx_engine *e)
     struct emx_list *l = emx_list_pop(&e->completed);
 
     if (emx_list_empty(&e->completed))
-        e->hints.pending &= ~(uint32_t)EMX_RESULT_DONE;
+        e->ready_flags.pending &= ~(uint32_t)EMX_RESULT_DONE;
     return l ? emx_list_entry(l, struct emx_op, link) : NULL;
 }
 

@@ -171,7 +171,7 @@ enum emx_drop emx_exported_input_rkey_request(struct emx_session *s, const uint8
 static void get_queue_read(struct emx_session *s, struct emx_rndv *r)
 {
     emx_list_append(&s->e->reads[s->link], &r->wait);
-    s->e->hints.reads |= 1u << s->link;
+    s->e->ready_flags.reads |= 1u << s->link;
 }
 
 static void get_unqueue_read(struct emx_session *s, struct emx_rndv *r)
@@ -303,7 +303,7 @@ void emx_engine_read_started(struct emx_engine *e, const struct emx_read *rd, in
     get_unqueue_read(s, r);
     if (status == ETHMX_OK) {
         op->reading++;
-        e->hints.in_flight++;
+        e->ready_flags.in_flight++;
         r->started_bytes += rd->len_bytes;
         get_ask_for_more(s, r);
         return;
@@ -361,7 +361,7 @@ void emx_engine_read_ended(struct emx_engine *e, struct emx_op *op, uint64_t rem
     struct emx_rndv *r = op->rndv;
 
     op->reading--;
-    e->hints.in_flight--;
+    e->ready_flags.in_flight--;
     if (op->where == EMX_OP_QUIESCING) {
         if (!op->reading)
             get_severed(e, op);

@@ -275,7 +275,7 @@ static void put_queue_write(struct emx_exported *l)
 
     if (!emx_list_linked(&l->write))
         emx_list_append(&e->writes[l->on], &l->write);
-    e->hints.reads |= 1u << l->on;
+    e->ready_flags.reads |= 1u << l->on;
 }
 
 static bool put_is_valid(const struct emx_op *op, const struct emx_f_rtr *f)
@@ -347,7 +347,7 @@ void emx_put_write_started(struct emx_op *op, int status)
     if (status == ETHMX_OK) {
         o->state = EMX_PUT_TAKEN;
         op->reading++;
-        l->session->e->hints.in_flight++;
+        l->session->e->ready_flags.in_flight++;
     } else {
         put_end_rtr(l, o, status == ETHMX_INPROGRESS ? EMX_PUT_DONE_STALE : EMX_PUT_DONE_REFUSED);
     }

@@ -53,7 +53,7 @@ bool emx_read_start(struct emx_session *s, struct emx_rndv *r, uint64_t remote, 
     r->remote = remote;
     r->read_bytes = 0;
     emx_list_append(&e->reads[s->link], &r->wait);
-    e->hints.reads |= 1u << s->link;
+    e->ready_flags.reads |= 1u << s->link;
     return true;
 }
 

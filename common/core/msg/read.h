@@ -24,7 +24,7 @@ bool emx_read_late(struct emx_op *op, int status);
 static inline void emx_read_ended(struct emx_engine *e, unsigned link)
 {
     if (emx_list_empty(&e->reads[link]) && emx_list_empty(&e->writes[link]))
-        e->hints.reads &= ~(1u << link);
+        e->ready_flags.reads &= ~(1u << link);
 }
 
 #endif

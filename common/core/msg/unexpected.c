@@ -51,7 +51,7 @@ void emx_unexpected_take(struct emx_engine *e, struct emx_unexpected *a)
 static void unexpected_am_taken(struct emx_engine *e)
 {
     if (emx_list_empty(&e->am))
-        e->hints.pending &= ~(uint32_t)EMX_RESULT_AM;
+        e->ready_flags.pending &= ~(uint32_t)EMX_RESULT_AM;
 }
 
 void emx_unexpected_free(struct emx_engine *e, struct emx_unexpected *a)
@@ -95,7 +95,7 @@ void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits)
 void emx_unexpected_am(struct emx_engine *e, struct emx_unexpected *a)
 {
     emx_list_append(&e->am, &a->am_link);
-    e->hints.pending |= EMX_RESULT_AM;
+    e->ready_flags.pending |= EMX_RESULT_AM;
     emx_count(e, am_received);
 }
 
@@ -136,5 +136,5 @@ void emx_engine_am_retry(struct emx_engine *e)
         emx_list_append(&e->am_deferred, l);
     while ((l = emx_list_pop(&e->am_deferred)))
         emx_list_append(&e->am, l);
-    e->hints.pending |= EMX_RESULT_AM;
+    e->ready_flags.pending |= EMX_RESULT_AM;
 }

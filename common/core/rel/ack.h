@@ -43,7 +43,7 @@ static inline void emx_session_later(struct emx_session *s, uint32_t ack, emx_ti
 
     emx_session_deferred_ack(e);
     e->deferred = (struct emx_deferred_ack){.session = s, .now = now, .ack = ack};
-    e->hints.deferred_acks = true;
+    e->ready_flags.deferred_acks = true;
     if (s->rx.unacked && emx_reorder_acks_at_once(s))
         emx_session_deferred_ack_now(e);
 }

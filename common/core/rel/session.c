@@ -88,7 +88,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
 void emx_session_ask_routes(struct emx_session *s)
 {
     emx_list_append(&s->e->want_routes, &s->routing);
-    s->e->hints.pending |= EMX_RESULT_EVENT;
+    s->e->ready_flags.pending |= EMX_RESULT_EVENT;
 }
 
 /* Stops everything that is being sent or waited for. */
@@ -208,7 +208,7 @@ void emx_session_deferred_ack_now(struct emx_engine *e)
     struct emx_session *s = late.session;
 
     e->deferred.session = NULL;
-    e->hints.deferred_acks = false;
+    e->ready_flags.deferred_acks = false;
     if (late.ack != s->tx.acked && !s->reliable)
         emx_send_window_ack(s, late.ack, 0, late.now);
     if (s->rx.unacked)

@@ -340,17 +340,17 @@ static bool wire_read_end(struct emx_wire *base, struct emx_wire_read_end *end_p
 
 static int wire_export(struct emx_wire *base, struct emx_wire_export *l, void **held)
 {
-    return sim_device_expose(wire_of(base)->node, l, held);
+    return sim_device_export(wire_of(base)->node, l, held);
 }
 
 static void wire_unexport(struct emx_wire *base, void **held, const void *until)
 {
-    sim_device_conceal(wire_of(base)->node, held, until);
+    sim_device_unexport(wire_of(base)->node, held, until);
 }
 
 static void wire_disconnect(struct emx_wire *base, const struct emx_wire_addr *to, const uint64_t *key)
 {
-    sim_device_sever(wire_of(base)->node, to, key);
+    sim_device_disconnect(wire_of(base)->node, to, key);
 }
 
 static bool wire_unreachable(struct emx_wire *base, struct emx_wire_addr *to_p)
