@@ -26,6 +26,7 @@ enum emx_param_type {
 
 #define EMX_STRING_MAX 128
 
+enum emx_gso_sockets { EMX_GSO_AUTO, EMX_GSO_PACKET, EMX_GSO_UDP, EMX_GSO_OFF };
 enum emx_wait_mode { EMX_WAIT_SPIN, EMX_WAIT_YIELD, EMX_WAIT_SLEEP, EMX_WAIT_AUTO };
 enum emx_progress_mode { EMX_PROGRESS_CALLER, EMX_PROGRESS_THREAD };
 enum emx_verbs_move { EMX_MOVE_READ, EMX_MOVE_WRITE };
@@ -116,6 +117,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
     X(SIZE, gso_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
       "Receive ring of the packet and xdp wires, each its own, for GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share it: each has its part, but at least 1m. 0: large messages travel frame by frame.") \
+    X(CHOICE, gso, "auto", 0, 0, "auto|packet|udp|off", \
+      "Which sockets carry the GSO packets of the packet and xdp wires: packet sockets (fastest, need Linux 6.2), UDP sockets (any kernel; the system's firewall sees them), or the first of these that works (auto). off: large messages travel frame by frame.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \

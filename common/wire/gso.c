@@ -111,6 +111,15 @@ bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t
     return true;
 }
 
+void emx_gso_open_frames(struct emx_gso *s, const uint8_t *frames, size_t len_bytes, size_t part_bytes)
+{
+    if (!part_bytes || part_bytes > len_bytes)
+        part_bytes = len_bytes;
+    *s = (struct emx_gso){.at = frames, .left_bytes = (uint32_t)len_bytes, .part_bytes = (uint32_t)part_bytes};
+    if (len_bytes)
+        s->parts = (uint32_t)((len_bytes + part_bytes - 1) / part_bytes);
+}
+
 const uint8_t *emx_gso_next(struct emx_gso *s, uint32_t *len_bytes_p)
 {
     const uint8_t *frame = s->at;

@@ -54,6 +54,9 @@ struct emx_gso {
  * frame. false: it is no such packet. */
 bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t part_bytes);
 
+/* The same with all len_bytes of the packet's frames, without headers. The packet is not marked. */
+void emx_gso_open_frames(struct emx_gso *s, const uint8_t *frames, size_t len_bytes, size_t part_bytes);
+
 /* The next frame and its length; NULL: no more. */
 const uint8_t *emx_gso_next(struct emx_gso *s, uint32_t *len_bytes_p);
 

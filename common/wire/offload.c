@@ -21,6 +21,12 @@
  *
  * Sending. A third packet socket, with PACKET_VNET_HDR. It does not bypass the queueing discipline: the bypass takes no
  * packet that the kernel has to segment.
+ *
+ * Packet sockets do this since Linux 6.2. On older kernels the UDP socket sends and receives the packets (gso_udp.c).
+ * The second packet socket then has a ring of short slots, each of which announces a packet: so polling makes no system
+ * call while there is none. A packet passes packet sockets first, so the UDP socket may have it some time later. It may
+ * also drop a packet that was announced, and a full ring announces none: so the wait for a packet is limited, and the
+ * UDP socket is asked now and then without an announcement. Both kinds are the same packets on the network.
  */
 #define _GNU_SOURCE
 #include "wire/offload.h"
@@ -40,15 +46,13 @@
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/gso_udp.h"
 #include "wire/netif.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
 #endif
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
@@ -60,20 +64,33 @@
 #define RESERVE_BYTES  10      /* so that the first frame begins at byte 128 */
 #define PORT_OF_NOBODY 0       /* packets from this port are ignored */
 
+/* Of UDP sockets. */
+#define NOTICE_BYTES  64    /* of each packet, in the ring */
+#define NOTICE_SLOT   192   /* with what the kernel puts before it */
+#define NOTICE_RING   65536 /* bytes */
+#define LATE_POLLS    256   /* so often an announced packet may not be there */
+#define UNASKED_POLLS 256   /* after so many without an announcement the socket is asked */
+
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
 
 struct emx_offload {
-    int rx_fd, tx_fd, udp_fd;
+    int rx_fd, tx_fd;
+    struct emx_gso_udp udp;
+    bool by_udp; /* the UDP socket sends and receives the packets */
     struct emx_stats *stats;
-    uint16_t port; /* host order */
-    uint8_t tos;   /* of IPv4 packets */
+    uint8_t tos; /* of IPv4 packets */
 
     struct emx_ring ring;
-    uint16_t *lent;     /* by slot: frames in use, plus 1 while frames are being taken from it */
+    uint16_t *lent;     /* by slot, or by buffer of UDP: frames in use, plus 1 while frames are being taken from it */
     struct emx_gso now; /* being taken apart */
     unsigned now_slot;
     bool now_open;
     uint8_t now_parts; /* of it, to be told with its first frame */
+
+    /* With UDP sockets: */
+    unsigned buffer;        /* the next one */
+    uint32_t announced;     /* packets that were not received yet */
+    unsigned late, unasked; /* polls */
 
     struct iovec iov[1 + 2 * EMX_WIRE_BATCH];
     struct {
@@ -110,62 +127,51 @@ struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a)
 
 /* ---- Opening ---- */
 
-/* The socket that holds the port: nothing gets into it. */
-static int offload_open_udp(struct emx_offload *b)
-{
-    struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-    struct sock_fprog prog = {.len = 1, .filter = drop_all};
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t len = sizeof(any);
-    int on = 1, smallest = 1;
-
-    b->udp_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (b->udp_fd < 0 || setsockopt(b->udp_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ||
-        setsockopt(b->udp_fd, SOL_UDP, UDP_GRO, &on, sizeof(on)) ||
-        setsockopt(b->udp_fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest)) ||
-        bind(b->udp_fd, (const struct sockaddr *)&any, sizeof(any)) ||
-        getsockname(b->udp_fd, (struct sockaddr *)&any, &len))
-        return -1;
-    b->port = ntohs(any.sin_port);
-    return 0;
-}
-
 /* Passes IPv4 packets, whole and without options, of UDP to our port with something in them. */
 static int offload_attach_filter(const struct emx_offload *b)
 {
+    const uint32_t len_bytes = b->by_udp ? NOTICE_BYTES : UINT32_MAX;
     enum { IP = ETH_HLEN, UDP = IP + 20 };
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 11),
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 9),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b->port, 0, 7),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b->udp.port, 0, 7),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 5, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP),     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT_OF_NOBODY, 3, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 4), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, sizeof(struct udphdr), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),       BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, len_bytes),        BPF_STMT(BPF_RET | BPF_K, 0),
     };
     struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
     return setsockopt(b->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
-static int offload_open_rx(struct emx_offload *b, const struct emx_wire_params *params)
+/* The ring for whole packets, or for announcements. */
+static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
+{
+    int on = 1, reserve = RESERVE_BYTES;
+
+    if (b->by_udp)
+        return emx_ring_open(&b->ring, b->rx_fd, NOTICE_RING, NOTICE_SLOT, SLOTS_MIN);
+    if (setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
+        setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)))
+        return -1;
+    return emx_ring_open(&b->ring, b->rx_fd, ring_bytes, SLOT_BYTES, SLOTS_MIN);
+}
+
+static int offload_open_rx(struct emx_offload *b, uint64_t ring_bytes)
 {
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
-    int version = TPACKET_V2, on = 1, reserve = RESERVE_BYTES;
-    /* The ranks of a host share its pull window, so what comes to each is a part of it, and the ring is the same part.
-     */
-    uint64_t ring_bytes = emx_part(params->cfg->p_gso_ring, params->local_ranks, SHARED_BYTES);
+    int version = TPACKET_V2, on = 1;
 
     b->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (b->rx_fd < 0)
         return -1;
     setsockopt(b->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
     if (offload_attach_filter(b) || setsockopt(b->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
-        setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
-        setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
-        emx_ring_open(&b->ring, b->rx_fd, ring_bytes, SLOT_BYTES, SLOTS_MIN))
+        offload_open_ring(b, ring_bytes))
         return -1;
-    b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
+    b->lent = calloc(b->by_udp ? EMX_GSO_UDP_BUFFERS : b->ring.slot_count, sizeof(*b->lent));
     return b->lent ? bind(b->rx_fd, (const struct sockaddr *)&all, sizeof(all)) : -1;
 }
 
@@ -192,7 +198,7 @@ static bool offload_kernel_has_gso(struct emx_offload *b, const struct emx_netif
     struct emx_gso_way way = {.from_ip = htonl(INADDR_LOOPBACK),
                               .to_ip = htonl(INADDR_LOOPBACK),
                               .from_port = PORT_OF_NOBODY,
-                              .to_port = b->port};
+                              .to_port = b->udp.port};
     static const uint8_t zeros[64];
     struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
                                {.head = zeros, .head_bytes = sizeof(zeros)}};
@@ -200,32 +206,57 @@ static bool offload_kernel_has_gso(struct emx_offload *b, const struct emx_netif
     return !netifs->loopback_index || offload_send_way(b, netifs->loopback_index, &way, f, 2) != EINVAL;
 }
 
-struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+/* Sets up GSO packets over one kind of socket. NULL: they do not work; why has the reason. */
+static struct emx_offload *offload_open_by(const struct emx_wire_params *params, bool by_udp, char *why,
+                                           size_t why_len_bytes)
 {
-    struct emx_offload *b;
+    /* The ranks of a host share its pull window, so what comes to each is a part of it, and the ring is the same part.
+     */
+    uint64_t ring_bytes = emx_part(params->cfg->p_gso_ring, params->local_ranks, SHARED_BYTES);
+    struct emx_offload *b = calloc(1, sizeof(*b));
 
-    if (!params->cfg->p_gso_ring) {
-        snprintf(why, why_len_bytes, "GSO packets off (ETHMX_GSO_RING)");
-        return NULL;
-    }
-    b = calloc(1, sizeof(*b));
     if (!b) {
-        snprintf(why, why_len_bytes, "GSO packets off: out of memory");
+        snprintf(why, why_len_bytes, "out of memory");
         return NULL;
     }
-    b->rx_fd = b->tx_fd = b->udp_fd = -1;
+    b->rx_fd = b->tx_fd = b->udp.fd = -1;
     b->stats = params->stats;
     b->tos = emx_qos_tos(params->cfg);
-    if (offload_open_udp(b) || offload_open_rx(b, params) || offload_open_tx(b, params)) {
-        snprintf(why, why_len_bytes, "GSO packets off: %s", strerror(errno));
-    } else if (!offload_kernel_has_gso(b, params->netifs)) {
-        snprintf(why, why_len_bytes, "GSO packets off: they need Linux 6.2");
+    b->by_udp = by_udp;
+    if (emx_gso_udp_open(&b->udp, params, by_udp, ring_bytes) || offload_open_rx(b, ring_bytes) ||
+        (!by_udp && offload_open_tx(b, params))) {
+        snprintf(why, why_len_bytes, "%s", strerror(errno));
+    } else if (!by_udp && !offload_kernel_has_gso(b, params->netifs)) {
+        snprintf(why, why_len_bytes, "packet sockets carry them from Linux 6.2 on");
     } else {
-        snprintf(why, why_len_bytes, "%u GSO packets (port %u)", b->ring.slot_count, b->port);
         return b;
     }
     emx_offload_close(b);
     return NULL;
+}
+
+struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes)
+{
+    const enum emx_gso_sockets sockets = (enum emx_gso_sockets)params->cfg->p_gso;
+    char packet_why[128] = "ETHMX_GSO", udp_why[128] = "ETHMX_GSO";
+    struct emx_offload *b = NULL;
+
+    if (!params->cfg->p_gso_ring || sockets == EMX_GSO_OFF) {
+        snprintf(why, why_len_bytes, "GSO packets off (%s)", params->cfg->p_gso_ring ? "ETHMX_GSO" : "ETHMX_GSO_RING");
+        return NULL;
+    }
+    if (sockets != EMX_GSO_UDP)
+        b = offload_open_by(params, false, packet_why, sizeof(packet_why));
+    if (!b && sockets != EMX_GSO_PACKET)
+        b = offload_open_by(params, true, udp_why, sizeof(udp_why));
+    if (!b)
+        snprintf(why, why_len_bytes, "GSO packets off: packet sockets: %s; UDP sockets: %s", packet_why, udp_why);
+    else if (b->by_udp)
+        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u; not through packet sockets: %s)",
+                 b->udp.port, packet_why);
+    else
+        snprintf(why, why_len_bytes, "%u GSO packets (port %u)", b->ring.slot_count, b->udp.port);
+    return b;
 }
 
 void emx_offload_close(struct emx_offload *b)
@@ -237,18 +268,22 @@ void emx_offload_close(struct emx_offload *b)
         close(b->rx_fd);
     if (b->tx_fd >= 0)
         close(b->tx_fd);
-    if (b->udp_fd >= 0)
-        close(b->udp_fd);
+    emx_gso_udp_close(&b->udp);
     free(b->lent);
     free(b);
 }
 
 uint16_t emx_offload_port(const struct emx_offload *b)
 {
-    return b->port;
+    return b->udp.port;
 }
 
 int emx_offload_fd(const struct emx_offload *b)
+{
+    return b->by_udp ? b->udp.fd : b->rx_fd;
+}
+
+int emx_offload_fanout_fd(const struct emx_offload *b)
 {
     return b->rx_fd;
 }
@@ -293,8 +328,14 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 {
     struct emx_offload_to to = emx_offload_to(f->to);
     struct emx_gso_way way = {
-        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->port, .to_port = to.to_port, .tos = b->tos};
+        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->udp.port, .to_port = to.to_port, .tos = b->tos};
 
+    if (b->by_udp)
+        return emx_gso_udp_send(
+            &b->udp,
+            &(struct emx_gso_udp_way){
+                .ifindex = to.ifindex, .from_ip = to.from_ip, .to_ip = to.to_ip, .to_port = to.to_port},
+            f, n);
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
     return offload_send_way(b, to.ifindex, &way, f, n);
@@ -304,14 +345,24 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 
 static void offload_put_slot(struct emx_offload *b, unsigned slot)
 {
-    if (!--b->lent[slot])
+    if (!--b->lent[slot] && !b->by_udp)
         emx_ring_give_back(&b->ring, slot);
 }
 
-/* Begins with the next packet. false: it has no frames. */
-static bool offload_take_packet(struct emx_offload *b)
+/* Begins with the packet in `slot`, which b->now describes. */
+static void offload_begin(struct emx_offload *b, unsigned slot)
 {
-    unsigned slot = emx_ring_take(&b->ring);
+    b->stats->wire_lost += b->now.lost;
+    b->stats->gso_packets_received += b->now.parts > 1;
+    b->lent[slot] = 1;
+    b->now_slot = slot;
+    b->now_open = true;
+    b->now_parts = b->now.parts > 1 ? (uint8_t)(b->now.parts < UINT8_MAX ? b->now.parts : UINT8_MAX) : 0;
+}
+
+/* Opens the next packet of the ring. false: it has no frames. */
+static bool offload_open_packet(struct emx_offload *b, unsigned slot)
+{
     const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, slot);
     const uint8_t *mac = (const uint8_t *)h + h->tp_mac, *ip = (const uint8_t *)h + h->tp_net;
     struct virtio_net_hdr vnet;
@@ -319,48 +370,88 @@ static bool offload_take_packet(struct emx_offload *b)
     memcpy(&vnet, mac - sizeof(vnet), sizeof(vnet));
     if (vnet.gso_type != VIRTIO_NET_HDR_GSO_UDP_L4)
         vnet.gso_size = 0;
-    if (ip - mac != ETH_HLEN || h->tp_snaplen < ETH_HLEN ||
-        !emx_gso_open(&b->now, ip, h->tp_snaplen - ETH_HLEN, vnet.gso_size)) {
-        b->stats->wire_lost++;
-        emx_ring_give_back(&b->ring, slot);
-        return false;
-    }
-    b->stats->wire_lost += b->now.lost;
-    b->stats->gso_packets_received += b->now.parts > 1;
-    b->lent[slot] = 1;
-    b->now_slot = slot;
-    b->now_open = true;
-    b->now_parts = b->now.parts > 1 ? (uint8_t)(b->now.parts < UINT8_MAX ? b->now.parts : UINT8_MAX) : 0;
-    return true;
+    return ip - mac == ETH_HLEN && h->tp_snaplen >= ETH_HLEN &&
+           emx_gso_open(&b->now, ip, h->tp_snaplen - ETH_HLEN, vnet.gso_size);
 }
 
 /* The next packet's status word, 0: there is none. A slot in use still looks full: in a ring with few slots all may be
  * in use, and then the next is the first of them again. */
 static uint32_t offload_slot_waits(const struct emx_offload *b)
 {
-    return b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
+    return !b->by_udp && b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
+}
+
+/* Begins with the next packet of the ring. false: there is none. */
+static bool offload_take_from_ring(struct emx_offload *b)
+{
+    uint32_t status;
+    unsigned slot;
+
+    while ((status = offload_slot_waits(b))) {
+        if (status & TP_STATUS_LOSING)
+            b->stats->wire_lost += emx_ring_drops(&b->ring);
+        slot = emx_ring_take(&b->ring);
+        if (offload_open_packet(b, slot)) {
+            offload_begin(b, slot);
+            return true;
+        }
+        b->stats->wire_lost++;
+        emx_ring_give_back(&b->ring, slot);
+    }
+    return false;
+}
+
+static void offload_count_announcements(struct emx_offload *b)
+{
+    uint32_t status;
+
+    while ((status = emx_ring_peek(&b->ring))) {
+        if (status & TP_STATUS_LOSING) { /* no packet is lost, so it is not counted; this resets the flag */
+            emx_ring_drops(&b->ring);
+            b->unasked = UNASKED_POLLS;
+        }
+        emx_ring_give_back(&b->ring, emx_ring_take(&b->ring));
+        b->announced++;
+        b->late = 0;
+    }
+}
+
+/* Begins with the next packet of the UDP socket. false: there is none, or no buffer is free. */
+static bool offload_take_from_udp(struct emx_offload *b)
+{
+    unsigned i = b->buffer;
+
+    offload_count_announcements(b);
+    if (b->lent[i] || (!b->announced && ++b->unasked < UNASKED_POLLS))
+        return false;
+    if (!emx_gso_udp_receive(&b->udp, i, &b->now)) {
+        b->unasked = 0;
+        if (b->announced && ++b->late == LATE_POLLS)
+            b->announced = b->late = 0;
+        return false;
+    }
+    b->unasked = b->announced ? 0 : UNASKED_POLLS; /* further ones may have come without an announcement */
+    b->announced -= b->announced > 0;
+    b->late = 0;
+    b->buffer = (i + 1) % EMX_GSO_UDP_BUFFERS;
+    offload_begin(b, i);
+    return true;
 }
 
 bool emx_offload_waits(const struct emx_offload *b)
 {
-    return b->now_open || offload_slot_waits(b);
+    return b->now_open || b->announced || offload_slot_waits(b);
 }
 
 unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max)
 {
-    uint32_t status, len_bytes;
+    uint32_t len_bytes;
     const uint8_t *data;
     unsigned n = 0;
 
     while (n < max) {
-        if (!b->now_open) {
-            if (!(status = offload_slot_waits(b)))
-                break;
-            if (status & TP_STATUS_LOSING)
-                b->stats->wire_lost += emx_ring_drops(&b->ring);
-            if (!offload_take_packet(b))
-                continue;
-        }
+        if (!b->now_open && !(b->by_udp ? offload_take_from_udp(b) : offload_take_from_ring(b)))
+            break;
         while (n < max && (data = emx_gso_next(&b->now, &len_bytes))) {
             f[n++] = (struct emx_rxframe){.data = data,
                                           .len_bytes = len_bytes,

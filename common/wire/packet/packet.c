@@ -274,7 +274,7 @@ static void packet_close(struct emx_wire *base)
 static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why,
                                size_t why_len_bytes)
 {
-    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->offload ? emx_offload_fd(w->offload) : -1},
+    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->offload ? emx_offload_fanout_fd(w->offload) : -1},
                                    .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0}};
     char reason[256] = "";
 
