@@ -37,6 +37,18 @@ static unsigned gso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
     return sum;
 }
 
+unsigned emx_gso_iov(struct iovec *iov, const struct emx_txframe *f, unsigned n)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        iov[count++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
+        if (f[i].body_bytes)
+            iov[count++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
+    }
+    return count;
+}
+
 unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool gso_only)
 {
     unsigned len = emx_gso_frame_bytes(f), total = len, count = 1;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "wire/wire.h"
 
@@ -32,6 +33,9 @@ static inline unsigned emx_gso_frame_bytes(const struct emx_txframe *f)
 {
     return (unsigned)f->head_bytes + f->body_bytes;
 }
+
+/* Writes to iov where the bytes of n frames are, up to two places for each. Returns how many. */
+unsigned emx_gso_iov(struct iovec *iov, const struct emx_txframe *f, unsigned n);
 
 /* How many of the n frames at f can go as one packet of up to most_bytes; 1: only the first. Their lengths are
  * multiples of 4, so that each is aligned. gso_only: only frames with `gso` set follow the first. */

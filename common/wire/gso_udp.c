@@ -12,88 +12,60 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
-#include <netinet/ip.h>
-#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "wire/qos.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "wire/udp_socket.h"
 
 #define BUFFER_BYTES 65536
 
-/* Ancillary data: of a packet that is sent, and of one that is received. */
+/* Ancillary data of a packet that is sent. */
 union gso_udp_tx_control {
     char space[CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(uint16_t))];
     struct cmsghdr align;
 };
 
-union gso_udp_rx_control {
-    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint8_t))];
-    struct cmsghdr align;
-};
-
-static int gso_udp_drop_all(int fd)
+/* Opens a socket that drops what arrives. UDP_GRO: see offload.c. */
+static int gso_udp_open_holder(struct emx_gso_udp *u)
 {
     struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
     struct sock_fprog prog = {.len = 1, .filter = drop_all};
-    int smallest = 1;
+    int on = 1, smallest = 1;
 
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ||
-                   setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest))
-               ? -1
-               : 0;
-}
-
-/* Beyond the system's limit if privileged. A smaller buffer loses packets, which the engine adapts to. */
-static void gso_udp_size_buffer(int fd, int force, int plain, uint64_t wanted)
-{
-    int bytes = wanted > INT32_MAX / 2 ? INT32_MAX / 2 : (int)wanted;
-
-    if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
-        setsockopt(fd, SOL_SOCKET, plain, &bytes, sizeof(bytes));
-}
-
-static int gso_udp_set_up_carrying(struct emx_gso_udp *u, const struct emx_wire_params *params, uint64_t buffer_bytes)
-{
-    int df = IP_PMTUDISC_PROBE, on = 1, zero = 0;
-
-    if (setsockopt(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df)) ||
-        setsockopt(u->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero)) ||
-        setsockopt(u->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on)))
+    u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (u->fd < 0 || setsockopt(u->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ||
+        setsockopt(u->fd, SOL_UDP, UDP_GRO, &on, sizeof(on)) ||
+        setsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest)))
         return -1;
-    if (params->cfg->p_ecn)
-        setsockopt(u->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)); /* without it no congestion marks are reported */
-    emx_qos_set_tos(u->fd, params->cfg);
-    emx_qos_set_priority(u->fd, params->cfg);
-    gso_udp_size_buffer(u->fd, SO_RCVBUFFORCE, SO_RCVBUF, buffer_bytes);
-    gso_udp_size_buffer(u->fd, SO_SNDBUFFORCE, SO_SNDBUF, params->cfg->p_ring);
-    for (unsigned i = 0; i < EMX_GSO_UDP_BUFFERS; i++) {
-        u->buffer[i] = aligned_alloc(64, BUFFER_BYTES);
-        if (!u->buffer[i])
-            return -1;
-    }
     return 0;
+}
+
+static int gso_udp_open_carrier(struct emx_gso_udp *u, const struct emx_wire_params *params, uint64_t buffer_bytes)
+{
+    struct emx_udp_socket s;
+    int ret = emx_udp_socket_open(&s, params, buffer_bytes);
+
+    u->fd = s.fd;
+    if (!ret && !(s.gso && s.gro)) {
+        errno = EOPNOTSUPP;
+        ret = -1;
+    }
+    for (unsigned i = 0; i < EMX_GSO_UDP_BUFFERS && !ret; i++) {
+        u->buffer[i] = aligned_alloc(64, BUFFER_BYTES);
+        ret = u->buffer[i] ? 0 : -1;
+    }
+    return ret;
 }
 
 int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool carries, uint64_t buffer_bytes)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     socklen_t len = sizeof(any);
-    int on = 1;
 
     *u = (struct emx_gso_udp){.stats = params->stats};
-    u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (u->fd < 0 || setsockopt(u->fd, SOL_UDP, UDP_GRO, &on, sizeof(on)) ||
-        (carries ? gso_udp_set_up_carrying(u, params, buffer_bytes) : gso_udp_drop_all(u->fd)) ||
+    if ((carries ? gso_udp_open_carrier(u, params, buffer_bytes) : gso_udp_open_holder(u)) ||
         bind(u->fd, (const struct sockaddr *)&any, sizeof(any)) || getsockname(u->fd, (struct sockaddr *)&any, &len))
         return -1;
     u->port = ntohs(any.sin_port);
@@ -111,79 +83,46 @@ void emx_gso_udp_close(struct emx_gso_udp *u)
 
 /* ---- Sending ---- */
 
-static void gso_udp_put_control(struct cmsghdr *c, int level, int type, const void *data, size_t len_bytes)
-{
-    c->cmsg_level = level;
-    c->cmsg_type = type;
-    c->cmsg_len = CMSG_LEN(len_bytes);
-    memcpy(CMSG_DATA(c), data, len_bytes);
-}
-
 /* Tells the kernel the way, and, for several frames, their length. */
-static void gso_udp_tell(struct msghdr *msg, union gso_udp_tx_control *control, const struct emx_gso_udp_way *way,
-                         const struct emx_txframe *f, unsigned n)
+static void gso_udp_put_control(struct msghdr *msg, union gso_udp_tx_control *control, unsigned ifindex,
+                                uint32_t from_ip, unsigned part_bytes)
 {
-    struct in_pktinfo info = {.ipi_ifindex = (int)way->ifindex, .ipi_spec_dst.s_addr = way->from_ip};
-    uint16_t part_bytes = (uint16_t)emx_gso_frame_bytes(f);
+    const struct in_pktinfo info = {.ipi_ifindex = (int)ifindex, .ipi_spec_dst.s_addr = from_ip};
     struct cmsghdr *c;
 
     memset(control, 0, sizeof(*control));
     msg->msg_control = control->space;
     msg->msg_controllen = sizeof(control->space);
     c = CMSG_FIRSTHDR(msg);
-    gso_udp_put_control(c, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
-    if (n == 1) {
+    c->cmsg_level = IPPROTO_IP;
+    c->cmsg_type = IP_PKTINFO;
+    c->cmsg_len = CMSG_LEN(sizeof(info));
+    memcpy(CMSG_DATA(c), &info, sizeof(info));
+    if (part_bytes)
+        emx_udp_socket_put_segment(CMSG_NXTHDR(msg, c), part_bytes);
+    else
         msg->msg_controllen = CMSG_SPACE(sizeof(info));
-        return;
-    }
-    gso_udp_put_control(CMSG_NXTHDR(msg, c), SOL_UDP, UDP_SEGMENT, &part_bytes, sizeof(part_bytes));
 }
 
-int emx_gso_udp_send(struct emx_gso_udp *u, const struct emx_gso_udp_way *way, const struct emx_txframe *f, unsigned n)
+int emx_gso_udp_send(struct emx_gso_udp *u, unsigned ifindex, const struct emx_gso_way *way,
+                     const struct emx_txframe *f, unsigned n)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = way->to_ip, .sin_port = htons(way->to_port)};
     struct iovec iov[2 * EMX_GSO_PARTS];
     struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov};
     union gso_udp_tx_control control;
 
-    for (unsigned i = 0; i < n; i++) {
-        iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
-        if (f[i].body_bytes)
-            iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
-    }
-    gso_udp_tell(&msg, &control, way, f, n);
+    msg.msg_iovlen = emx_gso_iov(iov, f, n);
+    gso_udp_put_control(&msg, &control, ifindex, way->from_ip, n > 1 ? emx_gso_frame_bytes(f) : 0);
     return sendmsg(u->fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
 }
 
 /* ---- Receiving ---- */
 
-/* Reads ancillary data: returns the length of the parts, 0: it is one; and whether the packet is marked. */
-static unsigned gso_udp_read_control(struct emx_gso_udp *u, struct msghdr *msg, bool *marked_p)
-{
-    unsigned part_bytes = 0;
-    uint32_t drops;
-    int bytes;
-
-    *marked_p = false;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-        if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-            memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
-            part_bytes = bytes > 0 ? (unsigned)bytes : 0;
-        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-            memcpy(&drops, CMSG_DATA(c), sizeof(drops));
-            u->stats->wire_lost += drops - u->drops;
-            u->drops = drops;
-        } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-            *marked_p = IPTOS_ECN(*CMSG_DATA(c)) == IPTOS_ECN_CE;
-        }
-    }
-    return part_bytes;
-}
-
 bool emx_gso_udp_receive(struct emx_gso_udp *u, unsigned i, struct emx_gso *packet_p)
 {
     struct iovec iov = {.iov_base = u->buffer[i], .iov_len = BUFFER_BYTES};
-    union gso_udp_rx_control control;
+    union emx_udp_control control;
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
     ssize_t got = recvmsg(u->fd, &msg, MSG_DONTWAIT);
@@ -192,7 +131,7 @@ bool emx_gso_udp_receive(struct emx_gso_udp *u, unsigned i, struct emx_gso *pack
 
     if (got < 0)
         return false;
-    part_bytes = gso_udp_read_control(u, &msg, &marked);
+    part_bytes = emx_udp_socket_read_control(&msg, u->stats, &u->drops, &marked);
     emx_gso_open_frames(packet_p, u->buffer[i], (size_t)got, part_bytes);
     packet_p->marked = marked;
     return true;

@@ -27,15 +27,10 @@ struct emx_gso_udp {
 int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool carries, uint64_t buffer_bytes);
 void emx_gso_udp_close(struct emx_gso_udp *u);
 
-/* Where a packet leaves and goes to. Addresses in network order, the port in host order. */
-struct emx_gso_udp_way {
-    unsigned ifindex;
-    uint32_t from_ip, to_ip;
-    uint16_t to_port;
-};
-
-/* Sends n frames as one packet: all of one length, but the last may be shorter. 0 or an errno. */
-int emx_gso_udp_send(struct emx_gso_udp *u, const struct emx_gso_udp_way *way, const struct emx_txframe *f, unsigned n);
+/* Sends n frames as one packet: all of one length, but the last may be shorter. It leaves through the interface; of the
+ * way its IP addresses and to_port count. 0 or an errno. */
+int emx_gso_udp_send(struct emx_gso_udp *u, unsigned ifindex, const struct emx_gso_way *way,
+                     const struct emx_txframe *f, unsigned n);
 
 /* Receives the next packet into buffer i, whose frames are no longer in use. false: there is none. */
 bool emx_gso_udp_receive(struct emx_gso_udp *u, unsigned i, struct emx_gso *packet_p);

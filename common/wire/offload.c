@@ -65,11 +65,11 @@
 #define PORT_OF_NOBODY 0       /* packets from this port are ignored */
 
 /* Of UDP sockets. */
-#define NOTICE_BYTES  64    /* of each packet, in the ring */
-#define NOTICE_SLOT   192   /* with what the kernel puts before it */
-#define NOTICE_RING   65536 /* bytes */
-#define LATE_POLLS    256   /* so often an announced packet may not be there */
-#define UNASKED_POLLS 256   /* after so many without an announcement the socket is asked */
+#define ANNOUNCE_BYTES 64    /* of each packet, in the ring */
+#define ANNOUNCE_SLOT  192   /* with what the kernel puts before it */
+#define ANNOUNCE_RING  65536 /* bytes */
+#define LATE_POLLS     256   /* so often an announced packet may not be there */
+#define UNASKED_POLLS  256   /* after so many without an announcement the socket is asked */
 
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
 
@@ -130,7 +130,7 @@ struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a)
 /* Passes IPv4 packets, whole and without options, of UDP to our port with something in them. */
 static int offload_attach_filter(const struct emx_offload *b)
 {
-    const uint32_t len_bytes = b->by_udp ? NOTICE_BYTES : UINT32_MAX;
+    const uint32_t len_bytes = b->by_udp ? ANNOUNCE_BYTES : UINT32_MAX;
     enum { IP = ETH_HLEN, UDP = IP + 20 };
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 11),
@@ -152,7 +152,7 @@ static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
     int on = 1, reserve = RESERVE_BYTES;
 
     if (b->by_udp)
-        return emx_ring_open(&b->ring, b->rx_fd, NOTICE_RING, NOTICE_SLOT, SLOTS_MIN);
+        return emx_ring_open(&b->ring, b->rx_fd, ANNOUNCE_RING, ANNOUNCE_SLOT, SLOTS_MIN);
     if (setsockopt(b->rx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
         setsockopt(b->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)))
         return -1;
@@ -227,7 +227,7 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
         (!by_udp && offload_open_tx(b, params))) {
         snprintf(why, why_len_bytes, "%s", strerror(errno));
     } else if (!by_udp && !offload_kernel_has_gso(b, params->netifs)) {
-        snprintf(why, why_len_bytes, "packet sockets carry them from Linux 6.2 on");
+        snprintf(why, why_len_bytes, "they need Linux 6.2");
     } else {
         return b;
     }
@@ -252,8 +252,8 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     if (!b)
         snprintf(why, why_len_bytes, "GSO packets off: packet sockets: %s; UDP sockets: %s", packet_why, udp_why);
     else if (b->by_udp)
-        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u; not through packet sockets: %s)",
-                 b->udp.port, packet_why);
+        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u; packet sockets: %s)", b->udp.port,
+                 packet_why);
     else
         snprintf(why, why_len_bytes, "%u GSO packets (port %u)", b->ring.slot_count, b->udp.port);
     return b;
@@ -301,16 +301,13 @@ static int offload_send_way(struct emx_offload *b, unsigned ifindex, const struc
                             const struct emx_txframe *f, unsigned n)
 {
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
-    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = b->iov, .msg_iovlen = 1};
+    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = b->iov};
     size_t len_bytes = 0;
 
     b->iov[0] = (struct iovec){.iov_base = &b->front, .iov_len = sizeof(b->front)};
-    for (unsigned i = 0; i < n; i++) {
-        b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
-        if (f[i].body_bytes)
-            b->iov[msg.msg_iovlen++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
+    msg.msg_iovlen = 1 + emx_gso_iov(b->iov + 1, f, n);
+    for (unsigned i = 0; i < n; i++)
         len_bytes += emx_gso_frame_bytes(&f[i]);
-    }
     b->front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                             .gso_type = VIRTIO_NET_HDR_GSO_NONE,
                                             .hdr_len = EMX_GSO_HEAD_BYTES,
@@ -331,11 +328,7 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
         .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->udp.port, .to_port = to.to_port, .tos = b->tos};
 
     if (b->by_udp)
-        return emx_gso_udp_send(
-            &b->udp,
-            &(struct emx_gso_udp_way){
-                .ifindex = to.ifindex, .from_ip = to.from_ip, .to_ip = to.to_ip, .to_port = to.to_port},
-            f, n);
+        return emx_gso_udp_send(&b->udp, to.ifindex, &way, f, n);
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
     return offload_send_way(b, to.ifindex, &way, f, n);
@@ -378,7 +371,7 @@ static bool offload_open_packet(struct emx_offload *b, unsigned slot)
  * in use, and then the next is the first of them again. */
 static uint32_t offload_slot_waits(const struct emx_offload *b)
 {
-    return !b->by_udp && b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
+    return b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
 }
 
 /* Begins with the next packet of the ring. false: there is none. */
@@ -440,7 +433,7 @@ static bool offload_take_from_udp(struct emx_offload *b)
 
 bool emx_offload_waits(const struct emx_offload *b)
 {
-    return b->now_open || b->announced || offload_slot_waits(b);
+    return b->now_open || b->announced || (b->by_udp ? emx_ring_peek(&b->ring) : offload_slot_waits(b));
 }
 
 unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max)

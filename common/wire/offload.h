@@ -58,7 +58,7 @@ void emx_offload_return(struct emx_offload *b, uint32_t cookie);
 /* Becomes readable when emx_offload_rx() has frames. */
 int emx_offload_fd(const struct emx_offload *b);
 
-/* The packet socket to which the kernel's look at each packet belongs; it can join a fanout group. */
+/* The packet socket that receives the packets or announces them; it can join a fanout group. */
 int emx_offload_fanout_fd(const struct emx_offload *b);
 
 #endif

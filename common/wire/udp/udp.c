@@ -8,11 +8,9 @@
 #define _GNU_SOURCE
 #include "wire/udp/udp.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,6 @@
 #include <unistd.h>
 
 #include "wire/netif.h"
-#include "wire/qos.h"
 #include "wire/udp/udp_wire.h"
 #include "wire/way.h"
 
@@ -100,44 +97,25 @@ static int udp_bind_port(struct emx_udp_wire *w, const char *ports, char *why, s
     return ETHMX_OK;
 }
 
-/* Sets one socket buffer, beyond the system's limit if privileged. Returns its size. */
-static unsigned udp_size_buffer(int fd, int force, int plain, uint64_t wanted)
-{
-    int bytes = wanted > INT32_MAX / 2 ? INT32_MAX / 2 : (int)wanted, got = 0;
-    socklen_t len = sizeof(got);
-
-    if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
-        setsockopt(fd, SOL_SOCKET, plain, &bytes, sizeof(bytes));
-    getsockopt(fd, SOL_SOCKET, plain, &got, &len);
-    return (unsigned)got / 2; /* the kernel reports twice the value, for its own overhead */
-}
-
 static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params *params, char *why,
                            size_t why_len_bytes)
 {
-    int df = IP_PMTUDISC_PROBE, on = 1, zero = 0, ret;
-    unsigned rcvbuf;
+    struct emx_udp_socket s;
+    int ret = emx_udp_socket_open(&s, params, params->cfg->p_ring);
 
-    w->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (w->fd < 0 || setsockopt(w->fd, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df)) ||
-        setsockopt(w->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on))) {
+    w->fd = s.fd;
+    if (ret) {
         snprintf(why, why_len_bytes, "cannot set up the UDP socket: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    emx_qos_set_tos(w->fd, params->cfg);
-    emx_qos_set_priority(w->fd, params->cfg);
-    if (params->cfg->p_ecn)
-        setsockopt(w->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)); /* without it no congestion marks are reported */
-    w->gso = !setsockopt(w->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
-    w->gro = !setsockopt(w->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
-    rcvbuf = udp_size_buffer(w->fd, SO_RCVBUFFORCE, SO_RCVBUF, params->cfg->p_ring);
-    udp_size_buffer(w->fd, SO_SNDBUFFORCE, SO_SNDBUF, params->cfg->p_ring);
+    w->gso = s.gso;
+    w->gro = s.gro;
     ret = udp_bind_port(w, params->cfg->p_udp_ports, why, why_len_bytes);
     if (ret)
         return ret;
     snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, GSO packets %s, receive buffer %u KiB%s", w->port,
-             w->frame_bytes, w->gso ? w->gro ? "both ways" : "sent" : "not supported", rcvbuf / 1024,
-             rcvbuf < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "");
+             w->frame_bytes, w->gso ? w->gro ? "both ways" : "sent" : "not supported", s.rcvbuf_bytes / 1024,
+             s.rcvbuf_bytes < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "");
     return ETHMX_OK;
 }
 

@@ -15,39 +15,12 @@
 #define _GNU_SOURCE
 #include "wire/udp/udp_wire.h"
 
-#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <string.h>
 
 #define SINGLE_BYTES 1024 /* longest datagram for recv() */
 #define SINGLE_AFTER 256  /* so many in a row, each alone, before recv() is called */
 #define BURST_POLLS  3    /* successful polls in a row that end that */
-
-/* Reads ancillary data of a message: the length of the parts, whether they are marked, and how many datagrams the
- * kernel dropped. */
-static unsigned udp_rx_read_control(struct emx_udp_wire *w, struct msghdr *h, bool *marked_p)
-{
-    unsigned part_bytes = 0;
-
-    *marked_p = false;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-        if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-            int bytes;
-
-            memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
-            part_bytes = bytes > 0 ? (unsigned)bytes : 0;
-        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-            uint32_t drops;
-
-            memcpy(&drops, CMSG_DATA(c), sizeof(drops));
-            w->stats->wire_lost += drops - w->drops;
-            w->drops = drops;
-        } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-            *marked_p = IPTOS_ECN(*CMSG_DATA(c)) == IPTOS_ECN_CE;
-        }
-    }
-    return part_bytes;
-}
 
 /* Moves the parts of a buffer so that each begins aligned. false: there is no room for that. */
 static bool udp_rx_align_parts(struct emx_udp_buffer *b)
@@ -74,7 +47,7 @@ static void udp_rx_take_buffer(struct emx_udp_wire *w, unsigned i, unsigned len_
 
     b->len_bytes = len_bytes;
     b->lent_bytes = b->lent_parts = 0;
-    b->part_bytes = udp_rx_read_control(w, &w->msg[i].msg_hdr, &b->marked);
+    b->part_bytes = emx_udp_socket_read_control(&w->msg[i].msg_hdr, w->stats, &w->drops, &b->marked);
     if (!b->part_bytes || b->part_bytes > len_bytes)
         b->part_bytes = len_bytes;
     if ((w->msg[i].msg_hdr.msg_flags & MSG_TRUNC) || (len_bytes && !udp_rx_align_parts(b))) {

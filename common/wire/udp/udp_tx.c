@@ -42,27 +42,15 @@ static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct
                                        const struct emx_txframe *f, unsigned count)
 {
     struct msghdr *h = &tx->msg[m].msg_hdr;
-    unsigned parts = 0;
+    unsigned parts = emx_gso_iov(iov, f, count);
 
-    for (unsigned i = 0; i < count; i++) {
-        iov[parts++] = (struct iovec){.iov_base = (void *)f[i].head, .iov_len = f[i].head_bytes};
-        if (f[i].body_bytes)
-            iov[parts++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
-    }
     tx->frames[m] = count;
     tx->to[m] = udp_tx_sockaddr_of(f->to);
     *h = (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = parts};
     if (count > 1) {
-        uint16_t len = (uint16_t)emx_gso_frame_bytes(f);
-        struct cmsghdr *c;
-
         h->msg_control = &tx->control[m];
         h->msg_controllen = sizeof(tx->control[m].space);
-        c = CMSG_FIRSTHDR(h);
-        c->cmsg_level = SOL_UDP;
-        c->cmsg_type = UDP_SEGMENT;
-        c->cmsg_len = CMSG_LEN(sizeof(len));
-        memcpy(CMSG_DATA(c), &len, sizeof(len));
+        emx_udp_socket_put_segment(CMSG_FIRSTHDR(h), emx_gso_frame_bytes(f));
     }
     return parts;
 }

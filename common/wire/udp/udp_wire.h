@@ -14,14 +14,8 @@
 #include "wire/backlog.h"
 #include "wire/gso.h"
 #include "wire/udp/udp_conn.h"
+#include "wire/udp_socket.h"
 #include "wire/wire.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 #define EMX_UDP_HEADERS_BYTES 28                                   /* IPv4 and UDP */
 #define EMX_UDP_BUFFERS       8                                    /* received in one call */
@@ -31,12 +25,6 @@
 struct emx_udp_addr {
     struct in_addr ip;
     in_port_t port; /* network order */
-};
-
-/* Ancillary data of a received datagram. */
-union emx_udp_control {
-    struct cmsghdr align;
-    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint8_t))];
 };
 
 /* A received buffer: parts of part_bytes each, part_step apart, the last may be shorter. */
