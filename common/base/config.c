@@ -349,7 +349,7 @@ static int config_entry_param(const char *entry, const char **text_p)
 /* Parameters that were renamed. */
 static const struct {
     const char *former, *now;
-} config_renamed[] = {{"bulk_ring", "gso_ring"}};
+} config_renamed[] = {{"bulk_ring", "gso_buffer"}, {"gso_ring", "gso_buffer"}};
 
 static unsigned config_meant(const char *name)
 {

@@ -76,7 +76,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, window, "128", 8, 1024, "8 to 1024", \
       "Frames a sender may have unacknowledged to one peer.") \
     X(UINT, pull_frames, "64", 1, 64, "1 to 64", \
-      "Frames in one pulled block of a large message; fewer if a quarter of pull_window is less.") \
+      "Frames in one pulled block of a large message; fewer if a quarter of pull_window or a GSO packet is less.") \
     X(SIZE, pull_window, "1m", 4096, 1073741824, "4k to 1g", \
       "Most bytes of large messages that an endpoint has requested and not yet received, over all peers; fewer while frames get lost.") \
     X(SIZE, unexpected_max, "64m", 65536, 1099511627776, "64k to 1t", \
@@ -115,10 +115,10 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Priority (SO_PRIORITY) of the frames of the packet and udp wires, by which queueing disciplines and VLAN devices sort them. 0: the kernel's choice, which may follow tos.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
       "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
-    X(SIZE, gso_ring, "4m", 0, 1073741824, "0 (off) to 1g", \
-      "Receive ring of the packet and xdp wires, each its own, for GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share it: each has its part, but at least 1m. 0: large messages travel frame by frame.") \
+    X(SIZE, gso_buffer, "4m", 65536, 1073741824, "64k to 1g", \
+      "Ring, and socket buffer, of the packet and xdp wires, each its own, for received GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share both: each has its part, but at least 1m. Without CAP_NET_ADMIN the system limits the socket buffer (net.core.rmem_max).") \
     X(CHOICE, gso, "auto", 0, 0, "auto|packet|udp|off", \
-      "Which sockets carry the GSO packets of the packet and xdp wires: packet sockets (fastest, need Linux 6.2), UDP sockets (any kernel; the system's firewall sees them), or the first of these that works (auto). off: large messages travel frame by frame.") \
+      "Which sockets send the GSO packets of the packet and xdp wires: packet sockets (fastest, need Linux 6.2), UDP sockets (any kernel), or the first of these that works (auto). off: large messages travel frame by frame.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \

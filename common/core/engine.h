@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/config.h"
 #include "base/list.h"
+#include "base/placement.h"
 #include "base/stats.h"
 #include "base/txframe.h"
 #include "ethmx.h"
@@ -166,6 +167,13 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
  * retransmitted. */
 enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
                                emx_time now);
+
+/* The same for a frame whose data the wire has put into its place: it lies at body, not behind the head. */
+enum emx_drop emx_engine_input_placed(struct emx_engine *e, unsigned link, const uint8_t *head, const void *body,
+                                      uint32_t len_bytes, emx_time now);
+
+/* Fills in the functions by which wires learn the places of data. */
+void emx_engine_placer(struct emx_engine *e, struct emx_placer *placer_p);
 
 /* The fast path of a frame (fast_path.c): the next one of its session, with a complete message for which a receive is
  * posted. The receive is complete then, and belongs to the caller, as if emx_engine_completed() had returned it. So

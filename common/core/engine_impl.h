@@ -110,6 +110,7 @@ struct emx_engine {
     struct emx_pace pace;    /* limit of pulling_bytes */
     struct emx_list pull_wait;
     unsigned reliable_links, input_link;           /* mask; link of the frame being handled */
+    const void *input_body;                        /* where a wire has put its data; NULL: behind its head */
     unsigned tagged_links;                         /* mask: frames carry tags there */
     struct emx_list spent;                         /* frames of reliable sessions that the wire still uses */
     struct emx_list reads[EMX_ENGINE_LINKS];       /* emx_rndv.wait of messages that are read */

@@ -9,6 +9,7 @@
 #include "core/msg/coalesce.h"
 #include "core/msg/eager.h"
 #include "core/msg/exported.h"
+#include "core/msg/place.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/rdma_put.h"
 #include "core/msg/rndv.h"
@@ -169,4 +170,21 @@ enum emx_drop emx_engine_input(struct emx_engine *e, unsigned link, const uint8_
     if (__builtin_expect(e->tagged_links >> link & 1, 0))
         return input_tagged(e, link, data, len_bytes, now);
     return input_count(e, input_dispatch(e, link, data, len_bytes, now));
+}
+
+enum emx_drop emx_engine_input_placed(struct emx_engine *e, unsigned link, const uint8_t *head, const void *body,
+                                      uint32_t len_bytes, emx_time now)
+{
+    enum emx_drop why;
+
+    e->input_body = body;
+    why = emx_engine_input(e, link, head, len_bytes, now);
+    e->input_body = NULL;
+    return why;
+}
+
+void emx_engine_placer(struct emx_engine *e, struct emx_placer *placer_p)
+{
+    *placer_p =
+        (struct emx_placer){.arg = e, .expects = emx_place_expects, .plan = emx_place_plan, .settle = emx_place_settle};
 }

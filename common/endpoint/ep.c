@@ -191,7 +191,8 @@ static int ep_open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
                                            .job_cookie = ep->self.cookie,
                                            .job_secret = ep_job_secret(opt->job_key),
                                            .local_ranks = opt->local_ranks,
-                                           .stats = &ep->stats};
+                                           .stats = &ep->stats,
+                                           .placer = &ep->placer};
 
     return emx_links_open(&ep->progress.links, &params);
 }
@@ -210,6 +211,8 @@ static int ep_make_engine(struct ethmx_ep *ep, unsigned local_ranks)
 
     if (rc)
         emx_error_set("out of memory");
+    else
+        emx_engine_placer(ep->progress.engine, &ep->placer);
     return rc;
 }
 

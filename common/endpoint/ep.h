@@ -39,6 +39,7 @@ struct ethmx_ep {
 
     struct emx_lock lock;
     struct emx_progress progress; /* the engine, the links and the clock */
+    struct emx_placer placer;     /* of the engine, for the wires */
     struct emx_wait_policy wait_policy;
     uint64_t large_ops; /* of progress.open_ops, the large ones: emx_ep_is_large() */
     struct emx_list failures;

@@ -249,7 +249,8 @@ static bool progress_take_lent(struct emx_progress *p, unsigned i, emx_time *now
     for (; k->rx_next < k->rx_count; k->rx_next++) {
         const struct emx_rxframe *f = &k->rx[k->rx_next];
         emx_time now = emx_engine_timeless(f->data, f->len_bytes) ? p->clock.last_ns : progress_round_time(p, now_p);
-        enum emx_drop why = emx_engine_input(p->engine, i, f->data, f->len_bytes, now);
+        enum emx_drop why = f->body ? emx_engine_input_placed(p->engine, i, f->data, f->body, f->len_bytes, now)
+                                    : emx_engine_input(p->engine, i, f->data, f->len_bytes, now);
 
         if (why == EMX_DROP_MEMORY && k->attr.reliable)
             return false;

@@ -58,7 +58,7 @@ unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_byte
     while (count < n && count < EMX_GSO_PARTS) {
         unsigned more = emx_gso_frame_bytes(&f[count]);
 
-        if ((gso_only && !f[count].gso) || more > len || total + more > most_bytes ||
+        if ((gso_only && !f[count].gso) || f[count].apart || more > len || total + more > most_bytes ||
             memcmp(f[count].to, f->to, sizeof(*f->to)))
             break;
         total += more;

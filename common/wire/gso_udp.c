@@ -12,14 +12,12 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/min.h"
 #include "wire/udp_socket.h"
-
-#define BUFFER_BYTES 65536
 
 /* Ancillary data of a packet that is sent. */
 union gso_udp_tx_control {
@@ -27,57 +25,58 @@ union gso_udp_tx_control {
     struct cmsghdr align;
 };
 
-/* Opens a socket that drops what arrives. UDP_GRO: see offload.c. */
-static int gso_udp_open_holder(struct emx_gso_udp *u)
+/* Passes only packets whose data may have a place; none: passes nothing. */
+static int gso_udp_filter(int fd, bool none)
 {
-    struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-    struct sock_fprog prog = {.len = 1, .filter = drop_all};
-    int on = 1, smallest = 1;
+    enum { FRAME = sizeof(struct udphdr) };
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FRAME),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_OFF, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_HEADER, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, none ? 0 : UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-    u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (u->fd < 0 || setsockopt(u->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ||
-        setsockopt(u->fd, SOL_UDP, UDP_GRO, &on, sizeof(on)) ||
-        setsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest)))
-        return -1;
-    return 0;
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
-static int gso_udp_open_carrier(struct emx_gso_udp *u, const struct emx_wire_params *params, uint64_t buffer_bytes)
+/* The kernel counts what the filter drops as if the buffer had been full, so its count is not asked for. */
+static int gso_udp_restrict(int fd)
 {
-    struct emx_udp_socket s;
-    int ret = emx_udp_socket_open(&s, params, buffer_bytes);
+    int off = 0;
 
-    u->fd = s.fd;
-    if (!ret && !(s.gso && s.gro)) {
-        errno = EOPNOTSUPP;
-        ret = -1;
-    }
-    for (unsigned i = 0; i < EMX_GSO_UDP_BUFFERS && !ret; i++) {
-        u->buffer[i] = aligned_alloc(64, BUFFER_BYTES);
-        ret = u->buffer[i] ? 0 : -1;
-    }
-    return ret;
+    return setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &off, sizeof(off)) || gso_udp_filter(fd, false) ? -1 : 0;
 }
 
-int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool carries, uint64_t buffer_bytes)
+int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     socklen_t len = sizeof(any);
+    struct emx_udp_socket s;
+    int ret = emx_udp_socket_open(&s, params, buffer_bytes);
 
-    *u = (struct emx_gso_udp){.stats = params->stats};
-    if ((carries ? gso_udp_open_carrier(u, params, buffer_bytes) : gso_udp_open_holder(u)) ||
-        bind(u->fd, (const struct sockaddr *)&any, sizeof(any)) || getsockname(u->fd, (struct sockaddr *)&any, &len))
+    *u = (struct emx_gso_udp){.fd = s.fd, .buffer_bytes = s.rcvbuf_bytes};
+    if (!ret && !(s.gro && (s.gso || !all))) {
+        errno = EOPNOTSUPP;
+        ret = -1;
+    }
+    if (ret || (!all && gso_udp_restrict(u->fd)) || bind(u->fd, (const struct sockaddr *)&any, sizeof(any)) ||
+        getsockname(u->fd, (struct sockaddr *)&any, &len))
         return -1;
     u->port = ntohs(any.sin_port);
     return 0;
+}
+
+int emx_gso_udp_only_hold(struct emx_gso_udp *u)
+{
+    return gso_udp_filter(u->fd, true);
 }
 
 void emx_gso_udp_close(struct emx_gso_udp *u)
 {
     if (u->fd >= 0)
         close(u->fd);
-    for (unsigned i = 0; i < EMX_GSO_UDP_BUFFERS; i++)
-        free(u->buffer[i]);
     *u = (struct emx_gso_udp){.fd = -1};
 }
 
@@ -119,20 +118,41 @@ int emx_gso_udp_send(struct emx_gso_udp *u, unsigned ifindex, const struct emx_g
 
 /* ---- Receiving ---- */
 
-bool emx_gso_udp_receive(struct emx_gso_udp *u, unsigned i, struct emx_gso *packet_p)
+/* Prepares for the next packet, after a look at its first bytes if that pays. Returns the number of places for it; 0:
+ * there is none. */
+static unsigned gso_udp_look(int fd, struct emx_gso_rx *r)
 {
-    struct iovec iov = {.iov_base = u->buffer[i], .iov_len = BUFFER_BYTES};
+    uint8_t head[EMX_PLACE_HEAD_BYTES];
+    struct emx_gso_seen seen = {.frame = head};
+    ssize_t got;
+
+    if (!emx_gso_rx_places(r))
+        return emx_gso_rx_prepare(r, NULL);
+    got = recv(fd, head, sizeof(head), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+    if (got < 0)
+        return 0;
+    seen.len_bytes = (size_t)got;
+    seen.head_bytes = emx_min(seen.len_bytes, sizeof(head));
+    return emx_gso_rx_prepare(r, &seen);
+}
+
+bool emx_gso_udp_receive(int fd, struct emx_gso_rx *r, const struct emx_gso_seen *seen, uint32_t *drops)
+{
     union emx_udp_control control;
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
-    ssize_t got = recvmsg(u->fd, &msg, MSG_DONTWAIT);
+    struct msghdr msg = {.msg_iov = r->iov + 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
     unsigned part_bytes;
+    ssize_t got;
     bool marked;
 
-    if (got < 0)
+    msg.msg_iovlen = seen ? emx_gso_rx_prepare(r, seen) : gso_udp_look(fd, r);
+    if (!msg.msg_iovlen)
         return false;
-    part_bytes = emx_udp_socket_read_control(&msg, u->stats, &u->drops, &marked);
-    emx_gso_open_frames(packet_p, u->buffer[i], (size_t)got, part_bytes);
-    packet_p->marked = marked;
+    got = recvmsg(fd, &msg, MSG_DONTWAIT);
+    if (got < 0) {
+        emx_gso_rx_failed(r, errno == EFAULT);
+        return false;
+    }
+    part_bytes = emx_udp_socket_read_control(&msg, r->stats, drops, &marked);
+    emx_gso_rx_done(r, (size_t)got, part_bytes, marked);
     return true;
 }

@@ -10,7 +10,8 @@
 #include "wire/gso.h"
 #include "wire/wire.h"
 
-#define EMX_OFFLOAD_COOKIE 0x80000000u /* set in the cookies of frames from emx_offload_rx() */
+#define EMX_OFFLOAD_COOKIE  0x80000000u /* set in the cookies of frames from emx_offload_rx() */
+#define EMX_OFFLOAD_NO_SLOT UINT32_MAX  /* such a cookie */
 
 struct emx_offload;
 
@@ -58,7 +59,7 @@ void emx_offload_return(struct emx_offload *b, uint32_t cookie);
 /* Becomes readable when emx_offload_rx() has frames. */
 int emx_offload_fd(const struct emx_offload *b);
 
-/* The packet socket that receives the packets or announces them; it can join a fanout group. */
+/* The packet socket with the ring; it can join a fanout group. */
 int emx_offload_fanout_fd(const struct emx_offload *b);
 
 #endif

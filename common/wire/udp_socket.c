@@ -8,15 +8,14 @@
 
 #include "wire/qos.h"
 
-/* Sets one socket buffer, beyond the system's limit if privileged. Returns its size. */
-static unsigned udp_socket_size_buffer(int fd, int force, int plain, uint64_t wanted)
+unsigned emx_socket_size_buffer(int fd, int which, uint64_t wanted_bytes)
 {
-    int bytes = wanted > INT32_MAX / 2 ? INT32_MAX / 2 : (int)wanted, got = 0;
+    int bytes = wanted_bytes > INT32_MAX / 2 ? INT32_MAX / 2 : (int)wanted_bytes, got = 0;
     socklen_t len = sizeof(got);
 
-    if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
-        setsockopt(fd, SOL_SOCKET, plain, &bytes, sizeof(bytes));
-    getsockopt(fd, SOL_SOCKET, plain, &got, &len);
+    if (setsockopt(fd, SOL_SOCKET, which == SO_RCVBUF ? SO_RCVBUFFORCE : SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+        setsockopt(fd, SOL_SOCKET, which, &bytes, sizeof(bytes));
+    getsockopt(fd, SOL_SOCKET, which, &got, &len);
     return (unsigned)got / 2; /* the kernel reports twice the value, for its own overhead */
 }
 
@@ -34,8 +33,8 @@ int emx_udp_socket_open(struct emx_udp_socket *s, const struct emx_wire_params *
         setsockopt(s->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)); /* without it no congestion marks are reported */
     s->gso = !setsockopt(s->fd, SOL_UDP, UDP_SEGMENT, &zero, sizeof(zero));
     s->gro = !setsockopt(s->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
-    s->rcvbuf_bytes = udp_socket_size_buffer(s->fd, SO_RCVBUFFORCE, SO_RCVBUF, rcvbuf_bytes);
-    udp_socket_size_buffer(s->fd, SO_SNDBUFFORCE, SO_SNDBUF, params->cfg->p_ring);
+    s->rcvbuf_bytes = emx_socket_size_buffer(s->fd, SO_RCVBUF, rcvbuf_bytes);
+    emx_socket_size_buffer(s->fd, SO_SNDBUF, params->cfg->p_ring);
     return 0;
 }
 

@@ -31,6 +31,9 @@ struct emx_udp_socket {
  * to. The caller binds the socket, and closes it, also after an error. -1 and errno. */
 int emx_udp_socket_open(struct emx_udp_socket *s, const struct emx_wire_params *params, uint64_t rcvbuf_bytes);
 
+/* Sets a buffer of any socket (SO_RCVBUF, SO_SNDBUF), beyond the system's limit if privileged. Returns its size. */
+unsigned emx_socket_size_buffer(int fd, int which, uint64_t wanted_bytes);
+
 /* Ancillary data of a received packet. */
 union emx_udp_control {
     struct cmsghdr align;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/placement.h"
 #include "base/threshold.h"
 #include "base/stats.h"
 #include "base/txframe.h"
@@ -22,9 +23,9 @@
 
 /* One received frame. Owned by the wire, readable until rx_return(). data may start at any byte. */
 struct emx_rxframe {
-    const uint8_t *data; /* the ethmx frame header */
-    uint32_t len_bytes;
-    uint32_t cookie; /* the wire's own */
+    const uint8_t *data; /* the ethmx frame header, and all that follows */
+    uint32_t len_bytes;  /* of all */
+    uint32_t cookie;     /* the wire's own */
     union {
         uint16_t remarks; /* 0: none of these */
         struct {
@@ -32,6 +33,8 @@ struct emx_rxframe {
             bool marked;   /* its IP packet has the congestion mark CE (RFC 3168) */
         };
     };
+    const void *body; /* the frame's data lie here, in their place (base/placement.h), not behind its head; NULL: all
+                         of it is at data */
 };
 
 struct emx_netif; /* wire/netif.h */
@@ -47,6 +50,7 @@ struct emx_wire_params {
     uint64_t job_secret;             /* the same; as secret as the launcher's key */
     unsigned local_ranks;            /* of the job on this host, with this one; 0: unknown */
     struct emx_stats *stats;         /* wire_* counters */
+    const struct emx_placer *placer; /* outlives the wire; NULL: received data is not put into its place */
 };
 
 struct emx_wire_attr {

@@ -458,7 +458,7 @@ static void overflow_is_counted(void **state)
     uint64_t lost;
 
     end_close(&p->b);
-    p->b.cfg.p_ring = p->b.cfg.p_gso_ring = 65536;
+    p->b.cfg.p_ring = p->b.cfg.p_gso_buffer = 65536;
     end_open(&p->b);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = 200;
@@ -992,14 +992,14 @@ static void gso_packets_cut_on_the_way_arrive(void **state)
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
-/* ETHMX_GSO_RING=0 at one end. */
+/* ETHMX_GSO_BUFFER=0 at one end. */
 static void gso_packets_switched_off_go_singly(void **state)
 {
     struct pair *p = *state;
     unsigned len[EMX_WIRE_BATCH];
 
     end_close(&p->a);
-    p->a.cfg.p_gso_ring = 0;
+    p->a.cfg.p_gso = EMX_GSO_OFF;
     end_open(&p->a);
     assert_int_equal(p->a.gso_port, 0);
     assert_int_equal(p->ops->fd(p->a.w, 1), -1);
@@ -1143,7 +1143,8 @@ static void torn_gso_packets_do_no_harm(void **state)
         m.sent_bytes = bytes;
         mangled_send(&m, &p->a, &p->b);
         mangled_expect(&p->b, 1, by_udp || bytes <= 100 ? 0 : (1u << bytes / 100) - 1);
-        lost += bytes <= 100 ? 1 : 4 - bytes / 100;
+        if (bytes > 1) /* the socket filter needs two */
+            lost += bytes <= 100 ? 1 : 4 - bytes / 100;
     }
     m.sent_bytes = m.told_bytes;
     mangled_send(&m, &p->a, &p->b);

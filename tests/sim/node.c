@@ -97,6 +97,7 @@ void sim_node_start(struct sim_node *n)
         return;
     }
     n->progress.engine = n->engine;
+    emx_engine_placer(n->engine, &n->placer);
     n->pace = SIM_POLLS;
 }
 

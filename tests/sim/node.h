@@ -59,6 +59,7 @@ struct sim_node {
     unsigned party;         /* of the running engine */
     struct emx_engine *engine;
     struct emx_progress progress;            /* of the engine, while there is one */
+    struct emx_placer placer;                /* of the engine */
     struct sim_wire *wire[EMX_ENGINE_LINKS]; /* by network; while there is an engine */
     struct emx_config cfg;
     struct emx_stats stats;

@@ -16,7 +16,8 @@ static const struct emx_way_site site = {.netifs = &no_netifs};
 
 static void ways_open(struct sim_node *n, unsigned link, uint64_t chance)
 {
-    const struct sim_wire_params params = {.wire = {.cfg = &n->cfg,
+    const struct sim_wire_params params = {.wire = {.placer = &n->placer,
+                                                    .cfg = &n->cfg,
                                                     .netifs = &no_netifs,
                                                     .endpoint_id = n->world->party[n->party].id,
                                                     .job_cookie = n->world->cookie,

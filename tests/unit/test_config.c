@@ -333,7 +333,7 @@ static void unknown_names_are_told_with_the_nearest(void **state)
         {"ETHMX_WIRE=udp", "ETHMX_WIRE ", "ETHMX_WIRES"},
         {"ETHMX_PEER_TIMOUT=1s", "ETHMX_PEER_TIMOUT ", "ETHMX_PEER_TIMEOUT"},
         {"ETHMX_window=1", "ETHMX_window ", "ETHMX_WINDOW"},
-        {"ETHMX_BULK_RING=1", "ETHMX_BULK_RING ", "ETHMX_GSO_RING"}, /* it was renamed */
+        {"ETHMX_BULK_RING=1", "ETHMX_BULK_RING ", "ETHMX_GSO_BUFFER"}, /* it was renamed */
         {"ETHMX_=1", "ETHMX_ ", "ETHMX_"},
         {"ETHMX_IFACE", "ETHMX_IFACE ", "ETHMX_"},
     };

@@ -407,7 +407,7 @@ static int set_up(void **state)
     memset(desk, 0, RANKS * sizeof(*desk));
     emx_config_defaults(&cfg);
     strcpy(cfg.p_if, "lo");
-    cfg.p_ring = cfg.p_gso_ring = 1 << 20;
+    cfg.p_ring = cfg.p_gso_buffer = 1 << 20;
     assert_int_equal(emx_netifs_read(&netifs, &cfg, NULL, why, sizeof(why)), ETHMX_OK);
     if (emx_wire_packet.open(&sender, &params, why, sizeof(why)))
         fail_msg("%s", why);

@@ -58,7 +58,8 @@
 
 #define WINDOW_BLOCKS 4   /* the pull window holds at least this many blocks, if chunks are short enough */
 #define CHUNK_LEAST   128 /* shorter than the chunks of any route */
-#define SHORTER_MAX   16  /* more often than chunks of a message can become shorter */
+#define DATA_HEAD     (sizeof(struct emx_frame) + sizeof(struct emx_f_data))
+#define SHORTER_MAX   16 /* more often than chunks of a message can become shorter */
 
 /* A sender is away after the longest of this time, this many round trips, and this many times the usual response time,
  */
@@ -130,12 +131,16 @@ static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
     return e->away_bytes >= e->pace.limit_bytes && !r->got_chunks;
 }
 
-/* Chunks in the next block: fewer if they are long, so that several blocks are in flight. */
+/* Chunks in the next block: fewer if they are long, so that several blocks are in flight; and no more than a GSO packet
+ * takes, so that the sender fills one for each block. */
 static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left = r->chunks - r->next_chunk;
     uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(&e->pace));
     uint64_t most = emx_min(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
+
+    if (r->op->peer->session->gso_bytes)
+        most = emx_min(most, EMX_WIRE_JOIN_BYTES / (r->chunk_bytes + DATA_HEAD));
 
     return emx_min(left, most && !pull_is_unsure(e, r) ? most : 1);
 }
@@ -464,7 +469,7 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
 
 /* ---- Receiver: data ---- */
 
-static struct emx_block *pull_find_block(struct emx_rndv *r, uint64_t chunk)
+struct emx_block *emx_rndv_find_block(struct emx_rndv *r, uint64_t chunk)
 {
     for (unsigned i = 0; i < r->active; i++) {
         struct emx_block *b = &r->block[i];
@@ -509,6 +514,16 @@ static void pull_write(const struct ethmx_data *to, const struct emx_received_ma
         data += part;
         n -= part;
     }
+}
+
+/* Writes the data where it belongs, unless the wire has done so. false: it has put it elsewhere. */
+static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t offset, const uint8_t *data, size_t n)
+{
+    if (e->input_body)
+        return e->input_body == emx_data_piece(&r->op->data, offset, n);
+    pull_write(&r->op->data, r->had, offset, data, n);
+    emx_add(e, bytes_copied, n);
+    return true;
 }
 
 static void pull_find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t round, unsigned bit)
@@ -584,7 +599,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     left = op->msg_bytes - offset;
     if (n != (left < r->chunk_bytes ? left : r->chunk_bytes))
         return EMX_DROP_MALFORMED;
-    b = pull_find_block(r, f->chunk);
+    b = emx_rndv_find_block(r, f->chunk);
     if (!b) {
         emx_pace_twice(&e->pace, n);
         return EMX_DROP_DUPLICATE;
@@ -592,7 +607,8 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     /* The last chunk causes the fin, which needs memory. */
     if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
-    pull_write(&op->data, r->had, offset, (const uint8_t *)(f + 1), n);
+    if (!pull_take(e, r, offset, (const uint8_t *)(f + 1), n))
+        return EMX_DROP_STALE;
     if (s->get.min_bytes && op->msg_bytes >= s->get.min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);

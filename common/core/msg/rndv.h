@@ -100,6 +100,7 @@ struct emx_pull_request {
 struct emx_rndv_tx {
     struct emx_list requests;
     unsigned request_count;
+    uint32_t last_rop; /* of the last data frame */
 };
 
 /* In a session: requests to the peer. */
@@ -132,6 +133,9 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all data has 
 /* Starts to pull what follows the first got_bytes. */
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op /* NULL: all */);
+
+/* The block of a chunk that is missing; NULL: it has arrived or was not requested. */
+struct emx_block *emx_rndv_find_block(struct emx_rndv *r, uint64_t chunk);
 
 static inline uint64_t emx_rndv_chunks(uint64_t bytes, uint16_t chunk_bytes)
 {

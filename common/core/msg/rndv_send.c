@@ -236,6 +236,8 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     f->to = &s->to;
     f->head_bytes = sizeof(*h) + sizeof(*t);
     f->gso = j->gso;
+    f->apart = j->rop != s->pulled.last_rop;
+    s->pulled.last_rop = j->rop;
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);

@@ -44,6 +44,7 @@
 #include "wire/packet/packet.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
+#include "wire/udp_socket.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -222,7 +223,7 @@ static void packet_bind_tx(struct packet_wire *w, unsigned ifindex)
 
 static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
-    int bytes = params->cfg->p_ring > INT32_MAX / 2 ? INT32_MAX / 2 : (int)params->cfg->p_ring, on = 1;
+    int on = 1;
 
     w->tx = malloc(sizeof(*w->tx));
     if (!w->tx || !emx_backlog_init(&w->backlog, w->frame_bytes)) {
@@ -237,8 +238,7 @@ static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *p
     }
     packet_bind_tx(w, packet_only_port(w, params->netifs->loopback_index));
     /* A whole batch should fit; the backlog takes the rest. */
-    if (setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
-        setsockopt(w->tx_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    emx_socket_size_buffer(w->tx_fd, SO_SNDBUF, params->cfg->p_ring);
     emx_qos_set_priority(w->tx_fd, params->cfg);
     return ETHMX_OK;
 }

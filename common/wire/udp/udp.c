@@ -119,10 +119,10 @@ static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params 
     return ETHMX_OK;
 }
 
-static bool udp_make_buffers(struct emx_udp_wire *w)
+static bool udp_make_buffers(struct emx_udp_wire *w, const struct emx_placer *placer)
 {
     w->tx = malloc(sizeof(*w->tx));
-    if (!w->tx || !emx_backlog_init(&w->backlog, w->frame_bytes))
+    if (!w->tx || !emx_backlog_init(&w->backlog, w->frame_bytes) || !emx_gso_rx_init(&w->place, placer, w->stats))
         return false;
     for (unsigned i = 0; i < EMX_UDP_BUFFERS; i++) {
         w->buffer[i].data = aligned_alloc(64, (EMX_UDP_BUFFER_BYTES + 63) / 64 * 64);
@@ -141,6 +141,7 @@ static void udp_close(struct emx_wire *base)
         close(w->fd);
     for (unsigned i = 0; i < EMX_UDP_BUFFERS; i++)
         free(w->buffer[i].data);
+    emx_gso_rx_fini(&w->place);
     emx_backlog_fini(&w->backlog);
     free(w->tx);
     free(w);
@@ -166,7 +167,7 @@ static int udp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     w->fd = -1;
     w->stats = params->stats;
     w->frame_bytes = frame_bytes;
-    if (udp_make_buffers(w))
+    if (udp_make_buffers(w, params->placer))
         ret = udp_open_socket(w, params, why, why_len_bytes);
     if (ret) {
         udp_close(&w->base);

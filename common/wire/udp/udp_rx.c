@@ -8,6 +8,9 @@
  * one at a time, UDP_GRO is disabled and recv() is called. The first long datagram, or several in a row, end that. If a
  * GSO packet arrives at that moment, the kernel splits it.
  *
+ * While data of large messages is expected and datagrams arrive joined, each buffer is received by itself, with the
+ * data in its place (gso_rx.c).
+ *
  * Queues on the path may mark datagrams (ECN, RFC 3168; ETHMX_ECN). recvmsg() reports the mark, and the kernel never
  * joins a marked datagram with an unmarked one. Datagrams received by recv() count as unmarked: short ones that arrive
  * one at a time fill no queue.
@@ -17,6 +20,8 @@
 
 #include <netinet/udp.h>
 #include <string.h>
+
+#include "wire/gso_udp.h"
 
 #define SINGLE_BYTES 1024 /* longest datagram for recv() */
 #define SINGLE_AFTER 256  /* so many in a row, each alone, before recv() is called */
@@ -50,6 +55,8 @@ static void udp_rx_take_buffer(struct emx_udp_wire *w, unsigned i, unsigned len_
     b->part_bytes = emx_udp_socket_read_control(&w->msg[i].msg_hdr, w->stats, &w->drops, &b->marked);
     if (!b->part_bytes || b->part_bytes > len_bytes)
         b->part_bytes = len_bytes;
+    if (len_bytes > SINGLE_BYTES)
+        w->joined = b->part_bytes < len_bytes;
     if ((w->msg[i].msg_hdr.msg_flags & MSG_TRUNC) || (len_bytes && !udp_rx_align_parts(b))) {
         w->stats->wire_lost++;
         b->len_bytes = 0;
@@ -131,10 +138,21 @@ static void udp_rx_judge_traffic(struct emx_udp_wire *w)
         udp_rx_set_unjoined(w, false);
 }
 
-/* Receives into the buffers; none of them is in use. */
+static void udp_rx_fill_place(struct emx_udp_wire *w)
+{
+    w->busy = emx_gso_udp_receive(w->fd, &w->place, NULL, &w->drops);
+    if (w->busy && w->place.rest.part_bytes > SINGLE_BYTES)
+        w->joined = w->place.parts > 1;
+}
+
+/* Receives into the buffers, or into one and the data's place; none of them is in use. */
 static void udp_rx_fill(struct emx_udp_wire *w)
 {
     w->filled = w->current = 0;
+    if (w->joined && !w->unjoined && emx_gso_rx_places(&w->place)) {
+        udp_rx_fill_place(w);
+        return;
+    }
     if (w->unjoined)
         udp_rx_fill_unjoined(w);
     else if (w->busy)
@@ -174,8 +192,9 @@ unsigned emx_udp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 
     if (w->backlog.count)
         emx_udp_tx_budget(base);
-    if (!udp_rx_current(w))
+    if (!udp_rx_current(w) && !emx_gso_rx_is_open(&w->place))
         udp_rx_fill(w);
+    n = emx_gso_rx_next(&w->place, f, max, 0);
     while (n < max && (b = udp_rx_current(w)))
         f[n++] = udp_rx_next_part(b);
     return n;

@@ -13,6 +13,7 @@
 
 #include "wire/backlog.h"
 #include "wire/gso.h"
+#include "wire/gso_rx.h"
 #include "wire/udp/udp_conn.h"
 #include "wire/udp_socket.h"
 #include "wire/wire.h"
@@ -60,6 +61,8 @@ struct emx_udp_wire {
     struct emx_udp_buffer buffer[EMX_UDP_BUFFERS];
     unsigned filled, current; /* buffers in use; the one that frames are taken from */
     bool busy;                /* the last rx() found something */
+    bool joined;              /* the last long datagram was joined with others */
+    struct emx_gso_rx place;  /* a packet received into its place */
     bool gro;                 /* the kernel can join datagrams */
     bool unjoined;            /* joining is disabled, and recv() is called */
     unsigned singles;         /* short datagrams in a row, each alone */

@@ -58,7 +58,9 @@ static unsigned wire_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned m
     x->shown = false;
     if (emx_rng_below(&w->rng, 2))
         max = 1;
-    for (const struct sim_frame *in = x->ring; in && n < max; in = in->next)
+    n = sim_packet_receive(&x->packet, x->ring, f, max);
+    x->as_packet = n;
+    for (const struct sim_frame *in = x->ring; in && n < max && !x->as_packet; in = in->next)
         f[n++] = (struct emx_rxframe){.data = in->data,
                                       .len_bytes = in->len_bytes,
                                       .parts = in->joined ? EMX_WIRE_BATCH : 0,
@@ -105,7 +107,7 @@ static void wire_rx_return(struct emx_wire *base, const struct emx_rxframe *f, u
 {
     struct sim_wire *x = wire_of(base);
 
-    if (n != x->lent || f->data != x->ring->data)
+    if (n != x->lent || (!x->as_packet && f->data != x->ring->data))
         sim_fail(world_of(x), "n%u: %u frames come back of %u that were lent", x->node->index, n, x->lent);
     check_taken(x);
     for (; x->lent; x->lent--)
@@ -402,6 +404,7 @@ static int wire_open(struct emx_wire **w_p, const struct emx_wire_params *params
     x->number = p->number;
     x->link = p->link;
     x->tail = &x->ring;
+    sim_packet_init(&x->packet, params->placer, &p->node->stats, emx_mix64(p->chance + p->number));
     *w_p = &x->wire;
     return ETHMX_OK;
 }
@@ -413,6 +416,7 @@ static void wire_close(struct emx_wire *base)
 
     while (x->ring)
         drop_first(x);
+    sim_packet_fini(&x->packet);
     free(x->placing);
     free(x);
 }

@@ -15,6 +15,7 @@
 
 #include "base/stats.h"
 #include "../link.h"
+#include "sim_packet.h"
 #include "wire/wire.h"
 
 struct sim_node;
@@ -36,8 +37,10 @@ struct sim_wire {
     struct sim_node *node;
     unsigned number, link;
     bool syscall_poll;
-    struct sim_frame *ring, **tail;  /* have come and are not taken yet */
-    unsigned lent;                   /* of these, the first ones */
+    struct sim_frame *ring, **tail; /* have come and are not taken yet */
+    unsigned lent;                  /* of these, the first ones */
+    struct sim_packet packet;
+    bool as_packet;                  /* they were lent as one packet */
     struct emx_stats before;         /* the counters when they were lent, or the first was shown */
     bool shown;                      /* the first, by peek(); nothing is known of it yet */
     unsigned room;                   /* that tx_room() told last */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Placement: where the data of received frames is to go, so that a wire can have the kernel write it there, in the
+ * program's memory, instead of into a buffer from which it would be copied. The engine implements it
+ * (core/msg/place.c), wires use it (wire/gso_rx.c). Neither knows the other.
+ *
+ * It is a guess from the first bytes of a packet, made before the packet is received: its frames are taken for the next
+ * chunks of one message. The places are of data that is missing, so a wrong guess does no harm: what was written there
+ * is overwritten later. Under the endpoint's lock.
+ */
+#ifndef EMX_BASE_PLACEMENT_H
+#define EMX_BASE_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/txframe.h"
+
+#define EMX_PLACE_HEAD_BYTES 64 /* most bytes of a frame before its data */
+
+/* Frames whose data may have a place begin with one of these, two bytes as a big-endian number. */
+#define EMX_PLACE_MARK_OFF    0xE10B /* without a checksum */
+#define EMX_PLACE_MARK_HEADER 0xD20B /* with one of the header */
+
+struct emx_place {
+    void *at;
+    uint32_t len_bytes;
+};
+
+/* The first frames of a packet. All but the last have the same length. */
+struct emx_placement {
+    unsigned count;      /* 0: no data has a place */
+    unsigned head_bytes; /* of each frame, before its data */
+    struct emx_place place[EMX_WIRE_BATCH];
+    void *message; /* the engine's own */
+    uint64_t first;
+};
+
+struct emx_placer {
+    void *arg; /* NULL: not yet; nothing may be called */
+
+    /* Whether data was requested that has not arrived. */
+    bool (*expects)(const void *arg);
+
+    /* Guesses from the first head_bytes of a packet, whose frames have len_bytes in all, where their data is to go. */
+    void (*plan)(void *arg, const uint8_t *head, size_t head_bytes, size_t len_bytes, struct emx_placement *p);
+
+    /* The data of the first n frames, n <= p->count, lies in the places; their heads are at head, stride bytes apart.
+     * Returns how many are what was guessed. If the guess can be corrected for all, they are moved: p has where they
+     * are then. The data of the others must be copied away before anything else is done. */
+    unsigned (*settle)(void *arg, struct emx_placement *p, const uint8_t *head, size_t stride, unsigned n);
+};
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * With PACKET_VNET_HDR the kernel's header on segmentation precedes each packet. The socket does not bypass the
+ * queueing discipline: the bypass takes no packet that the kernel has to segment.
+ */
+#define _GNU_SOURCE
+#include "wire/gso_packet.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/min.h"
+#include "wire/netif.h"
+#include "wire/qos.h"
+#include "wire/udp_socket.h"
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+#define PORT_OF_NOBODY 0 /* packets from this port are ignored */
+
+int emx_gso_packet_filter(int fd, uint16_t port, unsigned loopback_index, uint32_t placed_bytes, uint32_t other_bytes)
+{
+    enum { IP = ETH_HLEN, UDP = IP + 20, FRAME = UDP + 8 };
+    const uint32_t ifindex = (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 17),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 15),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 13),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 11, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT_OF_NOBODY, 9, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 4),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FRAME - UDP + 1, 0, 7),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ifindex),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, loopback_index, 4, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FRAME),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_OFF, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_HEADER, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, placed_bytes),
+        BPF_STMT(BPF_RET | BPF_K, other_bytes),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+/* Kernels before 6.2 know no such packets. So one is sent over loopback, to our port but
+ * from nobody: our own filters drop it. */
+static bool gso_packet_is_known(int fd, const struct emx_netifs *netifs, uint16_t port)
+{
+    struct emx_gso_way way = {.from_ip = htonl(INADDR_LOOPBACK),
+                              .to_ip = htonl(INADDR_LOOPBACK),
+                              .from_port = PORT_OF_NOBODY,
+                              .to_port = port};
+    static const uint8_t zeros[64];
+    struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
+                               {.head = zeros, .head_bytes = sizeof(zeros)}};
+
+    return !netifs->loopback_index || emx_gso_packet_send(fd, netifs->loopback_index, &way, f, 2) != EINVAL;
+}
+
+int emx_gso_packet_open(const struct emx_wire_params *params, uint16_t port)
+{
+    int on = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+    if (fd < 0)
+        return -1;
+    if (setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)))
+        err = errno;
+    else
+        err = gso_packet_is_known(fd, params->netifs, port) ? 0 : EOPNOTSUPP;
+    if (err) {
+        close(fd);
+        errno = err;
+        return -1;
+    }
+    emx_socket_size_buffer(fd, SO_SNDBUF, params->cfg->p_ring);
+    emx_qos_set_priority(fd, params->cfg);
+    return fd;
+}
+
+/* ---- Sending ---- */
+
+int emx_gso_packet_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f,
+                        unsigned n)
+{
+    struct {
+        struct virtio_net_hdr vnet;
+        uint8_t head[EMX_GSO_HEAD_BYTES];
+    } __attribute__((packed)) front;
+    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
+    struct iovec iov[1 + 2 * EMX_WIRE_BATCH];
+    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov};
+    size_t len_bytes = 0;
+
+    iov[0] = (struct iovec){.iov_base = &front, .iov_len = sizeof(front)};
+    msg.msg_iovlen = 1 + emx_gso_iov(iov + 1, f, n);
+    for (unsigned i = 0; i < n; i++)
+        len_bytes += emx_gso_frame_bytes(&f[i]);
+    front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+                                         .gso_type = VIRTIO_NET_HDR_GSO_NONE,
+                                         .hdr_len = EMX_GSO_HEAD_BYTES,
+                                         .csum_start = EMX_GSO_HEAD_BYTES - sizeof(struct udphdr),
+                                         .csum_offset = offsetof(struct udphdr, check)};
+    if (n > 1) {
+        front.vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+        front.vnet.gso_size = (uint16_t)emx_gso_frame_bytes(f);
+    }
+    emx_gso_head(front.head, way, len_bytes);
+    return sendmsg(fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Packets whose data is received into its place: right guesses, wrong ones, and packets of other lengths than guessed.
+ * Whatever was guessed, the frames that come out are those that went in.
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "wire/gso_rx.h"
+
+#define HEAD  48
+#define DATA  200
+#define FRAME (HEAD + DATA)
+#define MOST  10
+
+/* What a placer does: which frames it plans for, and how many it then finds right. */
+static struct {
+    bool expects;
+    unsigned planned, last_bytes, right;
+} script;
+
+static uint8_t memory[MOST][DATA];
+static struct emx_stats stats;
+
+static bool expects(const void *arg)
+{
+    (void)arg;
+    return script.expects;
+}
+
+static void plan(void *arg, const uint8_t *head, size_t head_bytes, size_t len_bytes, struct emx_placement *p)
+{
+    (void)arg, (void)head, (void)head_bytes, (void)len_bytes;
+    p->head_bytes = HEAD;
+    p->count = script.planned;
+    for (unsigned i = 0; i < p->count; i++)
+        p->place[i] = (struct emx_place){memory[i], i + 1 < p->count ? DATA : script.last_bytes};
+}
+
+static unsigned settle(void *arg, struct emx_placement *p, const uint8_t *head, size_t stride, unsigned n)
+{
+    (void)arg, (void)p, (void)head, (void)stride;
+    return n < script.right ? n : script.right;
+}
+
+static const struct emx_placer placer = {.arg = &script, .expects = expects, .plan = plan, .settle = settle};
+
+/* Frames with bytes of their own. */
+static uint8_t packet[MOST * FRAME];
+
+static void fill_packet(void)
+{
+    struct emx_rng rng = {.state = 1};
+
+    for (unsigned i = 0; i < sizeof(packet); i++)
+        packet[i] = (uint8_t)emx_rng_below(&rng, 256);
+}
+
+static void scatter(const struct emx_gso_rx *r, unsigned places, size_t len_bytes)
+{
+    size_t done = 0;
+
+    for (const struct iovec *iov = r->iov + 1; places && done < len_bytes; places--, iov++) {
+        size_t n = iov->iov_len < len_bytes - done ? iov->iov_len : len_bytes - done;
+
+        memcpy(iov->iov_base, packet + done, n);
+        done += n;
+    }
+    assert_int_equal(done, len_bytes);
+}
+
+/* Receives a packet of len_bytes in parts of part_bytes, `step` frames at a time. Returns how many came with their data
+ * in its place. */
+static unsigned receive(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, unsigned step)
+{
+    const struct emx_gso_seen seen = {.frame = packet, .head_bytes = HEAD, .len_bytes = len_bytes};
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    unsigned placed = 0, n, places;
+    size_t at = 0;
+
+    memset(memory, 0, sizeof(memory));
+    places = emx_gso_rx_prepare(r, &seen);
+    scatter(r, places, len_bytes);
+    emx_gso_rx_done(r, len_bytes, part_bytes, true);
+    while ((n = emx_gso_rx_next(r, f, step, 7)))
+        for (unsigned i = 0; i < n; i++) {
+            size_t want = len_bytes - at < part_bytes ? len_bytes - at : part_bytes;
+
+            assert_int_equal(f[i].len_bytes, want);
+            assert_int_equal(f[i].cookie, 7);
+            assert_true(f[i].marked);
+            assert_int_equal(f[i].parts != 0, at == 0 && len_bytes > part_bytes);
+            assert_memory_equal(f[i].data, packet + at, f[i].body ? HEAD : want);
+            if (f[i].body) {
+                assert_ptr_equal(f[i].body, memory[placed++]);
+                assert_memory_equal(f[i].body, packet + at + HEAD, want - HEAD);
+            }
+            at += want;
+        }
+    assert_int_equal(at, len_bytes);
+    assert_false(emx_gso_rx_is_open(r));
+    return placed;
+}
+
+static void every_guess_gives_the_frames(void **state)
+{
+    static const size_t parts[] = {FRAME, FRAME - 4, FRAME + 4, 100, MOST * FRAME};
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.expects = true;
+    for (unsigned frames = 1; frames <= MOST; frames++)
+        for (script.planned = 0; script.planned <= MOST; script.planned++)
+            for (script.right = 0; script.right <= script.planned; script.right++)
+                for (unsigned cut = 0; cut < 3; cut++)
+                    for (unsigned p = 0; p < sizeof(parts) / sizeof(parts[0]); p++) {
+                        script.last_bytes = cut == 1 ? DATA - 8 : DATA;
+                        receive(&r, frames * FRAME - 8 * (cut > 0), parts[p], 1 + frames % 4);
+                    }
+    emx_gso_rx_fini(&r);
+}
+
+static void right_guesses_copy_nothing(void **state)
+{
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    stats = (struct emx_stats){0};
+    script.expects = true;
+    script.planned = script.right = 5;
+    script.last_bytes = DATA - 8;
+    assert_int_equal(receive(&r, 5 * FRAME - 8, FRAME, EMX_WIRE_BATCH), 5);
+    assert_false(r.missed);
+    assert_int_equal(stats.bytes_copied, 0);
+    script.right = 2;
+    assert_int_equal(receive(&r, 5 * FRAME - 8, FRAME, EMX_WIRE_BATCH), 2);
+    assert_int_equal(stats.bytes_copied, 3 * DATA - 8);
+    script.right = 0;
+    assert_int_equal(receive(&r, 5 * FRAME - 8, FRAME, EMX_WIRE_BATCH), 0);
+    assert_true(r.missed);
+    emx_gso_rx_fini(&r);
+}
+
+/* Where nothing is expected, and after a place that could not be written, there are no guesses. */
+static void no_guess_without_reason(void **state)
+{
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.planned = script.right = 3;
+    script.last_bytes = DATA;
+    script.expects = false;
+    assert_int_equal(receive(&r, 3 * FRAME, FRAME, EMX_WIRE_BATCH), 0);
+    script.expects = true;
+    assert_int_equal(receive(&r, 3 * FRAME, FRAME, EMX_WIRE_BATCH), 3);
+    emx_gso_rx_failed(&r, false);
+    assert_int_equal(receive(&r, 3 * FRAME, FRAME, EMX_WIRE_BATCH), 3);
+    emx_gso_rx_failed(&r, true);
+    assert_false(emx_gso_rx_places(&r));
+    assert_int_equal(receive(&r, 3 * FRAME, FRAME, EMX_WIRE_BATCH), 0);
+    emx_gso_rx_fini(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_guess_gives_the_frames),
+        cmocka_unit_test(right_guesses_copy_nothing),
+        cmocka_unit_test(no_guess_without_reason),
+    };
+
+    fill_packet();
+    return cmocka_run_group_tests_name("GSO packet receive", tests, NULL, NULL);
+}
