@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Network cards, bonds and routers with several paths spread packets by IPv4 addresses and UDP ports, and do not look
+ * into frames of another EtherType. So frames in UDP of several ranks arrive in several receive queues. They have a
+ * type of service, and switches can mark them (ECN).
+ *
+ * Receiving. A packet socket with a ring, whose filter passes UDP packets to this endpoint's port. It is not the port
+ * for GSO packets: those need slots of 64 KB. A UDP socket holds the port. It does not ask for UDP_GRO, so the kernel
+ * merges no frames.
+ *
+ *     A slot:  0 status, lengths | 70 Ethernet header | 84 IPv4 | 104 UDP | 112 the ethmx frame ... up to slot_bytes
+ *
+ * Sending. The UDP checksum is 0, which means that there is none. A frame has a check value of its own
+ * (ETHMX_CHECKSUM), the IPv4 header has its checksum, and the Ethernet frame check covers each link, as for frames of
+ * an EtherType. A port is unique on its host only, so the receiver also compares the endpoint's id.
+ */
+#define _GNU_SOURCE
+#include "wire/packet/packet_udp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/udp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
+
+#define RESERVE_BYTES   4                    /* so that the frame begins at byte 112 */
+#define FRAME_OFFSET    112                  /* in a slot */
+#define SLOTS_MIN       (2 * EMX_WIRE_BATCH) /* as of the other ring */
+#define DST_ID_OFFSET   4                    /* of the receiving endpoint's id in an ethmx frame */
+#define UDP_CHECKSUM_AT (EMX_GSO_HEAD_BYTES - 2)
+
+void emx_packet_udp_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes)
+{
+    emx_gso_head(head, way, len_bytes);
+    memset(head + UDP_CHECKSUM_AT, 0, 2);
+}
+
+/* Passes IPv4 packets, whole and without options, of UDP to our port with something in them. */
+static int packet_udp_attach_filter(const struct emx_packet_udp *u)
+{
+    enum { IP = ETH_HLEN, UDP = IP + 20 };
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, u->port.port, 0, 9),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 7),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 5),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 3, 0),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 4), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, sizeof(struct udphdr), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),       BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return setsockopt(u->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static int packet_udp_open_rx(struct emx_packet_udp *u, uint64_t ring_bytes, unsigned frame_bytes)
+{
+    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
+    int version = TPACKET_V2, on = 1, reserve = RESERVE_BYTES;
+
+    u->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (u->rx_fd < 0)
+        return -1;
+    setsockopt(u->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels do not have it */
+    if (packet_udp_attach_filter(u) || setsockopt(u->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+        setsockopt(u->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
+        emx_ring_open(&u->ring, u->rx_fd, ring_bytes, FRAME_OFFSET + frame_bytes, SLOTS_MIN))
+        return -1;
+    return bind(u->rx_fd, (const struct sockaddr *)&all, sizeof(all));
+}
+
+int emx_packet_udp_open(struct emx_packet_udp *u, const struct emx_wire_params *params, unsigned frame_bytes)
+{
+    int err;
+
+    *u =
+        (struct emx_packet_udp){.rx_fd = -1, .port.fd = -1, .endpoint_id = params->endpoint_id, .stats = params->stats};
+    if (!emx_udp_port_open(&u->port) && !packet_udp_open_rx(u, params->cfg->p_ring, frame_bytes))
+        return 0;
+    err = errno;
+    emx_packet_udp_close(u);
+    errno = err;
+    return -1;
+}
+
+void emx_packet_udp_close(struct emx_packet_udp *u)
+{
+    emx_ring_close(&u->ring);
+    if (u->rx_fd >= 0)
+        close(u->rx_fd);
+    u->rx_fd = -1;
+    emx_udp_port_close(&u->port);
+}
+
+/* The frame in a slot. false: there is none, or it is truncated. */
+static bool packet_udp_frame_in(const struct tpacket2_hdr *h, struct emx_rxframe *f_p)
+{
+    const uint8_t *ip = (const uint8_t *)h + h->tp_net;
+    unsigned eth_bytes = (unsigned)h->tp_net - h->tp_mac;
+    struct emx_gso packet;
+
+    if (h->tp_snaplen < h->tp_len || h->tp_snaplen <= eth_bytes ||
+        !emx_gso_open(&packet, ip, h->tp_snaplen - eth_bytes, 0) || packet.lost)
+        return false;
+    *f_p = (struct emx_rxframe){.data = packet.at, .len_bytes = packet.left_bytes, .marked = packet.marked};
+    return true;
+}
+
+static bool packet_udp_is_ours(const struct emx_packet_udp *u, const struct emx_rxframe *f)
+{
+    uint32_t to;
+
+    if (f->len_bytes < DST_ID_OFFSET + sizeof(to))
+        return false;
+    memcpy(&to, f->data + DST_ID_OFFSET, sizeof(to));
+    return to == u->endpoint_id;
+}
+
+unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsigned max)
+{
+    struct emx_ring *r = &u->ring;
+    unsigned n = 0, slot;
+    uint32_t status;
+    bool whole;
+
+    while (n < max && (status = emx_ring_peek(r))) {
+        if (status & TP_STATUS_LOSING)
+            u->stats->wire_lost += emx_ring_drops(r);
+        slot = emx_ring_take(r);
+        whole = packet_udp_frame_in(emx_ring_slot(r, slot), &f[n]);
+        if (whole && packet_udp_is_ours(u, &f[n])) {
+            f[n++].cookie = EMX_PACKET_UDP_COOKIE | slot;
+            continue;
+        }
+        u->stats->drop_not_mine += whole;
+        u->stats->wire_lost += !whole;
+        emx_ring_give_back(r, slot);
+    }
+    return n;
+}
+
+void emx_packet_udp_return(struct emx_packet_udp *u, uint32_t cookie)
+{
+    emx_ring_give_back(&u->ring, cookie & ~EMX_PACKET_UDP_COOKIE);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frames in UDP: single frames of the packet wire in IPv4/UDP packets. packet_udp.c describes the mechanism. Used under
+ * the endpoint's lock.
+ */
+#ifndef EMX_WIRE_PACKET_UDP_H
+#define EMX_WIRE_PACKET_UDP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/gso.h"
+#include "wire/ring.h"
+#include "wire/udp_port.h"
+#include "wire/wire.h"
+
+#define EMX_PACKET_UDP_COOKIE 0x40000000u /* set in the cookies of frames from emx_packet_udp_rx() */
+
+struct emx_packet_udp {
+    int rx_fd;
+    struct emx_udp_port port;
+    struct emx_ring ring;
+    uint32_t endpoint_id;
+    struct emx_stats *stats;
+};
+
+/* Opens the receiver for frames of up to frame_bytes. -1 and errno: nothing is open. */
+int emx_packet_udp_open(struct emx_packet_udp *u, const struct emx_wire_params *params, unsigned frame_bytes);
+void emx_packet_udp_close(struct emx_packet_udp *u);
+
+/* Writes the headers before a frame of len_bytes. */
+void emx_packet_udp_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);
+
+/* As rx() and rx_return() of a wire. */
+unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsigned max);
+void emx_packet_udp_return(struct emx_packet_udp *u, uint32_t cookie);
+
+#endif
