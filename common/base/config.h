@@ -27,6 +27,7 @@ enum emx_param_type {
 #define EMX_STRING_MAX 128
 
 enum emx_gso_sockets { EMX_GSO_AUTO, EMX_GSO_PACKET, EMX_GSO_UDP, EMX_GSO_OFF };
+enum emx_packet_frames { EMX_FRAMES_AUTO, EMX_FRAMES_ETHERTYPE, EMX_FRAMES_UDP };
 enum emx_wait_mode { EMX_WAIT_SPIN, EMX_WAIT_YIELD, EMX_WAIT_SLEEP, EMX_WAIT_AUTO };
 enum emx_progress_mode { EMX_PROGRESS_CALLER, EMX_PROGRESS_THREAD };
 enum emx_verbs_move { EMX_MOVE_READ, EMX_MOVE_WRITE };
@@ -119,6 +120,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Ring, and socket buffer, of the packet and xdp wires, each its own, for received GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share both: each has its part, but at least 1m. Without CAP_NET_ADMIN the system limits the socket buffer (net.core.rmem_max).") \
     X(CHOICE, gso, "auto", 0, 0, "auto|packet|udp|off", \
       "Which sockets send the GSO packets of the packet and xdp wires: packet sockets (fastest, need Linux 6.2), UDP sockets (any kernel), or the first of these that works (auto). off: large messages travel frame by frame.") \
+    X(CHOICE, packet_frames, "auto", 0, 0, "auto|ethertype|udp", \
+      "Format of the packet wire's single frames: of its own EtherType, or in UDP packets, which network cards and bonds spread over queues and links, and switches mark. auto: in UDP through a network card with several receive queues and through a bond. A peer that does not accept frames in UDP gets the others. ethertype: they are not accepted here either.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \

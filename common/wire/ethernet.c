@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/ethernet.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,15 @@ void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value
     emx_wire_value_put_u16(value + 4, part->gso_port);
 }
 
+static_assert(offsetof(struct emx_offload_to, to_port) + sizeof(uint16_t) <= EMX_ETHERNET_UDP_AT &&
+                  EMX_ETHERNET_UDP_AT + sizeof(uint16_t) <= EMX_WIRE_ADDR_BYTES,
+              "the port of single frames follows the rest");
+
+void emx_ethernet_set_udp_port(struct emx_wire_addr *a, uint16_t port)
+{
+    memcpy(a->b + EMX_ETHERNET_UDP_AT, &port, sizeof(port));
+}
+
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p)
 {
     if (!value->len_bytes) {
@@ -25,6 +35,8 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
     *part_p = (struct emx_ethernet_part){.frame_bytes = emx_wire_value_u16(value->b),
                                          .ethertype = emx_wire_value_u16(value->b + 2),
                                          .gso_port = emx_wire_value_u16(value->b + 4)};
+    if (value->len_bytes >= EMX_ETHERNET_PART_BYTES + EMX_ETHERNET_UDP_BYTES)
+        part_p->udp_port = emx_wire_value_u16(value->b + EMX_ETHERNET_PART_BYTES);
     return true;
 }
 
@@ -39,6 +51,7 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
     const struct emx_wire_value ours = ethernet_behind(&s->ours, skip_bytes);
     const struct emx_wire_value theirs = ethernet_behind(&s->theirs, skip_bytes);
 
+    ends_p->by_udp = false;
     if (!emx_ethernet_part_read(&ours, &ends_p->ours) || !emx_ethernet_part_read(&theirs, &ends_p->theirs)) {
         s->obstacle = "its address does not say how";
         return false;
@@ -65,12 +78,16 @@ static unsigned ethernet_gso_bytes(const struct emx_ethernet_ends *ends, const s
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score)
 {
-    struct emx_way w = emx_way_start(s, nif, emx_min_u(mtu_bytes, ends->theirs.frame_bytes), score);
+    const bool udp = ends->by_udp && ends->theirs.udp_port && ip && nif->ip.s_addr && mtu_bytes >= EMX_IP_UDP_BYTES;
+    const unsigned room_bytes = udp ? mtu_bytes - EMX_IP_UDP_BYTES : mtu_bytes;
+    struct emx_way w = emx_way_start(s, nif, emx_min_u(room_bytes, ends->theirs.frame_bytes), score);
     struct emx_offload_way gso = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.gso_port};
 
     gso.frame_bytes = (uint16_t)ethernet_gso_bytes(ends, nif, ip, mtu_bytes, w.frame_bytes);
     w.gso_bytes = gso.frame_bytes;
-    emx_offload_addr(&w.to, nif->index, mac, gso.frame_bytes ? &gso : NULL);
+    emx_offload_addr(&w.to, nif->index, mac, gso.frame_bytes || udp ? &gso : NULL);
+    if (udp)
+        emx_ethernet_set_udp_port(&w.to, ends->theirs.udp_port);
     emx_way_add(s, &w);
 }
 

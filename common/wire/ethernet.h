@@ -7,19 +7,24 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "wire/offload.h"
 #include "wire/way.h"
 
 #define EMX_ETHERNET_PART_BYTES 6
+#define EMX_ETHERNET_UDP_BYTES  2  /* that may follow: udp_port */
+#define EMX_ETHERNET_UDP_AT     22 /* in struct emx_wire_addr, behind struct emx_offload_to's fields */
 
 /* Encoded as two bytes each, little-endian. */
 struct emx_ethernet_part {
     uint16_t frame_bytes; /* longest frame that it takes */
     uint16_t ethertype;
     uint16_t gso_port; /* UDP port for GSO packets, host order; 0: none accepted */
+    uint16_t udp_port; /* the same for single frames; not told by all wires */
 };
 
+/* Writes all but udp_port. */
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES]);
 /* An empty value means: not told yet (any length, EtherType 0, no GSO packets). false: it is too short. */
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p);
@@ -28,6 +33,7 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
  * obstacle. parameter: the name of the one that sets the EtherType. */
 struct emx_ethernet_ends {
     struct emx_ethernet_part ours, theirs;
+    bool by_udp; /* set by the caller: single frames travel in UDP where possible; false after the call below */
 };
 bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
                        struct emx_ethernet_ends *ends_p);
@@ -36,6 +42,16 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
  * them and have IP addresses. */
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score);
+
+/* The UDP port to which single frames to this destination go, host order; 0: they are frames of the EtherType. */
+static inline uint16_t emx_ethernet_udp_port(const struct emx_wire_addr *a)
+{
+    uint16_t port;
+
+    memcpy(&port, a->b + EMX_ETHERNET_UDP_AT, sizeof(port));
+    return port;
+}
+void emx_ethernet_set_udp_port(struct emx_wire_addr *a, uint16_t port);
 
 /* The local interface that reaches the peer's interface. Ethernet frames pass no router, so both must be in one subnet
  * without a gateway. NULL: there is none, and s has the obstacle. */

@@ -19,7 +19,7 @@
 #include "base/txframe.h"
 #include "base/wire_part.h"
 
-#define EMX_WIRE_FDS 2 /* descriptors of a wire */
+#define EMX_WIRE_FDS 3 /* descriptors of a wire */
 
 /* One received frame. Owned by the wire, readable until rx_return(). data may start at any byte. */
 struct emx_rxframe {
@@ -200,8 +200,8 @@ struct emx_wire_ops {
     bool (*unreachable)(struct emx_wire *w, struct emx_wire_addr *to_p);
 
     /* Descriptors that become readable when rx() has frames. 0: for all frames; if there is a descriptor 1, that one is
-     * for GSO packets and 0 for the rest. -1: there is none; without descriptor 0 the wire can only be polled. With
-     * arm(): valid only after it. */
+     * for GSO packets and the others for the rest. -1: there is none; without descriptor 0 the wire can only be polled.
+     * With arm(): valid only after it. */
     int (*fd)(struct emx_wire *w, unsigned i);
 
     /* For wires that receive without the kernel. The caller is about to sleep on fd(). true: there is nothing now, and

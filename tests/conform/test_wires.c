@@ -25,6 +25,7 @@
 #include "mangled.h"
 #include "wire/gso.h"
 #include "wire/udp/udp_conn.h"
+#include "wire/way.h"
 #include "world.h"
 
 #define ID_A     0x12345678u
@@ -43,6 +44,7 @@ struct pair {
     bool uncut;                   /* eth0 of host a cuts no GSO packets: the kernel does */
     bool gso;                     /* frames may go in GSO packets */
     enum emx_gso_sockets sockets; /* that carry these */
+    bool udp;                     /* single frames go in UDP */
 };
 
 static unsigned open_fds(void)
@@ -66,6 +68,9 @@ static int setup(void **state)
     end_init(&p->b, p->host_b, p->ops, ID_B);
     p->a.gso = p->b.gso = p->gso;
     p->a.cfg.p_gso = p->b.cfg.p_gso = p->sockets;
+    p->a.udp = p->b.udp = p->udp;
+    if (p->udp)
+        p->a.cfg.p_packet_frames = p->b.cfg.p_packet_frames = EMX_FRAMES_UDP;
     end_open(&p->a);
     end_open(&p->b);
     return 0;
@@ -165,6 +170,8 @@ static void batch_goes_to_several(void **state)
 
     end_init(&c, p->host_a, p->ops, ID_OTHER);
     c.gso = p->gso;
+    c.udp = p->udp;
+    c.cfg.p_packet_frames = p->a.cfg.p_packet_frames;
     end_open(&c);
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++) {
         bool to_c = i % 5 < 2;
@@ -291,7 +298,7 @@ static void fall_asleep(struct end *e, struct pollfd *fd)
 static void fd_tells(void **state)
 {
     struct pair *p = *state;
-    struct pollfd fd = {.fd = p->ops->fd(p->b.w, p->gso), .events = POLLIN};
+    struct pollfd fd = {.fd = p->ops->fd(p->b.w, p->udp ? 2 : p->gso), .events = POLLIN};
     unsigned len = 100;
 
     frames_send(&p->a, &p->b, 0, 1, &len); /* a connection is made */
@@ -304,11 +311,13 @@ static void fd_tells(void **state)
     }
 }
 
-/* A frame longer than the wire says is lost and counted; its neighbours are not. */
+/* A frame longer than the wire says is lost and counted; its neighbours are not. Inside a host the interface has room
+ * for the headers of UDP as well. */
 static void too_long_is_counted(void **state)
 {
     struct pair *p = *state;
-    unsigned len[] = {500, p->a.attr.frame_bytes + 1, 700, p->a.attr.frame_bytes + 20000}, l;
+    unsigned limit = p->a.attr.frame_bytes + (p->udp && p->host_a == p->host_b ? EMX_IP_UDP_BYTES : 0);
+    unsigned len[] = {500, limit + 1, 700, limit + 20000}, l;
     struct emx_rxframe rx;
 
     frames_send(&p->a, &p->b, 1, 4, len);
@@ -364,7 +373,7 @@ static void too_long_for_receiver_is_whole_or_lost(void **state)
 /* Sends until one comes through. For after an interruption: links take a moment. */
 static void wait_for_passage(struct end *from, struct end *to)
 {
-    struct pollfd fd = {.fd = to->ops->fd(to->w, from->gso), .events = POLLIN};
+    struct pollfd fd = {.fd = to->ops->fd(to->w, from->udp ? 2 : from->gso), .events = POLLIN};
     unsigned len = 100, n, l;
     struct emx_rxframe rx;
 
@@ -489,7 +498,7 @@ static void slow_interface_loses_nothing(void **state)
 {
     struct pair *p = *state;
     unsigned len[EMX_WIRE_BATCH], full = 0, received = 0, n, l;
-    struct pollfd fd = {.fd = p->ops->fd(p->b.w, 0), .events = POLLIN};
+    struct pollfd fd = {.fd = p->ops->fd(p->b.w, p->udp ? 2 : 0), .events = POLLIN};
     struct emx_rxframe rx[EMX_WIRE_BATCH];
 
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
@@ -1686,7 +1695,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(ports_follow_configuration),
 };
 
-static struct pair pairs[12];
+static struct pair pairs[14];
 
 #define TESTS_MAX (ARRAY_LEN(pairs) * ARRAY_LEN(cases) + ARRAY_LEN(others))
 
@@ -1730,8 +1739,8 @@ static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigne
             continue;
         if (cases[i].where & TORN && p->sockets == EMX_GSO_UDP)
             continue;
-        snprintf(names[count], sizeof(names[count]), "%s %s%s%s: %s", p->ops->name, name, p->gso ? " gso" : "",
-                 p->sockets == EMX_GSO_UDP ? " by udp" : "", cases[i].name);
+        snprintf(names[count], sizeof(names[count]), "%s %s%s%s%s: %s", p->ops->name, name, p->gso ? " gso" : "",
+                 p->sockets == EMX_GSO_UDP ? " by udp" : "", p->udp ? " in udp" : "", cases[i].name);
         tests[count] = (struct CMUnitTest){names[count], cases[i].fn, setup, teardown, p};
         count++;
     }
@@ -1790,6 +1799,14 @@ static unsigned add_gso(unsigned count, const struct emx_wire_ops *ops, enum emx
     return add_cases(count, p, wire, path);
 }
 
+static unsigned add_udp(unsigned count, unsigned path)
+{
+    struct pair *p = add_pair(&emx_wire_packet, path);
+
+    p->udp = true;
+    return add_cases(count, p, cases_of(&emx_wire_packet, path), path);
+}
+
 /* Between network namespaces, and inside one. */
 static unsigned add_namespaces(unsigned count)
 {
@@ -1800,6 +1817,7 @@ static unsigned add_namespaces(unsigned count)
         count = add_gso(count, &emx_wire_packet, EMX_GSO_AUTO, GSO, path);
         if (path == HOSTS) /* inside a host the kernel routes no packets that tests craft for UDP sockets */
             count = add_gso(count, &emx_wire_packet, EMX_GSO_UDP, GSO, path);
+        count = add_udp(count, path);
         if (path == HOSTS && is_there(&emx_wire_xdp, path))
             count = add_gso(count, &emx_wire_xdp, EMX_GSO_AUTO, XDP_GSO, path);
     }

@@ -168,8 +168,10 @@ static void ethernet_told(struct end *e, const struct emx_wire_value *value)
 {
     struct emx_ethernet_part part;
 
-    if (emx_ethernet_part_read(value, &part))
+    if (emx_ethernet_part_read(value, &part)) {
         e->gso_port = part.gso_port;
+        e->udp_port = part.udp_port;
+    }
 }
 
 static void xdp_told(struct end *e, const struct emx_wire_value *value)
@@ -199,7 +201,9 @@ static void packet_way(struct emx_wire_addr *a, const struct end *from, const st
     bool same = from->host == to->host;
 
     emx_packet_addr(a, same ? from->host->netifs.loopback_index : from->host->eth0_index, same ? no_mac : to->host->mac,
-                    from->gso ? &gso : NULL);
+                    from->gso || from->udp ? &gso : NULL);
+    if (from->udp)
+        emx_ethernet_set_udp_port(a, to->udp_port);
 }
 
 static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
@@ -288,7 +292,7 @@ int end_try_open(struct end *e, char *why, size_t why_len_bytes)
         e->ops->query(e->w, &e->attr);
         describe(e);
     }
-    if (!ret && e->gso)
+    if (!ret && (e->gso || e->udp))
         e->attr.frame_bytes -= 28; /* IPv4 and UDP headers */
     return ret;
 }

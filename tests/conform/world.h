@@ -61,7 +61,9 @@ struct end {
     uint16_t port;     /* udp, verbs: of its part of an address */
     uint16_t gso_port; /* packet, xdp: the same; 0: it takes no GSO packets */
     uint32_t id;
-    bool gso; /* what it sends may go in GSO packets; attr.frame_bytes is then the longest frame that does */
+    uint16_t udp_port; /* packet: the same for single frames in UDP */
+    bool udp;          /* what it sends goes in UDP; attr.frame_bytes is then the longest frame that does */
+    bool gso;          /* what it sends may go in GSO packets; attr.frame_bytes is then the longest frame that does */
 };
 
 /* Prepares an end with the default configuration; cfg may be changed before end_open(). */

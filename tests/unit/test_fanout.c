@@ -650,7 +650,7 @@ struct call {
 /* Connects to the leader of a job as a process of the same user may. Whether it answers with the descriptor store. */
 static bool gets_the_safe(uint64_t job, uint64_t secret, int fd)
 {
-    const struct call call = {.word = 0x6d684670u, .secret = secret, .has = {1}, .key = {4711}};
+    const struct call call = {.word = 0x6d684671u, .secret = secret, .has = {1}, .key = {4711}};
     struct timeval limit = {.tv_sec = WAIT_MS / 1000};
     struct sockaddr_un a;
     socklen_t len;

@@ -15,13 +15,7 @@
  *
  *     A slot:  0 status, lengths, sender's interface | 66 Ethernet header | 80 the ethmx frame ... up to slot_bytes
  *
- * Sending. A second socket sends, and receives nothing, so that sender and receiver do not share the kernel's counters.
- * If frames leave through one interface only, the socket is bound to it, because the kernel then looks up no interface
- * per frame. Short frames are copied together and sent by send() or sendto(), which is cheaper than sendmsg() with
- * three parts. Several frames are sent by sendmmsg(). Frames that the kernel has no space for wait in the backlog.
- *
- * Data frames of large messages travel as GSO packets (offload.c). Where those are not available, they are single
- * frames of the same EtherType.
+ * packet_tx.c has the sending.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -42,6 +36,7 @@
 #include "wire/fanout.h"
 #include "wire/netif.h"
 #include "wire/packet/packet.h"
+#include "wire/packet/packet_impl.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
 #include "wire/udp_socket.h"
@@ -52,47 +47,8 @@
 
 #define FRAME_OFFSET   80                   /* chosen by the kernel; aligned */
 #define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* a batch in use by rx(), and a batch that the kernel can fill */
-#define COPY_BYTES     2048                 /* shorter frames are copied together before sending */
 #define LO_FRAME_BYTES 9000                 /* if loopback is the only interface: slots of its MTU would be few */
 #define DST_ID_OFFSET  4                    /* of the receiving endpoint's id in an ethmx frame */
-
-/* An interface that frames leave through. */
-struct packet_port {
-    unsigned ifindex;
-    uint8_t mac[ETH_ALEN];
-};
-
-/* Arguments of the system calls, per frame. */
-struct packet_tx {
-    struct sockaddr_ll to[EMX_WIRE_BATCH];
-    struct iovec iov[EMX_WIRE_BATCH][3];
-    struct mmsghdr msg[EMX_WIRE_BATCH];
-    uint8_t copy[EMX_WIRE_BATCH][ETH_HLEN + COPY_BYTES]; /* Ethernet header; all of a short frame */
-};
-
-struct packet_wire {
-    struct emx_wire base;
-    int rx_fd, tx_fd;
-    uint32_t endpoint_id;
-    bool filtered;       /* the kernel passes only frames for endpoint_id */
-    bool bared;          /* the filter was detached at least once */
-    bool foreign_frames; /* frames for other endpoints arrive at this host */
-    struct emx_stats *stats;
-    unsigned frame_bytes;
-    uint16_t ethertype; /* network order */
-    struct emx_ring ring;
-    struct emx_offload *offload; /* NULL: no GSO packets */
-    bool no_joining;             /* the kernel or an interface refused GSO packets */
-    bool offload_last;           /* rx() reads the offload ring last, the other one first */
-
-    struct emx_fanout *fanout; /* NULL: the kernel runs this rank's filter for each frame */
-
-    struct packet_port port[EMX_NETIF_MAX];
-    unsigned port_count;
-    unsigned bound_ifindex; /* the sending socket is bound to it; 0: not bound */
-    struct packet_tx *tx;
-    struct emx_backlog backlog;
-};
 
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
@@ -243,7 +199,7 @@ static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *p
     return ETHMX_OK;
 }
 
-static void packet_read_ports(struct packet_wire *w, const struct emx_netifs *n)
+static void packet_read_ports(struct packet_wire *w, const struct emx_config *cfg, const struct emx_netifs *n)
 {
     for (unsigned i = 0; i < n->count; i++)
         if (n->nif[i].has_mac && (n->nif[i].chosen || n->nif[i].index == n->loopback_index)) {
@@ -251,6 +207,7 @@ static void packet_read_ports(struct packet_wire *w, const struct emx_netifs *n)
 
             port->ifindex = n->nif[i].index;
             memcpy(port->mac, n->nif[i].mac, ETH_ALEN);
+            port->by_udp = emx_packet_udp_pays(cfg, &n->nif[i]);
         }
 }
 
@@ -260,6 +217,9 @@ static void packet_close(struct emx_wire *base)
 
     emx_fanout_close(w->fanout);
     emx_offload_close(w->offload);
+    if (w->udp)
+        emx_packet_udp_close(w->udp);
+    free(w->udp);
     emx_ring_close(&w->ring);
     if (w->rx_fd >= 0)
         close(w->rx_fd);
@@ -274,8 +234,9 @@ static void packet_close(struct emx_wire *base)
 static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_params *params, char *why,
                                size_t why_len_bytes)
 {
-    struct emx_fanout_rank self = {.fd = {w->rx_fd, w->offload ? emx_offload_fanout_fd(w->offload) : -1},
-                                   .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0}};
+    struct emx_fanout_rank self = {
+        .fd = {w->rx_fd, w->offload ? emx_offload_fanout_fd(w->offload) : -1, w->udp ? w->udp->rx_fd : -1},
+        .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0, w->udp ? w->udp->port.port : 0}};
     char reason[256] = "";
 
     if (!params->cfg->p_fanout)
@@ -286,6 +247,34 @@ static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_para
         snprintf(why, why_len_bytes, ", the job's ranks on this host share each look at a frame (fanout)");
     else
         snprintf(why, why_len_bytes, ", each rank's socket looks at every frame (%s)", reason);
+}
+
+/* Without them the wire works, too. */
+static void packet_open_udp(struct packet_wire *w, const struct emx_wire_params *params, char *why,
+                            size_t why_len_bytes)
+{
+    why[0] = 0;
+    if (!emx_packet_udp_is_wanted(params))
+        return;
+    w->udp = malloc(sizeof(*w->udp));
+    if (w->udp && !emx_packet_udp_open(w->udp, params, w->frame_bytes)) {
+        w->has_udp = 1;
+        snprintf(why, why_len_bytes, ", also frames in UDP (port %u)", w->udp->port.port);
+        return;
+    }
+    snprintf(why, why_len_bytes, ", no frames in UDP: %s", strerror(errno));
+    free(w->udp);
+    w->udp = NULL;
+}
+
+bool emx_packet_prefers_udp(const struct emx_wire *base, unsigned ifindex)
+{
+    const struct packet_wire *w = (const struct packet_wire *)base;
+
+    for (unsigned i = 0; w && w->udp && i < w->port_count; i++)
+        if (w->port[i].ifindex == ifindex)
+            return w->port[i].by_udp;
+    return false;
 }
 
 static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
@@ -312,7 +301,9 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     w->stats = params->stats;
     w->frame_bytes = frame_bytes;
     w->ethertype = htons((uint16_t)params->cfg->p_ethertype);
-    packet_read_ports(w, params->netifs);
+    w->tos = emx_qos_tos(params->cfg);
+    w->peeked = &w->ring;
+    packet_read_ports(w, params->cfg, params->netifs);
     ret = packet_open_rx(w, params, why, why_len_bytes);
     if (!ret)
         ret = packet_open_tx(w, params, why, why_len_bytes);
@@ -324,6 +315,8 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     snprintf(why + said, why_len_bytes - said, ", ");
     said = strlen(why);
     w->offload = emx_offload_open(params, why + said, why_len_bytes - said);
+    said = strlen(why);
+    packet_open_udp(w, params, why + said, why_len_bytes - said);
     said = strlen(why);
     packet_open_fanout(w, params, why + said, why_len_bytes - said);
     *w_p = &w->base;
@@ -348,176 +341,10 @@ static unsigned packet_describe(const struct emx_wire *base, const struct emx_wa
     (void)site;
     emx_ethernet_part_write(&part, value);
     *min_p = 0;
-    return EMX_ETHERNET_PART_BYTES;
-}
-
-/* ---- Sending ---- */
-
-static const uint8_t *packet_mac_of(const struct packet_wire *w, unsigned ifindex)
-{
-    static const uint8_t none[ETH_ALEN];
-
-    for (unsigned i = 0; i < w->port_count; i++)
-        if (w->port[i].ifindex == ifindex)
-            return w->port[i].mac;
-    return none;
-}
-
-/* Writes the destination and the Ethernet header. */
-static void packet_address_frame(const struct packet_wire *w, const struct emx_wire_addr *to, struct sockaddr_ll *sll,
-                                 uint8_t eth[ETH_HLEN])
-{
-    struct emx_offload_to a = emx_offload_to(to);
-
-    memset(sll, 0, sizeof(*sll));
-    sll->sll_family = AF_PACKET;
-    sll->sll_protocol = w->ethertype;
-    sll->sll_ifindex = (int)a.ifindex;
-    memcpy(eth, a.mac, ETH_ALEN);
-    memcpy(eth + ETH_ALEN, packet_mac_of(w, a.ifindex), ETH_ALEN);
-    memcpy(eth + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
-}
-
-/* Prepares message i of the batch for frame f. */
-static void packet_prepare_frame(struct packet_wire *w, unsigned i, const struct emx_txframe *f)
-{
-    struct packet_tx *tx = w->tx;
-    struct iovec *iov = tx->iov[i];
-    unsigned parts = 1;
-
-    packet_address_frame(w, f->to, &tx->to[i], tx->copy[i]);
-    iov[0] = (struct iovec){.iov_base = tx->copy[i], .iov_len = ETH_HLEN};
-    if (f->head_bytes + f->body_bytes <= COPY_BYTES) {
-        memcpy(tx->copy[i] + ETH_HLEN, f->head, f->head_bytes);
-        if (f->body_bytes)
-            memcpy(tx->copy[i] + ETH_HLEN + f->head_bytes, f->body, f->body_bytes);
-        iov[0].iov_len += (size_t)f->head_bytes + f->body_bytes;
-    } else {
-        iov[parts++] = (struct iovec){.iov_base = (void *)f->head, .iov_len = f->head_bytes};
-        if (f->body_bytes)
-            iov[parts++] = (struct iovec){.iov_base = (void *)f->body, .iov_len = f->body_bytes};
-    }
-    tx->msg[i] = (struct mmsghdr){
-        .msg_hdr = {.msg_name = &tx->to[i], .msg_namelen = sizeof(tx->to[i]), .msg_iov = iov, .msg_iovlen = parts}};
-}
-
-/* Sends one frame. If an interface was removed, the socket has lost its binding, even if the interface is back. */
-static ssize_t packet_send_one(const struct packet_wire *w, const struct iovec *iov, const struct sockaddr_ll *to)
-{
-    if ((unsigned)to->sll_ifindex == w->bound_ifindex) {
-        ssize_t sent = send(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
-
-        if (sent >= 0 || errno != ENXIO)
-            return sent;
-    }
-    return sendto(w->tx_fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
-}
-
-/* Passes n prepared messages to the kernel. Returns how many it took; if fewer than n, errno is set. */
-static int packet_send_prepared(struct packet_wire *w, unsigned first, unsigned n)
-{
-    struct packet_tx *tx = w->tx;
-    const struct iovec *iov = tx->iov[first];
-
-    if (n > 1)
-        return sendmmsg(w->tx_fd, &tx->msg[first], n, MSG_DONTWAIT);
-    if (tx->msg[first].msg_hdr.msg_iovlen > 1)
-        return sendmsg(w->tx_fd, &tx->msg[first].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
-    return packet_send_one(w, iov, &tx->to[first]) < 0 ? -1 : 1;
-}
-
-static int packet_send_kept(void *arg, const struct emx_wire_addr *to, const void *data, size_t len_bytes)
-{
-    struct packet_wire *w = arg;
-    struct emx_txframe f = {.to = to, .head = data, .head_bytes = (uint16_t)len_bytes};
-
-    packet_prepare_frame(w, 0, &f);
-    return packet_send_prepared(w, 0, 1) < 0 ? errno : 0;
-}
-
-static unsigned packet_tx_room(struct emx_wire *base)
-{
-    struct packet_wire *w = (struct packet_wire *)base;
-
-    if (w->backlog.count)
-        w->stats->wire_tx_errors += emx_backlog_flush(&w->backlog, packet_send_kept, w);
-    return w->backlog.count ? 0 : EMX_WIRE_BATCH;
-}
-
-/* Sends frames of valid length. */
-static void packet_send_run(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
-{
-    unsigned at = 0;
-
-    for (unsigned i = 0; i < n; i++)
-        packet_prepare_frame(w, i, &f[i]);
-    while (at < n) {
-        int taken;
-
-        if (w->backlog.count) { /* from an earlier run of this batch: keep the order */
-            w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, &f[at], n - at);
-            return;
-        }
-        taken = packet_send_prepared(w, at, n - at);
-
-        if (taken > 0) {
-            emx_backlog_success(&w->backlog);
-            at += (unsigned)taken;
-        } else if (emx_backlog_full_error(errno)) {
-            unsigned lost = emx_backlog_keep(&w->backlog, &f[at], n - at);
-
-            w->stats->wire_tx_errors += lost;
-            return;
-        } else {
-            w->stats->wire_tx_errors++; /* lost: interface down or removed, frame longer than its MTU, ... */
-            at++;
-        }
-    }
-}
-
-/* How many of the n frames at f can be sent as one GSO packet. */
-static unsigned packet_joinable(const struct packet_wire *w, const struct emx_txframe *f, unsigned n)
-{
-    return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
-}
-
-static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
-{
-    uint64_t errors = w->stats->wire_tx_errors;
-    const uint8_t *from_mac = packet_mac_of(w, emx_offload_to(f->to).ifindex);
-    int err = w->backlog.count ? EAGAIN : emx_offload_send(w->offload, from_mac, f, n);
-
-    if (!err) {
-        emx_backlog_success(&w->backlog);
-        w->stats->gso_packets_sent += n > 1;
-    } else if (emx_backlog_full_error(err)) {
-        w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
-    } else {
-        packet_send_run(w, f, n);
-        if (w->stats->wire_tx_errors == errors) /* the frames were valid: the kernel refuses GSO packets */
-            w->no_joining = true;
-    }
-}
-
-static void packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
-{
-    struct packet_wire *w = (struct packet_wire *)base;
-    unsigned from = 0, i = 0, joined;
-
-    while (i < n) {
-        if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
-            packet_send_run(w, &f[from], i - from);
-            w->stats->wire_tx_errors++;
-            from = ++i;
-        } else if ((joined = packet_joinable(w, &f[i], n - i))) {
-            packet_send_run(w, &f[from], i - from);
-            packet_send_joined(w, &f[i], joined);
-            from = i += joined;
-        } else {
-            i++;
-        }
-    }
-    packet_send_run(w, &f[from], n - from);
+    if (!w->udp)
+        return EMX_ETHERNET_PART_BYTES;
+    emx_wire_value_put_u16(value + EMX_ETHERNET_PART_BYTES, w->udp->port.port);
+    return EMX_ETHERNET_PART_BYTES + EMX_ETHERNET_UDP_BYTES;
 }
 
 /* ---- Receiving ---- */
@@ -576,6 +403,20 @@ static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsign
     return n;
 }
 
+/* Takes single frames, of both kinds in turn. */
+static unsigned packet_take_both(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
+{
+    unsigned n = 0;
+
+    if (!w->udp)
+        return packet_take(w, f, max);
+    w->udp_last = !w->udp_last;
+    if (!w->udp_last)
+        n = emx_packet_udp_rx(w->udp, f, max);
+    n += packet_take(w, f + n, max - n);
+    return w->udp_last ? n + emx_packet_udp_rx(w->udp, f + n, max - n) : n;
+}
+
 /* Alternates between the rings, so that a ring that is never empty does not starve the other. */
 static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
@@ -583,16 +424,16 @@ static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned
     unsigned n;
 
     if (w->backlog.count)
-        packet_tx_room(base);
+        emx_packet_tx_room(base);
     if (!w->offload)
-        return packet_take(w, f, max);
+        return packet_take_both(w, f, max);
     w->offload_last = !w->offload_last;
     if (w->offload_last) {
-        n = packet_take(w, f, max);
+        n = packet_take_both(w, f, max);
         return n + emx_offload_rx(w->offload, f + n, max - n);
     }
     n = emx_offload_rx(w->offload, f, max);
-    return n + packet_take(w, f + n, max - n);
+    return n + packet_take_both(w, f + n, max - n);
 }
 
 static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)
@@ -602,8 +443,29 @@ static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f,
     for (unsigned i = 0; i < n; i++)
         if (f[i].cookie & EMX_OFFLOAD_COOKIE)
             emx_offload_return(w->offload, f[i].cookie);
+        else if (f[i].cookie & EMX_PACKET_UDP_COOKIE)
+            emx_packet_udp_return(w->udp, f[i].cookie);
         else
             emx_ring_give_back(&w->ring, f[i].cookie);
+}
+
+/* As packet_peek(), with frames in UDP. If both rings have frames, rx() takes them in turn. */
+static __attribute__((noinline)) struct emx_wire_peek packet_peek_both(struct packet_wire *w)
+{
+    uint32_t status = emx_ring_peek(&w->ring);
+    bool in_udp = emx_ring_peek(&w->udp->ring);
+    struct emx_wire_peek p;
+
+    if (w->backlog.count || status & TP_STATUS_LOSING || (status && in_udp) ||
+        (w->offload && emx_offload_waits(w->offload)))
+        return emx_wire_peek_rx();
+    w->peeked = in_udp ? &w->udp->ring : &w->ring;
+    if (in_udp)
+        return emx_packet_udp_peek(w->udp);
+    if (!status)
+        return (struct emx_wire_peek){0};
+    p = packet_frame_in(emx_ring_slot(&w->ring, w->ring.next));
+    return p.data && packet_is_ours(w, &p) ? p : emx_wire_peek_rx();
 }
 
 /* Shows a frame only if there is no other work and nothing to count. */
@@ -613,8 +475,8 @@ static struct emx_wire_peek packet_peek(struct emx_wire *base)
     uint32_t status = emx_ring_peek(&w->ring);
     struct emx_wire_peek p;
 
-    if (w->backlog.count || status & TP_STATUS_LOSING || (w->offload && emx_offload_waits(w->offload)))
-        return emx_wire_peek_rx();
+    if ((w->backlog.count | w->has_udp) || status & TP_STATUS_LOSING || (w->offload && emx_offload_waits(w->offload)))
+        return w->udp ? packet_peek_both(w) : emx_wire_peek_rx();
     if (!status)
         return (struct emx_wire_peek){0};
     p = packet_frame_in(emx_ring_slot(&w->ring, w->ring.next));
@@ -625,7 +487,7 @@ static void packet_consume(struct emx_wire *base)
 {
     struct packet_wire *w = (struct packet_wire *)base;
 
-    emx_ring_give_back(&w->ring, emx_ring_take(&w->ring));
+    emx_ring_give_back(w->peeked, emx_ring_take(w->peeked));
 }
 
 static void packet_sweep(struct emx_wire *base)
@@ -651,6 +513,8 @@ static int packet_fd(struct emx_wire *base, unsigned i)
 
     if (i == 0)
         return w->rx_fd;
+    if (i == 2 && w->udp)
+        return w->udp->rx_fd;
     return i == 1 && w->offload ? emx_offload_fd(w->offload) : -1;
 }
 
@@ -663,8 +527,8 @@ const struct emx_wire_ops emx_wire_packet = {
     .query = packet_query,
     .describe = packet_describe,
     .ways = emx_packet_ways,
-    .tx_room = packet_tx_room,
-    .tx = packet_tx,
+    .tx_room = emx_packet_tx_room,
+    .tx = emx_packet_tx,
     .rx = packet_rx,
     .rx_return = packet_rx_return,
     .peek = packet_peek,

@@ -17,6 +17,9 @@ extern const struct emx_wire_ops emx_wire_packet;
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
                      const struct emx_offload_way *way);
 
+/* Whether single frames that leave through interface ifindex go in UDP if the peer takes them. w NULL: no. */
+bool emx_packet_prefers_udp(const struct emx_wire *w, unsigned ifindex);
+
 /* As in struct emx_wire_ops (packet_way.c). */
 void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s);
 

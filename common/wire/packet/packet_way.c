@@ -7,27 +7,36 @@
 #include "wire/ethernet.h"
 #include "wire/packet/packet.h"
 
+struct packet_way_ends {
+    const struct emx_wire *wire;
+    struct emx_ethernet_ends ends;
+};
+
 static void packet_way_try(struct emx_way_search *s, unsigned place, const void *arg)
 {
+    struct packet_way_ends e = *(const struct packet_way_ends *)arg;
     const struct emx_wire_if *theirs = &s->ifs[place];
     const struct emx_netif *nif = emx_ethernet_towards(s, theirs);
 
-    if (nif)
-        emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
-                         nif->rank + place);
+    if (!nif)
+        return;
+    e.ends.by_udp = emx_packet_prefers_udp(e.wire, nif->index);
+    emx_ethernet_add(s, &e.ends, nif, theirs->mac, theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
+                     nif->rank + place);
 }
 
 void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)
 {
     static const uint8_t no_mac[6];
-    struct emx_ethernet_ends ends;
+    struct packet_way_ends e = {.wire = w};
     const struct emx_netif *lo;
 
-    (void)w;
-    if (!emx_ethernet_ends(s, 0, "ETHMX_ETHERTYPE", &ends))
+    if (!emx_ethernet_ends(s, 0, "ETHMX_ETHERTYPE", &e.ends))
         return;
     if (!s->same_host)
-        emx_way_each_ip(s, packet_way_try, &ends);
-    else if ((lo = emx_way_loopback(s)))
-        emx_ethernet_add(s, &ends, lo, no_mac, htonl(INADDR_LOOPBACK), emx_way_mtu(s->site, lo), 0);
+        emx_way_each_ip(s, packet_way_try, &e);
+    else if ((lo = emx_way_loopback(s))) {
+        e.ends.by_udp = emx_packet_prefers_udp(w, lo->index);
+        emx_ethernet_add(s, &e.ends, lo, no_mac, htonl(INADDR_LOOPBACK), emx_way_mtu(s->site, lo), 0);
+    }
 }
