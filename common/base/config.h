@@ -109,9 +109,9 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(BOOL, auth, "no", 0, 0, "on or off", \
       "Whether frames between hosts carry a keyed tag, by which forged, altered and replayed ones are dropped. The same in all processes of a job. docs/security.md says what it stops.") \
     X(BOOL, ecn, "yes", 0, 0, "on or off", \
-      "Whether frames that travel in IP packets (the udp wire's, and GSO packets) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
+      "Whether frames that travel in IP packets (the udp wire's, those of the packet wire in UDP, and GSO packets) may be marked by switches and routers whose queues grow, instead of being dropped (ECN). off: for networks that drop packets that may be marked, or mark all.") \
     X(TOS, tos, "0", 0, 255, "0 to 252 in steps of 4, or a DSCP: cs0 to cs7, af11 to af43, ef, va, le", \
-      "Type of service (traffic class) of frames that travel in IP packets: the udp and verbs wires', and GSO packets. A number is the whole byte, so a DSCP times 4; its two lowest bits are set by ecn.") \
+      "Type of service (traffic class) of frames that travel in IP packets: the udp and verbs wires', those of the packet wire in UDP, and GSO packets. A number is the whole byte, so a DSCP times 4; its two lowest bits are set by ecn.") \
     X(UINT, so_priority, "0", 0, 15, "0 to 15; above 6 needs CAP_NET_ADMIN", \
       "Priority (SO_PRIORITY) of the frames of the packet and udp wires, by which queueing disciplines and VLAN devices sort them. 0: the kernel's choice, which may follow tos.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
@@ -121,7 +121,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(CHOICE, gso, "auto", 0, 0, "auto|packet|udp|off", \
       "Which sockets send the GSO packets of the packet and xdp wires: packet sockets (fastest, need Linux 6.2), UDP sockets (any kernel), or the first of these that works (auto). off: large messages travel frame by frame.") \
     X(CHOICE, packet_frames, "auto", 0, 0, "auto|ethertype|udp", \
-      "Format of the packet wire's single frames: of its own EtherType, or in UDP packets, which network cards and bonds spread over queues and links, and switches mark. auto: in UDP through a network card with several receive queues and through a bond. A peer that does not accept frames in UDP gets the others. ethertype: they are not accepted here either.") \
+      "Format of the packet wire's single frames: of its own EtherType, or in UDP packets, which network cards and bonds spread over queues and links, and which switches may mark (ECN). auto: in UDP through a network card with several receive queues, and through a bond that selects links by a hash. Peers that do not accept frames in UDP get frames of the EtherType. ethertype: frames in UDP are not accepted.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \
       "Whether the ranks of a job on one node let the kernel find the one socket that a frame of the packet wire is for (a fanout group), instead of asking each rank's.") \
     X(BOOL, qdisc_bypass, "yes", 0, 0, "yes or no", \

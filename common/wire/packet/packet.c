@@ -36,6 +36,7 @@
 #include "wire/fanout.h"
 #include "wire/netif.h"
 #include "wire/packet/packet.h"
+#include "wire/packet/packet_choice.h"
 #include "wire/packet/packet_impl.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
@@ -199,15 +200,22 @@ static int packet_open_tx(struct packet_wire *w, const struct emx_wire_params *p
     return ETHMX_OK;
 }
 
-static void packet_read_ports(struct packet_wire *w, const struct emx_config *cfg, const struct emx_netifs *n)
+/* reason: why the first interface with frames in UDP has them, or why none has. */
+static void packet_read_ports(struct packet_wire *w, const struct emx_config *cfg, const struct emx_netifs *n,
+                              char *reason, size_t reason_len_bytes)
 {
+    char why[128];
+
+    reason[0] = 0;
     for (unsigned i = 0; i < n->count; i++)
         if (n->nif[i].has_mac && (n->nif[i].chosen || n->nif[i].index == n->loopback_index)) {
             struct packet_port *port = &w->port[w->port_count++];
 
             port->ifindex = n->nif[i].index;
             memcpy(port->mac, n->nif[i].mac, ETH_ALEN);
-            port->by_udp = emx_packet_udp_pays(cfg, &n->nif[i]);
+            port->by_udp = emx_packet_chooses_udp(cfg, &n->nif[i], EMX_PACKET_SYSFS, why, sizeof(why));
+            if (!reason[0])
+                snprintf(reason, reason_len_bytes, "%s", why);
         }
 }
 
@@ -249,20 +257,24 @@ static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_para
         snprintf(why, why_len_bytes, ", each rank's socket looks at every frame (%s)", reason);
 }
 
-/* Without them the wire works, too. */
-static void packet_open_udp(struct packet_wire *w, const struct emx_wire_params *params, char *why,
+/* Frames in UDP, if an interface wants them. Without them the wire works, too. why: the format and the reason. */
+static void packet_open_udp(struct packet_wire *w, const struct emx_wire_params *params, const char *reason, char *why,
                             size_t why_len_bytes)
 {
-    why[0] = 0;
-    if (!emx_packet_udp_is_wanted(params))
-        return;
-    w->udp = malloc(sizeof(*w->udp));
+    bool wanted = false;
+
+    for (unsigned i = 0; i < w->port_count; i++)
+        wanted |= w->port[i].by_udp;
+    w->udp = wanted ? malloc(sizeof(*w->udp)) : NULL;
     if (w->udp && !emx_packet_udp_open(w->udp, params, w->frame_bytes)) {
         w->has_udp = 1;
-        snprintf(why, why_len_bytes, ", also frames in UDP (port %u)", w->udp->port.port);
+        snprintf(why, why_len_bytes, ", frames in UDP (port %u; %s)", w->udp->port.port, reason);
         return;
     }
-    snprintf(why, why_len_bytes, ", no frames in UDP: %s", strerror(errno));
+    snprintf(why, why_len_bytes, ", frames of EtherType 0x%04x (%s%s)", ntohs(w->ethertype), wanted ? "in UDP: " : "",
+             wanted      ? strerror(errno)
+             : reason[0] ? reason
+                         : "no interface with several receive queues, or bond");
     free(w->udp);
     w->udp = NULL;
 }
@@ -280,6 +292,7 @@ bool emx_packet_prefers_udp(const struct emx_wire *base, unsigned ifindex)
 static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
     unsigned frame_bytes = packet_longest_frame(params);
+    char udp_reason[128];
     struct packet_wire *w;
     size_t said;
     int ret;
@@ -303,7 +316,7 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     w->ethertype = htons((uint16_t)params->cfg->p_ethertype);
     w->tos = emx_qos_tos(params->cfg);
     w->peeked = &w->ring;
-    packet_read_ports(w, params->cfg, params->netifs);
+    packet_read_ports(w, params->cfg, params->netifs, udp_reason, sizeof(udp_reason));
     ret = packet_open_rx(w, params, why, why_len_bytes);
     if (!ret)
         ret = packet_open_tx(w, params, why, why_len_bytes);
@@ -316,7 +329,7 @@ static int packet_open(struct emx_wire **w_p, const struct emx_wire_params *para
     said = strlen(why);
     w->offload = emx_offload_open(params, why + said, why_len_bytes - said);
     said = strlen(why);
-    packet_open_udp(w, params, why + said, why_len_bytes - said);
+    packet_open_udp(w, params, udp_reason, why + said, why_len_bytes - said);
     said = strlen(why);
     packet_open_fanout(w, params, why + said, why_len_bytes - said);
     *w_p = &w->base;

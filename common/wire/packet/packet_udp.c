@@ -24,12 +24,9 @@
 #include <linux/if_packet.h>
 #include <linux/udp.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "wire/netif.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -40,34 +37,6 @@
 #define SLOTS_MIN       (2 * EMX_WIRE_BATCH) /* as of the other ring */
 #define DST_ID_OFFSET   4                    /* of the receiving endpoint's id in an ethmx frame */
 #define UDP_CHECKSUM_AT (EMX_GSO_HEAD_BYTES - 2)
-
-/* Frames stay in the machine, or in one that has all of it. */
-static bool packet_udp_is_virtual(const struct emx_netif *nif)
-{
-    return nif->loopback || !strcmp(nif->kind, "veth");
-}
-
-bool emx_packet_udp_is_wanted(const struct emx_wire_params *params)
-{
-    const struct emx_netifs *n = params->netifs;
-
-    for (unsigned i = 0; i < n->count && params->cfg->p_packet_frames == EMX_FRAMES_AUTO; i++)
-        if (n->nif[i].chosen && n->nif[i].ip.s_addr && !packet_udp_is_virtual(&n->nif[i]))
-            return true;
-    return params->cfg->p_packet_frames == EMX_FRAMES_UDP;
-}
-
-bool emx_packet_udp_pays(const struct emx_config *cfg, const struct emx_netif *nif)
-{
-    char second[64 + IF_NAMESIZE];
-
-    if (cfg->p_packet_frames != EMX_FRAMES_AUTO)
-        return cfg->p_packet_frames == EMX_FRAMES_UDP;
-    if (packet_udp_is_virtual(nif))
-        return false;
-    snprintf(second, sizeof(second), "/sys/class/net/%s/queues/rx-1", nif->name);
-    return !strcmp(nif->kind, "bond") || !access(second, F_OK);
-}
 
 void emx_packet_udp_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes)
 {

@@ -32,11 +32,6 @@ void emx_packet_udp_close(struct emx_packet_udp *u);
 /* Writes the headers before a frame of len_bytes. */
 void emx_packet_udp_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);
 
-/* Whether frames in UDP are to be received, by ETHMX_PACKET_FRAMES and the chosen interfaces. */
-bool emx_packet_udp_is_wanted(const struct emx_wire_params *params);
-/* Whether frames are to leave through nif in UDP, by ETHMX_PACKET_FRAMES, its receive queues and its kind. */
-bool emx_packet_udp_pays(const struct emx_config *cfg, const struct emx_netif *nif);
-
 /* As peek() of a wire, of the frames in UDP alone. */
 struct emx_wire_peek emx_packet_udp_peek(const struct emx_packet_udp *u);
 
