@@ -78,7 +78,8 @@ static unsigned ethernet_gso_bytes(const struct emx_ethernet_ends *ends, const s
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score)
 {
-    const bool udp = ends->by_udp && ends->theirs.udp_port && ip && nif->ip.s_addr && mtu_bytes >= EMX_IP_UDP_BYTES;
+    const bool udp = ends->by_udp && ends->theirs.udp_port && ip && nif->ip.s_addr &&
+                     mtu_bytes >= EMX_IP_UDP_BYTES + EMX_WAY_FRAME_MIN;
     const unsigned room_bytes = udp ? mtu_bytes - EMX_IP_UDP_BYTES : mtu_bytes;
     struct emx_way w = emx_way_start(s, nif, emx_min_u(room_bytes, ends->theirs.frame_bytes), score);
     struct emx_offload_way gso = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.gso_port};

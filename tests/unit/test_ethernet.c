@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ethernet: the part of an address with and without a port for single frames, and when these go in UDP.
+ */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "wire/ethernet.h"
+
+#define PORT     4321
+#define GSO_PORT 5432
+#define OUR_IP   0x0a010001
+#define THEIR_IP 0x0a010002
+
+static struct emx_netif eth0 = {.name = "eth0", .index = 2, .mtu_bytes = 1500, .prefix_bits = 24, .has_mac = true};
+
+/* The ways to a peer that takes frames in UDP, as the search finds them. */
+static struct emx_way_search ways(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
+                                  unsigned mtu_bytes)
+{
+    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 2};
+    struct emx_way_search s = {.frame_bytes = 9000};
+
+    emx_ethernet_add(&s, ends, nif, mac, ip, mtu_bytes, 1);
+    return s;
+}
+
+static struct emx_ethernet_ends both(void)
+{
+    return (struct emx_ethernet_ends){.ours = {.frame_bytes = 9000, .gso_port = GSO_PORT, .udp_port = PORT},
+                                      .theirs = {.frame_bytes = 9000, .gso_port = GSO_PORT, .udp_port = PORT},
+                                      .by_udp = true};
+}
+
+static void part_may_have_a_port(void **state)
+{
+    const struct emx_ethernet_part written = {.frame_bytes = 1500, .ethertype = 0x88b5, .gso_port = GSO_PORT};
+    uint8_t value[EMX_ETHERNET_PART_BYTES + EMX_ETHERNET_UDP_BYTES];
+    struct emx_ethernet_part read = {0};
+
+    (void)state;
+    emx_ethernet_part_write(&written, value);
+    emx_wire_value_put_u16(value + EMX_ETHERNET_PART_BYTES, PORT);
+    for (unsigned len = 0; len <= sizeof(value); len++) {
+        const struct emx_wire_value v = {.b = value, .len_bytes = len};
+
+        assert_int_equal(emx_ethernet_part_read(&v, &read), !len || len >= EMX_ETHERNET_PART_BYTES);
+    }
+    assert_int_equal(read.udp_port, PORT);
+    assert_int_equal(read.gso_port, GSO_PORT);
+    assert_true(
+        emx_ethernet_part_read(&(struct emx_wire_value){.b = value, .len_bytes = EMX_ETHERNET_PART_BYTES}, &read));
+    assert_int_equal(read.udp_port, 0);
+    assert_int_equal(read.ethertype, 0x88b5);
+}
+
+static void way_in_udp(void **state)
+{
+    const struct emx_ethernet_ends ends = both();
+    struct emx_way_search s = ways(&ends, &eth0, htonl(THEIR_IP), 1500);
+    struct emx_offload_to to;
+
+    (void)state;
+    assert_int_equal(s.count, 1);
+    assert_int_equal(emx_ethernet_udp_port(&s.way[0].to), PORT);
+    assert_int_equal(s.way[0].frame_bytes, 1472);
+    assert_int_equal(s.way[0].gso_bytes, 1472);
+    to = emx_offload_to(&s.way[0].to);
+    assert_int_equal(to.to_ip, htonl(THEIR_IP));
+    assert_int_equal(to.from_ip, htonl(OUR_IP));
+    assert_int_equal(to.to_port, GSO_PORT);
+}
+
+static void frames_in_udp_without_gso_packets(void **state)
+{
+    struct emx_ethernet_ends ends = both();
+    struct emx_way_search s;
+
+    (void)state;
+    ends.theirs.gso_port = 0;
+    s = ways(&ends, &eth0, htonl(THEIR_IP), 1500);
+    assert_int_equal(s.count, 1);
+    assert_int_equal(emx_ethernet_udp_port(&s.way[0].to), PORT);
+    assert_int_equal(s.way[0].gso_bytes, 0);
+    assert_int_equal(emx_offload_to(&s.way[0].to).to_ip, htonl(THEIR_IP));
+    assert_int_equal(emx_offload_to(&s.way[0].to).gso_bytes, 0);
+}
+
+static void assert_ethertype(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
+                             unsigned mtu_bytes)
+{
+    struct emx_way_search s = ways(ends, nif, ip, mtu_bytes);
+
+    assert_int_equal(s.count, 1);
+    assert_int_equal(emx_ethernet_udp_port(&s.way[0].to), 0);
+    assert_int_equal(s.way[0].score, 1);
+    assert_int_equal(s.way[0].frame_bytes, mtu_bytes);
+}
+
+static void both_ends_must_want_udp(void **state)
+{
+    struct emx_ethernet_ends ends = both();
+    struct emx_netif bare = eth0;
+
+    (void)state;
+    bare.ip.s_addr = 0;
+    assert_ethertype(&ends, &bare, htonl(THEIR_IP), 1500);
+    assert_ethertype(&ends, &eth0, 0, 1500);
+    assert_ethertype(&ends, &eth0, htonl(THEIR_IP), EMX_WAY_FRAME_MIN);
+    ends.theirs.udp_port = 0;
+    assert_ethertype(&ends, &eth0, htonl(THEIR_IP), 1500);
+    ends = both();
+    ends.by_udp = false;
+    assert_ethertype(&ends, &eth0, htonl(THEIR_IP), 1500);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(part_may_have_a_port),
+        cmocka_unit_test(way_in_udp),
+        cmocka_unit_test(frames_in_udp_without_gso_packets),
+        cmocka_unit_test(both_ends_must_want_udp),
+    };
+
+    eth0.ip.s_addr = htonl(OUR_IP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
