@@ -1752,6 +1752,7 @@ static struct pair *add_pair(const struct emx_wire_ops *ops, unsigned path)
     static unsigned count;
     struct pair *p = &pairs[count++];
 
+    assert_true(count <= ARRAY_LEN(pairs));
     p->ops = ops;
     p->host_a = &world_a;
     p->host_b = path == INSIDE ? &world_a : &world_b;
