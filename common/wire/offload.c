@@ -74,8 +74,9 @@
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
 
 struct emx_offload {
-    int ring_fd;
     struct emx_ring ring;
+    bool busy; /* rx() has something to do even if nothing new is in the ring */
+    int ring_fd;
     uint16_t *lent;     /* by slot: frames in use, plus 1 while frames are being taken from it */
     struct emx_gso now; /* a packet in a slot, whose frames are being taken */
     unsigned now_slot;
@@ -296,7 +297,9 @@ static bool offload_open_slot(struct emx_offload *b, unsigned slot)
  * may be in use, and then the next is the first of them again. */
 static uint32_t offload_slot_waits(const struct emx_offload *b)
 {
-    return b->lent[b->ring.next] ? 0 : emx_ring_peek(&b->ring);
+    uint32_t status = emx_ring_peek(&b->ring);
+
+    return status && !b->lent[b->ring.next] ? status : 0;
 }
 
 /* The ring was full: packets were lost, or announcements of packets. */
@@ -446,7 +449,7 @@ static void offload_take_announced(struct emx_offload *b)
 
 bool emx_offload_waits(const struct emx_offload *b)
 {
-    return b->now_open || b->astray || emx_gso_rx_is_open(&b->rx) || offload_slot_waits(b);
+    return b->busy || offload_slot_waits(b);
 }
 
 unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max)
@@ -460,5 +463,6 @@ unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned m
     n = emx_gso_rx_next(&b->rx, f, max, EMX_OFFLOAD_NO_SLOT);
     while (n < max && (b->now_open || offload_take_slot(b)))
         n += offload_take_frames(b, f + n, max - n);
+    b->busy = b->now_open || b->astray || emx_gso_rx_is_open(&b->rx);
     return n;
 }
