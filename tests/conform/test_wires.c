@@ -182,11 +182,11 @@ static void batch_goes_to_several(void **state)
 static struct emx_wire_addr other_way(const struct end *from, const struct end *to)
 {
     struct emx_wire_addr a;
-    struct in_addr ip;
+    struct emx_ip ip;
 
     if (from->ops == &emx_wire_udp) {
-        assert_int_equal(inet_pton(AF_INET, "10.89.0.2", &ip), 1);
-        emx_udp_addr(&a, ip, to->port);
+        assert_true(emx_ip_parse(&ip, "10.89.0.2"));
+        emx_udp_addr(&a, &ip, 0, to->port);
     } else if (from->ops == &emx_wire_xdp) {
         emx_xdp_addr(&a, netifs_find(&from->host->netifs, "eth1")->index, netifs_find(&to->host->netifs, "eth1")->mac,
                      NULL);
@@ -1536,19 +1536,27 @@ static void many_interfaces_are_sifted(void **state)
     assert_int_equal(chosen, 1);
 }
 
+static unsigned route_to(const char *text, bool *on_link_p)
+{
+    struct emx_ip ip;
+
+    assert_true(emx_ip_parse(&ip, text));
+    return emx_netif_route(&ip, on_link_p);
+}
+
 static void routes_are_found(void **state)
 {
     bool on_link = false;
 
     (void)state;
     host_enter(&world_a);
-    assert_int_equal(emx_netif_route(ip_of("10.88.0.2"), &on_link), world_a.eth0_index);
+    assert_int_equal(route_to("10.88.0.2", &on_link), world_a.eth0_index);
     assert_true(on_link);
-    assert_int_equal(emx_netif_route(ip_of("10.99.0.1"), &on_link), world_a.eth0_index);
+    assert_int_equal(route_to("10.99.0.1", &on_link), world_a.eth0_index);
     assert_false(on_link);
-    assert_int_equal(emx_netif_route(ip_of("10.88.0.1"), &on_link), world_a.netifs.loopback_index);
+    assert_int_equal(route_to("10.88.0.1", &on_link), world_a.netifs.loopback_index);
     assert_true(on_link);
-    assert_int_equal(emx_netif_route(ip_of("203.0.113.1"), &on_link), 0);
+    assert_int_equal(route_to("203.0.113.1", &on_link), 0);
 }
 
 static void host_ids_tell_namespaces_apart(void **state)

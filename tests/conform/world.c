@@ -211,7 +211,9 @@ static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struc
 
 static void udp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
-    emx_udp_addr(a, ip_between(to, from), to->port);
+    const struct emx_ip ip = emx_ip_from_v4(ip_between(to, from).s_addr);
+
+    emx_udp_addr(a, &ip, 0, to->port);
 }
 
 /* On one host, too, by the device. */

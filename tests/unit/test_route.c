@@ -501,7 +501,7 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
 
             if (!nic->name || nic->rank != rank)
                 continue;
-            told->ip = ip_of(nic->ip);
+            told->ip = emx_ip_from_v4(ip_of(nic->ip));
             told->prefix_bits = (uint8_t)nic->prefix_bits;
             told->frame_bytes = (uint16_t)nic->mtu_bytes;
             verbs.fabric[a->if_count] = (uint8_t)fabric_of(s->their_verbs, i);
@@ -528,8 +528,9 @@ static bool covers(const struct line *l, struct in_addr ip)
     return !((ntohl(ip.s_addr) ^ ntohl(inet_addr(l->ip))) & mask);
 }
 
-static unsigned lookup(void *arg, struct in_addr ip, bool *on_link_p)
+static unsigned lookup(void *arg, const struct emx_ip *to, bool *on_link_p)
 {
+    const struct in_addr ip = {.s_addr = emx_ip_v4(to)};
     const struct scenario *s = arg;
 
     for (const struct line *l = s->table; l < s->table + ARRAY_LEN(s->table) && l->ip; l++) {
@@ -639,7 +640,7 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
         mac_of((unsigned)atoi(where + 3), mac);
         emx_xdp_addr(&to, index, mac, gso_bytes ? &gso : NULL);
     } else {
-        emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
+        emx_udp_addr(&to, &(const struct emx_ip[]){emx_ip_from_v4(inet_addr(where))}[0], 0, 4242);
     }
     return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && r->gso_bytes == gso_bytes &&
            !memcmp(&r->to, &to, sizeof(to)) && r->link == (!strcmp(wire, "udp") && links == 2);
@@ -693,8 +694,8 @@ static void never_more_than_there_is_room_for(void **state)
     build_peer(&s, &peer);
     peer.if_count = EMX_WIRE_IFS;
     for (unsigned i = 0; i < EMX_WIRE_IFS; i++)
-        peer.ifs[i] =
-            (struct emx_wire_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
+        peer.ifs[i] = (struct emx_wire_if){
+            .ip = emx_ip_from_v4(htonl(0x0a000002 + i)), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
     memset(&r[EMX_ROUTES_MAX], 0xaa, sizeof(r[0]));
     assert_int_equal(emx_routes_find(&h.view, &peer, r, why, sizeof(why)), EMX_ROUTES_MAX);
     for (unsigned i = 0; i < sizeof(r[0]); i++)
@@ -771,7 +772,8 @@ static void make_told(const struct told *t, struct emx_address *a)
     for (unsigned i = 0; i < t->ifs; i++) {
         struct emx_wire_if *told = &a->ifs[a->if_count++];
 
-        *told = (struct emx_wire_if){.ip = htonl(0x0a000001 + (i << 8)), .prefix_bits = 24, .frame_bytes = 9000};
+        *told = (struct emx_wire_if){
+            .ip = emx_ip_from_v4(htonl(0x0a000001 + (i << 8))), .prefix_bits = 24, .frame_bytes = 9000};
         mac_of(i, told->mac);
     }
     if (t->wires & SHM)

@@ -95,7 +95,8 @@ static bool incomplete(unsigned networks, char *text, size_t text_len_bytes)
         snprintf(name[i], sizeof(name[i]), "eth%u", i);
         snprintf(ip[i], sizeof(ip[i]), "10.%u.0.1", i);
         nic[i] = (struct nic){name[i], ip[i], 24, (int)i};
-        a.ifs[i] = (struct emx_wire_if){.ip = inet_addr(ip[i]), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
+        a.ifs[i] = (struct emx_wire_if){
+            .ip = emx_ip_from_v4(inet_addr(ip[i])), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
     }
     a.if_count = (uint8_t)networks;
     a.min_bytes[2] = 2;

@@ -39,7 +39,7 @@ static int setup(void **state)
 
     w.wire_fd = open_udp(&w.wire);
     w.peer_fd = open_udp(&w.peer);
-    emx_udp_conns_init(&w.lines, w.wire_fd, w.wire.sin_port);
+    emx_udp_conns_init(&w.lines, w.wire_fd, false, w.wire.sin_port);
     *state = &w;
     return 0;
 }
@@ -55,18 +55,25 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Valid until the next call. */
+static const struct emx_udp_addr *at(uint32_t ip, in_port_t port)
+{
+    static struct emx_udp_addr a;
+
+    a = (struct emx_udp_addr){.ip = emx_ip_from_v4(ip), .port = port};
+    return &a;
+}
+
 /* n datagrams are about to go to the peer. */
 static int ask(struct world *w, unsigned n)
 {
-    return emx_udp_conn_for(&w->lines, w->peer.sin_addr, w->peer.sin_port, n);
+    return emx_udp_conn_for(&w->lines, at(w->peer.sin_addr.s_addr, w->peer.sin_port), n);
 }
 
 /* Peers that nothing is sent to in truth. */
 static int ask_other(struct world *w, unsigned i, unsigned n)
 {
-    struct in_addr ip = {.s_addr = htonl(INADDR_LOOPBACK + 1 + i)};
-
-    return emx_udp_conn_for(&w->lines, ip, htons(9), n);
+    return emx_udp_conn_for(&w->lines, at(htonl(INADDR_LOOPBACK + 1 + i), htons(9)), n);
 }
 
 static int line(struct world *w)
@@ -193,7 +200,7 @@ static void failure_is_put_off(void **state)
     for (unsigned i = 0; i < 40; i++) {
         unsigned before = wanted;
 
-        emx_udp_conn_failed(&w->lines, w->peer.sin_addr, w->peer.sin_port);
+        emx_udp_conn_failed(&w->lines, at(w->peer.sin_addr.s_addr, w->peer.sin_port));
         assert_false(is_open(fd));
         wanted = w->lines.last->wanted;
         assert_true(wanted > before || wanted == before);
@@ -202,7 +209,7 @@ static void failure_is_put_off(void **state)
         fd = ask(w, 1);
         assert_true(fd >= 0);
     }
-    emx_udp_conn_failed(&w->lines, (struct in_addr){.s_addr = htonl(INADDR_LOOPBACK + 9)}, 9); /* it has none */
+    emx_udp_conn_failed(&w->lines, at(htonl(INADDR_LOOPBACK + 9), 9)); /* it has none */
 }
 
 /* Where no descriptor is left, or the program may want it, there is no line. */
@@ -218,13 +225,13 @@ static void descriptors_are_left(void **state)
     few = limit;
     few.rlim_cur = (rlim_t)spare * 2;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    emx_udp_conns_init(&w->lines, w->wire_fd, w->wire.sin_port);
+    emx_udp_conns_init(&w->lines, w->wire_fd, false, w->wire.sin_port);
     assert_int_equal(ask(w, EMX_UDP_CONN_AFTER), -1);
     few.rlim_cur = (rlim_t)spare;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     assert_int_equal(ask(w, 2 * EMX_UDP_CONN_AFTER), -1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    emx_udp_conns_init(&w->lines, w->wire_fd, w->wire.sin_port);
+    emx_udp_conns_init(&w->lines, w->wire_fd, false, w->wire.sin_port);
     assert_int_equal(ask(w, EMX_UDP_CONN_AFTER), spare);
 }
 
@@ -234,7 +241,7 @@ static void unreachable_has_none(void **state)
     struct world *w = *state;
     struct in_addr everybody = {.s_addr = htonl(INADDR_BROADCAST)};
 
-    assert_int_equal(emx_udp_conn_for(&w->lines, everybody, htons(9), EMX_UDP_CONN_AFTER), -1);
+    assert_int_equal(emx_udp_conn_for(&w->lines, at(everybody.s_addr, htons(9)), EMX_UDP_CONN_AFTER), -1);
     assert_int_equal(w->lines.count, 0);
 }
 

@@ -13,7 +13,7 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
     const struct emx_netif *nif = emx_ethernet_towards(s, theirs);
 
     if (nif)
-        emx_ethernet_add(s, arg, nif, theirs->mac, theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
+        emx_ethernet_add(s, arg, nif, theirs->mac, emx_ip_v4(&theirs->ip), emx_way_common_mtu(s->site, nif, theirs),
                          nif->rank + place);
 }
 

@@ -24,11 +24,13 @@ static struct emx_udp_addr udp_tx_addr_of(const struct emx_wire_addr *to)
     return a;
 }
 
-static struct sockaddr_in udp_tx_sockaddr_of(const struct emx_wire_addr *to)
+/* Writes the destination for the wire's socket. */
+static socklen_t udp_tx_sockaddr_of(const struct emx_udp_wire *w, const struct emx_wire_addr *to,
+                                    union emx_udp_sockaddr *sockaddr_p)
 {
     struct emx_udp_addr a = udp_tx_addr_of(to);
 
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
+    return emx_udp_sockaddr_of(&a, w->v6, sockaddr_p);
 }
 
 /* How many of the n frames at f can be sent as one GSO packet; 1: only the first. */
@@ -38,15 +40,17 @@ static unsigned udp_tx_joinable(const struct emx_udp_wire *w, const struct emx_t
 }
 
 /* Prepares message m of count frames, with iovecs at iov. Returns the number of iovecs. */
-static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct iovec *iov,
+static unsigned udp_tx_prepare_message(struct emx_udp_wire *w, unsigned m, struct iovec *iov,
                                        const struct emx_txframe *f, unsigned count)
 {
+    struct emx_udp_tx *tx = w->tx;
     struct msghdr *h = &tx->msg[m].msg_hdr;
     unsigned parts = emx_gso_iov(iov, f, count);
+    socklen_t to_bytes;
 
     tx->frames[m] = count;
-    tx->to[m] = udp_tx_sockaddr_of(f->to);
-    *h = (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = parts};
+    to_bytes = udp_tx_sockaddr_of(w, f->to, &tx->to[m]);
+    *h = (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = to_bytes, .msg_iov = iov, .msg_iovlen = parts};
     if (count > 1) {
         h->msg_control = &tx->control[m];
         h->msg_controllen = sizeof(tx->control[m].space);
@@ -60,20 +64,21 @@ static int udp_tx_find_conn(struct emx_udp_wire *w, const struct emx_wire_addr *
 {
     struct emx_udp_addr a = udp_tx_addr_of(to);
 
-    return emx_udp_conn_for(&w->conns, a.ip, a.port, n);
+    return emx_udp_conn_for(&w->conns, &a, n);
 }
 
 static void udp_tx_close_conn(struct emx_udp_wire *w, const struct emx_wire_addr *to)
 {
     struct emx_udp_addr a = udp_tx_addr_of(to);
 
-    emx_udp_conn_failed(&w->conns, a.ip, a.port);
+    emx_udp_conn_failed(&w->conns, &a);
 }
 
 /* Sends one datagram. Returns 0 or an errno. */
 static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
 {
-    struct sockaddr_in sa = udp_tx_sockaddr_of(to);
+    union emx_udp_sockaddr sa;
+    socklen_t sa_bytes;
     int conn = udp_tx_find_conn(w, to, 1);
 
     if (conn >= 0) {
@@ -82,7 +87,8 @@ static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_ad
         if (emx_backlog_full_error(errno))
             return errno;
     }
-    if (sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
+    sa_bytes = udp_tx_sockaddr_of(w, to, &sa);
+    if (sendto(w->fd, data, len, MSG_DONTWAIT, &sa.any, sa_bytes) < 0)
         return errno;
     if (conn >= 0)
         udp_tx_close_conn(w, to);
@@ -93,15 +99,19 @@ static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_ad
  * how many it took; -1 and errno: none. */
 static int udp_tx_send_messages_by(struct emx_udp_wire *w, int conn, unsigned messages)
 {
+    socklen_t to_bytes = w->v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
     for (unsigned m = 0; m < messages; m++)
-        w->tx->msg[m].msg_hdr.msg_namelen = conn >= 0 ? 0 : sizeof(w->tx->to[m]);
+        w->tx->msg[m].msg_hdr.msg_namelen = conn >= 0 ? 0 : to_bytes;
     return sendmmsg(conn >= 0 ? conn : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
 }
 
-static bool udp_tx_one_destination(const struct emx_udp_tx *tx, unsigned messages)
+static bool udp_tx_one_destination(const struct emx_udp_wire *w, unsigned messages)
 {
+    size_t to_bytes = w->v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
     for (unsigned m = 1; m < messages; m++)
-        if (memcmp(&tx->to[m], &tx->to[0], sizeof(tx->to[0])))
+        if (memcmp(&w->tx->to[m], &w->tx->to[0], to_bytes))
             return false;
     return true;
 }
@@ -109,7 +119,7 @@ static bool udp_tx_one_destination(const struct emx_udp_tx *tx, unsigned message
 /* Passes the prepared messages to the kernel. Their first frame is f. */
 static int udp_tx_send_messages(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned messages)
 {
-    int conn = udp_tx_one_destination(w->tx, messages) ? udp_tx_find_conn(w, f->to, messages) : -1;
+    int conn = udp_tx_one_destination(w, messages) ? udp_tx_find_conn(w, f->to, messages) : -1;
     int taken = udp_tx_send_messages_by(w, conn, messages);
 
     if (taken > 0 || conn < 0 || emx_backlog_full_error(errno))
@@ -127,7 +137,7 @@ static int udp_tx_send_one(struct emx_udp_wire *w, const struct emx_txframe *f)
     unsigned len = emx_gso_frame_bytes(f);
 
     if (f->body_bytes && len > EMX_UDP_COPY_BYTES) {
-        udp_tx_prepare_message(w->tx, 0, w->tx->iov, f, 1);
+        udp_tx_prepare_message(w, 0, w->tx->iov, f, 1);
         return udp_tx_send_messages(w, f, 1) < 0 ? errno : 0;
     }
     if (f->body_bytes) {
@@ -201,7 +211,7 @@ static unsigned udp_tx_prepare_batch(struct emx_udp_wire *w, const struct emx_tx
     unsigned messages = 0;
 
     for (unsigned at = 0; at < n; at += w->tx->frames[messages++])
-        iov += udp_tx_prepare_message(w->tx, messages, iov, &f[at], udp_tx_joinable(w, &f[at], n - at));
+        iov += udp_tx_prepare_message(w, messages, iov, &f[at], udp_tx_joinable(w, &f[at], n - at));
     return messages;
 }
 
