@@ -26,12 +26,12 @@ struct emx_udp_socket {
     unsigned rcvbuf_bytes; /* as the system allows */
 };
 
-/* Opens a socket of IPv4 that does not block, with the parameters' type of service and priority, for datagrams that are never
- * fragmented. rcvbuf_bytes: the receive buffer that is wanted; a smaller one loses datagrams, which the engine adapts
- * to. The caller binds the socket, and closes it, also after an error. -1 and errno. */
+/* Opens an IPv4 socket that does not block, with the parameters' type of service and priority, for datagrams that are
+ * never fragmented. rcvbuf_bytes: the receive buffer that is wanted; a smaller one loses datagrams, which the engine
+ * adapts to. The caller binds the socket, and closes it, also after an error. -1 and errno. */
 int emx_udp_socket_open(struct emx_udp_socket *s, const struct emx_wire_params *params, uint64_t rcvbuf_bytes);
 
-/* The same of IPv6, which sends and receives IPv4, too. */
+/* The same with an IPv6 socket, which sends and receives IPv4, too. */
 int emx_udp_socket_open_dual(struct emx_udp_socket *s, const struct emx_wire_params *params, uint64_t rcvbuf_bytes);
 
 /* Ancillary data of a received packet. */
