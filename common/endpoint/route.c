@@ -20,6 +20,7 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
     struct emx_route r = {.link = (uint8_t)link,
                           .frame_bytes = way->frame_bytes,
                           .gso_bytes = way->gso_bytes,
+                          .more_bytes = way->more_bytes,
                           .guess = way->guess,
                           .reliable = k->attr.reliable,
                           .connected = k->attr.connected,

@@ -41,6 +41,7 @@ struct emx_way {
     struct emx_wire_addr to;
     uint16_t frame_bytes;
     uint16_t gso_bytes;          /* longest frame that may travel in a GSO packet, 0: none does */
+    uint8_t more_bytes;          /* by which its headers are longer than those of IPv4 and UDP */
     bool guess;                  /* it leads to the peer if a guess is right */
     char interface[IF_NAMESIZE]; /* that it leaves through, "": none */
 };

@@ -332,6 +332,25 @@ static void connected(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* An MTU of 1500 carries shorter frames by IPv6, so these are tried first. */
+static void longer_header(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct ethmx_peer_info info;
+
+    sim_case_begin(c, 2, 1);
+    w->cfg.p_connect_timeout = SIM_S / 2;
+    w->more_bytes = 20;
+    w->frame_bytes[0] = c->seed & 1 ? 9000 : 1472;
+    sim_world_start(w);
+    spoil(w, 0, 1452, false);
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    emx_peer_query(w->nodes[0].engine, sim_node_peer(&w->nodes[0], w->nodes[1].party), &info);
+    if (info.frame_bytes != 1452)
+        sim_fail(w, "frames of %u bytes are sent, not of 1452", info.frame_bytes);
+    sim_case_end(c);
+}
+
 /* Several ways over one wire, of which one leads to the peer, and each node knows nothing of the other's. Replies take
  * the ways in turn, so that the handshakes do not wait for each other. A guess is short: the time-out does not pass. */
 static void guesses(struct sim_case *c)
@@ -357,6 +376,7 @@ static void guesses(struct sim_case *c)
 }
 
 const struct sim_scenario sim_routes[] = {
+    {"longer-header", "an MTU of 1500 on the path, and the headers of IPv6", longer_header, 4, 0},
     {"guesses", "several ways over a wire, one leads to the peer, each node tries its own", guesses, 60, 0},
     {"black-hole", "the first wire carries nothing: the second is used", black_hole, 20, 0},
     {"black-hole-one-way", "the first wire carries nothing one way", black_hole_one_way, 20, 0},

@@ -402,7 +402,7 @@ static void connect_reached(struct emx_session *s)
     emx_time timeout_ns = s->e->cfg->p_connect_timeout;
 
     c->give_up_ns += timeout_ns - connect_patience_ns(s); /* the guess was right */
-    if (c->route[c->current].frame_bytes > EMX_PATH_MTU_COMMON)
+    if (c->route[c->current].frame_bytes > emx_path_mtu_common(&c->route[c->current]))
         c->give_up_ns -= timeout_ns / 2; /* leaves time for shorter frames */
 }
 
@@ -457,13 +457,13 @@ emx_time emx_connect_deadline(const struct emx_session *s)
  * routes are tried. */
 static uint16_t connect_narrower(const struct emx_connect *c)
 {
-    unsigned bytes = c->route[c->current].frame_bytes;
+    const struct emx_route *r = &c->route[c->current];
 
-    if (c->route[c->current].connected)
+    if (r->connected)
         return 0;
-    if (bytes > EMX_PATH_MTU_COMMON)
-        return EMX_PATH_MTU_COMMON;
-    return c->current + 1 == c->count ? emx_path_mtu_shorter(bytes) : 0;
+    if (r->frame_bytes > emx_path_mtu_common(r))
+        return emx_path_mtu_common(r);
+    return c->current + 1 == c->count ? emx_path_mtu_shorter(r, r->frame_bytes) : 0;
 }
 
 static bool connect_narrow(struct emx_session *s, emx_time now)
@@ -484,7 +484,7 @@ static bool connect_narrow(struct emx_session *s, emx_time now)
         r->gso_bytes = shorter;
     connect_use_route(s, c->current, now);
     /* the other half is used up */
-    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == EMX_PATH_MTU_COMMON ? 2 : RUNG_PART);
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == emx_path_mtu_common(r) ? 2 : RUNG_PART);
     return true;
 }
 

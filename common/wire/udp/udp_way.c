@@ -17,6 +17,7 @@ static void udp_way_add(struct emx_way_search *s, const struct emx_netif *nif, c
     unsigned frame_bytes = mtu_bytes < headers_bytes ? 0 : emx_min_u(mtu_bytes - headers_bytes, EMX_UDP_DATA_BYTES);
     struct emx_way w = emx_way_start(s, nif, frame_bytes, score);
 
+    w.more_bytes = (uint8_t)(headers_bytes - EMX_IP_UDP_BYTES);
     w.guess = scope != 0;
     emx_udp_addr(&w.to, ip, scope, emx_wire_value_u16(s->theirs.b));
     emx_way_add(s, &w);
