@@ -129,6 +129,9 @@ int perf_control_connect(const char *host, const char *port)
     return fd;
 }
 
+/* How a socket of IPv6 shows an address of IPv4. */
+#define MAPPED "::ffff:"
+
 /* Whether this host has IPv6. A socket of it takes IPv4, too. */
 static bool control_has_v6(void)
 {
@@ -179,6 +182,8 @@ int perf_control_accept(int listener, char *peer, size_t peer_len_bytes)
     control_set_options(fd);
     if (getnameinfo((struct sockaddr *)&from, len, peer, (socklen_t)peer_len_bytes, NULL, 0, NI_NUMERICHOST))
         snprintf(peer, peer_len_bytes, "?");
+    if (!strncmp(peer, MAPPED, strlen(MAPPED)))
+        memmove(peer, peer + strlen(MAPPED), strlen(peer + strlen(MAPPED)) + 1);
     return fd;
 }
 
