@@ -209,6 +209,9 @@ struct short_form {
 
 static const struct short_form short_forms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
+#define SHORT_FORMS     (sizeof(short_forms) / sizeof(short_forms[0]))
+#define SHORT_FORMS_MAC 2 /* the first: with the MAC of the first interface */
+
 static bool address_short_fits(const struct emx_address *a, size_t room_bytes)
 {
     uint8_t buf[ETHMX_ADDRESS_MAX];
@@ -329,10 +332,10 @@ static void address_short_frames(const struct emx_address *from, size_t room_byt
     }
 }
 
-/* Chooses the first of the forms with the most networks. false: none fits. */
-static bool address_short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
+/* Chooses the first of so many forms with the most networks. false: none fits. */
+static bool address_short_search(const struct emx_address *a, unsigned forms, size_t room_bytes,
+                                 struct emx_address *told_p)
 {
-    unsigned forms = address_short_has_by_ip(a) ? sizeof(short_forms) / sizeof(short_forms[0]) : 1;
     unsigned networks = emx_address_networks(a), best = 0;
     bool found = false;
 
@@ -349,6 +352,37 @@ static bool address_short_choose(const struct emx_address *a, size_t room_bytes,
         found = true;
     }
     return found;
+}
+
+/* Wires that reach an interface by its MAC need its IP only to know the link. So half of an IPv6 address may be made
+ * from the MAC, which is shorter. If its prefix takes more than the other half, a link-local address replaces it. */
+static void address_short_make_ip(struct emx_wire_if *i)
+{
+    static const struct emx_ip link_local = {{0xfe, 0x80}};
+
+    if (!emx_ip_is_v6(&i->ip) || !emx_wire_if_has_mac(i))
+        return;
+    if (i->prefix_bits > 64)
+        i->ip = link_local;
+    if (i->prefix_bits != 64)
+        i->prefix_bits = 0;
+    emx_ip_put_eui64(&i->ip, i->mac);
+}
+
+/* If nothing fits, an IPv6 address is the reason, and no wire needs it. Then parts may be omitted, too, that hellos
+ * carry. */
+static bool address_short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
+{
+    bool by_ip = address_short_has_by_ip(a);
+    struct emx_address made = *a;
+
+    if (address_short_search(a, by_ip ? SHORT_FORMS : 1, room_bytes, told_p))
+        return true;
+    if (by_ip || !a->if_count || !emx_ip_is_v6(&a->ifs[0].ip))
+        return false;
+    for (unsigned i = 0; i < made.if_count; i++)
+        address_short_make_ip(&made.ifs[i]);
+    return address_short_search(&made, SHORT_FORMS_MAC, room_bytes, told_p);
 }
 
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)

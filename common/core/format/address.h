@@ -66,8 +66,9 @@ unsigned emx_address_networks(const struct emx_address *a);
 
 /* Encodes what a first hello to a needs, and what else fits in room_bytes: at least one interface (of an address that
  * has any), then as many networks as fit, MAC addresses, the complete parts and frame lengths. If not all networks fit,
- * they have priority over the parts of wires that hellos may carry as well, and over MAC addresses. Never the host
- * name. The rest is in a's own hellos. Returns 0 if there is not enough room. */
+ * they have priority over the parts of wires that hellos may carry as well, and over MAC addresses. Without a wire that
+ * reaches an interface by IP, half of an IPv6 address may be made from the MAC. Never the host name. The rest is in a's
+ * own hellos. Returns 0 if there is not enough room. */
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf);
 
 /* Reads and checks: version, lengths, counts, id. false: not a usable address, and err has a sentence. */

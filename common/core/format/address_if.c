@@ -109,7 +109,7 @@ bool emx_address_add_if(struct emx_address *a, const struct emx_wire_if *i)
     a->ifs[a->if_count++] = *i;
     if (emx_address_if_put_all(buf, a) - buf <= EMX_ADDRESS_IFS_BYTES)
         return true;
-    a->if_count--;
+    memset(&a->ifs[--a->if_count], 0, sizeof(a->ifs[0]));
     return false;
 }
 

@@ -36,13 +36,13 @@ void emx_udp_addr(struct emx_wire_addr *a, const struct emx_ip *ip, unsigned sco
     memcpy(a, &u, sizeof(u));
 }
 
-/* Whether a chosen interface has IPv6, which peers may know. */
+/* Whether a chosen interface has IPv6, which peers may know, or the loopback interface has nothing else. */
 static bool udp_wants_v6(const struct emx_wire_params *params)
 {
     for (unsigned i = 0; i < params->netifs->count; i++) {
         const struct emx_netif *nif = &params->netifs->nif[i];
 
-        if (nif->chosen && !nif->loopback && !emx_ip_is_none(&nif->ip6))
+        if (!emx_ip_is_none(&nif->ip6) && (nif->loopback ? !nif->ip.s_addr : nif->chosen))
             return true;
     }
     return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ways of the udp wire. They may pass routers; direct ways come first, and IPv4 before IPv6, whose header is longer.
- * On one host they use the loopback interface.
+ * Ways of the udp wire. They may pass routers. IPv4 comes before IPv6, whose header is longer, and of each the direct
+ * ways come first. On one host they use the loopback interface.
  */
 #include <arpa/inet.h>
 
@@ -54,15 +54,21 @@ static void udp_way_try(struct emx_way_search *s, unsigned place, const void *ar
 
 void emx_udp_ways(struct emx_wire *w, struct emx_way_search *s)
 {
-    const struct emx_ip here = emx_ip_from_v4(htonl(INADDR_LOOPBACK));
+    struct emx_ip here = emx_ip_from_v4(htonl(INADDR_LOOPBACK));
     const struct emx_netif *lo;
 
     (void)w;
     s->obstacle = "its address tells no port";
     if (s->theirs.len_bytes < EMX_UDP_PART_BYTES)
         return;
-    if (!s->same_host)
+    if (!s->same_host) {
         emx_way_each_ip(s, udp_way_try, NULL);
-    else if ((lo = emx_way_loopback(s)))
-        udp_way_add(s, lo, &here, 0, emx_way_mtu(s->site, lo), 0);
+        return;
+    }
+    lo = emx_way_loopback(s);
+    if (!lo)
+        return;
+    if (!lo->ip.s_addr && !emx_ip_is_none(&lo->ip6))
+        here = lo->ip6;
+    udp_way_add(s, lo, &here, 0, emx_way_mtu(s->site, lo), 0);
 }
