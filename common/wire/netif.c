@@ -24,6 +24,12 @@ static const char *const inner_kinds[] = {"bridge", "veth",   "tun",  "dummy",  
 /* Name prefixes of host ends and host-only networks, which have the same address on every host. */
 static const char *const inner_names[] = {"vmnet", "vboxnet", "cali", "cilium", "lxc", NULL};
 
+#define SEPARATORS ", \t" /* of words in ETHMX_IF */
+
+/* Families of an interface that words of ETHMX_IF name: a prefix its own, a name both. */
+#define FAMILY_V4 1
+#define FAMILY_V6 2
+
 /* One word of ETHMX_IF. */
 struct want {
     char word[EMX_STRING_MAX];
@@ -208,6 +214,7 @@ static bool netif_want_parse(struct want *w, const char *word)
     char ip[EMX_STRING_MAX], *slash, *end;
     unsigned long bits = 128;
 
+    *w = (struct want){.subnet = false};
     snprintf(w->word, sizeof(w->word), "%s", word);
     snprintf(ip, sizeof(ip), "%s", word);
     slash = strchr(ip, '/');
@@ -229,15 +236,32 @@ static bool netif_want_parse(struct want *w, const char *word)
     return true;
 }
 
+/* Whether the prefix covers this address of the interface. */
+static bool netif_want_covers(const struct want *w, const struct emx_netif *nif, const struct emx_ip *ip)
+{
+    if (!w->subnet || emx_ip_is_none(ip) || w->v6 != emx_ip_is_v6(ip) || (w->scope[0] && strcmp(w->scope, nif->name)))
+        return false;
+    return !w->prefix_bits || emx_ip_same_network(&w->net, ip, w->prefix_bits);
+}
+
 static bool netif_want_matches(const struct want *w, const struct emx_netif *nif)
 {
     const struct emx_ip ip = w->v6 ? nif->ip6 : emx_ip_from_v4(nif->ip.s_addr);
 
-    if (!w->subnet)
-        return !strcmp(nif->name, w->word);
-    if (emx_ip_is_none(&ip) || (w->scope[0] && strcmp(w->scope, nif->name)))
-        return false;
-    return !w->prefix_bits || emx_ip_same_network(&w->net, &ip, w->prefix_bits);
+    return w->subnet ? netif_want_covers(w, nif, &ip) : !strcmp(nif->name, w->word);
+}
+
+bool emx_netif_is_asked(const struct emx_config *cfg, const struct emx_netif *nif, const struct emx_ip *ip)
+{
+    char copy[EMX_STRING_MAX], *save, *word;
+    struct want w;
+
+    snprintf(copy, sizeof(copy), "%s", cfg->p_if);
+    for (word = strtok_r(copy, SEPARATORS, &save); word; word = strtok_r(NULL, SEPARATORS, &save)) {
+        if (netif_want_parse(&w, word) && netif_want_covers(&w, nif, ip))
+            return true;
+    }
+    return false;
 }
 
 /* Why an interface that was asked for cannot be used, or NULL. */
@@ -253,8 +277,9 @@ static const char *netif_unfit(const struct emx_netifs *n, const struct emx_neti
                            : "has no IP address";
 }
 
-/* Chooses the interfaces that one word names. */
-static int netif_choose_word(struct emx_netifs *n, const char *word, unsigned place, char *err, size_t err_len_bytes)
+/* Chooses the interfaces that one word names, and adds to their families. */
+static int netif_choose_word(struct emx_netifs *n, const char *word, unsigned place, uint8_t family[EMX_NETIF_MAX],
+                             char *err, size_t err_len_bytes)
 {
     char what[2 * EMX_STRING_MAX];
     const struct emx_netif *last_unfit = NULL;
@@ -276,6 +301,7 @@ static int netif_choose_word(struct emx_netifs *n, const char *word, unsigned pl
             continue;
         }
         found = true;
+        family[i] |= !w.subnet ? FAMILY_V4 | FAMILY_V6 : w.v6 ? FAMILY_V6 : FAMILY_V4;
         if (nif->chosen)
             continue;
         nif->chosen = true;
@@ -295,20 +321,35 @@ static int netif_choose_word(struct emx_netifs *n, const char *word, unsigned pl
     return netif_refuse(n, what, err, err_len_bytes);
 }
 
+/* An interface that was chosen by prefixes of one family is used with that family alone. */
+static void netif_drop_families(struct emx_netifs *n, const uint8_t family[EMX_NETIF_MAX])
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        struct emx_netif *nif = &n->nif[i];
+
+        if (family[i] == FAMILY_V4)
+            nif->ip6 = (struct emx_ip){{0}};
+        else if (family[i] == FAMILY_V6)
+            nif->ip.s_addr = 0;
+    }
+}
+
 static int netif_choose_named(struct emx_netifs *n, const char *list, char *err, size_t err_len_bytes)
 {
     char copy[EMX_STRING_MAX], *save, *word;
+    uint8_t family[EMX_NETIF_MAX] = {0};
     unsigned place = 0;
 
     for (unsigned i = 0; i < n->count; i++)
         snprintf(n->nif[i].reason, sizeof(n->nif[i].reason), "not named in ETHMX_IF");
     snprintf(copy, sizeof(copy), "%s", list);
-    for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save)) {
-        int ret = netif_choose_word(n, word, place++, err, err_len_bytes);
+    for (word = strtok_r(copy, SEPARATORS, &save); word; word = strtok_r(NULL, SEPARATORS, &save)) {
+        int ret = netif_choose_word(n, word, place++, family, err, err_len_bytes);
 
         if (ret)
             return ret;
     }
+    netif_drop_families(n, family);
     return ETHMX_OK;
 }
 
@@ -343,7 +384,7 @@ int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsign
         n->nif[i].chosen = false;
         n->nif[i].rank = 0;
     }
-    if (cfg->p_if[strspn(cfg->p_if, ", \t")]) {
+    if (cfg->p_if[strspn(cfg->p_if, SEPARATORS)]) {
         int ret = netif_choose_named(n, cfg->p_if, err, err_len_bytes);
 
         if (ret)

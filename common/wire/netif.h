@@ -46,17 +46,21 @@ struct emx_netifs {
     unsigned loopback_index; /* ifindex of lo when it is up, or 0 */
 };
 
-/* Reads the kernel's interfaces (rtnetlink) and chooses by cfg->p_if. Of several addresses of an interface and a
- * family the first counts; IPv6 addresses that are temporary, deprecated, tentative or duplicate do not. reach: see
- * ethmx_ep_options; the interface of the route to it gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF names an interface that is
- * missing, down or without address; err lists those that exist. ETHMX_ERR_NO_WIRE, ETHMX_ERR_NO_MEMORY: the kernel's
- * answer cannot be read. An empty choice is not an error. */
+/* Reads the kernel's interfaces (rtnetlink) and chooses by cfg->p_if. Of several addresses of an interface and a family
+ * the first counts, of IPv6 the first that a prefix in cfg->p_if covers; IPv6 addresses that are temporary, deprecated,
+ * tentative or duplicate do not. An interface that is chosen by prefixes of one family has no address of the other.
+ * reach: see ethmx_ep_options; the interface of the route to it gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF names an
+ * interface that is missing, down or without address; err lists those that exist. ETHMX_ERR_NO_WIRE,
+ * ETHMX_ERR_NO_MEMORY: the kernel's answer cannot be read. An empty choice is not an error. */
 int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
                     size_t err_len_bytes);
 
 /* Chooses among given interfaces (for tests). */
 int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
                       size_t err_len_bytes);
+
+/* Whether a prefix in ETHMX_IF covers this address of the interface. */
+bool emx_netif_is_asked(const struct emx_config *cfg, const struct emx_netif *nif, const struct emx_ip *ip);
 
 /* The ifindex of the kernel's route to ip; 0: there is none. *on_link_p: there is no gateway. */
 unsigned emx_netif_route(const struct emx_ip *ip, bool *on_link_p);

@@ -25,6 +25,7 @@
 struct all {
     struct emx_netif *nif;
     unsigned count, room;
+    const struct emx_config *cfg;
     bool no_memory;
 };
 
@@ -158,37 +159,47 @@ static struct rtnl_address rtnl_read_address(const struct nlmsghdr *nlh)
     return found;
 }
 
-/* An address of IPv6 that is not for good, or not this host's alone, is not chosen. One that others cannot reach
- * without a scope is chosen only if there is no other. */
-static void rtnl_take_v6(struct emx_netif *nif, const struct rtnl_address *a)
+/* How good an address of IPv6 is: best is one that ETHMX_IF asks for, worst one that others cannot reach without a
+ * scope. */
+static unsigned rtnl_worth_v6(const struct emx_config *cfg, const struct emx_netif *nif, const struct emx_ip *ip)
+{
+    if (emx_ip_is_none(ip))
+        return 0;
+    if (emx_netif_is_asked(cfg, nif, ip))
+        return 3;
+    return emx_ip_is_link_local6(ip) ? 1 : 2;
+}
+
+/* An address of IPv6 that is not for good, or not this host's alone, is not chosen. */
+static void rtnl_take_v6(const struct emx_config *cfg, struct emx_netif *nif, const struct rtnl_address *a)
 {
     if (a->flags & IFA_F_DADFAILED)
         nif->duplicate6 = true;
     if (a->flags & (IFA_F_TEMPORARY | IFA_F_DEPRECATED | IFA_F_TENTATIVE | IFA_F_DADFAILED))
         return;
-    if (!emx_ip_is_none(&nif->ip6) && (!emx_ip_is_link_local6(&nif->ip6) || emx_ip_is_link_local6(&a->ip)))
+    if (rtnl_worth_v6(cfg, nif, &a->ip) <= rtnl_worth_v6(cfg, nif, &nif->ip6))
         return;
     nif->ip6 = a->ip;
     nif->prefix6_bits = a->prefix_bits;
 }
 
-static void rtnl_take_address(struct emx_netif *nif, const struct rtnl_address *a)
+static void rtnl_take_address(const struct emx_config *cfg, struct emx_netif *nif, const struct rtnl_address *a)
 {
     if (emx_ip_is_v6(&a->ip)) {
-        rtnl_take_v6(nif, a);
+        rtnl_take_v6(cfg, nif, a);
     } else if (!nif->ip.s_addr) {
         nif->ip.s_addr = emx_ip_v4(&a->ip);
         nif->prefix_bits = a->prefix_bits;
     }
 }
 
-/* Beside IPv4, a link-local address of IPv6 reaches nothing more. */
+/* Beside IPv4, a link-local address of IPv6 reaches nothing more, unless ETHMX_IF asks for it. */
 static void rtnl_drop_spare(struct all *all)
 {
     for (unsigned i = 0; i < all->count; i++) {
         struct emx_netif *nif = &all->nif[i];
 
-        if (nif->ip.s_addr && emx_ip_is_link_local6(&nif->ip6))
+        if (nif->ip.s_addr && emx_ip_is_link_local6(&nif->ip6) && !emx_netif_is_asked(all->cfg, nif, &nif->ip6))
             nif->ip6 = (struct emx_ip){{0}};
     }
 }
@@ -201,7 +212,7 @@ static int rtnl_on_address(const struct nlmsghdr *nlh, void *arg)
 
     for (unsigned i = 0; i < all->count; i++)
         if (all->nif[i].index == ifa->ifa_index)
-            rtnl_take_address(&all->nif[i], &a);
+            rtnl_take_address(all->cfg, &all->nif[i], &a);
     return MNL_CB_OK;
 }
 
@@ -370,7 +381,7 @@ static bool rtnl_resolve(const char *reach, struct emx_ip *ip_p)
 int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
                     size_t err_len_bytes)
 {
-    struct all all = {0};
+    struct all all = {.cfg = cfg};
     struct emx_ip ip;
     unsigned route_index = 0;
 

@@ -261,6 +261,68 @@ static void choice_can_be_made_again(void **state)
     assert_string_equal(names, "eno1");
 }
 
+/* An interface that prefixes name is used by their families; one that is named, by all that it has. */
+static void prefixes_choose_the_family(void **state)
+{
+    static const struct {
+        const char *named;
+        bool v4, v6;
+    } cases[] = {{"eth1", true, true},
+                 {"10.1.0.0/24", true, false},
+                 {"2001:db8:2::/64", false, true},
+                 {"2001:db8:2::/64,10.1.0.0/24", true, true},
+                 {"2001:db8:2::/64,eth1", true, true}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct emx_netif *nif;
+        struct ethmx_config cfg;
+        struct emx_netifs n;
+        char err[256];
+
+        emx_config_defaults(&cfg);
+        snprintf(cfg.p_if, sizeof(cfg.p_if), "%s", cases[i].named);
+        fill(&n, modern);
+        assert_int_equal(emx_netifs_choose(&n, &cfg, 0, err, sizeof(err)), ETHMX_OK);
+        nif = emx_netif_by_index(&n, 3);
+        assert_true(nif->chosen);
+        assert_true(cases[i].v4 == (nif->ip.s_addr != 0) && cases[i].v6 == !emx_ip_is_none(&nif->ip6));
+    }
+}
+
+/* Of the addresses of an interface those count first for which ETHMX_IF has a prefix. */
+static void prefixes_ask_for_addresses(void **state)
+{
+    static const struct {
+        const char *named, *ip;
+        bool asked;
+    } cases[] = {{"", "2001:db8:2::5", false},
+                 {"eth0", "2001:db8:2::5", false},
+                 {"eth9, 2001:db8:2::/64", "2001:db8:2::5", true},
+                 {"2001:db8:2::/64", "2001:db8:3::5", false},
+                 {"2001:db8:2::/64", "10.1.0.5", false},
+                 {"::/0", "2001:db8:3::5", true},
+                 {"::/0", "10.1.0.5", false},
+                 {"0.0.0.0/0", "10.1.0.5", true},
+                 {"0.0.0.0/0", "2001:db8:3::5", false},
+                 {"fe80::%eth0/10", "fe80::5", true},
+                 {"fe80::%eth1/10", "fe80::5", false},
+                 {"2001:db8::/129", "2001:db8::5", false}};
+    const struct emx_netif nif = {.name = "eth0"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ethmx_config cfg;
+        struct emx_ip ip;
+
+        emx_config_defaults(&cfg);
+        snprintf(cfg.p_if, sizeof(cfg.p_if), "%s", cases[i].named);
+        assert_true(emx_ip_parse(&ip, cases[i].ip));
+        if (emx_netif_is_asked(&cfg, &nif, &ip) != cases[i].asked)
+            fail_msg("\"%s\" and %s", cases[i].named, cases[i].ip);
+    }
+}
+
 static void host_id_is_stable(void **state)
 {
     (void)state;
@@ -271,10 +333,9 @@ static void host_id_is_stable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choice_follows_table),
-        cmocka_unit_test(reasons_are_plain),
-        cmocka_unit_test(choice_can_be_made_again),
-        cmocka_unit_test(host_id_is_stable),
+        cmocka_unit_test(choice_follows_table),       cmocka_unit_test(reasons_are_plain),
+        cmocka_unit_test(choice_can_be_made_again),   cmocka_unit_test(prefixes_choose_the_family),
+        cmocka_unit_test(prefixes_ask_for_addresses), cmocka_unit_test(host_id_is_stable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
