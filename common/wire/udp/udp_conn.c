@@ -30,8 +30,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
 #endif
@@ -39,6 +37,10 @@
 #define LIFE_S     2
 #define WANTED_MAX (1u << 20) /* frames to a peer between two attempts, if connecting fails */
 #define FD_END     65536
+#define SET_BITS   4
+#define SPREAD     UINT64_C(0x9e3779b97f4a7c15) /* odd: all bits of a product's factor count in its first bits */
+
+static_assert(EMX_UDP_CONN_SETS == 1 << SET_BITS, "sets");
 
 /* Never assigned to a group: 224.0.0.0 (RFC 1112) and ff0e:: (RFC 4291). */
 static const struct emx_udp_addr nowhere4 = {.ip = {{[10] = 0xff, [11] = 0xff, [12] = 224}}};
@@ -189,11 +191,13 @@ static void udp_conn_put_off(struct emx_udp_conn *conn)
 
 static struct emx_udp_conn *udp_conn_set_of(struct emx_udp_conns *l, const struct emx_udp_addr *peer)
 {
-    uint64_t part[3];
+    uint64_t network, host, port;
 
-    static_assert(sizeof(part) == sizeof(*peer), "destination");
-    memcpy(part, peer, sizeof(part));
-    return l->conn[emx_mix64(part[0] ^ emx_mix64(part[1] ^ emx_mix64(part[2]))) % EMX_UDP_CONN_SETS];
+    static_assert(sizeof(network) + sizeof(host) == sizeof(peer->ip), "address");
+    memcpy(&network, &peer->ip.b[0], sizeof(network));
+    memcpy(&host, &peer->ip.b[sizeof(network)], sizeof(host));
+    memcpy(&port, &peer->scope, sizeof(port)); /* and all that follows */
+    return l->conn[(network ^ host ^ port) * SPREAD >> (64 - SET_BITS)];
 }
 
 /* NULL: the peer is not in the table. */

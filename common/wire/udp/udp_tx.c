@@ -40,17 +40,15 @@ static unsigned udp_tx_joinable(const struct emx_udp_wire *w, const struct emx_t
 }
 
 /* Prepares message m of count frames, with iovecs at iov. Returns the number of iovecs. */
-static unsigned udp_tx_prepare_message(struct emx_udp_wire *w, unsigned m, struct iovec *iov,
+static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct iovec *iov,
                                        const struct emx_txframe *f, unsigned count)
 {
-    struct emx_udp_tx *tx = w->tx;
     struct msghdr *h = &tx->msg[m].msg_hdr;
     unsigned parts = emx_gso_iov(iov, f, count);
-    socklen_t to_bytes;
 
     tx->frames[m] = count;
-    to_bytes = udp_tx_sockaddr_of(w, f->to, &tx->to[m]);
-    *h = (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = to_bytes, .msg_iov = iov, .msg_iovlen = parts};
+    tx->to[m] = f->to;
+    *h = (struct msghdr){.msg_iov = iov, .msg_iovlen = parts};
     if (count > 1) {
         h->msg_control = &tx->control[m];
         h->msg_controllen = sizeof(tx->control[m].space);
@@ -95,23 +93,30 @@ static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_ad
     return 0;
 }
 
+/* Writes the destinations for the wire's socket. */
+static void udp_tx_address_messages(struct emx_udp_wire *w, unsigned messages)
+{
+    for (unsigned m = 0; m < messages; m++) {
+        struct msghdr *h = &w->tx->msg[m].msg_hdr;
+
+        h->msg_name = &w->tx->sockaddr[m];
+        h->msg_namelen = udp_tx_sockaddr_of(w, w->tx->to[m], &w->tx->sockaddr[m]);
+    }
+}
+
 /* Passes the prepared messages to the kernel, by the connected socket or, if that is -1, by the wire's socket. Returns
  * how many it took; -1 and errno: none. */
 static int udp_tx_send_messages_by(struct emx_udp_wire *w, int conn, unsigned messages)
 {
-    socklen_t to_bytes = w->v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-
-    for (unsigned m = 0; m < messages; m++)
-        w->tx->msg[m].msg_hdr.msg_namelen = conn >= 0 ? 0 : to_bytes;
+    if (conn < 0)
+        udp_tx_address_messages(w, messages);
     return sendmmsg(conn >= 0 ? conn : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
 }
 
-static bool udp_tx_one_destination(const struct emx_udp_wire *w, unsigned messages)
+static bool udp_tx_one_destination(const struct emx_udp_tx *tx, unsigned messages)
 {
-    size_t to_bytes = w->v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-
     for (unsigned m = 1; m < messages; m++)
-        if (memcmp(&w->tx->to[m], &w->tx->to[0], to_bytes))
+        if (tx->to[m] != tx->to[0] && memcmp(tx->to[m], tx->to[0], sizeof(struct emx_udp_addr)))
             return false;
     return true;
 }
@@ -119,7 +124,7 @@ static bool udp_tx_one_destination(const struct emx_udp_wire *w, unsigned messag
 /* Passes the prepared messages to the kernel. Their first frame is f. */
 static int udp_tx_send_messages(struct emx_udp_wire *w, const struct emx_txframe *f, unsigned messages)
 {
-    int conn = udp_tx_one_destination(w, messages) ? udp_tx_find_conn(w, f->to, messages) : -1;
+    int conn = udp_tx_one_destination(w->tx, messages) ? udp_tx_find_conn(w, f->to, messages) : -1;
     int taken = udp_tx_send_messages_by(w, conn, messages);
 
     if (taken > 0 || conn < 0 || emx_backlog_full_error(errno))
@@ -137,7 +142,7 @@ static int udp_tx_send_one(struct emx_udp_wire *w, const struct emx_txframe *f)
     unsigned len = emx_gso_frame_bytes(f);
 
     if (f->body_bytes && len > EMX_UDP_COPY_BYTES) {
-        udp_tx_prepare_message(w, 0, w->tx->iov, f, 1);
+        udp_tx_prepare_message(w->tx, 0, w->tx->iov, f, 1);
         return udp_tx_send_messages(w, f, 1) < 0 ? errno : 0;
     }
     if (f->body_bytes) {
@@ -211,7 +216,7 @@ static unsigned udp_tx_prepare_batch(struct emx_udp_wire *w, const struct emx_tx
     unsigned messages = 0;
 
     for (unsigned at = 0; at < n; at += w->tx->frames[messages++])
-        iov += udp_tx_prepare_message(w, messages, iov, &f[at], udp_tx_joinable(w, &f[at], n - at));
+        iov += udp_tx_prepare_message(w->tx, messages, iov, &f[at], udp_tx_joinable(w, &f[at], n - at));
     return messages;
 }
 

@@ -33,7 +33,8 @@ struct emx_udp_buffer {
 
 /* Messages for the kernel. A GSO packet uses one message, and two iovecs for each of its frames. */
 struct emx_udp_tx {
-    union emx_udp_sockaddr to[EMX_WIRE_BATCH];
+    const struct emx_wire_addr *to[EMX_WIRE_BATCH]; /* of each message */
+    union emx_udp_sockaddr sockaddr[EMX_WIRE_BATCH];
     struct iovec iov[2 * EMX_WIRE_BATCH];
     struct mmsghdr msg[EMX_WIRE_BATCH];
     unsigned frames[EMX_WIRE_BATCH]; /* in each message */
