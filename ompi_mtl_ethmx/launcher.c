@@ -54,24 +54,33 @@ void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16])
 
 /* ---- Address ---------------------------------------------------------------------------------------------- */
 
-/* The first address in a contact that is not loopback, such as 10.0.0.1 in ORTE's
- * "1440808960.0;tcp://10.0.0.1,172.17.0.1:60527;tcp6://[fd00::2]:45021" or PMIx's
- * "prterun-n1-4711@0.0;tcp4://10.0.0.1:33701". PMIx of a daemon may tell loopback only. */
-static bool launcher_contact_address(const char *uri, char *address, size_t room_bytes)
+/* Whether other hosts reach the address. */
+static bool launcher_is_address(const char *address)
 {
-    const char *at = NULL;
-    if (NULL != uri && NULL == (at = strstr(uri, "tcp://"))) {
-        at = strstr(uri, "tcp4://");
+    struct in_addr in;
+    struct in6_addr in6;
+    if (1 == inet_pton(AF_INET, address, &in)) {
+        return 127 != ntohl(in.s_addr) >> 24;
     }
+    return 1 == inet_pton(AF_INET6, address, &in6) && !IN6_IS_ADDR_LOOPBACK(&in6) && !IN6_IS_ADDR_LINKLOCAL(&in6);
+}
+
+/* The first such address in the list behind the scheme. IPv6 is in brackets. */
+static bool launcher_scheme_address(const char *uri, const char *scheme, char *address, size_t room_bytes)
+{
+    const char *at = strstr(uri, scheme), *ends = ",:;";
     if (NULL == at) {
         return false;
     }
-    at = strchr(at, '/') + 2;
+    at += strlen(scheme);
+    if ('[' == *at) {
+        ends = ",]";
+        at++;
+    }
     for (;;) {
-        struct in_addr ip;
-        size_t len = strcspn(at, ",:;");
+        size_t len = strcspn(at, ends);
         snprintf(address, room_bytes, "%.*s", (int)len, at);
-        if (1 == inet_pton(AF_INET, address, &ip) && 127 != ntohl(ip.s_addr) >> 24) {
+        if (launcher_is_address(address)) {
             return true;
         }
         if (',' != at[len]) {
@@ -79,6 +88,17 @@ static bool launcher_contact_address(const char *uri, char *address, size_t room
         }
         at += len + 1;
     }
+}
+
+/* The first address in a contact that is not loopback, such as 10.0.0.1 in ORTE's
+ * "1440808960.0;tcp://10.0.0.1,172.17.0.1:60527;tcp6://[fd00::2]:45021" or PMIx's
+ * "prterun-n1-4711@0.0;tcp4://10.0.0.1:33701"; of IPv6 only if there is none of IPv4. PMIx of a daemon may tell
+ * loopback only. */
+static bool launcher_contact_address(const char *uri, char *address, size_t room_bytes)
+{
+    return NULL != uri && (launcher_scheme_address(uri, "tcp://", address, room_bytes) ||
+                           launcher_scheme_address(uri, "tcp4://", address, room_bytes) ||
+                           launcher_scheme_address(uri, "tcp6://", address, room_bytes));
 }
 
 /* The host in a job's name of PRRTE: n1 in "prterun-n1-4711@1", where 4711 is the launcher's process. */

@@ -60,7 +60,11 @@ static void test_address(void)
     address_is("n1", "PRRTE's mpirun, on another host");
     setenv("PMIX_NAMESPACE", "prte-node-7-b-1234@12", 1);
     address_is("node-7-b", "a host with dashes");
-    setenv("PMIX_SERVER_URI2", "slurm.pmix.17.0;tcp6://[fd00::2]:34353", 1);
+    setenv("OMPI_MCA_orte_hnp_uri", "1440808960.0;tcp://127.0.0.1:60527;tcp6://[fe80::2,fd00::2,fd00::3]:45021", 1);
+    address_is("fd00::2", "mpirun of 4.1 with IPv6 only");
+    setenv("OMPI_MCA_orte_hnp_uri", "1440808960.0;tcp6://[fd00::2", 1);
+    address_is("fd00::2", "a contact of IPv6 that ends early");
+    setenv("PMIX_SERVER_URI2", "slurm.pmix.17.0;tcp6://[::1]:34353", 1);
     setenv("PMIX_NAMESPACE", "slurm.pmix.17.0", 1);
     address_is(NULL, "srun tells no address");
     setenv("PMIX_NAMESPACE", "prterun-", 1);

@@ -91,8 +91,13 @@ static void info_text_interface(void *arg, const struct ethmx_interface_info *i)
     unsigned *count = arg;
 
     ++*count;
-    printf("  %-15s %-18s %-17s mtu %-5u %-4s %s\n", i->name, *i->ipv4 ? i->ipv4 : "no address",
+    printf("  %-15s %-18s %-17s mtu %-5u %-4s %s\n", i->name,
+           *i->ipv4   ? i->ipv4
+           : *i->ipv6 ? i->ipv6
+                      : "no address",
            *i->mac ? i->mac : "no MAC", i->mtu_bytes, i->up ? "up" : "down", i->kind);
+    if (*i->ipv4 && *i->ipv6)
+        printf("    %s\n", i->ipv6);
     printf("    %s%s%s\n", i->chosen ? "used" : "not used", *i->reason ? ": " : "", i->reason);
 }
 
@@ -248,6 +253,7 @@ static void info_json_interface(void *arg, const struct ethmx_interface_info *i)
     emx_json_string(j, "name", i->name);
     emx_json_string(j, "kind", i->kind);
     emx_json_string(j, "ipv4", i->ipv4);
+    emx_json_string(j, "ipv6", i->ipv6);
     emx_json_string(j, "mac", i->mac);
     emx_json_uint(j, "mtu_bytes", i->mtu_bytes);
     emx_json_bool(j, "up", i->up);

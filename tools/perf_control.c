@@ -77,9 +77,9 @@ static void control_set_options(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static struct addrinfo *control_resolve(const char *host, const char *port)
+static struct addrinfo *control_resolve(const char *host, const char *port, int family)
 {
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE};
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE};
     struct addrinfo *list;
     int err = getaddrinfo(host, port, &hints, &list);
 
@@ -109,7 +109,7 @@ static int control_connect_once(const struct addrinfo *list)
 int perf_control_connect(const char *host, const char *port)
 {
     const struct timespec pause = {.tv_nsec = CONNECT_PAUSE_NS};
-    struct addrinfo *list = control_resolve(host, port);
+    struct addrinfo *list = control_resolve(host, port, AF_UNSPEC);
     int fd = -1;
 
     if (!list)
@@ -129,16 +129,32 @@ int perf_control_connect(const char *host, const char *port)
     return fd;
 }
 
+/* How a socket of IPv6 shows an address of IPv4. */
+#define MAPPED "::ffff:"
+
+/* Whether this host has IPv6. A socket of it takes IPv4, too. */
+static bool control_has_v6(void)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
 int perf_control_listen(const char *port)
 {
-    struct addrinfo *list = control_resolve(NULL, port);
-    int fd, on = 1;
+    struct addrinfo *list = control_resolve(NULL, port, control_has_v6() ? AF_INET6 : AF_INET);
+    int fd, on = 1, off = 0;
 
     if (!list)
         return -1;
     fd = socket(list->ai_family, list->ai_socktype | SOCK_CLOEXEC, list->ai_protocol);
     if (fd >= 0)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (fd >= 0 && list->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 8)) {
         fprintf(stderr, "ethmx_perf: cannot listen on TCP port %s: %s. Another one may run: use --port\n", port,
                 strerror(errno));
@@ -152,7 +168,7 @@ int perf_control_listen(const char *port)
 
 int perf_control_accept(int listener, char *peer, size_t peer_len_bytes)
 {
-    struct sockaddr_in from;
+    struct sockaddr_storage from;
     socklen_t len = sizeof(from);
     int fd;
 
@@ -164,7 +180,10 @@ int perf_control_accept(int listener, char *peer, size_t peer_len_bytes)
         return -1;
     }
     control_set_options(fd);
-    inet_ntop(AF_INET, &from.sin_addr, peer, (socklen_t)peer_len_bytes);
+    if (getnameinfo((struct sockaddr *)&from, len, peer, (socklen_t)peer_len_bytes, NULL, 0, NI_NUMERICHOST))
+        snprintf(peer, peer_len_bytes, "?");
+    if (!strncmp(peer, MAPPED, strlen(MAPPED)))
+        memmove(peer, peer + strlen(MAPPED), strlen(peer + strlen(MAPPED)) + 1);
     return fd;
 }
 

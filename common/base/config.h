@@ -39,7 +39,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(STRING, wires, "shm,packet,udp", 0, 0, "comma list of shm, verbs, xdp, packet, udp", \
       "Wires to use, best first. A pair of processes uses the first that both have and that reaches.") \
     X(STRING, if, "", 0, 0, "names or subnets, comma list; empty: automatic", \
-      "Interfaces to use, such as eth2 or 10.1.0.0/16. Automatic: the interface of the route to each peer, never a container or virtual-machine bridge.") \
+      "Interfaces to use, such as eth2, 10.1.0.0/16, 2001:db8::/64 or fe80::%eth2/10. A subnet chooses its family of addresses, too. Automatic: the interface of the route to each peer, never a container or virtual-machine bridge.") \
     X(UINT, ethertype, "0x88b5", 0x0600, 0xffff, "0x0600 to 0xffff", \
       "EtherType of the packet wire's frames. The same on all nodes.") \
     X(UINT, xdp_ethertype, "0x88b6", 0x0600, 0xffff, "0x0600 to 0xffff", \

@@ -10,13 +10,15 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/ip.h"
+
 #define EMX_WIRE_IFS         6  /* interfaces told to peers */
 #define EMX_WIRE_PART_TYPES  31 /* types of parts: 1 to this */
 #define EMX_WIRE_VALUE_BYTES 16 /* longest value that a wire of ours writes; others may send longer ones */
 
 struct emx_wire_if {
-    uint32_t ip; /* network order; 0: none */
-    uint8_t prefix_bits;
+    struct emx_ip ip;
+    uint8_t prefix_bits; /* of the address's family; 0: not told */
     uint8_t mac[6];
     uint16_t frame_bytes; /* longest Ethernet payload */
 };

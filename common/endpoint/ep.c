@@ -88,20 +88,23 @@ static uint32_t ep_job_cookie(const uint8_t key[16])
     return (uint32_t)emx_mix64(half[0] ^ emx_mix64(half[1]));
 }
 
-static void ep_tell_interfaces(const struct emx_way_site *site, struct emx_address *a)
+/* Those that find no room in the address are not told. */
+static void ep_tell_interfaces(struct emx_way_site *site, struct emx_address *a)
 {
     for (unsigned i = 0; i < site->told_count; i++) {
         const struct emx_netif *nif = site->told[i];
-        struct emx_wire_if *told = &a->ifs[a->if_count++];
+        struct emx_wire_if told = emx_told_ip(site, i);
 
-        told->ip = nif->ip.s_addr;
-        told->prefix_bits = (uint8_t)nif->prefix_bits;
-        told->frame_bytes = (uint16_t)emx_way_mtu(site, nif);
-        memcpy(told->mac, nif->mac, sizeof(told->mac));
+        if (emx_way_told(site, nif) == i) {
+            told.frame_bytes = (uint16_t)emx_way_mtu(site, nif);
+            memcpy(told.mac, nif->mac, sizeof(told.mac));
+        }
+        if (!emx_address_add_if(a, &told))
+            site->told_count = i;
     }
 }
 
-static unsigned ep_ask_kernel(void *arg, struct in_addr ip, bool *on_link_p)
+static unsigned ep_ask_kernel(void *arg, const struct emx_ip *ip, bool *on_link_p)
 {
     (void)arg;
     return emx_netif_route(ip, on_link_p);

@@ -53,11 +53,12 @@ static int info_read_netifs(const struct ethmx_config *cfg, struct emx_netifs **
 static void info_tell_interface(const struct emx_netif *nif, void (*fn)(void *arg, const struct ethmx_interface_info *),
                                 void *arg)
 {
-    char ip[INET_ADDRSTRLEN], ip_text[INET_ADDRSTRLEN + 16] = "", mac_text[18] = "";
+    char ip[EMX_IP_TEXT], ip_text[EMX_IP_TEXT + 16] = "", ip6_text[EMX_IP_TEXT + 16] = "", mac_text[18] = "";
     const struct ethmx_interface_info info = {
         .name = nif->name,
         .kind = nif->kind,
         .ipv4 = ip_text,
+        .ipv6 = ip6_text,
         .mac = mac_text,
         .mtu_bytes = nif->mtu_bytes,
         .up = nif->up,
@@ -67,6 +68,8 @@ static void info_tell_interface(const struct emx_netif *nif, void (*fn)(void *ar
 
     if (nif->ip.s_addr)
         snprintf(ip_text, sizeof(ip_text), "%s/%u", inet_ntop(AF_INET, &nif->ip, ip, sizeof(ip)), nif->prefix_bits);
+    if (!emx_ip_is_none(&nif->ip6))
+        snprintf(ip6_text, sizeof(ip6_text), "%s/%u", emx_ip_text(&nif->ip6, ip), nif->prefix6_bits);
     if (nif->has_mac)
         snprintf(mac_text, sizeof(mac_text), "%02x:%02x:%02x:%02x:%02x:%02x", nif->mac[0], nif->mac[1], nif->mac[2],
                  nif->mac[3], nif->mac[4], nif->mac[5]);

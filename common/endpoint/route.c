@@ -20,6 +20,8 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
     struct emx_route r = {.link = (uint8_t)link,
                           .frame_bytes = way->frame_bytes,
                           .gso_bytes = way->gso_bytes,
+                          .more_bytes = way->more_bytes,
+                          .guess = way->guess,
                           .reliable = k->attr.reliable,
                           .connected = k->attr.connected,
                           .reads = k->attr.reads,
@@ -50,16 +52,28 @@ static void route_ask_wire(const struct emx_route_view *v, const struct emx_link
         s->obstacle = "not open there";
 }
 
-static void route_describe_if(struct emx_text *t, uint32_t ip, unsigned prefix_bits)
+static void route_describe_if(struct emx_text *t, const struct emx_ip *ip, unsigned prefix_bits)
 {
-    char text[INET_ADDRSTRLEN];
+    char text[EMX_IP_TEXT];
 
-    if (!ip)
+    if (emx_ip_is_none(ip))
         emx_text_add(t, "no IP");
     else if (prefix_bits)
-        emx_text_add(t, "%s/%u", inet_ntop(AF_INET, &ip, text, sizeof(text)), prefix_bits);
+        emx_text_add(t, "%s/%u", emx_ip_text(ip, text), prefix_bits);
     else
-        emx_text_add(t, "%s", inet_ntop(AF_INET, &ip, text, sizeof(text)));
+        emx_text_add(t, "%s", emx_ip_text(ip, text));
+}
+
+static void route_describe_our_ips(struct emx_text *t, const struct emx_netif *nif)
+{
+    const struct emx_ip v4 = emx_ip_from_v4(nif->ip.s_addr);
+
+    if (nif->ip.s_addr || emx_ip_is_none(&nif->ip6))
+        route_describe_if(t, &v4, nif->prefix_bits);
+    if (nif->ip.s_addr && !emx_ip_is_none(&nif->ip6))
+        emx_text_add(t, " and ");
+    if (!emx_ip_is_none(&nif->ip6))
+        route_describe_if(t, &nif->ip6, nif->prefix6_bits);
 }
 
 static void route_describe_ours(struct emx_text *t, const struct emx_netifs *n)
@@ -70,7 +84,7 @@ static void route_describe_ours(struct emx_text *t, const struct emx_netifs *n)
         if (!n->nif[i].chosen)
             continue;
         emx_text_add(t, "%s%s ", comma, n->nif[i].name);
-        route_describe_if(t, n->nif[i].ip.s_addr, n->nif[i].prefix_bits);
+        route_describe_our_ips(t, &n->nif[i]);
         comma = ", ";
     }
     if (!*comma)
@@ -81,7 +95,7 @@ static void route_describe_theirs(struct emx_text *t, const struct emx_address *
 {
     for (unsigned i = 0; i < peer->if_count; i++) {
         emx_text_add(t, "%s", i ? ", " : "");
-        route_describe_if(t, peer->ifs[i].ip, peer->ifs[i].prefix_bits);
+        route_describe_if(t, &peer->ifs[i].ip, peer->ifs[i].prefix_bits);
     }
     if (!peer->if_count)
         emx_text_add(t, "no interface");

@@ -15,6 +15,9 @@
 /* Fills site->told from the chosen interfaces of n: first the preferred one of each network, then the others. */
 void emx_told_choose(const struct emx_netifs *n, struct emx_way_site *site);
 
+/* The address, in its family, and the prefix of the told interface i; nothing else. */
+struct emx_wire_if emx_told_ip(const struct emx_way_site *site, unsigned i);
+
 /* Whether the launcher's address of self leaves out the only interface of a network; then text has a sentence. */
 bool emx_told_incomplete(const struct emx_address *self, const struct emx_way_site *site, char *text,
                          size_t text_len_bytes);

@@ -99,6 +99,7 @@ struct ethmx_interface_info {
     const char *name;
     const char *kind; /* "" or the kernel's link kind: bridge, veth, bond, ... */
     const char *ipv4; /* "10.0.0.1/24" or "" */
+    const char *ipv6; /* "2001:db8::1/64" or "" */
     const char *mac;  /* "02:..:.." or "" */
     unsigned mtu_bytes;
     bool up;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/ipv4.h"
+#include "base/ip.h"
 #include "base/min.h"
 
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES])
@@ -92,15 +92,45 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
     emx_way_add(s, &w);
 }
 
+/* Whether the address is in our network and in the one that the peer tells. */
+static bool ethernet_same_subnet(const struct emx_netif *nif, const struct emx_wire_if *theirs)
+{
+    bool v6 = emx_ip_is_v6(&theirs->ip);
+    const struct emx_ip ours = v6 ? nif->ip6 : emx_ip_from_v4(nif->ip.s_addr);
+    unsigned prefix_bits = v6 ? nif->prefix6_bits : nif->prefix_bits;
+
+    return emx_ip_same_network(&ours, &theirs->ip, prefix_bits) &&
+           emx_ip_same_network(&ours, &theirs->ip, theirs->prefix_bits);
+}
+
+/* The interface towards an address of the peer. A link-local address of IPv6 may be on the link of any of ours; the
+ * best of them is tried. */
+static const struct emx_netif *ethernet_route(struct emx_way_search *s, const struct emx_wire_if *theirs, bool *same_p)
+{
+    const struct emx_netif *nif, *best = NULL;
+    bool on_link;
+    unsigned at = 0;
+
+    if (!emx_ip_is_link_local6(&theirs->ip)) {
+        nif = emx_way_towards(s, &theirs->ip, &on_link);
+        *same_p = nif && on_link && ethernet_same_subnet(nif, theirs);
+        return nif;
+    }
+    while ((nif = emx_way_next_link(s, &theirs->ip, &at)))
+        if (!best || nif->rank < best->rank)
+            best = nif;
+    *same_p = best != NULL;
+    return best;
+}
+
 const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const struct emx_wire_if *theirs)
 {
-    bool on_link;
-    const struct emx_netif *nif = emx_way_towards(s, theirs->ip, &on_link);
+    bool same_subnet;
+    const struct emx_netif *nif = ethernet_route(s, theirs, &same_subnet);
 
     if (!nif)
         return NULL;
-    if (!on_link || !emx_ipv4_same_network(nif->ip.s_addr, theirs->ip, nif->prefix_bits) ||
-        !emx_ipv4_same_network(nif->ip.s_addr, theirs->ip, theirs->prefix_bits)) {
+    if (!same_subnet) {
         s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
         return NULL;
     }

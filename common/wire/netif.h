@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/ip.h"
 
 #define EMX_NETIF_MAX 64 /* interfaces kept; on a host with more, name one in ETHMX_IF */
 
@@ -28,6 +29,9 @@ struct emx_netif {
     unsigned mtu_bytes;    /* payload of an Ethernet frame */
     struct in_addr ip;     /* 0: none */
     unsigned prefix_bits;
+    struct emx_ip ip6; /* link-local only if the interface has no other address; none: it may use no address of IPv6 */
+    unsigned prefix6_bits;
+    bool duplicate6; /* the kernel found an IPv6 address of it at another host, too */
     uint8_t mac[6];
     bool has_mac; /* Ethernet */
     bool up;      /* up and running */
@@ -42,8 +46,10 @@ struct emx_netifs {
     unsigned loopback_index; /* ifindex of lo when it is up, or 0 */
 };
 
-/* Reads the kernel's interfaces (rtnetlink) and chooses by cfg->p_if. Of several addresses of an interface the first
- * counts. reach: see ethmx_ep_options; the interface of the route to it gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF names an
+/* Reads the kernel's interfaces (rtnetlink) and chooses by cfg->p_if. Of several addresses of an interface and a family
+ * the first counts, of IPv6 the first that a prefix in cfg->p_if covers; IPv6 addresses that are temporary, deprecated,
+ * tentative or duplicate do not. An interface that is chosen by prefixes of one family has no address of the other.
+ * reach: see ethmx_ep_options; the interface of the route to it gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF names an
  * interface that is missing, down or without address; err lists those that exist. ETHMX_ERR_NO_WIRE,
  * ETHMX_ERR_NO_MEMORY: the kernel's answer cannot be read. An empty choice is not an error. */
 int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
@@ -53,8 +59,17 @@ int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const ch
 int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
                       size_t err_len_bytes);
 
+/* Whether a prefix in ETHMX_IF covers this address of the interface. */
+bool emx_netif_is_asked(const struct emx_config *cfg, const struct emx_netif *nif, const struct emx_ip *ip);
+
 /* The ifindex of the kernel's route to ip; 0: there is none. *on_link_p: there is no gateway. */
-unsigned emx_netif_route(struct in_addr ip, bool *on_link_p);
+unsigned emx_netif_route(const struct emx_ip *ip, bool *on_link_p);
+
+/* The first address of an interface; none: it has none. */
+static inline struct emx_ip emx_netif_ip(const struct emx_netif *nif)
+{
+    return nif->ip.s_addr ? emx_ip_from_v4(nif->ip.s_addr) : nif->ip6;
+}
 
 const struct emx_netif *emx_netif_by_index(const struct emx_netifs *n, unsigned index);
 

@@ -9,13 +9,20 @@
 
 #include "base/log.h"
 
-void emx_qos_set_tos(int fd, const struct emx_config *cfg)
+static void qos_set(int fd, int level, int name, const char *option, const struct emx_config *cfg)
 {
     int tos = emx_qos_tos(cfg);
 
-    if (tos && setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)) && cfg->p_tos)
-        emx_log(EMX_LOG_WARN, "ETHMX_TOS has no effect: the kernel refuses the type of service (IP_TOS: %s)",
+    if (tos && setsockopt(fd, level, name, &tos, sizeof(tos)) && cfg->p_tos)
+        emx_log(EMX_LOG_WARN, "ETHMX_TOS has no effect: the kernel refuses the type of service (%s: %s)", option,
                 strerror(errno));
+}
+
+void emx_qos_set_tos(int fd, bool v6, const struct emx_config *cfg)
+{
+    qos_set(fd, IPPROTO_IP, IP_TOS, "IP_TOS", cfg);
+    if (v6)
+        qos_set(fd, IPPROTO_IPV6, IPV6_TCLASS, "IPV6_TCLASS", cfg);
 }
 
 void emx_qos_set_priority(int fd, const struct emx_config *cfg)

@@ -8,7 +8,6 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <netdb.h>
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +17,15 @@
 #define REPLY_BYTES 32768 /* what the kernel fills at once; one link's attributes must fit */
 #define DUMP_TRIES  10    /* a dump is repeated when interfaces changed meanwhile */
 
-/* An address outside this host's networks (RFC 5737). Its route is the default route. */
-#define OUTSIDE "203.0.113.1"
+/* An address outside this host's networks (RFC 5737, RFC 3849). Its route is the default route. */
+#define OUTSIDE  "203.0.113.1"
+#define OUTSIDE6 "2001:db8:ffff:ffff::1"
 
 /* All interfaces of the host. emx_netifs gets the most important ones. */
 struct all {
     struct emx_netif *nif;
     unsigned count, room;
+    const struct emx_config *cfg;
     bool no_memory;
 };
 
@@ -118,30 +119,100 @@ static int rtnl_on_link(const struct nlmsghdr *nlh, void *arg)
     return MNL_CB_OK;
 }
 
-static int rtnl_on_address(const struct nlmsghdr *nlh, void *arg)
+/* An address of an interface, as the kernel tells it. */
+struct rtnl_address {
+    struct emx_ip ip;
+    unsigned prefix_bits;
+    uint32_t flags; /* IFA_F_... */
+};
+
+/* Reads an address of either family into ip. */
+static void rtnl_read_ip(const struct nlattr *a, unsigned char family, struct emx_ip *ip)
+{
+    uint32_t v4;
+
+    if (family == AF_INET && mnl_attr_get_payload_len(a) >= sizeof(v4)) {
+        memcpy(&v4, mnl_attr_get_payload(a), sizeof(v4));
+        *ip = emx_ip_from_v4(v4);
+    } else if (family == AF_INET6 && mnl_attr_get_payload_len(a) >= sizeof(*ip)) {
+        memcpy(ip, mnl_attr_get_payload(a), sizeof(*ip));
+    }
+}
+
+static struct rtnl_address rtnl_read_address(const struct nlmsghdr *nlh)
 {
     const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
-    struct in_addr local = {0}, address = {0};
-    struct all *all = arg;
+    struct rtnl_address found = {.prefix_bits = ifa->ifa_prefixlen, .flags = ifa->ifa_flags};
+    struct emx_ip local = {{0}}, address = {{0}};
     const struct nlattr *a;
 
     mnl_attr_for_each(a, nlh, sizeof(*ifa))
     {
-        if (mnl_attr_get_payload_len(a) < sizeof(local))
-            continue;
         if (mnl_attr_get_type(a) == IFA_LOCAL)
-            memcpy(&local, mnl_attr_get_payload(a), sizeof(local));
+            rtnl_read_ip(a, ifa->ifa_family, &local);
         else if (mnl_attr_get_type(a) == IFA_ADDRESS)
-            memcpy(&address, mnl_attr_get_payload(a), sizeof(address));
+            rtnl_read_ip(a, ifa->ifa_family, &address);
+        else if (mnl_attr_get_type(a) == IFA_FLAGS && mnl_attr_get_payload_len(a) >= sizeof(found.flags))
+            found.flags = mnl_attr_get_u32(a); /* more bits than ifa_flags has */
     }
+    found.ip = emx_ip_is_none(&local) ? address : local;
+    return found;
+}
+
+/* How good an address of IPv6 is: best is one that ETHMX_IF asks for, worst one that others cannot reach without a
+ * scope. */
+static unsigned rtnl_worth_v6(const struct emx_config *cfg, const struct emx_netif *nif, const struct emx_ip *ip)
+{
+    if (emx_ip_is_none(ip))
+        return 0;
+    if (emx_netif_is_asked(cfg, nif, ip))
+        return 3;
+    return emx_ip_is_link_local6(ip) ? 1 : 2;
+}
+
+/* An address of IPv6 that is not for good, or not this host's alone, is not chosen. */
+static void rtnl_take_v6(const struct emx_config *cfg, struct emx_netif *nif, const struct rtnl_address *a)
+{
+    if (a->flags & IFA_F_DADFAILED)
+        nif->duplicate6 = true;
+    if (a->flags & (IFA_F_TEMPORARY | IFA_F_DEPRECATED | IFA_F_TENTATIVE | IFA_F_DADFAILED))
+        return;
+    if (rtnl_worth_v6(cfg, nif, &a->ip) <= rtnl_worth_v6(cfg, nif, &nif->ip6))
+        return;
+    nif->ip6 = a->ip;
+    nif->prefix6_bits = a->prefix_bits;
+}
+
+static void rtnl_take_address(const struct emx_config *cfg, struct emx_netif *nif, const struct rtnl_address *a)
+{
+    if (emx_ip_is_v6(&a->ip)) {
+        rtnl_take_v6(cfg, nif, a);
+    } else if (!nif->ip.s_addr) {
+        nif->ip.s_addr = emx_ip_v4(&a->ip);
+        nif->prefix_bits = a->prefix_bits;
+    }
+}
+
+/* Beside IPv4, a link-local address of IPv6 reaches nothing more, unless ETHMX_IF asks for it. */
+static void rtnl_drop_spare(struct all *all)
+{
     for (unsigned i = 0; i < all->count; i++) {
         struct emx_netif *nif = &all->nif[i];
 
-        if (nif->index == ifa->ifa_index && !nif->ip.s_addr) {
-            nif->ip = local.s_addr ? local : address;
-            nif->prefix_bits = ifa->ifa_prefixlen;
-        }
+        if (nif->ip.s_addr && emx_ip_is_link_local6(&nif->ip6) && !emx_netif_is_asked(all->cfg, nif, &nif->ip6))
+            nif->ip6 = (struct emx_ip){{0}};
     }
+}
+
+static int rtnl_on_address(const struct nlmsghdr *nlh, void *arg)
+{
+    const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+    const struct rtnl_address a = rtnl_read_address(nlh);
+    struct all *all = arg;
+
+    for (unsigned i = 0; i < all->count; i++)
+        if (all->nif[i].index == ifa->ifa_index)
+            rtnl_take_address(all->cfg, &all->nif[i], &a);
     return MNL_CB_OK;
 }
 
@@ -171,7 +242,7 @@ static int rtnl_dump_addresses(struct all *all)
     nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
     nlh->nlmsg_seq = 1;
     ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
-    ifa->ifa_family = AF_INET;
+    ifa->ifa_family = AF_UNSPEC;
     return rtnl_ask(nlh, rtnl_on_address, all);
 }
 
@@ -195,7 +266,7 @@ static unsigned rtnl_rank(const struct emx_netif *nif, const char *named)
 {
     if (nif->loopback || strstr(named, nif->name))
         return 0;
-    if (nif->ip.s_addr && nif->up)
+    if ((nif->ip.s_addr || !emx_ip_is_none(&nif->ip6)) && nif->up)
         return 1;
     return nif->kind[0] ? 3 : 2;
 }
@@ -244,7 +315,7 @@ static int rtnl_on_route(const struct nlmsghdr *nlh, void *arg)
     return MNL_CB_STOP;
 }
 
-unsigned emx_netif_route(struct in_addr ip, bool *on_link_p)
+unsigned emx_netif_route(const struct emx_ip *ip, bool *on_link_p)
 {
     char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -255,9 +326,12 @@ unsigned emx_netif_route(struct in_addr ip, bool *on_link_p)
     nlh->nlmsg_flags = NLM_F_REQUEST;
     nlh->nlmsg_seq = 1;
     rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
-    rtm->rtm_family = AF_INET;
-    rtm->rtm_dst_len = 32;
-    mnl_attr_put_u32(nlh, RTA_DST, ip.s_addr);
+    rtm->rtm_family = emx_ip_is_v6(ip) ? AF_INET6 : AF_INET;
+    rtm->rtm_dst_len = (unsigned char)emx_ip_prefix_max(ip);
+    if (emx_ip_is_v6(ip))
+        mnl_attr_put(nlh, RTA_DST, sizeof(*ip), ip);
+    else
+        mnl_attr_put_u32(nlh, RTA_DST, emx_ip_v4(ip));
     if (rtnl_ask(nlh, rtnl_on_route, &r) || !r.usable)
         return 0;
     *on_link_p = !r.gateway;
@@ -265,30 +339,41 @@ unsigned emx_netif_route(struct in_addr ip, bool *on_link_p)
 }
 
 /* The interface of the route to ip; for an address of this host, the interface that has it. 0: none. */
-static unsigned rtnl_route_interface(const struct emx_netifs *n, struct in_addr ip)
+static unsigned rtnl_route_interface(const struct emx_netifs *n, const struct emx_ip *ip)
 {
     bool on_link;
     unsigned index;
 
-    for (unsigned i = 0; i < n->count; i++)
-        if (n->nif[i].ip.s_addr == ip.s_addr && !n->nif[i].loopback)
-            return n->nif[i].index;
+    for (unsigned i = 0; i < n->count; i++) {
+        const struct emx_netif *nif = &n->nif[i];
+        const struct emx_ip v4 = emx_ip_from_v4(nif->ip.s_addr);
+
+        if (!nif->loopback && (emx_ip_equal(&v4, ip) || emx_ip_equal(&nif->ip6, ip)))
+            return nif->index;
+    }
     index = emx_netif_route(ip, &on_link);
     return index == n->loopback_index ? 0 : index;
 }
 
 /* reach: an address or a host name. false: cannot be resolved. */
-static bool rtnl_resolve(const char *reach, struct in_addr *ip_p)
+static bool rtnl_resolve(const char *reach, struct emx_ip *ip_p)
 {
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM}, *found;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *found;
+    const struct sockaddr_in6 *in6;
+    const struct sockaddr_in *in;
 
     if (!reach || !reach[0])
         return false;
-    if (inet_pton(AF_INET, reach, ip_p) == 1)
+    if (emx_ip_parse(ip_p, reach))
         return true;
     if (getaddrinfo(reach, NULL, &hints, &found))
         return false;
-    memcpy(ip_p, &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr, sizeof(*ip_p));
+    in = (const void *)found->ai_addr;
+    in6 = (const void *)found->ai_addr;
+    if (found->ai_family == AF_INET)
+        *ip_p = emx_ip_from_v4(in->sin_addr.s_addr);
+    else
+        memcpy(ip_p, &in6->sin6_addr, sizeof(*ip_p));
     freeaddrinfo(found);
     return true;
 }
@@ -296,8 +381,8 @@ static bool rtnl_resolve(const char *reach, struct in_addr *ip_p)
 int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
                     size_t err_len_bytes)
 {
-    struct all all = {0};
-    struct in_addr ip;
+    struct all all = {.cfg = cfg};
+    struct emx_ip ip;
     unsigned route_index = 0;
 
     memset(n, 0, sizeof(*n));
@@ -307,11 +392,14 @@ int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const ch
         free(all.nif);
         return all.no_memory ? ETHMX_ERR_NO_MEMORY : ETHMX_ERR_NO_WIRE;
     }
+    rtnl_drop_spare(&all);
     rtnl_keep_important(n, &all, cfg->p_if);
     free(all.nif);
     if (rtnl_resolve(reach, &ip))
-        route_index = rtnl_route_interface(n, ip);
-    if (!route_index && inet_pton(AF_INET, OUTSIDE, &ip) == 1)
-        route_index = rtnl_route_interface(n, ip);
+        route_index = rtnl_route_interface(n, &ip);
+    if (!route_index && emx_ip_parse(&ip, OUTSIDE))
+        route_index = rtnl_route_interface(n, &ip);
+    if (!route_index && emx_ip_parse(&ip, OUTSIDE6))
+        route_index = rtnl_route_interface(n, &ip);
     return emx_netifs_choose(n, cfg, route_index, err, err_len_bytes);
 }

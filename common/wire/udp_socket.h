@@ -26,10 +26,13 @@ struct emx_udp_socket {
     unsigned rcvbuf_bytes; /* as the system allows */
 };
 
-/* Opens a socket that does not block, with the parameters' type of service and priority, for datagrams that are never
- * fragmented. rcvbuf_bytes: the receive buffer that is wanted; a smaller one loses datagrams, which the engine adapts
- * to. The caller binds the socket, and closes it, also after an error. -1 and errno. */
+/* Opens an IPv4 socket that does not block, with the parameters' type of service and priority, for datagrams that are
+ * never fragmented. rcvbuf_bytes: the receive buffer that is wanted; a smaller one loses datagrams, which the engine
+ * adapts to. The caller binds the socket, and closes it, also after an error. -1 and errno. */
 int emx_udp_socket_open(struct emx_udp_socket *s, const struct emx_wire_params *params, uint64_t rcvbuf_bytes);
+
+/* The same with an IPv6 socket, which sends and receives IPv4, too. */
+int emx_udp_socket_open_dual(struct emx_udp_socket *s, const struct emx_wire_params *params, uint64_t rcvbuf_bytes);
 
 /* Sets a buffer of any socket (SO_RCVBUF, SO_SNDBUF), beyond the system's limit if privileged. Returns its size. */
 unsigned emx_socket_size_buffer(int fd, int which, uint64_t wanted_bytes);
@@ -37,7 +40,7 @@ unsigned emx_socket_size_buffer(int fd, int which, uint64_t wanted_bytes);
 /* Ancillary data of a received packet. */
 union emx_udp_control {
     struct cmsghdr align;
-    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint8_t))];
+    char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(int))];
 };
 
 /* Reads it. Returns the length of the datagrams that were joined, 0: there is one; whether they are marked (CE); and

@@ -8,7 +8,6 @@
  */
 #include "wire/way.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,18 +28,35 @@ unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_ne
     return theirs->frame_bytes ? emx_min_u(mtu, theirs->frame_bytes) : mtu;
 }
 
-static bool way_is_loopback(uint32_t ip)
-{
-    return ntohl(ip) >> 24 == 127;
-}
-
-static bool way_is_ours(const struct emx_netifs *n, uint32_t ip)
+static bool way_is_ours(const struct emx_netifs *n, const struct emx_ip *ip)
 {
     for (unsigned i = 0; i < n->count; i++) {
-        if (n->nif[i].ip.s_addr == ip)
+        const struct emx_ip v4 = emx_ip_from_v4(n->nif[i].ip.s_addr);
+
+        if (emx_ip_equal(&v4, ip) || emx_ip_equal(&n->nif[i].ip6, ip))
             return true;
     }
     return false;
+}
+
+static bool way_nif_has(const struct emx_netif *nif, bool v6)
+{
+    return v6 ? !emx_ip_is_none(&nif->ip6) : nif->ip.s_addr != 0;
+}
+
+/* Whether our chosen interfaces have addresses, but none of this family. */
+static bool way_lacks_family(const struct emx_netifs *n, bool v6)
+{
+    bool other = false;
+
+    for (unsigned i = 0; i < n->count; i++) {
+        const struct emx_netif *nif = &n->nif[i];
+
+        if (nif->chosen && way_nif_has(nif, v6))
+            return false;
+        other |= nif->chosen && way_nif_has(nif, !v6);
+    }
+    return other;
 }
 
 struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_netif *nif, unsigned frame_bytes,
@@ -84,18 +100,23 @@ const struct emx_netif *emx_way_loopback(struct emx_way_search *s)
     return NULL;
 }
 
-const struct emx_netif *emx_way_towards(struct emx_way_search *s, uint32_t ip, bool *on_link_p)
+const struct emx_netif *emx_way_towards(struct emx_way_search *s, const struct emx_ip *ip, bool *on_link_p)
 {
     const struct emx_netifs *n = s->site->netifs;
     const struct emx_netif *nif;
     unsigned index;
 
     *on_link_p = false;
-    if (way_is_loopback(ip) || way_is_ours(n, ip)) {
+    if (emx_ip_is_loopback(ip) || way_is_ours(n, ip)) {
         s->obstacle = "its address is one of ours too";
         return NULL;
     }
-    index = s->site->lookup(s->site->lookup_arg, (struct in_addr){.s_addr = ip}, on_link_p);
+    if (way_lacks_family(n, emx_ip_is_v6(ip))) {
+        s->obstacle = emx_ip_is_v6(ip) ? "its address is of IPv6, and the interfaces of this host have IPv4 only"
+                                       : "its address is of IPv4, and the interfaces of this host have IPv6 only";
+        return NULL;
+    }
+    index = s->site->lookup(s->site->lookup_arg, ip, on_link_p);
     if (!index) {
         s->obstacle = "the kernel has no route to it";
         return NULL;
@@ -105,14 +126,36 @@ const struct emx_netif *emx_way_towards(struct emx_way_search *s, uint32_t ip, b
         s->obstacle = "the route to it leaves by an interface that is not among ours";
         return NULL;
     }
+    if (emx_ip_is_v6(ip) && !way_nif_has(nif, true)) {
+        s->obstacle = "the interface towards it has no IPv6 address";
+        return NULL;
+    }
     return nif;
+}
+
+const struct emx_netif *emx_way_next_link(struct emx_way_search *s, const struct emx_ip *ip, unsigned *at_p)
+{
+    const struct emx_netifs *n = s->site->netifs;
+
+    if (way_is_ours(n, ip)) {
+        s->obstacle = "its address is one of ours too";
+        return NULL;
+    }
+    while (*at_p < n->count) {
+        const struct emx_netif *nif = &n->nif[(*at_p)++];
+
+        if (nif->chosen && !nif->loopback && way_nif_has(nif, true))
+            return nif;
+    }
+    s->obstacle = "it is known by a link-local address of IPv6, and no interface of this host has IPv6";
+    return NULL;
 }
 
 void emx_way_each_ip(struct emx_way_search *s, emx_way_try_fn *try, const void *arg)
 {
     s->obstacle = "it told no interface";
     for (unsigned i = 0; i < s->if_count; i++) {
-        if (s->ifs[i].ip)
+        if (!emx_ip_is_none(&s->ifs[i].ip))
             try(s, i, arg);
     }
 }

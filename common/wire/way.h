@@ -20,15 +20,19 @@
 #define EMX_WAY_FRAME_MIN  256   /* a way with shorter frames is not used */
 #define EMX_WAY_GATEWAY    1000u /* added to the score of a way through a router */
 #define EMX_IP_UDP_BYTES   28    /* headers of IPv4 and UDP */
+#define EMX_IP6_UDP_BYTES  48    /* headers of IPv6 and UDP */
+#define EMX_WAY_V6         2000u /* added to the score of a way by IPv6, whose header is longer */
+#define EMX_WAY_SCOPED     4000u /* added to the score of a way by a link-local address: its link is a guess */
 #define EMX_UDP_DATA_BYTES 65507 /* longest datagram's */
 
 /* The local host, as seen by all wires. All pointers are borrowed. */
 struct emx_way_site {
     const struct emx_netifs *netifs;
     const struct emx_netif *told[EMX_WIRE_IFS]; /* the interfaces that peers are told of, in their order */
+    bool told_v6[EMX_WIRE_IFS];                 /* by its IPv6 address */
     unsigned told_count;
-    unsigned mtu_bytes;                                                /* ETHMX_MTU; 0: no limit */
-    unsigned (*lookup)(void *arg, struct in_addr ip, bool *on_link_p); /* as emx_netif_route() */
+    unsigned mtu_bytes;                                                      /* ETHMX_MTU; 0: no limit */
+    unsigned (*lookup)(void *arg, const struct emx_ip *ip, bool *on_link_p); /* as emx_netif_route() */
     void *lookup_arg;
 };
 
@@ -37,6 +41,8 @@ struct emx_way {
     struct emx_wire_addr to;
     uint16_t frame_bytes;
     uint16_t gso_bytes;          /* longest frame that may travel in a GSO packet, 0: none does */
+    uint8_t more_bytes;          /* by which its headers are longer than those of IPv4 and UDP */
+    bool guess;                  /* it leads to the peer if a guess is right */
     char interface[IF_NAMESIZE]; /* that it leaves through, "": none */
 };
 
@@ -74,8 +80,12 @@ unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *ni
 unsigned emx_way_common_mtu(const struct emx_way_site *site, const struct emx_netif *nif,
                             const struct emx_wire_if *theirs);
 
-/* The chosen interface towards an address of the peer, or NULL and an obstacle. */
-const struct emx_netif *emx_way_towards(struct emx_way_search *s, uint32_t ip, bool *on_link_p);
+/* The chosen interface towards an address of the peer, or NULL and an obstacle. No link-local address of IPv6. */
+const struct emx_netif *emx_way_towards(struct emx_way_search *s, const struct emx_ip *ip, bool *on_link_p);
+
+/* The next chosen interface behind *at_p (0 at first) on whose link a link-local address of IPv6 may be; NULL: none
+ * is left, and s has an obstacle. No kernel knows which of the links it is: a hello shows it. */
+const struct emx_netif *emx_way_next_link(struct emx_way_search *s, const struct emx_ip *ip, unsigned *at_p);
 
 /* Calls try for each of the peer's interfaces that has an IP address. place: its index in s->ifs. */
 typedef void emx_way_try_fn(struct emx_way_search *s, unsigned place, const void *arg);

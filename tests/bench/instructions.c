@@ -16,6 +16,7 @@
 #include "progress/clock.h"
 #include "wire/netif.h"
 #include "wire/udp/udp.h"
+#include "wire/udp/udp_conn.h"
 #include "wire/wire.h"
 
 #define MESSAGE_BYTES 8
@@ -71,10 +72,10 @@ static unsigned mem_tx_room(struct emx_wire *w)
 
 static struct memory_wire *wire_at(const struct emx_wire_addr *a)
 {
-    uint16_t port;
+    struct emx_udp_addr to;
 
-    memcpy(&port, a->b + sizeof(struct in_addr), sizeof(port));
-    return &wires[ntohs(port) - 1];
+    memcpy(&to, a, sizeof(to));
+    return &wires[ntohs(to.port) - 1];
 }
 
 static void mem_tx(struct emx_wire *w, const struct emx_txframe *f, unsigned n)

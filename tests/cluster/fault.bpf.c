@@ -33,7 +33,9 @@
 #define N_SLOTS          1024
 #define LEN_ETH_HEAD     14
 #define ETHERTYPE_IPV4   0x0800
+#define ETHERTYPE_IPV6   0x86dd
 #define AT_IPV4_PROTOCOL (LEN_ETH_HEAD + 9)
+#define AT_IPV6_PROTOCOL (LEN_ETH_HEAD + 6)
 
 #define MARK_PASS 0x45580000u
 #define MARK_HELD 0x45590000u
@@ -48,7 +50,7 @@ enum direction {
 /* Chances are in millionths. */
 struct rule {
     __u32 ethertype; /* these frames only; 0: all */
-    __u32 protocol;  /* these IPv4 packets only; 0: all */
+    __u32 protocol;  /* these IP packets only; 0: all */
     __u32 drop;
     __u32 dup;
     __u32 reorder;
@@ -157,7 +159,9 @@ static __always_inline int is_meant(struct __sk_buff *skb, const struct rule *ru
         return 0;
     if (!rule->protocol)
         return 1;
-    return skb->protocol == bpf_htons(ETHERTYPE_IPV4) && !bpf_skb_load_bytes(skb, AT_IPV4_PROTOCOL, &protocol, 1) &&
+    if (skb->protocol == bpf_htons(ETHERTYPE_IPV4))
+        return !bpf_skb_load_bytes(skb, AT_IPV4_PROTOCOL, &protocol, 1) && protocol == rule->protocol;
+    return skb->protocol == bpf_htons(ETHERTYPE_IPV6) && !bpf_skb_load_bytes(skb, AT_IPV6_PROTOCOL, &protocol, 1) &&
            protocol == rule->protocol;
 }
 

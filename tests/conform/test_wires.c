@@ -42,6 +42,7 @@ struct pair {
     unsigned fds;
     bool shaped;                  /* eth0 of host a is made slow */
     bool uncut;                   /* eth0 of host a cuts no GSO packets: the kernel does */
+    bool v6;                      /* by IPv6 */
     bool gso;                     /* frames may go in GSO packets */
     enum emx_gso_sockets sockets; /* that carry these */
     bool udp;                     /* single frames go in UDP */
@@ -66,6 +67,7 @@ static int setup(void **state)
     p->fds = open_fds();
     end_init(&p->a, p->host_a, p->ops, ID_A);
     end_init(&p->b, p->host_b, p->ops, ID_B);
+    p->a.v6 = p->b.v6 = p->v6;
     p->a.gso = p->b.gso = p->gso;
     p->a.cfg.p_gso = p->b.cfg.p_gso = p->sockets;
     p->a.udp = p->b.udp = p->udp;
@@ -169,6 +171,7 @@ static void batch_goes_to_several(void **state)
     uint32_t number_b = 1000, number_c = 2000;
 
     end_init(&c, p->host_a, p->ops, ID_OTHER);
+    c.v6 = p->v6;
     c.gso = p->gso;
     c.udp = p->udp;
     c.cfg.p_packet_frames = p->a.cfg.p_packet_frames;
@@ -189,11 +192,11 @@ static void batch_goes_to_several(void **state)
 static struct emx_wire_addr other_way(const struct end *from, const struct end *to)
 {
     struct emx_wire_addr a;
-    struct in_addr ip;
+    struct emx_ip ip;
 
     if (from->ops == &emx_wire_udp) {
-        assert_int_equal(inet_pton(AF_INET, "10.89.0.2", &ip), 1);
-        emx_udp_addr(&a, ip, to->port);
+        assert_true(emx_ip_parse(&ip, to->v6 ? "fd89::2" : "10.89.0.2"));
+        emx_udp_addr(&a, &ip, 0, to->port);
     } else if (from->ops == &emx_wire_xdp) {
         emx_xdp_addr(&a, netifs_find(&from->host->netifs, "eth1")->index, netifs_find(&to->host->netifs, "eth1")->mac,
                      NULL);
@@ -337,7 +340,7 @@ static void too_long_for_interface_is_counted(void **state)
 
     for (unsigned i = 0; i < EMX_WIRE_BATCH; i++)
         len[i] = p->a.attr.frame_bytes;
-    host_set_mtu(p->host_a, 1000);
+    host_set_mtu(p->host_a, 1280); /* the least of IPv6 */
     frames_send(&p->a, &p->b, 1, EMX_WIRE_BATCH, len);
     host_set_mtu(p->host_a, host_mtu(p->host_a));
     assert_int_equal(p->a.stats.wire_tx_errors, EMX_WIRE_BATCH);
@@ -1368,23 +1371,25 @@ static void gso_packets_refused_go_singly(void **state)
 }
 
 /* A socket of host h, on a port of its own, that is told how packets to it are marked. */
-static int open_observer(const struct host *h, uint16_t *port_p)
+static int open_observer(const struct host *h, bool v6, uint16_t *port_p)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t len = sizeof(any);
+    union emx_udp_sockaddr any;
+    socklen_t len = emx_udp_sockaddr_of(&(const struct emx_udp_addr){.port = 0}, v6, &any);
     int on = 1, fd;
 
     host_enter(h);
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    fd = socket(any.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)), 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &len), 0);
-    *port_p = ntohs(any.sin_port);
+    if (v6)
+        assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on)), 0);
+    assert_int_equal(bind(fd, &any.any, len), 0);
+    assert_int_equal(getsockname(fd, &any.any, &len), 0);
+    *port_p = ntohs(v6 ? any.in6.sin6_port : any.in.sin_port);
     return fd;
 }
 
-/* The second byte of the IPv4 header of the next packet. */
+/* The type of service or traffic class of the next packet. */
 static unsigned observe(int fd)
 {
     union {
@@ -1400,29 +1405,81 @@ static unsigned observe(int fd)
     assert_true(recvmsg(fd, &h, 0) > 0);
     c = CMSG_FIRSTHDR(&h);
     assert_non_null(c);
+    if (c->cmsg_level == IPPROTO_IPV6) {
+        int tclass;
+
+        assert_int_equal(c->cmsg_type, IPV6_TCLASS);
+        memcpy(&tclass, CMSG_DATA(c), sizeof(tclass));
+        return (unsigned)tclass;
+    }
     assert_int_equal(c->cmsg_type, IP_TOS);
     return *CMSG_DATA(c);
 }
 
-/* ETHMX_ECN. */
+/* ETHMX_ECN, and ETHMX_TOS beside it; by connected sockets, too. */
 static void datagrams_may_be_marked(void **state)
 {
     struct pair *p = *state;
     unsigned lengths[] = {100, 1400};
     struct end to = p->b, deaf;
-    int fd = open_observer(p->host_b, &to.port);
+    int fd = open_observer(p->host_b, p->v6, &to.port);
 
     end_init(&deaf, p->host_a, p->ops, ID_OTHER);
+    deaf.v6 = p->v6;
     deaf.cfg.p_ecn = false;
+    deaf.cfg.p_tos = 0xb8;
     end_open(&deaf);
-    for (unsigned i = 0; i < ARRAY_LEN(lengths); i++) {
-        frames_send(&p->a, &to, 1, 1, &lengths[i]);
+    for (unsigned i = 0; i < 2 * EMX_UDP_CONN_AFTER; i++) {
+        const unsigned *len_bytes = &lengths[i % ARRAY_LEN(lengths)];
+
+        frames_send(&p->a, &to, 1, 1, len_bytes);
         assert_int_equal(observe(fd), 2);
-        frames_send(&deaf, &to, 1, 1, &lengths[i]);
-        assert_int_equal(observe(fd), 0);
+        frames_send(&deaf, &to, 1, 1, len_bytes);
+        assert_int_equal(observe(fd), 0xb8);
     }
     end_close(&deaf);
     close(fd);
+}
+
+/* Sends a frame to end b by a socket of the test, whose packets have this traffic class. */
+static void send_with_class(struct pair *p, uint32_t number, int tclass)
+{
+    static struct frame f;
+    union emx_udp_sockaddr to;
+    struct emx_udp_addr a;
+    socklen_t len;
+    int fd;
+
+    frame_make(&f, &p->a, &p->b, number, 200);
+    memcpy(&a, &f.to, sizeof(a));
+    len = emx_udp_sockaddr_of(&a, true, &to);
+    host_enter(p->host_a);
+    fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tclass, sizeof(tclass)), 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_TOS, &tclass, sizeof(tclass)), 0); /* of IPv4 by this socket */
+    assert_int_equal(sendto(fd, f.bytes, 200, 0, &to.any, len), 200);
+    close(fd);
+}
+
+/* Marks of IPv6, and of IPv4 that the same socket receives. */
+static void marks_of_both_families_are_told(void **state)
+{
+    struct pair *p = *state;
+    struct emx_rxframe rx[1];
+    unsigned l;
+
+    for (unsigned i = 0; i < 8; i++) {
+        bool v4 = i >= 4;
+
+        p->b.v6 = !v4;
+        send_with_class(p, i, (int)i % 4);
+        assert_int_equal(end_wait(&p->b, rx, 1), 1);
+        assert_int_equal(frame_check(&rx[0], &l), i);
+        assert_int_equal(rx[0].marked, i % 4 == 3);
+        p->ops->rx_return(p->b.w, rx, 1);
+    }
+    p->b.v6 = true;
 }
 
 /* Of packets of many frames and of one. */
@@ -1546,19 +1603,27 @@ static void many_interfaces_are_sifted(void **state)
     assert_int_equal(chosen, 1);
 }
 
+static unsigned route_to(const char *text, bool *on_link_p)
+{
+    struct emx_ip ip;
+
+    assert_true(emx_ip_parse(&ip, text));
+    return emx_netif_route(&ip, on_link_p);
+}
+
 static void routes_are_found(void **state)
 {
     bool on_link = false;
 
     (void)state;
     host_enter(&world_a);
-    assert_int_equal(emx_netif_route(ip_of("10.88.0.2"), &on_link), world_a.eth0_index);
+    assert_int_equal(route_to("10.88.0.2", &on_link), world_a.eth0_index);
     assert_true(on_link);
-    assert_int_equal(emx_netif_route(ip_of("10.99.0.1"), &on_link), world_a.eth0_index);
+    assert_int_equal(route_to("10.99.0.1", &on_link), world_a.eth0_index);
     assert_false(on_link);
-    assert_int_equal(emx_netif_route(ip_of("10.88.0.1"), &on_link), world_a.netifs.loopback_index);
+    assert_int_equal(route_to("10.88.0.1", &on_link), world_a.netifs.loopback_index);
     assert_true(on_link);
-    assert_int_equal(emx_netif_route(ip_of("203.0.113.1"), &on_link), 0);
+    assert_int_equal(route_to("203.0.113.1", &on_link), 0);
 }
 
 static void host_ids_tell_namespaces_apart(void **state)
@@ -1625,6 +1690,8 @@ static void nothing_is_lost_when_full(void **state)
 enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, GSO = 16, SHM = 32, XDP = 64, UDP_FAR = 128, XDP_GSO = 256 };
 enum { DEVICES = 512, VERBS = 1024 };
 enum { TORN = 2048 }; /* with packets that UDP sockets drop */
+enum { UDP6 = 4096 }; /* udp by IPv6 */
+enum { V4 = 8192 };   /* the addresses are of IPv4 */
 enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP | XDP, RDMA = DEVICES | VERBS, EVERYWHERE = ETHERNET | SHM | RDMA };
 
 static const struct {
@@ -1676,10 +1743,11 @@ static const struct {
     CASE(lines_go_both_ways, HOSTS | INSIDE | UDP),
     CASE(lines_stay_in_their_network, HOSTS | UDP),
     CASE(lines_stand_faults, HOSTS | UDP),
-    CASE(lines_stand_a_new_address, HOSTS | UDP),
+    CASE(lines_stand_a_new_address, HOSTS | UDP | V4),
     CASE(gso_packets_refused_go_singly, HOSTS | INSIDE | UDP),
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
     CASE(datagrams_may_be_marked, HOSTS | INSIDE | UDP),
+    CASE(marks_of_both_families_are_told, HOSTS | INSIDE | UDP6),
     CASE(marks_are_told, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
 };
 
@@ -1695,7 +1763,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(ports_follow_configuration),
 };
 
-static struct pair pairs[14];
+static struct pair pairs[16];
 
 #define TESTS_MAX (ARRAY_LEN(pairs) * ARRAY_LEN(cases) + ARRAY_LEN(others))
 
@@ -1739,8 +1807,11 @@ static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigne
             continue;
         if (cases[i].where & TORN && p->sockets == EMX_GSO_UDP)
             continue;
-        snprintf(names[count], sizeof(names[count]), "%s %s%s%s%s: %s", p->ops->name, name, p->gso ? " gso" : "",
-                 p->sockets == EMX_GSO_UDP ? " by udp" : "", p->udp ? " in udp" : "", cases[i].name);
+        if (cases[i].where & V4 && p->v6)
+            continue;
+        snprintf(names[count], sizeof(names[count]), "%s %s%s%s%s%s: %s", p->ops->name, name, p->v6 ? " ipv6" : "",
+                 p->gso ? " gso" : "", p->sockets == EMX_GSO_UDP ? " by udp" : "", p->udp ? " in udp" : "",
+                 cases[i].name);
         tests[count] = (struct CMUnitTest){names[count], cases[i].fn, setup, teardown, p};
         count++;
     }
@@ -1808,6 +1879,19 @@ static unsigned add_udp(unsigned count, unsigned path)
     return add_cases(count, p, cases_of(&emx_wire_packet, path), path);
 }
 
+static unsigned add_v6(unsigned count, unsigned path)
+{
+    struct pair *p;
+
+    if (emx_ip_is_none(&netifs_find(&world_a.netifs6, "eth0")->ip6)) {
+        printf("SKIP udp ipv6: the kernel has no IPv6\n");
+        return count;
+    }
+    p = add_pair(&emx_wire_udp, path);
+    p->v6 = true;
+    return add_cases(count, p, UDP | UDP6, path);
+}
+
 /* Between network namespaces, and inside one. */
 static unsigned add_namespaces(unsigned count)
 {
@@ -1815,6 +1899,7 @@ static unsigned add_namespaces(unsigned count)
         tests[count++] = others[i];
     for (unsigned path = HOSTS; path <= INSIDE; path++) {
         count = add_path(count, path);
+        count = add_v6(count, path);
         count = add_gso(count, &emx_wire_packet, EMX_GSO_AUTO, GSO, path);
         if (path == HOSTS) /* inside a host the kernel routes no packets that tests craft for UDP sockets */
             count = add_gso(count, &emx_wire_packet, EMX_GSO_UDP, GSO, path);

@@ -21,9 +21,18 @@
 
 #define WORK_MS 10 /* between two rounds of ends that wait for each other */
 
-struct host world_a = {.ip = "10.88.0.1", .interfaces = INTERFACES};
-struct host world_b = {.ip = "10.88.0.2", .interfaces = INTERFACES};
+struct host world_a = {.ip = "10.88.0.1", .ip6 = "fd88::1", .interfaces = INTERFACES};
+struct host world_b = {.ip = "10.88.0.2", .ip6 = "fd88::2", .interfaces = INTERFACES};
 struct host world_c = {.interfaces = INTERFACES};
+
+static void host_part_families(struct host *h)
+{
+    h->netifs6 = h->netifs;
+    for (unsigned i = 0; i < h->netifs.count; i++) {
+        h->netifs.nif[i].ip6 = (struct emx_ip){{0}};
+        h->netifs6.nif[i].ip.s_addr = 0;
+    }
+}
 
 void world_init(char *const paths[3])
 {
@@ -36,6 +45,7 @@ void world_init(char *const paths[3])
         h->ns_fd = open(paths[i], O_RDONLY | O_CLOEXEC);
         assert_true(h->ns_fd >= 0);
         assert_int_equal(host_read_netifs(h, &h->netifs, "", NULL, err, sizeof(err)), ETHMX_OK);
+        host_part_families(h);
         if (h == &world_c)
             continue;
         h->eth0_index = netifs_find(&h->netifs, "eth0")->index;
@@ -215,7 +225,11 @@ static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struc
 
 static void udp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
-    emx_udp_addr(a, ip_between(to, from), to->port);
+    struct emx_ip ip = emx_ip_from_v4(ip_between(to, from).s_addr);
+
+    if (to->v6)
+        assert_true(emx_ip_parse(&ip, to->host == from->host ? "::1" : to->host->ip6));
+    emx_udp_addr(a, &ip, 0, to->port);
 }
 
 /* On one host, too, by the device. */
@@ -282,8 +296,10 @@ static bool sender_works_for(const struct end *e)
 
 int end_try_open(struct end *e, char *why, size_t why_len_bytes)
 {
-    struct emx_wire_params params = {
-        .cfg = &e->cfg, .netifs = &e->host->netifs, .endpoint_id = e->id, .stats = &e->stats};
+    struct emx_wire_params params = {.cfg = &e->cfg,
+                                     .netifs = e->v6 ? &e->host->netifs6 : &e->host->netifs,
+                                     .endpoint_id = e->id,
+                                     .stats = &e->stats};
     int ret;
 
     host_enter(e->host);

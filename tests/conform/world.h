@@ -19,8 +19,9 @@
 struct host {
     int ns_fd;
     const char *interfaces; /* as in ETHMX_IF */
-    const char *ip;
+    const char *ip, *ip6;
     struct emx_netifs netifs;
+    struct emx_netifs netifs6; /* with the IPv6 addresses alone; netifs have none */
     unsigned eth0_index;
     uint8_t mac[6];
 };
@@ -62,6 +63,7 @@ struct end {
     uint16_t gso_port; /* packet, xdp: the same; 0: it takes no GSO packets */
     uint32_t id;
     uint16_t udp_port; /* packet: the same for single frames in UDP */
+    bool v6;           /* of the host's addresses it uses those of IPv6 */
     bool udp;          /* what it sends goes in UDP; attr.frame_bytes is then the longest frame that does */
     bool gso;          /* what it sends may go in GSO packets; attr.frame_bytes is then the longest frame that does */
 };

@@ -51,7 +51,7 @@ static struct emx_address address(const struct fabric *f, unsigned index)
     uint8_t value[2];
 
     memcpy(a.ifs[0].mac, &mac, 6);
-    a.ifs[0].ip = 10 + (node >> 8 << 16) + (node << 24);
+    a.ifs[0].ip = emx_ip_from_v4(10 + (node >> 8 << 16) + (node << 24));
     a.ifs[0].prefix_bits = 16;
     a.ifs[0].frame_bytes = f->frame_bytes;
     emx_wire_value_put_u16(value, (uint16_t)index); /* routes are made from it */

@@ -114,7 +114,7 @@ static unsigned ways_spoil(const struct sim_node *n, struct emx_route *r, unsign
         r[i] = r[count - 1 - i];
         r[count - 1 - i] = first;
     }
-    return chance % 3 == 1 ? count : 1;
+    return chance % 3 == 1 || n->world->guesses ? count : 1;
 }
 
 unsigned sim_node_routes(struct sim_node *n, struct emx_peer *peer, struct emx_route r[EMX_ROUTES_MAX], char *why,

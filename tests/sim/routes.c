@@ -332,7 +332,52 @@ static void connected(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* An MTU of 1500 carries shorter frames by IPv6, so these are tried first. */
+static void longer_header(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct ethmx_peer_info info;
+
+    sim_case_begin(c, 2, 1);
+    w->cfg.p_connect_timeout = SIM_S / 2;
+    w->more_bytes = 20;
+    w->frame_bytes[0] = c->seed & 1 ? 9000 : 1472;
+    sim_world_start(w);
+    spoil(w, 0, 1452, false);
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    emx_peer_query(w->nodes[0].engine, sim_node_peer(&w->nodes[0], w->nodes[1].party), &info);
+    if (info.frame_bytes != 1452)
+        sim_fail(w, "frames of %u bytes are sent, not of 1452", info.frame_bytes);
+    sim_case_end(c);
+}
+
+/* Several ways over one wire, of which one leads to the peer, and each node knows nothing of the other's. Replies take
+ * the ways in turn, so that the handshakes do not wait for each other. A guess is short: the time-out does not pass. */
+static void guesses(struct sim_case *c)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->guesses = 2 + c->seed % 4;
+    w->brief = c->seed & 1;
+    w->resolve_ns = c->seed & 2 ? SIM_MS : 0;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 300000, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, 300000, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + w->cfg.p_connect_timeout))
+        sim_model_check(p);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_routes[] = {
+    {"longer-header", "an MTU of 1500 on the path, and the headers of IPv6", longer_header, 4, 0},
+    {"guesses", "several ways over a wire, one leads to the peer, each node tries its own", guesses, 60, 0},
     {"black-hole", "the first wire carries nothing: the second is used", black_hole, 20, 0},
     {"black-hole-one-way", "the first wire carries nothing one way", black_hole_one_way, 20, 0},
     {"short-only", "the first wire carries short frames only", short_only, 40, 0},

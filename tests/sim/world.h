@@ -75,8 +75,10 @@ struct sim_world {
     bool mad;            /* nodes may be lied to by others: what is written then is nobody's fault */
     uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
     uint32_t cookie;
-    bool brief; /* a launcher tells nodes what a first hello needs, and not the best routes */
-    bool auth;  /* frames carry tags, unless the wires are reliable */
+    bool brief;         /* a launcher tells nodes what a first hello needs, and not the best routes */
+    uint8_t more_bytes; /* by which the headers of all wires are longer than those of IPv4 and UDP */
+    unsigned guesses;   /* ways of a wire to a node: one leads there, and chance chooses which; 0: as 1 */
+    bool auth;          /* frames carry tags, unless the wires are reliable */
     struct sim_party party[SIM_PARTIES_MAX];
     unsigned party_count;
 

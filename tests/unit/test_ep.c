@@ -377,7 +377,7 @@ static void count_interface(void *arg, const struct ethmx_interface_info *i)
 
     c->count++;
     c->usable += i->chosen;
-    c->bad |= !*i->name || !*i->reason || !i->kind || !i->ipv4 || !i->mac;
+    c->bad |= !*i->name || !*i->reason || !i->kind || !i->ipv4 || !i->ipv6 || !i->mac;
     c->bad |= i->chosen && c->usable != c->count; /* the chosen come first */
 }
 

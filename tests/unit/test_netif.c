@@ -74,6 +74,23 @@ static const struct row container[] = {
     {NULL, {.index = 0}},
 };
 
+static const struct row modern[] = { /* IPv6 only; both; link-local only; a duplicate */
+    LO,
+    {"2001:db8:1::5/64", {.name = "eth0", .index = 2, UP}},
+    {"10.1.0.5/24", {.name = "eth1", .index = 3, UP, .ip6 = {{0x20, 1, 0xd, 0xb8, 0, 2, [15] = 5}}, .prefix6_bits = 64}},
+    {"fe80::5/64", {.name = "eth2", .index = 4, UP}},
+    {NULL, {.name = "eth3", .index = 5, UP, .duplicate6 = true}},
+    {NULL, {.index = 0}},
+};
+
+static const struct row scoped[] = { /* link-local addresses only */
+    LO,
+    {"fe80::5/64", {.name = "eth0", .index = 2, UP}},
+    {"fe80::6/64", {.name = "eth1", .index = 3, UP}},
+    {"fe80::7/64", {.name = "virbr0", .kind = "bridge", .index = 4, UP}},
+    {NULL, {.index = 0}},
+};
+
 static const struct choice {
     const char *what;
     const struct row *host;
@@ -108,6 +125,20 @@ static const struct choice {
     {"without address", laptop, "vnet0", 2, NULL, {"vnet0", "port", "bridge or bond"}},
     {"no subnet: too long", node, "10.1.0.0/33", 2, NULL, {"\"10.1.0.0/33\"", "neither", "subnet"}},
     {"no subnet: no length", node, "10.1.0.0/", 2, NULL, {"\"10.1.0.0/\"", "neither", "subnet"}},
+    {"IPv6 is as good; not link-local beside more", modern, "", 3, "eth1 eth0", {0}},
+    {"link-local if there is no more", scoped, "", 0, "eth0 eth1", {0}},
+    {"by a prefix of IPv6", modern, "2001:db8:2::/64", 0, "eth1", {0}},
+    {"by an address of IPv6", modern, "2001:db8:1::5", 0, "eth0", {0}},
+    {"by a prefix of both", modern, "2001:db8::/32,10.0.0.0/8", 0, "eth0 eth1", {0}},
+    {"by IPv6 at all", modern, "::/0", 0, "eth0 eth1 eth2", {0}},
+    {"by link-local", scoped, "fe80::/10", 3, "eth1 eth0 virbr0", {0}},
+    {"by link-local and scope", scoped, "fe80::%eth1/10", 2, "eth1", {0}},
+    {"a scope that is missing", scoped, "fe80::%eth9/10", 2, NULL, {"no interface eth9", "scope", "eth0 (fe80::5/64)"}},
+    {"a scope without such an address", modern, "fe80::%eth0/10", 2, NULL, {"no interface has an address in", "eth0", "eth2"}},
+    {"a scope of IPv4", node, "10.1.0.0%eth2/24", 2, NULL, {"neither", "subnet", "2001:db8::/64"}},
+    {"a duplicate", modern, "eth3", 2, NULL, {"eth3", "duplicate", "another host"}},
+    {"no prefix of IPv6: too long", modern, "2001:db8::/129", 2, NULL, {"\"2001:db8::/129\"", "neither", "subnet"}},
+    {"no such prefix of IPv6", modern, "2001:db8:7::/64", 2, NULL, {"no interface has an address in 2001:db8:7::/64", "eth0", "eth1"}},
     {"no subnet: a name before the slash", node, "eth2/24", 2, NULL, {"\"eth2/24\"", "neither", "subnet"}},
 };
 /* clang-format on */
@@ -117,14 +148,20 @@ static void fill(struct emx_netifs *n, const struct row *r)
     memset(n, 0, sizeof(*n));
     for (; r->nif.index; r++) {
         struct emx_netif *nif = &n->nif[n->count++];
-        char ip[32];
+        char text[64];
+        struct emx_ip ip;
 
         *nif = r->nif;
         if (r->ip) {
-            snprintf(ip, sizeof(ip), "%s", r->ip);
-            nif->prefix_bits = (unsigned)atoi(strchr(ip, '/') + 1);
-            *strchr(ip, '/') = 0;
-            assert_int_equal(inet_pton(AF_INET, ip, &nif->ip), 1);
+            unsigned prefix_bits = (unsigned)atoi(strchr(r->ip, '/') + 1);
+
+            snprintf(text, sizeof(text), "%s", r->ip);
+            *strchr(text, '/') = 0;
+            assert_true(emx_ip_parse(&ip, text));
+            nif->ip.s_addr = emx_ip_v4(&ip);
+            *(emx_ip_is_v6(&ip) ? &nif->prefix6_bits : &nif->prefix_bits) = prefix_bits;
+            if (emx_ip_is_v6(&ip))
+                nif->ip6 = ip;
         }
         if (nif->loopback)
             n->loopback_index = nif->index;
@@ -224,6 +261,68 @@ static void choice_can_be_made_again(void **state)
     assert_string_equal(names, "eno1");
 }
 
+/* An interface that prefixes name is used by their families; one that is named, by all that it has. */
+static void prefixes_choose_the_family(void **state)
+{
+    static const struct {
+        const char *named;
+        bool v4, v6;
+    } cases[] = {{"eth1", true, true},
+                 {"10.1.0.0/24", true, false},
+                 {"2001:db8:2::/64", false, true},
+                 {"2001:db8:2::/64,10.1.0.0/24", true, true},
+                 {"2001:db8:2::/64,eth1", true, true}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct emx_netif *nif;
+        struct ethmx_config cfg;
+        struct emx_netifs n;
+        char err[256];
+
+        emx_config_defaults(&cfg);
+        snprintf(cfg.p_if, sizeof(cfg.p_if), "%s", cases[i].named);
+        fill(&n, modern);
+        assert_int_equal(emx_netifs_choose(&n, &cfg, 0, err, sizeof(err)), ETHMX_OK);
+        nif = emx_netif_by_index(&n, 3);
+        assert_true(nif->chosen);
+        assert_true(cases[i].v4 == (nif->ip.s_addr != 0) && cases[i].v6 == !emx_ip_is_none(&nif->ip6));
+    }
+}
+
+/* Of the addresses of an interface those count first for which ETHMX_IF has a prefix. */
+static void prefixes_ask_for_addresses(void **state)
+{
+    static const struct {
+        const char *named, *ip;
+        bool asked;
+    } cases[] = {{"", "2001:db8:2::5", false},
+                 {"eth0", "2001:db8:2::5", false},
+                 {"eth9, 2001:db8:2::/64", "2001:db8:2::5", true},
+                 {"2001:db8:2::/64", "2001:db8:3::5", false},
+                 {"2001:db8:2::/64", "10.1.0.5", false},
+                 {"::/0", "2001:db8:3::5", true},
+                 {"::/0", "10.1.0.5", false},
+                 {"0.0.0.0/0", "10.1.0.5", true},
+                 {"0.0.0.0/0", "2001:db8:3::5", false},
+                 {"fe80::%eth0/10", "fe80::5", true},
+                 {"fe80::%eth1/10", "fe80::5", false},
+                 {"2001:db8::/129", "2001:db8::5", false}};
+    const struct emx_netif nif = {.name = "eth0"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ethmx_config cfg;
+        struct emx_ip ip;
+
+        emx_config_defaults(&cfg);
+        snprintf(cfg.p_if, sizeof(cfg.p_if), "%s", cases[i].named);
+        assert_true(emx_ip_parse(&ip, cases[i].ip));
+        if (emx_netif_is_asked(&cfg, &nif, &ip) != cases[i].asked)
+            fail_msg("\"%s\" and %s", cases[i].named, cases[i].ip);
+    }
+}
+
 static void host_id_is_stable(void **state)
 {
     (void)state;
@@ -234,10 +333,9 @@ static void host_id_is_stable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choice_follows_table),
-        cmocka_unit_test(reasons_are_plain),
-        cmocka_unit_test(choice_can_be_made_again),
-        cmocka_unit_test(host_id_is_stable),
+        cmocka_unit_test(choice_follows_table),       cmocka_unit_test(reasons_are_plain),
+        cmocka_unit_test(choice_can_be_made_again),   cmocka_unit_test(prefixes_choose_the_family),
+        cmocka_unit_test(prefixes_ask_for_addresses), cmocka_unit_test(host_id_is_stable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

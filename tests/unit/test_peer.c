@@ -44,7 +44,7 @@ static struct emx_address endpoint(const struct job *job, unsigned number)
         uint64_t mac =
             emx_mix64(host * 16 + i + 1) & ~3u; /* as of virtual interfaces; real ones share their first half */
 
-        a.ifs[i].ip = 10 + (i << 8) + ((host >> 8 & 255) << 16) + ((host & 255) << 24);
+        a.ifs[i].ip = emx_ip_from_v4(10 + (i << 8) + ((host >> 8 & 255) << 16) + ((host & 255) << 24));
         a.ifs[i].prefix_bits = 16;
         a.ifs[i].frame_bytes = 9000;
         memcpy(a.ifs[i].mac, &mac, 6);
@@ -156,7 +156,7 @@ static bool unlike_each_other(uint64_t seed)
         a[i].host_id = emx_rng_below(&rng, 3);
         a[i].if_count = (uint8_t)emx_rng_below(&rng, EMX_WIRE_IFS + 1);
         for (unsigned k = 0; k < a[i].if_count; k++)
-            a[i].ifs[k].ip = (uint32_t)emx_rng_next(&rng);
+            a[i].ifs[k].ip = emx_ip_from_v4((uint32_t)emx_rng_next(&rng));
         memset(a[i].host, 'a' + (int)i, (size_t)emx_rng_below(&rng, EMX_ADDRESS_HOST));
         CHECK(!emx_engine_peer(f.engine, buf, emx_address_encode(&a[i], buf), &peer[i], err, sizeof(err)));
     }

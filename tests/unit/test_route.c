@@ -41,12 +41,13 @@ struct scenario {
     const char *what;
     struct nic ours[5], theirs[5];
     struct line table[5];
-    const char *expect[5];           /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length;
-                                      * with GSO packets then " gso 1472 10.0.0.2": longest frame, where to */
-    const char *why;                 /* must be in the reason */
-    unsigned our_wires, their_wires; /* 0: both */
-    unsigned mtu;                    /* ETHMX_MTU */
-    unsigned their_ring;             /* longest frame of their packet wire, 0: 9000 */
+    const char *expect[5];             /* "packet eth0 10.0.0.2 1500": name, where to (mac's place or IP), frame length;
+                                        * with GSO packets then " gso 1472 10.0.0.2": longest frame, where to */
+    const char *why;                   /* must be in the reason */
+    const char *ours6[5], *theirs6[5]; /* "2001:db8::1/64" of the interface in the same place; NULL: none */
+    unsigned our_wires, their_wires;   /* 0: both */
+    unsigned mtu;                      /* ETHMX_MTU */
+    unsigned their_ring;               /* longest frame of their packet wire, 0: 9000 */
     bool same_host, no_lo, other_ethertype;
     bool our_gso, their_gso;             /* GSO packets */
     unsigned our_xdp, their_xdp;         /* bit i: the xdp wire is on interface i */
@@ -370,6 +371,116 @@ static const struct scenario scenarios[] = {
         .their_gso = true,
         .expect = {"packet eth0 mac0 1500", "udp eth0 10.0.0.2 1472"},
     }, {
+        .what = "IPv6 only",
+        .ours = {{"eth0", "", 0, 1500, 0}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"2001:db8::", 64, 2, false}},
+        .expect = {"packet eth0 mac0 1500", "udp eth0 2001:db8::2 1452"},
+    }, {
+        .what = "IPv6 only: no GSO packets",
+        .ours = {{"eth0", "", 0, 1500, 0}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"2001:db8::", 64, 2, false}},
+        .our_gso = true,
+        .their_gso = true,
+        .expect = {"packet eth0 mac0 1500", "udp eth0 2001:db8::2 1452"},
+    }, {
+        .what = "IPv6 only, behind a router",
+        .ours = {{"eth0", "", 0, 9000, 0}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8:7::2/64"},
+        .table = {{"2001:db8::", 64, 2, false}, {"::", 0, 2, true}},
+        .expect = {"udp eth0 2001:db8:7::2 1452"},
+        .why = "pass no router",
+    }, {
+        .what = "both families: IPv4 comes first",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"10.0.0.0", 24, 2, false}, {"2001:db8::", 64, 2, false}},
+        .our_wires = UDP, .their_wires = UDP,
+        .expect = {"udp eth0 10.0.0.2 1472", "udp eth0 2001:db8::2 1452"},
+    }, {
+        .what = "both families: IPv4 comes first through a router, too",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.7.0.2", 24, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"0.0.0.0", 0, 2, true}, {"2001:db8::", 64, 2, false}},
+        .our_wires = UDP, .their_wires = UDP,
+        .expect = {"udp eth0 10.7.0.2 1472", "udp eth0 2001:db8::2 1452"},
+    }, {
+        .what = "both families, and only IPv6 reaches",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "10.7.0.2", 24, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"10.0.0.0", 24, 2, false}, {"2001:db8::", 64, 2, false}},
+        .our_wires = UDP, .their_wires = UDP,
+        .expect = {"udp eth0 2001:db8::2 1452"},
+    }, {
+        .what = "both families, and a host with IPv6 only",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"10.0.0.0", 24, 2, false}, {"2001:db8::", 64, 2, false}},
+        .expect = {"packet eth0 mac0 1500", "udp eth0 2001:db8::2 1452"},
+    }, {
+        .what = "IPv4 only, and a host with IPv6 only",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {NULL},
+        .why = "udp: its address is of IPv6, and the interfaces of this host have IPv4 only",
+    }, {
+        .what = "IPv6 only, and a host with IPv4 only",
+        .ours = {{"eth0", "", 0, 1500, 0}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
+        .ours6 = {"2001:db8::1/64"},
+        .table = {{"2001:db8::", 64, 2, false}},
+        .expect = {NULL},
+        .why = "udp: its address is of IPv4, and the interfaces of this host have IPv6 only",
+    }, {
+        .what = "an address of IPv6 on both hosts leads nowhere",
+        .ours = {{"br0", "", 0, 1500, 0}},
+        .theirs = {{"br0", "", 0, 1500, 0}},
+        .ours6 = {"fd00::1/64"},
+        .theirs6 = {"fd00::1/64"},
+        .table = {{"fd00::", 64, 2, false}},
+        .expect = {NULL},
+        .why = "its address is one of ours too",
+    }, {
+        .what = "an interface without IPv6 towards an address of it",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "", 0, 1500, 1}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .ours6 = {NULL, "2001:db8:1::1/64"},
+        .theirs6 = {"2001:db8::2/64"},
+        .table = {{"2001:db8::", 64, 2, false}},
+        .expect = {NULL},
+        .why = "the interface towards it has no IPv6 address",
+    }, {
+        .what = "link-local addresses: each of our links with IPv6 may lead there, and the best is packet's",
+        .ours = {{"eth0", "", 0, 1500, 1}, {"eth1", "", 0, 1500, 0}, {"eth2", "10.0.0.1", 24, 1500, 2}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .ours6 = {"fe80::1/64", "fe80::11/64"},
+        .theirs6 = {"fe80::2/64"},
+        .expect = {"packet eth1 mac0 1500", "udp eth1 fe80::2%eth1 1452", "udp eth0 fe80::2%eth0 1452"},
+    }, {
+        .what = "a link-local address, and no interface with IPv6",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}},
+        .theirs = {{"eth0", "", 0, 1500, 0}},
+        .theirs6 = {"fe80::2/64"},
+        .expect = {NULL},
+        .why = "it is known by a link-local address of IPv6, and no interface of this host has IPv6",
+    }, {
         .what = "an interface too small for a frame",
         .ours = {{"eth0", "10.0.0.1", 24, 270, 0}},
         .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}},
@@ -393,6 +504,15 @@ static void mac_of(unsigned place, uint8_t mac[6])
     mac[5] = (uint8_t)place;
 }
 
+/* Reads "2001:db8::1/64". */
+static void read_ip6(const char *text, struct emx_ip *ip_p, unsigned *prefix_bits_p)
+{
+    char ip[EMX_IP_TEXT];
+
+    if (sscanf(text, "%45[^/]/%u", ip, prefix_bits_p) != 2 || !emx_ip_parse(ip_p, ip))
+        fail_msg("%s is no address", text);
+}
+
 static void build_netifs(const struct scenario *s, struct emx_netifs *n)
 {
     memset(n, 0, sizeof(*n));
@@ -410,6 +530,8 @@ static void build_netifs(const struct scenario *s, struct emx_netifs *n)
         nif->mtu_bytes = nic->mtu_bytes;
         nif->ip.s_addr = ip_of(nic->ip);
         nif->prefix_bits = nic->prefix_bits;
+        if (s->ours6[nic - s->ours])
+            read_ip6(s->ours6[nic - s->ours], &nif->ip6, &nif->prefix6_bits);
         nif->has_mac = nif->up = true;
         nif->chosen = nic->rank >= 0;
         nif->rank = nic->rank >= 0 ? (unsigned)nic->rank : 0;
@@ -479,6 +601,21 @@ static void add_verbs(struct emx_address *a, const struct emx_verbs_address *tol
     add_part(a, EMX_VERBS_ADDRESS_PART, value, emx_verbs_address_write(told, value));
 }
 
+/* The interface in this place is told by IPv6; with all the rest if it has no IPv4. */
+static void build_peer_v6(const struct scenario *s, unsigned place, struct emx_address *a)
+{
+    struct emx_wire_if *told = &a->ifs[a->if_count];
+    unsigned prefix_bits;
+
+    read_ip6(s->theirs6[place], &told->ip, &prefix_bits);
+    told->prefix_bits = (uint8_t)prefix_bits;
+    if (!*s->theirs[place].ip) {
+        told->frame_bytes = (uint16_t)s->theirs[place].mtu_bytes;
+        mac_of(place, told->mac);
+    }
+    a->if_count++;
+}
+
 /* Interfaces are told by rank; the mac keeps the place in the description. */
 static void build_peer(const struct scenario *s, struct emx_address *a)
 {
@@ -499,9 +636,9 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
             const struct nic *nic = &s->theirs[i];
             struct emx_wire_if *told = &a->ifs[a->if_count];
 
-            if (!nic->name || nic->rank != rank)
+            if (!nic->name || nic->rank != rank || (!*nic->ip && s->theirs6[i]))
                 continue;
-            told->ip = ip_of(nic->ip);
+            told->ip = emx_ip_from_v4(ip_of(nic->ip));
             told->prefix_bits = (uint8_t)nic->prefix_bits;
             told->frame_bytes = (uint16_t)nic->mtu_bytes;
             verbs.fabric[a->if_count] = (uint8_t)fabric_of(s->their_verbs, i);
@@ -509,6 +646,10 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
             a->if_count++;
         }
     }
+    for (int rank = 0; rank < (int)ARRAY_LEN(s->theirs); rank++)
+        for (unsigned i = 0; i < ARRAY_LEN(s->theirs); i++)
+            if (s->theirs6[i] && s->theirs[i].rank == rank)
+                build_peer_v6(s, i, a);
     if (wires & UDP)
         add_udp(a, 4242);
     if (wires & PACKET)
@@ -521,19 +662,21 @@ static void build_peer(const struct scenario *s, struct emx_address *a)
         add_part(a, PIGEON_PART, s->their_loft, s->their_loft ? 2 : 0);
 }
 
-static bool covers(const struct line *l, struct in_addr ip)
+static bool covers(const struct line *l, const struct emx_ip *ip)
 {
-    uint32_t mask = l->prefix_bits ? UINT32_MAX << (32 - l->prefix_bits) : 0;
+    bool v6 = strchr(l->ip, ':');
+    struct emx_ip net;
 
-    return !((ntohl(ip.s_addr) ^ ntohl(inet_addr(l->ip))) & mask);
+    assert_true(emx_ip_parse(&net, l->ip));
+    return v6 == emx_ip_is_v6(ip) && (!l->prefix_bits || emx_ip_same_network(&net, ip, l->prefix_bits));
 }
 
-static unsigned lookup(void *arg, struct in_addr ip, bool *on_link_p)
+static unsigned lookup(void *arg, const struct emx_ip *to, bool *on_link_p)
 {
     const struct scenario *s = arg;
 
     for (const struct line *l = s->table; l < s->table + ARRAY_LEN(s->table) && l->ip; l++) {
-        if (!covers(l, ip))
+        if (!covers(l, to))
             continue;
         *on_link_p = !l->gateway;
         return l->index;
@@ -606,17 +749,28 @@ static void build_here(const struct scenario *s, struct here *h)
 
 /* ---- Routes against expectations ---- */
 
+/* Where udp sends to: "10.0.0.2", "2001:db8::2" or, through that interface, "fe80::2%eth0". */
+static void udp_place(const char *where, unsigned index, struct emx_wire_addr *to_p)
+{
+    char text[EMX_IP_TEXT];
+    struct emx_ip ip;
+
+    snprintf(text, sizeof(text), "%.*s", (int)strcspn(where, "%"), where);
+    assert_true(emx_ip_parse(&ip, text));
+    emx_udp_addr(to_p, &ip, strchr(where, '%') ? index : 0, 4242);
+}
+
 /* Whether the route is what "wire interface where length" says. */
 static bool is_route(const struct emx_route *r, const char *expect, const struct emx_netifs *n, unsigned links)
 {
-    char wire[16], interface[16], where[32], name[40], their_ip[32] = "";
+    char wire[16], interface[16], where[48], name[40], their_ip[32] = "";
     struct emx_offload_way gso = {.port = THEIR_PORT};
     struct emx_verbs_way way = {.id = 7, .port = CALL_PORT};
     unsigned frame_bytes, gso_bytes = 0, index = 0;
     struct emx_wire_addr to;
     uint8_t mac[6] = {0};
 
-    if (sscanf(expect, "%15s %15s %31s %u gso %u %31s", wire, interface, where, &frame_bytes, &gso_bytes, their_ip) < 4)
+    if (sscanf(expect, "%15s %15s %47s %u gso %u %31s", wire, interface, where, &frame_bytes, &gso_bytes, their_ip) < 4)
         return false;
     for (unsigned i = 0; i < n->count; i++) {
         if (!strcmp(n->nif[i].name, interface)) {
@@ -639,7 +793,7 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
         mac_of((unsigned)atoi(where + 3), mac);
         emx_xdp_addr(&to, index, mac, gso_bytes ? &gso : NULL);
     } else {
-        emx_udp_addr(&to, (struct in_addr){.s_addr = inet_addr(where)}, 4242);
+        udp_place(where, index, &to);
     }
     return !strcmp(r->name, name) && r->frame_bytes == frame_bytes && r->gso_bytes == gso_bytes &&
            !memcmp(&r->to, &to, sizeof(to)) && r->link == (!strcmp(wire, "udp") && links == 2);
@@ -693,8 +847,8 @@ static void never_more_than_there_is_room_for(void **state)
     build_peer(&s, &peer);
     peer.if_count = EMX_WIRE_IFS;
     for (unsigned i = 0; i < EMX_WIRE_IFS; i++)
-        peer.ifs[i] =
-            (struct emx_wire_if){.ip = htonl(0x0a000002 + i), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
+        peer.ifs[i] = (struct emx_wire_if){
+            .ip = emx_ip_from_v4(htonl(0x0a000002 + i)), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
     memset(&r[EMX_ROUTES_MAX], 0xaa, sizeof(r[0]));
     assert_int_equal(emx_routes_find(&h.view, &peer, r, why, sizeof(why)), EMX_ROUTES_MAX);
     for (unsigned i = 0; i < sizeof(r[0]); i++)
@@ -752,10 +906,37 @@ static void a_new_wire_is_a_row(void **state)
 
 /* ---- What a launcher carries ---- */
 
+/* An interface of that host is told by IPv4, or by one of these; a '+' before it: by both. */
+static const char *const told_v6[] = {NULL,
+                                      "2001:db8:1:2:3:4:5:6/64",
+                                      "2001:db8:1:2::/64 eui64",
+                                      "2001:db8:1:2:3:4:5:6/48",
+                                      "2001:db8:1:2:3:4:5:6/120",
+                                      "2001:db8:1::/48 eui64",
+                                      "fe80::/64 eui64",
+                                      "+2001:db8:1:2:3:4:5:6/64",
+                                      "+2001:db8:1:2::/64 eui64"};
+
 struct told {
     unsigned wires, ifs;
     bool auth;
+    const char *v6; /* of told_v6 */
 };
+
+/* An interface by IPv6, each in a network of its own. */
+static void make_told_v6(const char *v6, unsigned place, struct emx_wire_if *told)
+{
+    char text[64];
+    unsigned bits;
+
+    snprintf(text, sizeof(text), "%.*s", (int)strcspn(v6, " "), v6);
+    read_ip6(text, &told->ip, &bits);
+    told->prefix_bits = (uint8_t)bits;
+    if (strchr(v6, ' '))
+        emx_ip_put_eui64(&told->ip, told->mac);
+    if (!emx_ip_is_link_local6(&told->ip))
+        told->ip.b[5] = (uint8_t)place;
+}
 
 /* An address of all these, as an endpoint makes it. */
 static void make_told(const struct told *t, struct emx_address *a)
@@ -771,8 +952,16 @@ static void make_told(const struct told *t, struct emx_address *a)
     for (unsigned i = 0; i < t->ifs; i++) {
         struct emx_wire_if *told = &a->ifs[a->if_count++];
 
-        *told = (struct emx_wire_if){.ip = htonl(0x0a000001 + (i << 8)), .prefix_bits = 24, .frame_bytes = 9000};
+        *told = (struct emx_wire_if){
+            .ip = emx_ip_from_v4(htonl(0x0a000001 + (i << 8))), .prefix_bits = 24, .frame_bytes = 9000};
         mac_of(i, told->mac);
+        if (t->v6 && t->v6[0] != '+')
+            make_told_v6(t->v6, i, told);
+    }
+    for (unsigned i = 0; t->v6 && t->v6[0] == '+' && i < t->ifs && a->if_count < EMX_WIRE_IFS; i++) {
+        mac_of(i, a->ifs[a->if_count].mac);
+        make_told_v6(t->v6 + 1, i, &a->ifs[a->if_count]);
+        memset(a->ifs[a->if_count++].mac, 0, 6);
     }
     if (t->wires & SHM)
         add_part(a, EMX_SHM_PART, NULL, 0);
@@ -821,15 +1010,18 @@ static void carry(const struct told *t, struct emx_address *a_p, struct emx_addr
 static void a_launcher_carries_little(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 32 * 7 * 2; i++) {
-        const struct told t = {.wires = i % 32, .ifs = i / 32 % 7, .auth = i / 32 / 7};
+    for (unsigned i = 0; i < 32 * 7 * 2 * ARRAY_LEN(told_v6); i++) {
+        const struct told t = {
+            .wires = i % 32, .ifs = i / 32 % 7, .auth = i / 32 / 7 % 2, .v6 = told_v6[i / 32 / 7 / 2]};
         struct emx_address a, b;
 
         carry(&t, &a, &b);
         assert_true(!(t.wires & UDP) == !emx_address_part(&b, EMX_UDP_PART).b);
         assert_true(!(t.wires & SHM) == !emx_address_part(&b, EMX_SHM_PART).b);
         assert_true(!(t.wires & PACKET) == !emx_address_part(&b, EMX_PACKET_PART).b);
-        if (t.ifs <= 1 || !(t.wires & UDP))
+        if (t.ifs && t.wires && !(t.wires & UDP))
+            assert_true(emx_wire_if_has_mac(&b.ifs[0]));
+        if ((t.ifs <= 1 || !(t.wires & UDP)) && (!t.v6 || t.v6[0] == '+'))
             assert_true(part_count(&a) == part_count(&b) && !memcmp(b.ifs[0].mac, a.ifs[0].mac, 6));
     }
 }

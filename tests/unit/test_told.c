@@ -72,6 +72,36 @@ static void what_is_not_chosen_is_not_told(void **state)
     assert_told(nic, ARRAY_LEN(nic), "b");
 }
 
+/* IPv6 comes after all IPv4, of interfaces with both, too; then each network first. */
+static void each_family_is_told(void **state)
+{
+    static struct emx_netifs n;
+    struct emx_way_site site = {.netifs = &n};
+    static const struct nic nic[] = {{"a", "10.0.0.1", 24, 1}, {"b", "0.0.0.0", 0, 0}, {"c", "0.0.0.0", 0, 2}};
+    static const char *const ip6[] = {"2001:db8:1::1", "2001:db8::1", "2001:db8::2"};
+    static const struct {
+        const char *name;
+        bool v6;
+    } expect[] = {{"a", false}, {"b", true}, {"a", true}, {"c", true}};
+
+    (void)state;
+    make_netifs(nic, ARRAY_LEN(nic), &n);
+    for (unsigned i = 0; i < ARRAY_LEN(ip6); i++) {
+        assert_true(emx_ip_parse(&n.nif[i].ip6, ip6[i]));
+        n.nif[i].prefix6_bits = 64;
+    }
+    emx_told_choose(&n, &site);
+    assert_int_equal(site.told_count, ARRAY_LEN(expect));
+    for (unsigned i = 0; i < ARRAY_LEN(expect); i++) {
+        const struct emx_wire_if told = emx_told_ip(&site, i);
+
+        assert_string_equal(site.told[i]->name, expect[i].name);
+        assert_int_equal(site.told_v6[i], expect[i].v6);
+        assert_int_equal(emx_ip_is_v6(&told.ip), expect[i].v6);
+        assert_int_equal(told.prefix_bits, expect[i].v6 ? 64 : 24);
+    }
+}
+
 static void no_more_than_there_is_room_for(void **state)
 {
     static const struct nic nic[] = {{"a", "10.0.0.1", 24, 0}, {"b", "10.0.0.2", 24, 1}, {"c", "10.2.0.1", 24, 2},
@@ -95,7 +125,8 @@ static bool incomplete(unsigned networks, char *text, size_t text_len_bytes)
         snprintf(name[i], sizeof(name[i]), "eth%u", i);
         snprintf(ip[i], sizeof(ip[i]), "10.%u.0.1", i);
         nic[i] = (struct nic){name[i], ip[i], 24, (int)i};
-        a.ifs[i] = (struct emx_wire_if){.ip = inet_addr(ip[i]), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
+        a.ifs[i] = (struct emx_wire_if){
+            .ip = emx_ip_from_v4(inet_addr(ip[i])), .prefix_bits = 24, .mac = {2}, .frame_bytes = 1500};
     }
     a.if_count = (uint8_t)networks;
     a.min_bytes[2] = 2;
@@ -124,6 +155,7 @@ int main(void)
         cmocka_unit_test(the_preferred_comes_first),
         cmocka_unit_test(each_network_comes_before_the_second_interface_of_one),
         cmocka_unit_test(what_is_not_chosen_is_not_told),
+        cmocka_unit_test(each_family_is_told),
         cmocka_unit_test(no_more_than_there_is_room_for),
         cmocka_unit_test(a_sentence_says_what_has_no_room),
     };

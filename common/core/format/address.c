@@ -8,8 +8,7 @@
  *  8  | cookie                             |
  * 12  | host_id, 6 bytes                   |
  * 18  | secret of 16 bytes, if any
- *     | interfaces: prefix_bits (6 bits), whether mac and frame_bytes follow (1 bit each); ip (4, network order),
- *     |     mac (6), frame_bytes (2); or prefix_bits 63 once, and the ip of each that is left
+ *     | interfaces (address_if.c)
  *     | parts, up to the end: type (5 bits), length (3 bits; 7: a byte with the length follows), value
  *
  * Part 0, the last, is the host name without a final 0; the others are those of wires. The first three bytes stay what
@@ -21,21 +20,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/ipv4.h"
+#include "base/ip.h"
 #include "base/min.h"
+#include "core/format/address_if.h"
 
 #define MAGIC_0      'x'
 #define MAGIC_1      'M'
 #define FIXED_BYTES  18
 #define ID_AT        4
-#define IF_BYTES_MAX 13
-#define IF_BARE      63 /* as prefix_bits: only the ips of the rest follow */
-#define IP_BYTES     4
-#define IF_PREFIX    63 /* of the first byte of an interface */
-#define IF_MAC       64
-#define IF_FRAME     128
-#define MAC_BYTES    6
-#define FRAME_BYTES  2
 #define HOST_TYPE    0
 #define LENGTH_BITS  3
 #define LENGTH_LONG  7 /* or more: in a separate byte */
@@ -47,133 +39,10 @@
 
 static_assert(EMX_WIRE_IFS <= COUNT_IFS, "count of interfaces");
 static_assert(EMX_WIRE_PART_TYPES == (UINT8_MAX >> LENGTH_BITS), "types of parts");
-static_assert(FIXED_BYTES + EMX_ADDRESS_SECRET + EMX_WIRE_IFS * IF_BYTES_MAX + EMX_ADDRESS_PART_BYTES + 2 +
-                      EMX_ADDRESS_HOST - 1 <=
+static_assert(FIXED_BYTES + EMX_ADDRESS_SECRET + EMX_ADDRESS_IFS_BYTES + EMX_ADDRESS_PART_BYTES + 2 + EMX_ADDRESS_HOST -
+                      1 <=
                   ETHMX_ADDRESS_MAX,
               "address fits");
-
-static uint8_t *address_put(uint8_t *p, uint64_t v, unsigned bytes)
-{
-    for (; bytes; bytes--, v >>= 8)
-        *p++ = (uint8_t)v;
-    return p;
-}
-
-static uint64_t address_get(const uint8_t **p, unsigned bytes)
-{
-    uint64_t v = 0;
-
-    for (unsigned i = 0; i < bytes; i++)
-        v |= (uint64_t)(*p)[i] << 8 * i;
-    *p += bytes;
-    return v;
-}
-
-/* ---- Interfaces ---- */
-
-/* Only its IP is encoded. */
-static bool address_if_is_bare(const struct emx_wire_if *i)
-{
-    return !i->prefix_bits && !i->frame_bytes && !emx_wire_if_has_mac(i);
-}
-
-/* Index from which interfaces are encoded as their IP alone: the last ones, if they are two or more. */
-static unsigned address_bare_from(const struct emx_address *a)
-{
-    unsigned from = a->if_count;
-
-    while (from && address_if_is_bare(&a->ifs[from - 1]))
-        from--;
-    return a->if_count - from < 2 ? a->if_count : from;
-}
-
-static uint8_t *address_put_if(uint8_t *p, const struct emx_wire_if *i)
-{
-    p = address_put(p, i->prefix_bits | (emx_wire_if_has_mac(i) ? IF_MAC : 0u) | (i->frame_bytes ? IF_FRAME : 0u), 1);
-    memcpy(p, &i->ip, IP_BYTES);
-    p += IP_BYTES;
-    if (emx_wire_if_has_mac(i)) {
-        memcpy(p, i->mac, MAC_BYTES);
-        p += MAC_BYTES;
-    }
-    return i->frame_bytes ? address_put(p, i->frame_bytes, FRAME_BYTES) : p;
-}
-
-static uint8_t *address_put_ifs(uint8_t *p, const struct emx_address *a)
-{
-    unsigned bare = address_bare_from(a);
-
-    for (unsigned i = 0; i < bare; i++)
-        p = address_put_if(p, &a->ifs[i]);
-    if (bare < a->if_count)
-        p = address_put(p, IF_BARE, 1);
-    for (unsigned i = bare; i < a->if_count; i++, p += IP_BYTES)
-        memcpy(p, &a->ifs[i].ip, IP_BYTES);
-    return p;
-}
-
-/* Reads the interface at *p_p, which ends before end. NULL: *p_p points behind it. Otherwise the error. */
-static const char *address_get_if(struct emx_wire_if *i, const uint8_t **p_p, const uint8_t *end)
-{
-    const uint8_t *p = *p_p;
-    unsigned first;
-
-    if (end - p < 1 + IP_BYTES)
-        return "its length is wrong";
-    first = (unsigned)address_get(&p, 1);
-    i->prefix_bits = first & IF_PREFIX;
-    if (i->prefix_bits > 32)
-        return "an interface has a prefix of more than 32 bits";
-    memcpy(&i->ip, p, IP_BYTES);
-    p += IP_BYTES;
-    if (end - p < (first & IF_MAC ? MAC_BYTES : 0) + (first & IF_FRAME ? FRAME_BYTES : 0))
-        return "its length is wrong";
-    if (first & IF_MAC) {
-        memcpy(i->mac, p, MAC_BYTES);
-        p += MAC_BYTES;
-    }
-    if (first & IF_FRAME)
-        i->frame_bytes = (uint16_t)address_get(&p, FRAME_BYTES);
-    if ((first & IF_MAC && !emx_wire_if_has_mac(i)) || (first & IF_FRAME && !i->frame_bytes))
-        return "an interface tells nothing where it should";
-    *p_p = p;
-    return NULL;
-}
-
-/* Reads the interfaces at *p_p into a. NULL: *p_p points behind them. Otherwise the error. */
-static const char *address_get_ifs(struct emx_address *a, const uint8_t **p_p, const uint8_t *end)
-{
-    unsigned i = 0, bare;
-    const char *bad = NULL;
-
-    for (; !bad && i < a->if_count && !(*p_p < end && **p_p == IF_BARE); i++)
-        bad = address_get_if(&a->ifs[i], p_p, end);
-    if (bad)
-        return bad;
-    bare = i;
-    if (bare < a->if_count) {
-        ++*p_p;
-        if (end - *p_p < (ptrdiff_t)(a->if_count - bare) * IP_BYTES)
-            return "its length is wrong";
-    }
-    for (; i < a->if_count; i++, *p_p += IP_BYTES)
-        memcpy(&a->ifs[i].ip, *p_p, IP_BYTES);
-    return bare == address_bare_from(a) ? NULL : "its interfaces are not in the shortest form";
-}
-
-unsigned emx_address_networks(const struct emx_address *a)
-{
-    unsigned n = 0;
-
-    for (; n < a->if_count && a->ifs[n].ip; n++) {
-        for (unsigned i = 0; i < n; i++) {
-            if (a->ifs[n].prefix_bits == a->ifs[i].prefix_bits &&
-                emx_ipv4_same_network(a->ifs[n].ip, a->ifs[i].ip, a->ifs[n].prefix_bits))
-                return n;
-        }
-    }
-    return n;
-}
 
 /* ---- Parts ---- */
 
@@ -193,9 +62,9 @@ static uint8_t *address_put_part(uint8_t *p, unsigned type, const void *value, u
 {
     bool is_long = len_bytes >= LENGTH_LONG;
 
-    p = address_put(p, type << LENGTH_BITS | (is_long ? LENGTH_LONG : len_bytes), 1);
+    p = emx_address_put(p, type << LENGTH_BITS | (is_long ? LENGTH_LONG : len_bytes), 1);
     if (is_long)
-        p = address_put(p, len_bytes, 1);
+        p = emx_address_put(p, len_bytes, 1);
     if (len_bytes)
         memcpy(p, value, len_bytes);
     return p + len_bytes;
@@ -280,13 +149,10 @@ static unsigned address_part_count(const struct emx_address *a)
 
 const char *emx_address_host(const struct emx_address *a, char text[EMX_ADDRESS_HOST])
 {
-    uint8_t ip[4];
-
     if (a->host[0])
         return a->host;
-    memcpy(ip, &a->ifs[0].ip, sizeof(ip));
-    if (a->if_count && a->ifs[0].ip)
-        snprintf(text, EMX_ADDRESS_HOST, "%u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
+    if (a->if_count && !emx_ip_is_none(&a->ifs[0].ip))
+        emx_ip_text(&a->ifs[0].ip, text);
     else
         snprintf(text, EMX_ADDRESS_HOST, "%012llx", (unsigned long long)a->host_id);
     return text;
@@ -304,19 +170,19 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf)
     size_t host_bytes = strnlen(a->host, sizeof(a->host) - 1);
     uint8_t *p = buf;
 
-    p = address_put(p, MAGIC_0, 1);
-    p = address_put(p, MAGIC_1, 1);
-    p = address_put(p, EMX_ADDRESS_VERSION, 1);
-    p = address_put(p,
-                    a->if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
-                        address_part_count(a) % PARTS_MODULO << COUNT_PARTS,
-                    1);
-    p = address_put(p, a->id, 4);
-    p = address_put(p, a->cookie, 4);
-    p = address_put(p, a->host_id, 6);
+    p = emx_address_put(p, MAGIC_0, 1);
+    p = emx_address_put(p, MAGIC_1, 1);
+    p = emx_address_put(p, EMX_ADDRESS_VERSION, 1);
+    p = emx_address_put(p,
+                        a->if_count | (a->auth ? COUNT_AUTH : 0) | (a->has_secret ? COUNT_SECRET : 0) |
+                            address_part_count(a) % PARTS_MODULO << COUNT_PARTS,
+                        1);
+    p = emx_address_put(p, a->id, 4);
+    p = emx_address_put(p, a->cookie, 4);
+    p = emx_address_put(p, a->host_id, 6);
     memcpy(p, a->secret, address_secret_bytes(a));
     p += address_secret_bytes(a);
-    p = address_put_ifs(p, a);
+    p = emx_address_if_put_all(p, a);
     memcpy(p, a->part, a->part_bytes);
     p += a->part_bytes;
     if (host_bytes)
@@ -342,6 +208,9 @@ struct short_form {
 };
 
 static const struct short_form short_forms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+#define SHORT_FORMS     (sizeof(short_forms) / sizeof(short_forms[0]))
+#define SHORT_FORMS_MAC 2 /* the first: with the MAC of the first interface */
 
 static bool address_short_fits(const struct emx_address *a, size_t room_bytes)
 {
@@ -379,6 +248,15 @@ static void address_short_parts(const struct emx_address *from, const struct sho
     }
 }
 
+/* Removes all but the IP, and what makes the encoded IP shorter. */
+static void address_if_strip(struct emx_wire_if *i)
+{
+    if (!emx_ip_is_v6(&i->ip) || i->prefix_bits != 64)
+        i->prefix_bits = 0;
+    if (!emx_address_if_is_eui64(i))
+        memset(i->mac, 0, sizeof(i->mac));
+}
+
 /* Adds as many interfaces as fit. If no wire reaches them by IP, each with its MAC. */
 static bool address_short_ifs(const struct emx_address *from, const struct short_form *form, size_t room_bytes,
                               struct emx_address *to)
@@ -387,8 +265,7 @@ static bool address_short_ifs(const struct emx_address *from, const struct short
         to->ifs[i].frame_bytes = 0;
         if (!from->by_ip || (!i && !form->bare))
             continue;
-        to->ifs[i].prefix_bits = 0;
-        memset(to->ifs[i].mac, 0, MAC_BYTES);
+        address_if_strip(&to->ifs[i]);
     }
     to->if_count = from->if_count != 0;
     if (!address_short_fits(to, room_bytes))
@@ -410,7 +287,7 @@ static void address_short_macs(const struct emx_address *from, size_t room_bytes
         const struct emx_wire_if before = to->ifs[i];
 
         to->ifs[i].prefix_bits = from->ifs[i].prefix_bits;
-        memcpy(to->ifs[i].mac, from->ifs[i].mac, MAC_BYTES);
+        memcpy(to->ifs[i].mac, from->ifs[i].mac, sizeof(to->ifs[i].mac));
         if (!address_short_fits(to, room_bytes)) {
             to->ifs[i] = before;
             return;
@@ -455,10 +332,10 @@ static void address_short_frames(const struct emx_address *from, size_t room_byt
     }
 }
 
-/* Chooses the first of the forms with the most networks. false: none fits. */
-static bool address_short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
+/* Chooses the first of so many forms with the most networks. false: none fits. */
+static bool address_short_search(const struct emx_address *a, unsigned forms, size_t room_bytes,
+                                 struct emx_address *told_p)
 {
-    unsigned forms = address_short_has_by_ip(a) ? sizeof(short_forms) / sizeof(short_forms[0]) : 1;
     unsigned networks = emx_address_networks(a), best = 0;
     bool found = false;
 
@@ -477,6 +354,37 @@ static bool address_short_choose(const struct emx_address *a, size_t room_bytes,
     return found;
 }
 
+/* Wires that reach an interface by its MAC need its IP only to know the link. So half of an IPv6 address may be made
+ * from the MAC, which is shorter. If its prefix takes more than the other half, a link-local address replaces it. */
+static void address_short_make_ip(struct emx_wire_if *i)
+{
+    static const struct emx_ip link_local = {{0xfe, 0x80}};
+
+    if (!emx_ip_is_v6(&i->ip) || !emx_wire_if_has_mac(i))
+        return;
+    if (i->prefix_bits > 64)
+        i->ip = link_local;
+    if (i->prefix_bits != 64)
+        i->prefix_bits = 0;
+    emx_ip_put_eui64(&i->ip, i->mac);
+}
+
+/* If nothing fits, an IPv6 address is the reason, and no wire needs it. Then parts may be omitted, too, that hellos
+ * carry. */
+static bool address_short_choose(const struct emx_address *a, size_t room_bytes, struct emx_address *told_p)
+{
+    bool by_ip = address_short_has_by_ip(a);
+    struct emx_address made = *a;
+
+    if (address_short_search(a, by_ip ? SHORT_FORMS : 1, room_bytes, told_p))
+        return true;
+    if (by_ip || !a->if_count || !emx_ip_is_v6(&a->ifs[0].ip))
+        return false;
+    for (unsigned i = 0; i < made.if_count; i++)
+        address_short_make_ip(&made.ifs[i]);
+    return address_short_search(&made, SHORT_FORMS_MAC, room_bytes, told_p);
+}
+
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf)
 {
     struct emx_address told;
@@ -491,7 +399,7 @@ size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes,
 
 void emx_address_put_id(uint8_t *buf, uint32_t id)
 {
-    address_put(buf + ID_AT, id, 4);
+    emx_address_put(buf + ID_AT, id, 4);
 }
 
 /* ---- Decoding ---- */
@@ -544,9 +452,9 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     unsigned version, counts;
 
     bad = "it is no ethmx address";
-    if (len_bytes < 4 || address_get(&p, 1) != MAGIC_0 || address_get(&p, 1) != MAGIC_1)
+    if (len_bytes < 4 || emx_address_get(&p, 1) != MAGIC_0 || emx_address_get(&p, 1) != MAGIC_1)
         goto err_say;
-    version = (unsigned)address_get(&p, 1);
+    version = (unsigned)emx_address_get(&p, 1);
     if (version != EMX_ADDRESS_VERSION) {
         snprintf(err, err_len_bytes,
                  "the peer's address is of version %u, this ethmx speaks version %d: use the same ethmx on all hosts",
@@ -556,13 +464,13 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
     bad = "it is cut short";
     if (len_bytes < FIXED_BYTES)
         goto err_say;
-    counts = (unsigned)address_get(&p, 1);
+    counts = (unsigned)emx_address_get(&p, 1);
     in.if_count = counts & COUNT_IFS;
     in.auth = counts & COUNT_AUTH;
     in.has_secret = counts & COUNT_SECRET;
-    in.id = (uint32_t)address_get(&p, 4);
-    in.cookie = (uint32_t)address_get(&p, 4);
-    in.host_id = address_get(&p, 6);
+    in.id = (uint32_t)emx_address_get(&p, 4);
+    in.cookie = (uint32_t)emx_address_get(&p, 4);
+    in.host_id = emx_address_get(&p, 6);
     bad = "it has a secret, but no authentication";
     if (in.has_secret && !in.auth)
         goto err_say;
@@ -575,7 +483,7 @@ bool emx_address_decode(struct emx_address *a, const void *buf, size_t len_bytes
         goto err_say;
     memcpy(in.secret, p, address_secret_bytes(&in));
     p += address_secret_bytes(&in);
-    bad = address_get_ifs(&in, &p, end);
+    bad = emx_address_if_get_all(&in, &p, end);
     if (!bad)
         bad = address_take_parts(&in, p, (size_t)(end - p), counts >> COUNT_PARTS);
     if (bad)

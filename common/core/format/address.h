@@ -16,7 +16,7 @@
 #include "base/wire_part.h"
 #include "ethmx.h"
 
-#define EMX_ADDRESS_VERSION     6
+#define EMX_ADDRESS_VERSION     7
 #define EMX_ADDRESS_HOST        48
 #define EMX_ADDRESS_SECRET      16
 #define EMX_ADDRESS_PART_BYTES  95 /* all parts of wires, with their headers */
@@ -56,14 +56,19 @@ size_t emx_address_encode(const struct emx_address *a, uint8_t *buf);
 /* The same without the secret, as it may travel in frames. */
 size_t emx_address_encode_public(const struct emx_address *a, uint8_t *buf);
 
+/* Adds an interface. false: no room, neither in a nor in the encoded address. */
+bool emx_address_add_if(struct emx_address *a, const struct emx_wire_if *i);
+
 /* Number of first interfaces that are each in a separate network: with these a peer knows a way by each of the
- * networks. Further interfaces of the same networks must follow them. */
+ * networks. Further interfaces of the same networks must follow them. IPv6 counts only if the first interface is told
+ * by IPv6: elsewhere it adds a second way to a network. */
 unsigned emx_address_networks(const struct emx_address *a);
 
 /* Encodes what a first hello to a needs, and what else fits in room_bytes: at least one interface (of an address that
  * has any), then as many networks as fit, MAC addresses, the complete parts and frame lengths. If not all networks fit,
- * they have priority over the parts of wires that hellos may carry as well, and over MAC addresses. Never the host
- * name. The rest is in a's own hellos. Returns 0 if there is not enough room. */
+ * they have priority over the parts of wires that hellos may carry as well, and over MAC addresses. Without a wire that
+ * reaches an interface by IP, half of an IPv6 address may be made from the MAC. Never the host name. The rest is in a's
+ * own hellos. Returns 0 if there is not enough room. */
 size_t emx_address_encode_within(const struct emx_address *a, size_t room_bytes, uint8_t *buf);
 
 /* Reads and checks: version, lengths, counts, id. false: not a usable address, and err has a sentence. */

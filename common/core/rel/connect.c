@@ -46,6 +46,8 @@
 #define CONNECTED_ACK_NS 1000000 /* minimum delay of an acknowledgement over connections */
 #define PLACE_NS         1000000 /* an unanswered hello occupies a place for this long */
 #define RUNG_PART        16      /* part of the time-out for each length below that */
+#define REPEATS_MAX      127     /* counted of a hello, then from 0 again */
+#define GUESS_PART       8       /* part of the time-out for a route that is a guess */
 
 /* The ranks of a job start at the same time, and their hellos may overflow the queue to one that all know. So retries
  * have random delays. */
@@ -76,6 +78,15 @@ static void connect_take_nature(struct emx_session *s, const struct emx_route *r
     emx_reorder_delay(&s->rx, r->connected && delay_ns && delay_ns < CONNECTED_ACK_NS ? CONNECTED_ACK_NS : delay_ns);
 }
 
+/* How long the current route is tried. */
+static emx_time connect_patience_ns(const struct emx_session *s)
+{
+    const struct emx_connect *c = s->connect;
+    emx_time timeout_ns = s->e->cfg->p_connect_timeout;
+
+    return c->route[c->current].guess && c->count > 1 && !c->again ? timeout_ns / GUESS_PART : timeout_ns;
+}
+
 /* ---- Turns ---- */
 
 /* Sends hellos. */
@@ -90,7 +101,7 @@ static void connect_greet(struct emx_session *s, bool takes_place, emx_time now)
     c->wait_ns = EMX_CONNECT_RETRY_NS;
     c->retry_ns = connect_retry_ns(s, now);
     c->place_ns = now + PLACE_NS;
-    c->give_up_ns = now + s->e->cfg->p_connect_timeout;
+    c->give_up_ns = now + connect_patience_ns(s);
     emx_session_ready(s);
     emx_session_arm(s, emx_connect_deadline(s));
 }
@@ -272,26 +283,38 @@ bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, stru
     return true;
 }
 
-static const struct emx_route *connect_route_over(const struct emx_session *s, unsigned link)
+/* The route over this link for the reply to a hello that was repeated so often; NULL: there is none. The first reply
+ * takes the current route if the peer has replied on it, otherwise the first route. If the hello comes again, the reply
+ * may be lost on that route, so it takes the next. */
+static const struct emx_route *connect_reply_route(const struct emx_session *s, unsigned link, unsigned repeats)
 {
-    for (unsigned i = 0; s->connect && i < s->connect->count; i++)
-        if (s->connect->route[i].link == link)
-            return &s->connect->route[i];
-    return NULL;
+    const struct emx_connect *c = s->connect;
+    unsigned routes = 0, skip, i;
+
+    for (i = 0; c && i < c->count; i++)
+        routes += c->route[i].link == link;
+    if (!routes)
+        return NULL;
+    skip = repeats % routes;
+    for (i = s->state == EMX_S_CONNECTED || c->got[0] ? c->current : 0;; i++) {
+        const struct emx_route *r = &c->route[i % c->count];
+
+        if (r->link == link && !skip--)
+            return r;
+    }
 }
 
 bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                   struct emx_scratch *scratch)
 {
-    const struct emx_route *r = connect_route_over(s, link);
-
     for (int full = 0; full < 2; full++) {
         struct emx_hello_ack *w = &s->hello_ack[full];
+        const struct emx_route *r = connect_reply_route(s, link, w->repeats);
         size_t bytes = w->frame_bytes;
 
         if (!w->due || w->link != link)
             continue;
-        w->due = false;
+        w->due = 0;
         if (!r)
             continue;
         if (bytes > r->frame_bytes - emx_tag_bytes(s->e, link))
@@ -362,10 +385,25 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     connect_take_terms(s, t);
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     w = &s->hello_ack[t->probe & 1];
-    *w = (struct emx_hello_ack){.due = true, .link = (uint8_t)link, .frame_bytes = t->frame_bytes, .probe = t->probe};
+    *w = (struct emx_hello_ack){.due = 1,
+                                .repeats = (uint8_t)((w->probe == t->probe ? w->repeats + 1 : 0) & REPEATS_MAX),
+                                .link = (uint8_t)link,
+                                .frame_bytes = t->frame_bytes,
+                                .probe = t->probe};
     if (s->connect->count)
         connect_queue_hello_ack(e, s, link);
     return EMX_ACCEPTED;
+}
+
+/* The first reply on the current route has come. */
+static void connect_reached(struct emx_session *s)
+{
+    struct emx_connect *c = s->connect;
+    emx_time timeout_ns = s->e->cfg->p_connect_timeout;
+
+    c->give_up_ns += timeout_ns - connect_patience_ns(s); /* the guess was right */
+    if (c->route[c->current].frame_bytes > emx_path_mtu_common(&c->route[c->current]))
+        c->give_up_ns -= timeout_ns / 2; /* leaves time for shorter frames */
 }
 
 enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -389,8 +427,8 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
     if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
         return why;
     connect_take_terms(s, t);
-    if (!full && !s->connect->got[0] && emx_connect_route(s)->frame_bytes > EMX_PATH_MTU_COMMON)
-        s->connect->give_up_ns -= s->e->cfg->p_connect_timeout / 2; /* leaves time for shorter frames */
+    if (!full && !s->connect->got[0])
+        connect_reached(s);
     s->connect->got[full] = true;
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     if (!s->connect->got[0] || !s->connect->got[1])
@@ -419,13 +457,13 @@ emx_time emx_connect_deadline(const struct emx_session *s)
  * routes are tried. */
 static uint16_t connect_narrower(const struct emx_connect *c)
 {
-    unsigned bytes = c->route[c->current].frame_bytes;
+    const struct emx_route *r = &c->route[c->current];
 
-    if (c->route[c->current].connected)
+    if (r->connected)
         return 0;
-    if (bytes > EMX_PATH_MTU_COMMON)
-        return EMX_PATH_MTU_COMMON;
-    return c->current + 1 == c->count ? emx_path_mtu_shorter(bytes) : 0;
+    if (r->frame_bytes > emx_path_mtu_common(r))
+        return emx_path_mtu_common(r);
+    return c->current + 1 == c->count ? emx_path_mtu_shorter(r, r->frame_bytes) : 0;
 }
 
 static bool connect_narrow(struct emx_session *s, emx_time now)
@@ -446,7 +484,7 @@ static bool connect_narrow(struct emx_session *s, emx_time now)
         r->gso_bytes = shorter;
     connect_use_route(s, c->current, now);
     /* the other half is used up */
-    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == EMX_PATH_MTU_COMMON ? 2 : RUNG_PART);
+    c->give_up_ns = now + s->e->cfg->p_connect_timeout / (shorter == emx_path_mtu_common(r) ? 2 : RUNG_PART);
     return true;
 }
 
@@ -479,7 +517,7 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
     struct emx_connect *c = s->connect;
     const struct emx_route *r = emx_connect_route(s);
     size_t len = strlen(c->why);
-    unsigned long long ms = s->e->cfg->p_connect_timeout / 1000000;
+    unsigned long long ms = connect_patience_ns(s) / 1000000;
     unsigned next = connect_next_to_try(s, now);
 
     if (!c->got[0])
@@ -491,8 +529,9 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
         connect_give_up(s, now);
         return;
     }
-    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s", c->why + (len ? len + 2 : 0),
-                   next ? "trying the next way" : "trying again from the first way");
+    if (!next || !r->guess || c->again)
+        emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s",
+                       c->why + (len ? len + 2 : 0), next ? "trying the next way" : "trying again from the first way");
     if (!next) {
         c->again = true;
         c->why[0] = 0;

@@ -46,7 +46,8 @@ struct emx_connect {
 };
 
 struct emx_hello_ack {
-    bool due;
+    uint8_t due : 1;
+    uint8_t repeats : 7;  /* hellos before it with the same probe: the replies to them may be lost */
     uint8_t link;         /* link that the hello arrived on */
     uint16_t frame_bytes; /* length of the hello, and of the reply */
     uint32_t probe;

@@ -3,7 +3,8 @@
  * Learning: the launcher carries only what a first hello needs (emx_address_encode_within()). The peer's hellos and
  * hello_acks have the rest: further interfaces and their MAC addresses, GSO packets, frame lengths, the host's name.
  * New information is stored in the session. If it may change the routes, they are requested again. The handshake
- * continues meanwhile, and restarts only if the best route is another one, or has another length.
+ * continues meanwhile, and restarts only if a route that was not tried yet comes before the current one, or if that has
+ * another length.
  */
 #include <string.h>
 
@@ -45,32 +46,61 @@ void emx_learn_address(struct emx_session *s, const struct emx_address *a, const
     emx_session_ask_routes(s);
 }
 
+static bool learn_same_place(const struct emx_route *a, const struct emx_route *b)
+{
+    return a->link == b->link && a->frame_bytes == b->frame_bytes && !memcmp(&a->to, &b->to, sizeof(a->to));
+}
+
+/* The same interface, and perhaps more is known of the place. Routes that are guesses may differ by the place alone. */
+static bool learn_same_interface(const struct emx_route *a, const struct emx_route *b)
+{
+    return a->link == b->link && a->frame_bytes == b->frame_bytes && !strcmp(a->name, b->name) && !a->guess;
+}
+
+/* Index of the first of the n routes that is the same as this one; n: there is none. */
+static unsigned learn_find(const struct emx_route *route, const struct emx_route *r, unsigned n,
+                           bool (*same)(const struct emx_route *a, const struct emx_route *b))
+{
+    unsigned i = 0;
+
+    while (i < n && !same(&r[i], route))
+        i++;
+    return i;
+}
+
 /* Index of the current route among the new ones; n: not found. */
 static unsigned learn_current(const struct emx_connect *c, const struct emx_route *r, unsigned n)
 {
-    const struct emx_route *old = &c->route[c->current];
-    unsigned i = 0;
+    unsigned i = learn_find(&c->route[c->current], r, n, learn_same_place);
 
-    while (i < n && (r[i].link != old->link || r[i].frame_bytes != old->frame_bytes || strcmp(r[i].name, old->name)))
-        i++;
-    return i;
+    return i < n ? i : learn_find(&c->route[c->current], r, n, learn_same_interface);
+}
+
+/* Whether the n routes have failed, all of them before the current one. */
+static bool learn_failed(const struct emx_connect *c, const struct emx_route *r, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (learn_find(&r[i], c->route, c->current, learn_same_place) == c->current)
+            return false;
+    return true;
 }
 
 bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned n)
 {
     struct emx_connect *c = s->connect;
     unsigned tag_bytes, current = learn_current(c, r, n);
+    bool goes_on = current < n && learn_failed(c, r, current);
 
     c->relearns = false;
     if (!n)
         return true;
     memcpy(c->route, r, n * sizeof(*r));
     c->count = n;
-    if (current)
+    if (!goes_on)
         return false;
-    c->current = 0;
-    tag_bytes = emx_tag_bytes(s->e, r->link);
-    s->to = c->route[0].to;
-    s->gso_bytes = c->route[0].gso_bytes ? (uint16_t)(c->route[0].gso_bytes - tag_bytes) : 0;
+    c->current = current;
+    tag_bytes = emx_tag_bytes(s->e, r[current].link);
+    s->to = r[current].to;
+    s->gso_bytes = r[current].gso_bytes ? (uint16_t)(r[current].gso_bytes - tag_bytes) : 0;
     return true;
 }

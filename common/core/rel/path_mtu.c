@@ -22,18 +22,26 @@
 #include "core/rel/session.h"
 #include "core/rel/tag.h"
 
+#define COMMON      1472     /* of an MTU of 1500, by IPv4 and UDP */
 #define TRIES       12       /* many, because a full queue loses long frames more often than short ones */
 #define PAUSE_NS    25000000 /* upper bound of the first pause */
 #define PAUSE_TIMES 2        /* longest pause / first pause */
 
-uint16_t emx_path_mtu_shorter(unsigned bytes)
+uint16_t emx_path_mtu_common(const struct emx_route *r)
 {
-    static const uint16_t length[] = {8000, 6000, 4000, 2000, EMX_PATH_MTU_COMMON, 1400, 1252,
-                                      1100, 972,  800,  600,  EMX_FRAME_LEAST};
+    return (uint16_t)(COMMON - r->more_bytes);
+}
 
-    for (unsigned i = 0; i < sizeof(length) / sizeof(*length); i++)
-        if (length[i] < bytes)
-            return length[i];
+uint16_t emx_path_mtu_shorter(const struct emx_route *r, unsigned bytes)
+{
+    static const uint16_t length[] = {8000, 6000, 4000, 2000, COMMON, 1400, 1252, 1100, 972, 800, 600, EMX_FRAME_LEAST};
+
+    for (unsigned i = 0; i < sizeof(length) / sizeof(*length); i++) {
+        uint64_t shorter = emx_max(length[i] - r->more_bytes, EMX_FRAME_LEAST);
+
+        if (shorter < bytes)
+            return (uint16_t)shorter;
+    }
     return 0;
 }
 
@@ -42,7 +50,7 @@ uint16_t emx_path_mtu_shorter(unsigned bytes)
 static uint16_t path_mtu_untagged(const struct emx_session *s, unsigned bytes)
 {
     unsigned tag_bytes = emx_tag_bytes(s->e, s->link);
-    uint16_t shorter = emx_path_mtu_shorter(bytes + tag_bytes);
+    uint16_t shorter = emx_path_mtu_shorter(emx_connect_route(s), bytes + tag_bytes);
 
     return shorter ? (uint16_t)(shorter - tag_bytes) : 0;
 }

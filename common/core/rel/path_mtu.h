@@ -11,12 +11,14 @@
 #include "core/format/frame.h"
 #include "core/time.h"
 
+struct emx_route;
 struct emx_session;
 
-#define EMX_PATH_MTU_COMMON 1472 /* frame bytes that an MTU of 1500 carries, over Ethernet or UDP */
+/* Frame bytes that an MTU of 1500 carries on this route, or over Ethernet. */
+uint16_t emx_path_mtu_common(const struct emx_route *r);
 
-/* The next shorter length to try, in bytes; 0: none is left. */
-uint16_t emx_path_mtu_shorter(unsigned bytes);
+/* The next shorter length to try on this route, in bytes; 0: none is left. */
+uint16_t emx_path_mtu_shorter(const struct emx_route *r, unsigned bytes);
 
 /* Frames of that length, without a tag, seem to get lost: probes whether the length is the cause. */
 void emx_path_mtu_probe(struct emx_session *s, size_t frame_bytes, emx_time now);

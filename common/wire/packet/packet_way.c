@@ -21,7 +21,7 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
     if (!nif)
         return;
     e.ends.by_udp = emx_packet_prefers_udp(e.wire, nif->index);
-    emx_ethernet_add(s, &e.ends, nif, theirs->mac, theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
+    emx_ethernet_add(s, &e.ends, nif, theirs->mac, emx_ip_v4(&theirs->ip), emx_way_common_mtu(s->site, nif, theirs),
                      nif->rank + place);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The udp wire: one UDP socket, no privileges, any network that routes IPv4. udp_tx.c sends, udp_rx.c receives.
+ * The udp wire: one UDP socket, no privileges, any network that routes IPv4 or IPv6. With IPv6 on a chosen
+ * interface the socket is of IPv6, and sends and receives IPv4 as well; otherwise it is of IPv4. udp_tx.c sends,
+ * udp_rx.c receives.
  *
- * Datagrams carry DF and are never fragmented. One that is too long for an interface is lost and counted, so that the
- * full-sized probe at connect shows what the path can carry.
+ * Datagrams are never fragmented (IPv4: they carry DF). One that is too long for an interface is lost and counted, so
+ * that the full-sized probe at connect shows what the path can carry.
  */
 #define _GNU_SOURCE
 #include "wire/udp/udp.h"
@@ -18,21 +20,44 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/min.h"
 #include "wire/netif.h"
 #include "wire/udp/udp_wire.h"
 #include "wire/way.h"
 
 static_assert(sizeof(struct emx_udp_addr) <= EMX_WIRE_ADDR_BYTES, "udp address");
+static_assert(sizeof(struct emx_udp_addr) == sizeof(struct emx_ip) + 8, "no padding: destinations are compared");
 
-void emx_udp_addr(struct emx_wire_addr *a, struct in_addr ip, uint16_t port)
+void emx_udp_addr(struct emx_wire_addr *a, const struct emx_ip *ip, unsigned scope, uint16_t port)
 {
-    struct emx_udp_addr u;
+    const struct emx_udp_addr u = {.ip = *ip, .scope = scope, .port = htons(port), .v6 = emx_ip_is_v6(ip)};
 
-    memset(&u, 0, sizeof(u)); /* destinations are compared byte by byte, including padding */
-    u.ip = ip;
-    u.port = htons(port);
     memset(a, 0, sizeof(*a));
     memcpy(a, &u, sizeof(u));
+}
+
+/* Whether a chosen interface has IPv6, which peers may know, or the loopback interface has nothing else. */
+static bool udp_wants_v6(const struct emx_wire_params *params)
+{
+    for (unsigned i = 0; i < params->netifs->count; i++) {
+        const struct emx_netif *nif = &params->netifs->nif[i];
+
+        if (!emx_ip_is_none(&nif->ip6) && (nif->loopback ? !nif->ip.s_addr : nif->chosen))
+            return true;
+    }
+    return false;
+}
+
+/* The longest frame that the interface sends; 0: it has no address. */
+static unsigned udp_nif_frame(const struct emx_netif *nif, const struct emx_config *cfg)
+{
+    const struct emx_ip ip = emx_netif_ip(nif);
+    unsigned headers_bytes = emx_ip_is_v4(&ip) ? EMX_IP_UDP_BYTES : EMX_IP6_UDP_BYTES;
+    unsigned mtu_bytes = emx_min_u(nif->mtu_bytes, UINT16_MAX);
+
+    if (cfg->p_mtu)
+        mtu_bytes = emx_min_u(mtu_bytes, (unsigned)cfg->p_mtu);
+    return emx_ip_is_none(&ip) || mtu_bytes < headers_bytes ? 0 : mtu_bytes - headers_bytes;
 }
 
 static unsigned udp_longest_frame(const struct emx_wire_params *params)
@@ -42,14 +67,10 @@ static unsigned udp_longest_frame(const struct emx_wire_params *params)
     for (unsigned i = 0; i < params->netifs->count; i++) {
         const struct emx_netif *nif = &params->netifs->nif[i];
 
-        if (nif->chosen && nif->ip.s_addr && nif->mtu_bytes > longest)
-            longest = nif->mtu_bytes;
+        if (nif->chosen)
+            longest = (unsigned)emx_max(longest, udp_nif_frame(nif, params->cfg));
     }
-    if (params->cfg->p_mtu && longest > params->cfg->p_mtu)
-        longest = (unsigned)params->cfg->p_mtu;
-    if (longest > UINT16_MAX)
-        longest = UINT16_MAX;
-    return longest > EMX_UDP_HEADERS_BYTES ? longest - EMX_UDP_HEADERS_BYTES : 0;
+    return longest;
 }
 
 /* Reads "0", "20000" or "20000-20999". */
@@ -71,8 +92,9 @@ static bool udp_parse_ports(const char *text, unsigned *first_p, unsigned *last_
 
 static int udp_bind_port(struct emx_udp_wire *w, const char *ports, char *why, size_t why_len_bytes)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t len = sizeof(any);
+    struct emx_udp_addr any = {.port = 0};
+    union emx_udp_sockaddr at;
+    socklen_t len = 0;
     unsigned first, last;
     int ret = -1;
 
@@ -82,18 +104,20 @@ static int udp_bind_port(struct emx_udp_wire *w, const char *ports, char *why, s
         return ETHMX_ERR_PARAM;
     }
     for (unsigned port = first; port <= last && ret; port++) {
-        any.sin_port = htons((uint16_t)port);
-        ret = bind(w->fd, (const struct sockaddr *)&any, sizeof(any));
+        any.port = htons((uint16_t)port);
+        len = emx_udp_sockaddr_of(&any, w->v6, &at);
+        ret = bind(w->fd, &at.any, len);
         if (ret && errno != EADDRINUSE)
             break;
     }
-    if (ret || getsockname(w->fd, (struct sockaddr *)&any, &len)) {
+    if (ret || getsockname(w->fd, &at.any, &len)) {
         snprintf(why, why_len_bytes, "no UDP port of ETHMX_UDP_PORTS=%s is available (%s): widen the range", ports,
                  strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    w->port = ntohs(any.sin_port);
-    emx_udp_conns_init(&w->conns, w->fd, any.sin_port);
+    any.port = w->v6 ? at.in6.sin6_port : at.in.sin_port;
+    w->port = ntohs(any.port);
+    emx_udp_conns_init(&w->conns, w->fd, w->v6, any.port);
     return ETHMX_OK;
 }
 
@@ -101,8 +125,11 @@ static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params 
                            size_t why_len_bytes)
 {
     struct emx_udp_socket s;
-    int ret = emx_udp_socket_open(&s, params, params->cfg->p_ring);
+    int ret;
 
+    w->v6 = udp_wants_v6(params);
+    ret = w->v6 ? emx_udp_socket_open_dual(&s, params, params->cfg->p_ring)
+                : emx_udp_socket_open(&s, params, params->cfg->p_ring);
     w->fd = s.fd;
     if (ret) {
         snprintf(why, why_len_bytes, "cannot set up the UDP socket: %s", strerror(errno));
@@ -155,7 +182,7 @@ static int udp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
 
     if (!frame_bytes) {
         snprintf(why, why_len_bytes,
-                 "no interface chosen that has an IPv4 address: name one in ETHMX_IF (ethmx_info lists them; lo "
+                 "no interface chosen that has an IP address: name one in ETHMX_IF (ethmx_info lists them; lo "
                  "reaches processes of this host)");
         return ETHMX_ERR_NO_WIRE;
     }
@@ -210,7 +237,7 @@ const struct emx_wire_ops emx_wire_udp = {
     .name = "udp",
     .part = EMX_UDP_PART,
     .by_ip = true,
-    .help = "UDP over IPv4; needs no privileges and passes routers",
+    .help = "UDP over IPv4 or IPv6; needs no privileges and passes routers",
     .open = udp_open,
     .close = udp_close,
     .query = udp_query,

@@ -5,9 +5,9 @@
  *
  * The connected socket sends from the wire's own port, so that firewalls and connection tracking see one flow. But a
  * connected socket on the wire's port would receive all that its peer sends, and each further receiving socket costs a
- * system call for each poll. So it is bound to the multicast address 224.0.0.0, which is never assigned to a group (RFC
- * 1112). No datagram has this destination. When such a socket is connected, the kernel gives it the source address of
- * its route. Nothing arrives on it, ICMP errors included.
+ * system call for each poll. So it is bound to a multicast address which is never assigned to a group: 224.0.0.0 (RFC
+ * 1112), or ff0e:: (RFC 4291) if the peer is reached by IPv6. No datagram has this destination. When such a socket is
+ * connected, the kernel gives it the source address of its route. Nothing arrives on it, ICMP errors included.
  *
  * Two sockets may share a port if both have SO_REUSEPORT and belong to one user. The wire's socket has the option only
  * while a connected socket is bound, so that no other process of this user shares the port by accident.
@@ -22,14 +22,13 @@
 #define _GNU_SOURCE
 #include "wire/udp/udp_conn.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/hash.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -38,18 +37,39 @@
 #define LIFE_S     2
 #define WANTED_MAX (1u << 20) /* frames to a peer between two attempts, if connecting fails */
 #define FD_END     65536
+#define SET_BITS   4
+#define SPREAD     UINT64_C(0x9e3779b97f4a7c15) /* odd: all bits of a product's factor count in its first bits */
 
-static uint64_t udp_conn_key_of(struct in_addr ip, in_port_t port)
+static_assert(EMX_UDP_CONN_SETS == 1 << SET_BITS, "sets");
+
+/* Never assigned to a group: 224.0.0.0 (RFC 1112) and ff0e:: (RFC 4291). */
+static const struct emx_udp_addr nowhere4 = {.ip = {{[10] = 0xff, [11] = 0xff, [12] = 224}}};
+static const struct emx_udp_addr nowhere6 = {.ip = {{[0] = 0xff, [1] = 0x0e}}, .v6 = 1};
+
+socklen_t emx_udp_sockaddr_of(const struct emx_udp_addr *a, bool v6, union emx_udp_sockaddr *to_p)
 {
-    return (uint64_t)port << 32 | ip.s_addr;
+    if (!v6) {
+        to_p->in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a->port};
+        memcpy(&to_p->in.sin_addr, &a->ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
+        return sizeof(to_p->in);
+    }
+    to_p->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = a->port, .sin6_scope_id = a->scope};
+    memcpy(&to_p->in6.sin6_addr, &a->ip, sizeof(a->ip));
+    return sizeof(to_p->in6);
 }
 
-void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, in_port_t port)
+static bool udp_conn_equal(const struct emx_udp_addr *a, const struct emx_udp_addr *b)
+{
+    return !memcmp(a, b, sizeof(*a));
+}
+
+void emx_udp_conns_init(struct emx_udp_conns *l, int wire_fd, bool v6, in_port_t port)
 {
     struct rlimit limit;
 
     memset(l, 0, sizeof(*l));
     l->wire_fd = wire_fd;
+    l->v6 = v6;
     l->port = port;
     l->fd_end = FD_END;
     if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / 2 < FD_END)
@@ -81,14 +101,17 @@ void emx_udp_conns_fini(struct emx_udp_conns *l)
     udp_conn_disconnect_all(l);
 }
 
-/* Copies the options of the wire's socket that concern sending to fd. */
-static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
+/* Copies the options of the wire's socket that concern sending to fd, which is of IPv6 if v6. */
+static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd, bool v6)
 {
     static const struct {
         int level, name, set;
     } option[] = {
         {IPPROTO_IP, IP_MTU_DISCOVER, IP_MTU_DISCOVER},
         {IPPROTO_IP, IP_TOS, IP_TOS}, /* before the priority, which it changes */
+        {IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_MTU_DISCOVER},
+        {IPPROTO_IPV6, IPV6_DONTFRAG, IPV6_DONTFRAG},
+        {IPPROTO_IPV6, IPV6_TCLASS, IPV6_TCLASS},
         {SOL_SOCKET, SO_PRIORITY, SO_PRIORITY},
         {SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE},
     };
@@ -98,6 +121,8 @@ static bool udp_conn_copy_options(const struct emx_udp_conns *l, int fd)
         int value = 0;
         socklen_t len = sizeof(value);
 
+        if (option[i].level == IPPROTO_IPV6 && !v6)
+            continue;
         if (getsockopt(l->wire_fd, option[i].level, option[i].name, &value, &len))
             return false;
         value = bytes ? value / 2 : value; /* the kernel reports twice the value */
@@ -121,31 +146,36 @@ static bool udp_conn_same_network(const struct emx_udp_conns *l, int fd)
 }
 
 /* Binds fd to the wire's port, at an address where nothing arrives. */
-static bool udp_conn_share_port(const struct emx_udp_conns *l, int fd)
+static bool udp_conn_share_port(const struct emx_udp_conns *l, int fd, bool v6)
 {
-    struct sockaddr_in nowhere = {
-        .sin_family = AF_INET, .sin_port = l->port, .sin_addr.s_addr = htonl(INADDR_UNSPEC_GROUP)};
+    struct emx_udp_addr nowhere = v6 ? nowhere6 : nowhere4;
+    union emx_udp_sockaddr at;
+    socklen_t len;
     int on = 1, off = 0;
     bool bound;
+
+    nowhere.port = l->port;
+    len = emx_udp_sockaddr_of(&nowhere, v6, &at);
 
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) ||
         setsockopt(l->wire_fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)))
         return false;
-    bound = !bind(fd, (const struct sockaddr *)&nowhere, sizeof(nowhere));
+    bound = !bind(fd, &at.any, len);
     setsockopt(l->wire_fd, SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
     return bound;
 }
 
 /* Returns a new connected socket, or -1. */
-static int udp_conn_connect(const struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
+static int udp_conn_connect(const struct emx_udp_conns *l, const struct emx_udp_addr *a)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = port, .sin_addr = ip};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    union emx_udp_sockaddr to;
+    socklen_t len = emx_udp_sockaddr_of(a, a->v6, &to);
+    int fd = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return -1;
-    if (fd < l->fd_end && udp_conn_same_network(l, fd) && udp_conn_copy_options(l, fd) && udp_conn_share_port(l, fd) &&
-        !connect(fd, (const struct sockaddr *)&to, sizeof(to)))
+    if (fd < l->fd_end && udp_conn_same_network(l, fd) && udp_conn_copy_options(l, fd, a->v6) &&
+        udp_conn_share_port(l, fd, a->v6) && !connect(fd, &to.any, len))
         return fd;
     close(fd);
     return -1;
@@ -159,24 +189,30 @@ static void udp_conn_put_off(struct emx_udp_conn *conn)
         conn->wanted *= 2;
 }
 
-static struct emx_udp_conn *udp_conn_set_of(struct emx_udp_conns *l, uint64_t peer)
+static struct emx_udp_conn *udp_conn_set_of(struct emx_udp_conns *l, const struct emx_udp_addr *peer)
 {
-    return l->conn[emx_mix64(peer) % EMX_UDP_CONN_SETS];
+    uint64_t network, host, port;
+
+    static_assert(sizeof(network) + sizeof(host) == sizeof(peer->ip), "address");
+    memcpy(&network, &peer->ip.b[0], sizeof(network));
+    memcpy(&host, &peer->ip.b[sizeof(network)], sizeof(host));
+    memcpy(&port, &peer->scope, sizeof(port)); /* and all that follows */
+    return l->conn[(network ^ host ^ port) * SPREAD >> (64 - SET_BITS)];
 }
 
 /* NULL: the peer is not in the table. */
-static struct emx_udp_conn *udp_conn_find(struct emx_udp_conns *l, uint64_t peer)
+static struct emx_udp_conn *udp_conn_find(struct emx_udp_conns *l, const struct emx_udp_addr *peer)
 {
     struct emx_udp_conn *set = udp_conn_set_of(l, peer);
 
     for (unsigned i = 0; i < EMX_UDP_CONN_WAYS; i++)
-        if (set[i].peer == peer)
+        if (udp_conn_equal(&set[i].peer, peer))
             return &set[i];
     return NULL;
 }
 
 /* Adds a new peer in place of the least recently used one. */
-static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, uint64_t peer)
+static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, const struct emx_udp_addr *peer)
 {
     struct emx_udp_conn *set = udp_conn_set_of(l, peer), *oldest = set;
 
@@ -184,44 +220,42 @@ static struct emx_udp_conn *udp_conn_add(struct emx_udp_conns *l, uint64_t peer)
         if (l->now - set[i].used > l->now - oldest->used)
             oldest = &set[i];
     udp_conn_disconnect(l, oldest);
-    *oldest = (struct emx_udp_conn){.peer = peer, .fd = -1, .wanted = EMX_UDP_CONN_AFTER};
+    *oldest = (struct emx_udp_conn){.peer = *peer, .fd = -1, .wanted = EMX_UDP_CONN_AFTER};
     return oldest;
 }
 
 /* Counts n more datagrams to a peer that has no connected socket. */
-static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *conn, struct in_addr ip, in_port_t port,
-                           unsigned n)
+static void udp_conn_count(struct emx_udp_conns *l, struct emx_udp_conn *conn, unsigned n)
 {
     conn->frames += n;
     if (conn->frames < conn->wanted)
         return;
-    conn->fd = udp_conn_connect(l, ip, port);
+    conn->fd = udp_conn_connect(l, &conn->peer);
     if (conn->fd < 0)
         udp_conn_put_off(conn);
     else
         l->count++;
 }
 
-int emx_udp_conn_for(struct emx_udp_conns *l, struct in_addr ip, in_port_t port, unsigned n)
+int emx_udp_conn_for(struct emx_udp_conns *l, const struct emx_udp_addr *a, unsigned n)
 {
-    uint64_t peer = udp_conn_key_of(ip, port);
     struct emx_udp_conn *conn = l->last;
 
-    if (conn->peer != peer) {
-        conn = udp_conn_find(l, peer);
+    if (!udp_conn_equal(&conn->peer, a)) {
+        conn = udp_conn_find(l, a);
         if (!conn)
-            conn = udp_conn_add(l, peer);
+            conn = udp_conn_add(l, a);
         l->last = conn;
     }
     conn->used = ++l->now;
     if (conn->fd < 0)
-        udp_conn_count(l, conn, ip, port, n);
+        udp_conn_count(l, conn, n);
     return conn->fd;
 }
 
-void emx_udp_conn_failed(struct emx_udp_conns *l, struct in_addr ip, in_port_t port)
+void emx_udp_conn_failed(struct emx_udp_conns *l, const struct emx_udp_addr *a)
 {
-    struct emx_udp_conn *conn = udp_conn_find(l, udp_conn_key_of(ip, port));
+    struct emx_udp_conn *conn = udp_conn_find(l, a);
 
     if (!conn || conn->fd < 0)
         return;

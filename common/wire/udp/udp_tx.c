@@ -24,11 +24,13 @@ static struct emx_udp_addr udp_tx_addr_of(const struct emx_wire_addr *to)
     return a;
 }
 
-static struct sockaddr_in udp_tx_sockaddr_of(const struct emx_wire_addr *to)
+/* Writes the destination for the wire's socket. */
+static socklen_t udp_tx_sockaddr_of(const struct emx_udp_wire *w, const struct emx_wire_addr *to,
+                                    union emx_udp_sockaddr *sockaddr_p)
 {
     struct emx_udp_addr a = udp_tx_addr_of(to);
 
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = a.port, .sin_addr = a.ip};
+    return emx_udp_sockaddr_of(&a, w->v6, sockaddr_p);
 }
 
 /* How many of the n frames at f can be sent as one GSO packet; 1: only the first. */
@@ -45,8 +47,8 @@ static unsigned udp_tx_prepare_message(struct emx_udp_tx *tx, unsigned m, struct
     unsigned parts = emx_gso_iov(iov, f, count);
 
     tx->frames[m] = count;
-    tx->to[m] = udp_tx_sockaddr_of(f->to);
-    *h = (struct msghdr){.msg_name = &tx->to[m], .msg_namelen = sizeof(tx->to[m]), .msg_iov = iov, .msg_iovlen = parts};
+    tx->to[m] = f->to;
+    *h = (struct msghdr){.msg_iov = iov, .msg_iovlen = parts};
     if (count > 1) {
         h->msg_control = &tx->control[m];
         h->msg_controllen = sizeof(tx->control[m].space);
@@ -60,20 +62,21 @@ static int udp_tx_find_conn(struct emx_udp_wire *w, const struct emx_wire_addr *
 {
     struct emx_udp_addr a = udp_tx_addr_of(to);
 
-    return emx_udp_conn_for(&w->conns, a.ip, a.port, n);
+    return emx_udp_conn_for(&w->conns, &a, n);
 }
 
 static void udp_tx_close_conn(struct emx_udp_wire *w, const struct emx_wire_addr *to)
 {
     struct emx_udp_addr a = udp_tx_addr_of(to);
 
-    emx_udp_conn_failed(&w->conns, a.ip, a.port);
+    emx_udp_conn_failed(&w->conns, &a);
 }
 
 /* Sends one datagram. Returns 0 or an errno. */
 static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_addr *to, const void *data, unsigned len)
 {
-    struct sockaddr_in sa = udp_tx_sockaddr_of(to);
+    union emx_udp_sockaddr sa;
+    socklen_t sa_bytes;
     int conn = udp_tx_find_conn(w, to, 1);
 
     if (conn >= 0) {
@@ -82,26 +85,38 @@ static int udp_tx_send_datagram(struct emx_udp_wire *w, const struct emx_wire_ad
         if (emx_backlog_full_error(errno))
             return errno;
     }
-    if (sendto(w->fd, data, len, MSG_DONTWAIT, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
+    sa_bytes = udp_tx_sockaddr_of(w, to, &sa);
+    if (sendto(w->fd, data, len, MSG_DONTWAIT, &sa.any, sa_bytes) < 0)
         return errno;
     if (conn >= 0)
         udp_tx_close_conn(w, to);
     return 0;
 }
 
+/* Writes the destinations for the wire's socket. */
+static void udp_tx_address_messages(struct emx_udp_wire *w, unsigned messages)
+{
+    for (unsigned m = 0; m < messages; m++) {
+        struct msghdr *h = &w->tx->msg[m].msg_hdr;
+
+        h->msg_name = &w->tx->sockaddr[m];
+        h->msg_namelen = udp_tx_sockaddr_of(w, w->tx->to[m], &w->tx->sockaddr[m]);
+    }
+}
+
 /* Passes the prepared messages to the kernel, by the connected socket or, if that is -1, by the wire's socket. Returns
  * how many it took; -1 and errno: none. */
 static int udp_tx_send_messages_by(struct emx_udp_wire *w, int conn, unsigned messages)
 {
-    for (unsigned m = 0; m < messages; m++)
-        w->tx->msg[m].msg_hdr.msg_namelen = conn >= 0 ? 0 : sizeof(w->tx->to[m]);
+    if (conn < 0)
+        udp_tx_address_messages(w, messages);
     return sendmmsg(conn >= 0 ? conn : w->fd, w->tx->msg, messages, MSG_DONTWAIT);
 }
 
 static bool udp_tx_one_destination(const struct emx_udp_tx *tx, unsigned messages)
 {
     for (unsigned m = 1; m < messages; m++)
-        if (memcmp(&tx->to[m], &tx->to[0], sizeof(tx->to[0])))
+        if (tx->to[m] != tx->to[0] && memcmp(tx->to[m], tx->to[0], sizeof(struct emx_udp_addr)))
             return false;
     return true;
 }

@@ -18,15 +18,10 @@
 #include "wire/udp_socket.h"
 #include "wire/wire.h"
 
-#define EMX_UDP_HEADERS_BYTES 28                                   /* IPv4 and UDP */
+#define EMX_UDP_HEADERS_BYTES 28                                   /* IPv4 and UDP; IPv6's are counted by ways */
 #define EMX_UDP_BUFFERS       8                                    /* received in one call */
 #define EMX_UDP_BUFFER_BYTES  (UINT16_MAX + 1 + 3 * EMX_GSO_PARTS) /* with room to move parts apart for alignment */
 #define EMX_UDP_COPY_BYTES    2048 /* shorter frames are copied together before sending */
-
-struct emx_udp_addr {
-    struct in_addr ip;
-    in_port_t port; /* network order */
-};
 
 /* A received buffer: parts of part_bytes each, part_step apart, the last may be shorter. */
 struct emx_udp_buffer {
@@ -39,7 +34,8 @@ struct emx_udp_buffer {
 
 /* Messages for the kernel. A GSO packet uses one message, and two iovecs for each of its frames. */
 struct emx_udp_tx {
-    struct sockaddr_in to[EMX_WIRE_BATCH];
+    const struct emx_wire_addr *to[EMX_WIRE_BATCH]; /* of each message */
+    union emx_udp_sockaddr sockaddr[EMX_WIRE_BATCH];
     struct iovec iov[2 * EMX_WIRE_BATCH];
     struct mmsghdr msg[EMX_WIRE_BATCH];
     unsigned frames[EMX_WIRE_BATCH]; /* in each message */
@@ -53,6 +49,7 @@ struct emx_udp_tx {
 struct emx_udp_wire {
     struct emx_wire base;
     int fd;
+    bool v6; /* the socket is of IPv6, and sends IPv4, too */
     struct emx_stats *stats;
     unsigned frame_bytes;
     uint16_t port; /* host order */

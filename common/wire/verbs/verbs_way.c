@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/ipv4.h"
+#include "base/ip.h"
 #include "wire/verbs/verbs.h"
 #include "wire/way.h"
 
@@ -51,20 +51,34 @@ static bool verbs_way_same_fabric(struct emx_way_search *s, const struct emx_net
 
 static void verbs_way_add(struct emx_way_search *s, const struct emx_netif *nif, unsigned place, unsigned score)
 {
-    const struct emx_verbs_way to = {
-        .id = s->peer_id, .from = nif->ip, .to.s_addr = s->ifs[place].ip, .port = emx_wire_value_u16(s->theirs.b)};
+    const struct emx_verbs_way to = {.id = s->peer_id,
+                                     .from = nif->ip,
+                                     .to.s_addr = emx_ip_v4(&s->ifs[place].ip),
+                                     .port = emx_wire_value_u16(s->theirs.b)};
     struct emx_way w = emx_way_start(s, nif, EMX_VERBS_FRAME_BYTES, score);
 
     emx_verbs_addr(&w.to, &to);
     emx_way_add(s, &w);
 }
 
+/* Connections are made by IPv4. */
+static bool verbs_way_has_v4(struct emx_way_search *s, unsigned place)
+{
+    if (emx_ip_is_v4(&s->ifs[place].ip))
+        return true;
+    s->obstacle = "it has no IPv4 address";
+    return false;
+}
+
 static void verbs_way_there(struct emx_way_search *s, unsigned place, const void *arg)
 {
     bool on_link;
-    const struct emx_netif *nif = emx_way_towards(s, s->ifs[place].ip, &on_link);
+    const struct emx_netif *nif;
 
     (void)arg;
+    if (!verbs_way_has_v4(s, place))
+        return;
+    nif = emx_way_towards(s, &s->ifs[place].ip, &on_link);
     if (nif && verbs_way_same_fabric(s, nif, place))
         verbs_way_add(s, nif, place, nif->rank + place + (on_link ? 0 : EMX_WAY_GATEWAY));
 }
@@ -72,11 +86,13 @@ static void verbs_way_there(struct emx_way_search *s, unsigned place, const void
 static void verbs_way_here(struct emx_way_search *s, unsigned place, const void *arg)
 {
     (void)arg;
+    if (!verbs_way_has_v4(s, place))
+        return;
     for (unsigned i = 0; i < s->site->netifs->count; i++) {
         const struct emx_netif *nif = &s->site->netifs->nif[i];
+        const struct emx_ip ours = emx_ip_from_v4(nif->ip.s_addr);
 
-        if (nif->chosen && nif->ip.s_addr &&
-            emx_ipv4_same_network(nif->ip.s_addr, s->ifs[place].ip, nif->prefix_bits) &&
+        if (nif->chosen && nif->ip.s_addr && emx_ip_same_network(&ours, &s->ifs[place].ip, nif->prefix_bits) &&
             verbs_way_same_fabric(s, nif, place))
             verbs_way_add(s, nif, place, nif->rank + place);
     }

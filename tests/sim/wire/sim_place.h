@@ -11,6 +11,7 @@ struct sim_place {
     uint32_t node;
     uint32_t wire;
     uint32_t party; /* the process: only itself can be read, not one that comes after it */
+    uint32_t lost;  /* frames to it get lost, if not 0 */
 };
 
 #endif

@@ -51,6 +51,21 @@ static bool way_place(const struct sim_wire *x, struct emx_way_search *s, struct
     return false;
 }
 
+/* Adds all guesses. Chance, the same at each call, chooses the one that is right. */
+static void way_add_guesses(const struct sim_wire *x, struct emx_way_search *s, struct emx_way *way)
+{
+    const struct sim_world *w = x->node->world;
+    struct sim_place to;
+
+    memcpy(&to, &way->to, sizeof(to));
+    way->guess = w->guesses > 1;
+    for (unsigned i = 0; i < w->guesses || !i; i++) {
+        to.lost = w->guesses ? (emx_mix64(w->seed + x->node->index) % w->guesses + i) % w->guesses : 0;
+        memcpy(&way->to, &to, sizeof(to));
+        emx_way_add(s, way);
+    }
+}
+
 void sim_way_find(struct emx_wire *w, struct emx_way_search *s)
 {
     const struct sim_wire *x = way_wire(w);
@@ -59,9 +74,10 @@ void sim_way_find(struct emx_wire *w, struct emx_way_search *s)
 
     if (!way_place(x, s, &to))
         return;
+    way.more_bytes = x->node->world->more_bytes;
     memcpy(&way.to, &to, sizeof(to));
     snprintf(way.interface, sizeof(way.interface), "w%u", x->number);
     if (s->theirs.len_bytes >= VALUE_BYTES)
         way.gso_bytes = (uint16_t)emx_min_u(x->node->world->gso_bytes, emx_wire_value_u16(s->theirs.b + LEAST_BYTES));
-    emx_way_add(s, &way);
+    way_add_guesses(x, s, &way);
 }
