@@ -20,6 +20,8 @@
 #define EMX_GSO_MAX        EMX_WIRE_JOIN_BYTES /* bytes of all frames: with the kernel's own data it fills 64 KB */
 #define EMX_GSO_PARTS      64                  /* frames: the limit of older kernels */
 
+#define EMX_GSO_RING_PORT 1 /* set in the sender's port: the packet is for the receiver's ring */
+
 /* Where a GSO packet comes from and goes to. */
 struct emx_gso_way {
     uint8_t from_mac[6], to_mac[6];

@@ -25,11 +25,13 @@ union gso_udp_tx_control {
     struct cmsghdr align;
 };
 
-/* Passes only packets whose data may have a place; none: passes nothing. */
+/* Passes only packets whose data may have a place, unless they are for the ring; none: passes nothing. */
 static int gso_udp_filter(int fd, bool none)
 {
     enum { FRAME = sizeof(struct udphdr) };
     struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, EMX_GSO_RING_PORT, 4, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FRAME),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_OFF, 1, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_HEADER, 0, 1),
@@ -49,7 +51,8 @@ static int gso_udp_restrict(int fd)
     return setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &off, sizeof(off)) || gso_udp_filter(fd, false) ? -1 : 0;
 }
 
-int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes)
+/* Opens the socket and binds it to some port. */
+static int gso_udp_bind(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     socklen_t len = sizeof(any);
@@ -66,6 +69,21 @@ int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params
         return -1;
     u->port = ntohs(any.sin_port);
     return 0;
+}
+
+/* Its port must not have EMX_GSO_RING_PORT. Those that do stay bound meanwhile, or the kernel might choose them again.
+ */
+int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes)
+{
+    struct emx_gso_udp other;
+    int ret = gso_udp_bind(u, params, all, buffer_bytes);
+
+    if (ret || !(u->port & EMX_GSO_RING_PORT))
+        return ret;
+    other = *u;
+    ret = emx_gso_udp_open(u, params, all, buffer_bytes);
+    emx_gso_udp_close(&other);
+    return ret;
 }
 
 int emx_gso_udp_only_hold(struct emx_gso_udp *u)

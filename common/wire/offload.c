@@ -6,7 +6,8 @@
  * back. The network card, or the kernel just above it, segments them at the frame boundaries.
  *
  * Sending. Packet sockets take GSO packets since Linux 6.2 (gso_packet.c), UDP sockets since 4.18 (gso_udp.c), more
- * slowly. Both send the same packets.
+ * slowly. Both send the same packets. The sender's port tells whether data of large messages is to be received into its
+ * place or in the ring (gso_choice.c).
  *
  * Receiving. A packet socket has a ring of slots, and polling it makes no system call. Small messages arrive in the
  * ring, in slots of a whole packet, and their frames are used in place: the slot goes back when the last of them is
@@ -43,9 +44,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/gso_choice.h"
 #include "wire/gso_packet.h"
 #include "wire/gso_rx.h"
 #include "wire/gso_udp.h"
@@ -84,7 +87,8 @@ struct emx_offload {
     uint8_t now_parts; /* of it, to be told with its first frame */
 
     struct emx_gso_udp udp;
-    int tx_fd;   /* sends packets, unless by_udp */
+    int tx_fd; /* sends packets, unless by_udp */
+    struct emx_gso_choice choice;
     bool by_udp; /* the UDP socket sends them, and receives all */
     unsigned loopback_index;
     bool ring_only;         /* the UDP socket receives none */
@@ -250,6 +254,41 @@ unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
     return emx_gso_fit(f, n, EMX_GSO_MAX, true);
 }
 
+/* Whether a packet that begins like this has data that may have a place. */
+static bool offload_has_place(const uint8_t *frame)
+{
+    unsigned mark = (unsigned)frame[0] << 8 | frame[1];
+
+    return mark == EMX_PLACE_MARK_OFF || mark == EMX_PLACE_MARK_HEADER;
+}
+
+static uint64_t offload_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Sends data that may have a place, to the place or to the ring. */
+static int offload_send_data(struct emx_offload *b, unsigned ifindex, struct emx_gso_way *way,
+                             const struct emx_txframe *f, unsigned n)
+{
+    unsigned len_bytes = n * emx_gso_frame_bytes(f);
+    uint64_t from_ns;
+    int ret;
+
+    if (emx_gso_choice_is_ring(&b->choice))
+        way->from_port |= EMX_GSO_RING_PORT;
+    if (len_bytes < EMX_GSO_CHOICE_LEAST)
+        return emx_gso_packet_send(b->tx_fd, ifindex, way, f, n);
+    from_ns = offload_now_ns();
+    ret = emx_gso_packet_send(b->tx_fd, ifindex, way, f, n);
+    if (!ret)
+        emx_gso_choice_sent(&b->choice, offload_now_ns() - from_ns, len_bytes);
+    return ret;
+}
+
 int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n)
 {
     struct emx_offload_to to = emx_offload_to(f->to);
@@ -260,6 +299,8 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
         return emx_gso_udp_send(&b->udp, to.ifindex, &way, f, n);
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
+    if (offload_has_place(f->head))
+        return offload_send_data(b, to.ifindex, &way, f, n);
     return emx_gso_packet_send(b->tx_fd, to.ifindex, &way, f, n);
 }
 
@@ -317,12 +358,12 @@ static bool offload_is_announcement(const struct emx_offload *b, unsigned slot)
     const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, slot);
     const struct sockaddr_ll *from = (const void *)((const uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
     const uint8_t *frame = (const uint8_t *)h + h->tp_mac + EMX_GSO_HEAD_BYTES;
-    unsigned mark = (unsigned)frame[0] << 8 | frame[1];
+    unsigned from_port = frame[-7]; /* its lower half */
 
     if (b->by_udp || b->ring_only)
         return b->by_udp;
-    return (unsigned)from->sll_ifindex != b->loopback_index &&
-           (mark == EMX_PLACE_MARK_OFF || mark == EMX_PLACE_MARK_HEADER);
+    return (unsigned)from->sll_ifindex != b->loopback_index && !(from_port & EMX_GSO_RING_PORT) &&
+           offload_has_place(frame);
 }
 
 /* Begins with the next packet of the ring. false: there is none before the next announcement. */
