@@ -23,6 +23,7 @@
 #include "base/min.h"
 #include "endpoint/helper.h"
 #include "endpoint/event.h"
+#include "endpoint/job_key.h"
 #include "endpoint/linger.h"
 #include "endpoint/told.h"
 #include "endpoint/wait.h"
@@ -241,12 +242,16 @@ static int ep_check_version(const struct ethmx_ep_options *opt)
 
 int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options *opt, struct ethmx_ep **ep_p)
 {
+    struct ethmx_ep_options run;
     struct ethmx_ep *ep;
     int rc = ep_check_version(opt);
     uint32_t id;
 
     if (rc)
         return rc;
+    run = *opt;
+    emx_job_key_of_run(run.job_key);
+    opt = &run;
     id = ep_id(opt);
     ep = calloc(1, sizeof(*ep));
     if (!ep)
