@@ -3,7 +3,7 @@
 #
 # Sourced by make and run: which roots there are, where they are, and what is in them.
 
-roots_suites=(trixie forky)
+roots_suites=(trixie forky bookworm)
 roots_default=/var/tmp/ethmx-roots
 roots_dir=${EMX_ROOTS:-$roots_default}
 roots_told=no # to end
