@@ -34,6 +34,10 @@ packages_mpich_check=(mpich libmpich-dev libblas-dev)
 # tests/slurm: Slurm, whose daemons do not start without a configuration, and munge; libpmix2 is for srun --mpi=pmix.
 packages_slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix2 libpam-cap libcap2-bin openmpi-bin)
 
+# tests/containers: what runs containers, and what a root for them has: all that an ethmx of the same suite needs to run.
+packages_containers=(podman crun uidmap charliecloud-runtime mmdebstrap debian-archive-keyring libcap2-bin openmpi-bin)
+packages_container_root=(openmpi-bin libmnl0 libxdp1 libbpf1 libibverbs1 librdmacm1 libsodium23 iproute2 procps util-linux)
+
 # packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
 packages_install() {
     local name missing=()
