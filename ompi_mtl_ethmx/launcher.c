@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the launcher tells of itself and the job: a key, and where it is reached. mpirun of Open MPI 4.1 tells both in
- * variables of its own (orte_*); under srun, Open MPI 4.1 makes that key itself. mpirun of 5.0 and 6.0 is PRRTE's: it
- * tells its address in PMIx's variables, and no key.
+ * variables of its own (orte_*). mpirun of 5.0 and 6.0 is PRRTE's: it tells its address in PMIx's variables, and no
+ * key. Slurm's srun tells neither. Then Open MPI 4.1 sets the variable of the key itself, to a hash of 31 bits of the
+ * job's name, which two of the many steps on a cluster may have in common.
  */
 #include "mtl_ethmx.h"
 
@@ -42,12 +43,19 @@ static void launcher_key_from_name(const char *name, uint8_t key[16])
     memcpy(key, half, 16);
 }
 
+/* Whether srun has started this process: then Open MPI made the key in its variable from the step's name. */
+static bool launcher_is_srun(const char *name)
+{
+    static const char srun[] = "slurm.pmix.";
+    return NULL != name && 0 == strncmp(name, srun, strlen(srun));
+}
+
 void mtl_ethmx_launcher_key(const char *credential, uint8_t key[16])
 {
     const char *name = getenv("PMIX_NAMESPACE");
+    const char *told = launcher_is_srun(name) ? NULL : getenv("OMPI_MCA_orte_precondition_transports");
     memset(key, 0, 16);
-    if (!launcher_key_parse(getenv("OMPI_MCA_orte_precondition_transports"), key) &&
-        !launcher_key_parse(credential, key) && NULL != name && '\0' != name[0]) {
+    if (!launcher_key_parse(told, key) && !launcher_key_parse(credential, key) && NULL != name && '\0' != name[0]) {
         launcher_key_from_name(name, key);
     }
 }

@@ -112,6 +112,10 @@ static void test_key(void)
     expect(same(key, other), "a spawned job has its parent's key");
     key_of("prterun-n1-20@1", NULL, NULL, other);
     expect(!same(key, other), "another mpirun has another key");
+    key_of("slurm.pmix.17.0", text, NULL, key);
+    expect(!same(key, wanted) && !same(key, none), "under srun the step's name makes a key");
+    key_of("slurm.pmix.17.1", text, NULL, other);
+    expect(!same(key, other), "another step has another key, whatever Open MPI made of the names");
 }
 
 int main(void)
