@@ -76,6 +76,7 @@ static void gso_rx_gather(struct emx_gso_rx *r, unsigned i, size_t len_bytes)
 
 void emx_gso_rx_done(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, bool marked)
 {
+    const void *first_place = r->plan.place[0].at;
     size_t done_bytes;
     unsigned n;
 
@@ -90,7 +91,7 @@ void emx_gso_rx_done(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, 
     if (n)
         r->placed = r->placer->settle(r->placer->arg, &r->plan, r->head[0], sizeof(r->head[0]), n);
     gso_rx_gather(r, r->placed, len_bytes);
-    r->missed = !r->placed;
+    r->missed = !r->placed || r->plan.place[0].at != first_place;
     done_bytes = emx_min(r->placed * (size_t)r->rest.part_bytes, len_bytes);
     r->rest.at += done_bytes;
     r->rest.left_bytes -= (uint32_t)done_bytes;

@@ -19,9 +19,10 @@
 static struct {
     bool expects;
     unsigned planned, last_bytes, right;
+    bool moves; /* the first frame's data, to `elsewhere` */
 } script;
 
-static uint8_t memory[MOST][DATA];
+static uint8_t memory[MOST][DATA], elsewhere[DATA];
 static struct emx_stats stats;
 
 static bool expects(const void *arg)
@@ -41,7 +42,11 @@ static void plan(void *arg, const uint8_t *head, size_t head_bytes, size_t len_b
 
 static unsigned settle(void *arg, struct emx_placement *p, const uint8_t *head, size_t stride, unsigned n)
 {
-    (void)arg, (void)p, (void)head, (void)stride;
+    (void)arg, (void)head, (void)stride;
+    if (script.moves) {
+        memcpy(elsewhere, p->place[0].at, DATA);
+        p->place[0].at = elsewhere;
+    }
     return n < script.right ? n : script.right;
 }
 
@@ -145,6 +150,28 @@ static void right_guesses_copy_nothing(void **state)
     emx_gso_rx_fini(&r);
 }
 
+/* A packet whose first data had to be moved is another one than was thought. */
+static void moved_packets_are_told(void **state)
+{
+    const struct emx_gso_seen seen = {.frame = packet, .head_bytes = HEAD, .len_bytes = 3 * FRAME};
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.expects = script.moves = true;
+    script.planned = script.right = 3;
+    script.last_bytes = DATA;
+    scatter(&r, emx_gso_rx_prepare(&r, &seen), 3 * FRAME);
+    emx_gso_rx_done(&r, 3 * FRAME, FRAME, false);
+    assert_true(r.missed);
+    assert_int_equal(emx_gso_rx_next(&r, f, EMX_WIRE_BATCH, 0), 3);
+    assert_ptr_equal(f[0].body, elsewhere);
+    assert_memory_equal(elsewhere, packet + HEAD, DATA);
+    script.moves = false;
+    emx_gso_rx_fini(&r);
+}
+
 /* Where nothing is expected, and after a place that could not be written, there are no guesses. */
 static void no_guess_without_reason(void **state)
 {
@@ -171,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_guess_gives_the_frames),
         cmocka_unit_test(right_guesses_copy_nothing),
+        cmocka_unit_test(moved_packets_are_told),
         cmocka_unit_test(no_guess_without_reason),
     };
 
