@@ -345,8 +345,8 @@ static int xdp_group_open_queue(struct emx_xdp_group *g, unsigned q, const struc
     xdp_group_tune_socket(queue->sock_fd, cfg);
     if (emx_xdp_set_ring(queue->sock_fd, XDP_RX_RING, g->shared->rx_chunks) ||
         (!q && emx_xdp_set_ring(queue->sock_fd, XDP_TX_RING, EMX_XDP_TX)) ||
-        bind(queue->sock_fd, (struct sockaddr *)&a, sizeof(a)) ||
-        emx_xdp_map_own_rings(g->shared, queue->sock_fd, q, &queue->rx, &queue->tx, &queue->map[2]))
+        emx_xdp_map_own_rings(g->shared, queue->sock_fd, q, &queue->rx, &queue->tx, &queue->map[2]) ||
+        bind(queue->sock_fd, (struct sockaddr *)&a, sizeof(a)))
         return -1;
     return bpf_map_update_elem(g->fd[FD_SOCKS], &index, &queue->sock_fd, BPF_ANY);
 }
@@ -510,7 +510,8 @@ static const char *xdp_group_remedy(int err)
                "cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`";
     case EBUSY:
     case EEXIST:
-        return "another XDP program, or AF_XDP socket, has the interface (`ip link` and `bpftool net` show it)";
+        return "another XDP program, or AF_XDP socket, has the interface (`ip link` and `bpftool net` show it), or "
+               "another process of this host and the kernel is older than 6.4";
     case ENOBUFS:
         return "too little memory may be locked: raise it with `ulimit -l`, or lower ETHMX_XDP_RANKS or ETHMX_RING";
     case EXDEV:
@@ -580,7 +581,8 @@ static int xdp_group_enter(struct emx_xdp_group *g, const struct emx_xdp_want *w
 
     g->copies = !g->shared->zero_copy;
     for (unsigned q = 0; q < g->queue_count && !status; q++)
-        status = emx_xdp_map_shared_rings(g, q);
+        if (!g->queue[q].map[0].mem)
+            status = emx_xdp_map_shared_rings(g, q);
     if (status)
         return -1;
     xdp_group_lock(g);

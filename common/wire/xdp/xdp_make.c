@@ -137,7 +137,8 @@ static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     return errno || ftruncate(g->fd[FD_MEMORY], (off_t)bytes) ? -1 : 0;
 }
 
-/* Creates the socket that holds the pool of queue q; for queue 0 it also registers the memory. */
+/* Creates the socket that holds the pool of queue q; for queue 0 it also registers the memory. Before Linux 6.4 the
+ * rings of a bound socket cannot be mapped. */
 static int make_root(struct emx_xdp_group *g, unsigned q, unsigned flags)
 {
     struct xdp_umem_reg memory = {
@@ -157,7 +158,8 @@ static int make_root(struct emx_xdp_group *g, unsigned q, unsigned flags)
     }
     return emx_xdp_set_ring(fd, XDP_UMEM_FILL_RING, emx_xdp_power_of_two(emx_xdp_rx_chunks(g->shared))) ||
                    emx_xdp_set_ring(fd, XDP_UMEM_COMPLETION_RING, emx_xdp_completed_entries(g->shared, q)) ||
-                   emx_xdp_set_ring(fd, XDP_TX_RING, SMALL_RING) || bind(fd, (struct sockaddr *)&a, sizeof(a))
+                   emx_xdp_set_ring(fd, XDP_TX_RING, SMALL_RING) || emx_xdp_map_shared_rings(g, q) ||
+                   bind(fd, (struct sockaddr *)&a, sizeof(a))
                ? -1
                : 0;
 }
@@ -172,6 +174,8 @@ static void xdp_make_close_roots(struct emx_xdp_group *g)
     int err = errno;
 
     for (unsigned q = 0; q < EMX_XDP_QUEUES; q++) {
+        emx_xdp_unmap(&g->queue[q].map[0]);
+        emx_xdp_unmap(&g->queue[q].map[1]);
         if (g->fd[FD_ROOT + q] >= 0)
             close(g->fd[FD_ROOT + q]);
         g->fd[FD_ROOT + q] = -1;

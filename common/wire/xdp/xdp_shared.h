@@ -95,7 +95,8 @@ static inline unsigned emx_xdp_rx_chunks(const struct emx_xdp_shared *s)
 /* Requests a ring of socket fd. -1 and errno. */
 int emx_xdp_set_ring(int fd, int option, unsigned entries);
 unsigned emx_xdp_completed_entries(const struct emx_xdp_shared *s, unsigned q);
-/* Maps the rings of queue q that all members share. -1 and errno. */
+/* Maps the rings of queue q that all members share. -1 and errno; EBUSY: they are another process's, before Linux 6.4.
+ */
 int emx_xdp_map_shared_rings(struct emx_xdp_group *g, unsigned q);
 /* Maps the rings of any member's socket for queue q. -1 and errno; the maps made are in map. */
 int emx_xdp_map_own_rings(const struct emx_xdp_shared *s, int fd, unsigned q, struct xsk_ring_cons *rx,
