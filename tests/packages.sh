@@ -21,9 +21,9 @@ packages_mpich_ofi=(libfabric-dev librdmacm-dev libpsm-infinipath1-dev libpsm2-d
 
 # tests/guest: what it takes to set the guest up, to be installed; and what is only fetched and unpacked: QEMU, and what the
 # guest has besides this machine's own files and the kernel.
-packages_guest=(gcc make libc6-dev xz-utils iproute2)
+packages_guest=(gcc make libc6-dev xz-utils zstd iproute2)
 packages_guest_qemu=(qemu-system-x86)
-packages_guest_inside=(busybox-static kmod ibverbs-utils rdmacm-utils perftest qperf nftables)
+packages_guest_inside=(busybox-static kmod ibverbs-utils rdmacm-utils perftest qperf nftables ethtool)
 
 # tests/roots: what makes a root of another suite of Debian. tests/roots/roots.sh has the names that differ there.
 packages_roots=(mmdebstrap)
