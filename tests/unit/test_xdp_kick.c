@@ -93,12 +93,26 @@ static void full_queue_is_tried_again_but_not_for_ever(void **state)
     assert_true(stuck);
 }
 
+/* What was not sent without a carrier is sent by a later call. */
+static void stuck_ring_goes_on_later(void **state)
+{
+    bool stuck;
+
+    (void)state;
+    begin();
+    kick(8, 0, EBUSY, &stuck);
+    assert_true(stuck && calls == 1);
+    assert_int_equal(kick(8, 3, 0, &stuck), 0);
+    assert_true(!stuck && consumer == producer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copying_kernel_is_called_until_all_is_sent),
         cmocka_unit_test(driver_is_woken_and_not_waited_for),
         cmocka_unit_test(full_queue_is_tried_again_but_not_for_ever),
+        cmocka_unit_test(stuck_ring_goes_on_later),
     };
 
     return cmocka_run_group_tests_name("xdp_kick", tests, NULL, NULL);

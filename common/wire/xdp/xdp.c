@@ -49,6 +49,7 @@ struct xdp_port {
     unsigned ifindex, frame_bytes, netif;
     uint8_t mac[ETH_ALEN];
     unsigned tries;        /* calls in a row that did not make the kernel send */
+    bool stuck;            /* the kernel does not send, such as without carrier: further frames are lost */
     uint64_t passed, lost; /* counted so far */
     bool flooded;          /* a burst has arrived: frames may have been lost */
 };
@@ -246,31 +247,14 @@ static unsigned xdp_free_chunks(struct xdp_port *p, unsigned n)
     return g->free_tx_count / each;
 }
 
-/* Takes back unread descriptors, if the kernel reads the ring only in our calls. Returns how many frames are lost. */
-static unsigned xdp_withdraw(struct xdp_port *p)
-{
-    struct emx_xdp_group *g = p->group;
-    struct xsk_ring_prod *tx = &g->queue[0].tx;
-    uint32_t from = *tx->consumer, end = *tx->producer;
-    unsigned lost = 0;
-
-    p->tries = 0;
-    if (!g->copies)
-        return 0;
-    for (uint32_t at = from; at != end; at++) {
-        const struct xdp_desc *d = xsk_ring_prod__tx_desc(tx, at);
-
-        lost += !(d->options & XDP_PKT_CONTD);
-        *xdp_busy_flag(g, d) = EMX_XDP_FREE;
-    }
-    __atomic_store_n(tx->producer, from, __ATOMIC_RELEASE);
-    tx->cached_prod = from;
-    return lost;
-}
-
 static bool xdp_is_sent(const struct xsk_ring_prod *tx)
 {
     return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
+}
+
+static bool xdp_is_stuck(const struct xdp_port *p)
+{
+    return p->stuck && !xdp_is_sent(&p->group->queue[0].tx);
 }
 
 static int xdp_wake(int fd)
@@ -278,7 +262,20 @@ static int xdp_wake(int fd)
     return sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -1 : 0;
 }
 
-/* Makes the kernel send. What it has no room for stays in the ring. Returns how many frames were lost. */
+/* How many frames are in the ring, as far as it shows. */
+static unsigned xdp_unsent(const struct xdp_port *p)
+{
+    struct xsk_ring_prod *tx = &p->group->queue[0].tx;
+    unsigned n = 0;
+
+    for (uint32_t at = __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE); at != *tx->producer; at++)
+        n += !(xsk_ring_prod__tx_desc(tx, at)->options & XDP_PKT_CONTD);
+    return n;
+}
+
+/* Makes the kernel send. What it has no room for stays in the ring. If it does not send at all the frames count as
+ * lost, but stay there, too: it may have read further than the ring shows, so nothing can be taken back. Returns how
+ * many frames were lost. */
 static unsigned xdp_kick(struct xdp_port *p)
 {
     struct emx_xdp_queue *queue = &p->group->queue[0];
@@ -288,10 +285,10 @@ static unsigned xdp_kick(struct xdp_port *p)
                                    .wake = xdp_wake,
                                    .fd = queue->sock_fd,
                                    .tries = &p->tries};
-    bool stuck;
-    unsigned lost = emx_xdp_kick(&k, &stuck);
+    bool was_stuck = xdp_is_stuck(p);
+    unsigned lost = emx_xdp_kick(&k, &p->stuck);
 
-    return stuck ? lost + xdp_withdraw(p) : lost;
+    return p->stuck && !was_stuck ? lost + xdp_unsent(p) : lost;
 }
 
 static unsigned xdp_tx_room(struct emx_wire *base)
@@ -304,10 +301,11 @@ static unsigned xdp_tx_room(struct emx_wire *base)
 
         if (!xdp_is_sent(&p->group->queue[0].tx) && p->group->copies) {
             w->stats->wire_tx_errors += xdp_kick(p);
-            if (!xdp_is_sent(&p->group->queue[0].tx))
+            if (!xdp_is_sent(&p->group->queue[0].tx) && !p->stuck)
                 return 0;
         }
-        room = emx_min_u(room, xdp_free_chunks(p, EMX_WIRE_BATCH));
+        if (!xdp_is_stuck(p))
+            room = emx_min_u(room, xdp_free_chunks(p, EMX_WIRE_BATCH));
     }
     return room;
 }
@@ -410,7 +408,8 @@ static void xdp_write_frames(struct xdp_wire *w, const struct emx_txframe *f, un
         struct emx_offload_to to = emx_offload_to(f[i].to);
         struct xdp_port *p = xdp_port_to(w, to.ifindex);
 
-        if (p && (unsigned)f[i].head_bytes + f[i].body_bytes <= p->frame_bytes && xdp_free_chunks(p, 1))
+        if (p && !xdp_is_stuck(p) && (unsigned)f[i].head_bytes + f[i].body_bytes <= p->frame_bytes &&
+            xdp_free_chunks(p, 1))
             xdp_write_frame(w, p, &to, &f[i]);
         else
             w->stats->wire_tx_errors++;
@@ -521,7 +520,8 @@ static unsigned xdp_held(const struct xsk_ring_cons *rx)
     return rx->cached_cons - *rx->consumer;
 }
 
-/* Work that is done when no frames arrive. */
+/* Work that is done when no frames arrive. A driver with zero copy that found no chunks to receive into, as when it was
+ * attached, waits for a call. */
 static void xdp_rest(struct xdp_wire *w)
 {
     for (unsigned i = 0; i < w->port_count; i++) {
@@ -530,7 +530,7 @@ static void xdp_rest(struct xdp_wire *w)
         for (unsigned q = 0; q < p->group->queue_count; q++) {
             if (xdp_held(&p->group->queue[q].rx))
                 emx_xdp_group_refill(p->group, q);
-            if (w->busy_poll)
+            if (w->busy_poll || xsk_ring_prod__needs_wakeup(&p->group->queue[q].fill))
                 recvfrom(p->group->queue[q].sock_fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
         }
         if (!xdp_is_sent(&p->group->queue[0].tx))
@@ -658,7 +658,7 @@ static bool xdp_arm(struct emx_wire *base)
     for (unsigned i = 0; i < w->port_count; i++) {
         struct emx_xdp_group *g = w->port[i].group;
 
-        if (!xdp_is_sent(&g->queue[0].tx))
+        if (!xdp_is_sent(&g->queue[0].tx) && !w->port[i].stuck)
             return false;
         for (unsigned q = 0; q < g->queue_count; q++)
             if (xdp_held(&g->queue[q].rx) || xsk_cons_nb_avail(&g->queue[q].rx, 1))

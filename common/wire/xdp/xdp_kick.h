@@ -17,8 +17,8 @@ struct emx_xdp_kick {
 };
 
 /* Returns how many frames were lost. Frames that the kernel has no room for, or the driver sends later, stay in the
- * ring. *stuck_p: the frames in the ring will not be sent (if the kernel copies, the caller takes them back). Never
- * waits. */
+ * ring. *stuck_p: the kernel does not send the frames in the ring now, such as without carrier; it is asked again by
+ * the next call. Never waits. */
 unsigned emx_xdp_kick(const struct emx_xdp_kick *k, bool *stuck_p);
 
 #endif
