@@ -254,12 +254,13 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
 /* On a reliable session the window is free again when its frames have left. */
 static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
-    if (output_one(s, f, i, now))
-        return !s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i);
-    if (!s->reliable || (emx_list_empty(&s->backlog) && emx_list_empty(&s->tx.control)))
-        return false;
-    output_fill(s);
-    return output_one(s, f, i, now);
+    bool one = output_one(s, f, i, now);
+
+    if (!one && s->reliable && !(emx_list_empty(&s->backlog) && emx_list_empty(&s->tx.control))) {
+        output_fill(s);
+        one = output_one(s, f, i, now);
+    }
+    return one && (!s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i));
 }
 
 static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)

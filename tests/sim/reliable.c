@@ -7,7 +7,8 @@
 
 #define TIMEOUT_NS (2 * SIM_S)
 
-static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
+/* frame_bytes 0: drawn by chance, too. */
+static void begin_with(struct sim_case *c, unsigned nodes, struct emx_rng *rng, uint32_t frame_bytes)
 {
     static const uint64_t unexpected[] = {65536, 200000, 64 << 20};
     struct sim_world *w = &c->world;
@@ -20,9 +21,14 @@ static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
     w->cfg.p_read_min = 1u << emx_rng_below(rng, 18);
     w->reliable = true;
     w->reads = emx_rng_below(rng, 2);
-    w->frame_bytes[0] = 1000 + emx_rng_below(rng, 9000);
+    w->frame_bytes[0] = frame_bytes ? frame_bytes : 1000 + emx_rng_below(rng, 9000);
     sim_world_rate(w, 10000000000ull, 3 * w->frame_bytes[0], 0);
     sim_world_start(w);
+}
+
+static void begin(struct sim_case *c, unsigned nodes, struct emx_rng *rng)
+{
+    begin_with(c, nodes, rng, 0);
 }
 
 static void expect_no_repair(struct sim_world *w)
@@ -82,6 +88,30 @@ static void few_acks(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Announced active messages whose headers do not fit a frame: their frames leave in fragments. */
+static void short_frames(struct sim_case *c)
+{
+    struct emx_rng rng = {.state = emx_mix64(c->seed)};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin_with(c, 2, &rng, EMX_FRAME_MIN);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    for (unsigned i = 0; i < 40; i++) {
+        sim_am(p, a, b->party, 2, emx_rng_below(&rng, ETHMX_AM_HEADER_MAX + 1), emx_rng_below(&rng, 200000),
+               SIM_CONTIGUOUS);
+        if (i % 4 == c->seed % 4)
+            sim_node_pump(a);
+    }
+    sim_node_pump(a);
+    if (sim_program_run(p, w->now_ns + SIM_S))
+        sim_model_check(p);
+    expect_no_repair(w);
+    sim_case_end(c);
+}
+
 static enum sim_verdict drop_one(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
 {
     const uint64_t *nth = arg;
@@ -122,6 +152,7 @@ static void promise_broken(struct sim_case *c)
 const struct sim_scenario sim_reliable[] = {
     {"reliable", "random programs over routes that lose nothing", among_programs, 0, 10},
     {"reliable-acks", "nothing is acknowledged", few_acks, 8, 0},
+    {"reliable-short", "frames too short for headers", short_frames, 40, 0},
     {"reliable-broken", "a route that should lose nothing loses a frame", promise_broken, 8, 0},
     {0},
 };
