@@ -33,6 +33,13 @@
     X(unexpected_promised, "bytes", 1, "Unexpected memory promised to peers.") \
     X(credit_recalled, "bytes", 0, "Unexpected memory that idle peers gave back for others.") \
     X(unexpected_peak, "bytes", 1, "Most memory ever held by unexpected eager messages.") \
+    X(rma_puts, "operations", 0, "One-sided: puts begun.") \
+    X(rma_gets, "operations", 0, "One-sided: gets begun.") \
+    X(rma_atomics, "operations", 0, "One-sided: accumulates, fetches, and compare and swaps begun.") \
+    X(rma_bytes, "bytes", 0, "Data of one-sided puts and gets begun.") \
+    X(rma_served, "operations", 0, "One-sided operations of peers done, or begun if they are long.") \
+    X(rma_refused, "operations", 0, "One-sided operations of peers refused: they named no exposed memory, or it was withdrawn.") \
+    X(rma_regions, "regions", 1, "Regions of memory exposed to one-sided operations.") \
     X(frames_sent, "frames", 0, "Frames handed to wires.") \
     X(frames_received, "frames", 0, "Frames accepted.") \
     X(frames_resent, "frames", 0, "Frames sent again.") \

@@ -14,6 +14,7 @@
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
+#include "core/rma/rma.h"
 
 static unsigned check_length(const struct emx_list *head)
 {
@@ -123,6 +124,8 @@ static const char *check_session(const struct emx_session *s)
         wrong = "credit: a session that is over can give some back";
     if (!wrong && s->eager.op && s->eager.unexpected)
         wrong = "eager: two messages under way";
+    if (!wrong)
+        wrong = emx_rma_check_session(s);
     return wrong;
 }
 
@@ -320,6 +323,8 @@ const char *emx_engine_check(const struct emx_engine *e)
         wrong = check_reads(e, i);
     if (!wrong)
         wrong = check_hints(e);
+    if (!wrong)
+        wrong = emx_rma_check(e);
     if (!wrong && e->timers.count > e->timer_reserve)
         wrong = "timers: more than reserved";
     return wrong;

@@ -32,6 +32,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 #include "core/removal.h"
+#include "core/rma/rma.h"
 #include "core/upcalls.h"
 
 #define LOOKS 16 /* peers checked in one tick for a receive from any source */
@@ -90,6 +91,7 @@ static void engine_stopped(struct emx_session *s, int status, emx_time now)
         emx_connect_give_place(s, now);
     if (status != ETHMX_OK)
         emx_peer_fail(s->e, s->peer, status);
+    emx_rma_stop(s, status);
     engine_stop_arriving(s);
     emx_rndv_forget_pull_requests(s, NULL);
 }
@@ -119,6 +121,7 @@ static const struct emx_upcalls engine_upcalls = {
     .pull_more = emx_rndv_more,
     .resized = emx_fast_open,
     .moved = emx_get_moved,
+    .rma_ended = emx_rma_ended,
     .frames_lost = emx_path_mtu_probe,
 };
 
@@ -264,6 +267,7 @@ void emx_engine_destroy(struct emx_engine *e)
         engine_free_peers(e);
     while (emx_engine_event(e, &ev))
         ;
+    emx_rma_fini(e);
     emx_pool_fini(&e->ops);
     emx_pool_fini(&e->unexpected_pool);
     for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
@@ -460,7 +464,8 @@ static bool engine_is_awaited(const struct emx_peer *p)
 bool emx_engine_session_drained(const struct emx_session *s)
 {
     return !engine_is_awaited(s->peer) && emx_list_empty(&s->tx.unacked) && emx_list_empty(&s->tx.control) &&
-           emx_list_empty(&s->backlog) && emx_list_empty(&s->pulled.requests);
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->pulled.requests) &&
+           (!s->rma || emx_list_empty(&s->rma->open));
 }
 
 bool emx_engine_drained(const struct emx_engine *e)

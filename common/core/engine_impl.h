@@ -19,6 +19,7 @@
 #include "core/rel/txbuf.h"
 #include "core/upcalls.h"
 
+struct emx_rma_engine;
 struct emx_rndv;
 struct emx_session;
 
@@ -123,6 +124,7 @@ struct emx_engine {
     struct emx_list completed, events, want_routes, am, am_deferred;
     struct emx_list taken;      /* unexpected messages held by the program */
     struct emx_list unreleased; /* unexpected messages whose senders could not be notified yet for lack of memory */
+    struct emx_rma_engine *rma; /* NULL: no one-sided operations and no regions */
     size_t seq_frame_bytes;     /* longest sequenced frame to another host, by its interfaces */
 
     struct emx_scratch scratch[EMX_WIRE_BATCH];

@@ -23,6 +23,7 @@
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/tag.h"
+#include "core/rma/rma.h"
 
 static void input_closed(struct emx_session *s, emx_time now)
 {

@@ -23,6 +23,7 @@
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
+#include "core/rma/rma.h"
 
 static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *a, size_t total_bytes)
 {
@@ -58,8 +59,11 @@ static bool output_advance(struct emx_session *s, struct emx_op *op)
 {
     struct emx_engine *e = s->e;
     size_t total_bytes = op->am_header_bytes + op->msg_bytes;
-    bool is_short = emx_eager_suits(s, &op->data, total_bytes);
+    bool is_short;
 
+    if (emx_op_is_rma(op))
+        return emx_rma_advance(s, op);
+    is_short = emx_eager_suits(s, &op->data, total_bytes);
     if (output_shares_frame(s, op, is_short)) {
         emx_list_del(&op->link);
         emx_op_complete(e, op, ETHMX_OK);
@@ -99,8 +103,12 @@ static void output_fill(struct emx_session *s)
     if (s->state != EMX_S_CONNECTED)
         return;
     while ((l = emx_list_first(&s->tx.control)) && emx_send_window_room(&s->tx)) {
+        struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, link);
+
         emx_list_del(l);
-        emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
+        emx_send_window_push(s, b);
+        if (s->rma)
+            emx_rma_pushed(s, b);
     }
     while ((l = emx_list_first(&s->backlog)))
         if (!output_advance(s, emx_list_entry(l, struct emx_op, link)))

@@ -27,6 +27,7 @@
 #include "core/rel/send_window.h"
 
 struct emx_peer;
+struct emx_rma_peer;
 struct emx_tags;
 
 enum emx_state {
@@ -56,6 +57,7 @@ struct emx_session {
     uint16_t frame_bytes;
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     uint32_t fast_room; /* messages shorter than this may take the fast path (fast_path.c); 0: none */
+    unsigned awaits;    /* operations that wait for the peer, except posted receives */
     emx_time heard_ns;
     emx_time asked_ns; /* time of the first frame since then that needs a reply; 0: none */
     struct emx_wire_addr to;
@@ -74,7 +76,8 @@ struct emx_session {
     struct emx_rndv_rx pulling;
     struct emx_lapse read;
     struct emx_get get;
-    struct emx_tags *tags; /* NULL: frames carry no tags */
+    struct emx_rma_peer *rma; /* NULL: no one-sided operations */
+    struct emx_tags *tags;    /* NULL: frames carry no tags */
 
     /* handshake */
     struct emx_connect *connect;
@@ -90,7 +93,6 @@ struct emx_session {
     emx_time peer_ack_delay_ns; /* how long the peer's acknowledgements wait for a frame to carry them */
     emx_time peer_timeout_ns;   /* after which the peer declares this side dead (EMX_NEVER: unknown) */
     emx_time left_ns;           /* when it entered EMX_S_LEAVING */
-    unsigned awaits;            /* operations that wait for the peer, except posted receives */
 };
 
 #endif

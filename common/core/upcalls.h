@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Calls from lower layers of the protocol to upper ones. The order of layers is format, cc, rel, msg, engine. Calls go
- * down only. A lower layer calls upper ones through this table, which engine.c fills. No function may end the session
- * it is about, except end().
+ * Calls from lower layers of the protocol to upper ones. The order of layers is format, cc, rel, msg, rma, engine.
+ * Calls go down only. A lower layer calls upper ones through this table, which engine.c fills. No function may end the
+ * session it is about, except end().
  */
 #ifndef EMX_CORE_UPCALLS_H
 #define EMX_CORE_UPCALLS_H
@@ -14,6 +14,7 @@
 #include "core/time.h"
 
 struct emx_engine;
+struct emx_op;
 struct emx_route;
 struct emx_session;
 
@@ -50,6 +51,9 @@ struct emx_upcalls {
 
     /* The session is about to leave its link. */
     void (*moved)(struct emx_session *s, emx_time now);
+
+    /* A one-sided operation has completed here with this status. May free it. */
+    void (*rma_ended)(struct emx_engine *e, struct emx_op *op, int status);
 
     /* Frames of that length, without a tag, seem to get lost. */
     void (*frames_lost)(struct emx_session *s, size_t frame_bytes, emx_time now);

@@ -28,6 +28,7 @@ const char *ethmx_strerror(int status)
         "built against another version of the ethmx interface",
         "the endpoint is closed, or the peer was removed",
         "operations with the peer are open",
+        "that memory is not exposed",
     };
 
     if (status == ETHMX_INPROGRESS)

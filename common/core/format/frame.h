@@ -101,11 +101,18 @@ enum emx_tag_key {
     X(rtr, 20, 1, 40, emx_put_input, "asks for a part of a message to be written by the sender's device (ready to receive)") \
     X(put_done, 21, 1, 16, emx_put_input_done, "answers it") \
     X(recall, 22, 0,  8, emx_credit_input_recall, "asks for credit back that is not used") \
-    X(given,  23, 1,  8, emx_credit_input_given, "gives credit back")
+    X(given,  23, 1,  8, emx_credit_input_given, "gives credit back") \
+    X(rma_put, 24, 1, 32, emx_rma_input_put, "data for memory that the receiver has exposed") \
+    X(rma_get, 25, 1, 32, emx_rma_input_get, "asks for data of such memory") \
+    X(rma_atomic, 26, 1, 32, emx_rma_input_atomic, "changes elements of such memory") \
+    X(rma_put_rts, 27, 1, 40, emx_rma_input_put_rts, "a long put that waits to be pulled") \
+    X(rma_get_rts, 28, 1, 16, emx_rma_input_get_rts, "answers a get: its data waits to be pulled") \
+    X(rma_reply, 29, 1,  8, emx_rma_input_reply, "answers a get or an atomic with data") \
+    X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 24 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 31 };
 
 struct emx_frame_info {
     const char *name;

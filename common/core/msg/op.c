@@ -205,6 +205,16 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
     op->where = EMX_OP_DONE;
     emx_list_append(&e->completed, &op->link);
     e->ready_flags.pending |= EMX_RESULT_DONE;
+    if (emx_op_is_rma(op))
+        e->up->rma_ended(e, op, status);
+}
+
+void emx_op_discard(struct emx_engine *e, struct emx_op *op)
+{
+    emx_list_del(&op->link);
+    if (emx_list_empty(&e->completed))
+        e->ready_flags.pending &= ~(uint32_t)EMX_RESULT_DONE;
+    emx_op_recycle(e, op);
 }
 
 void emx_op_hold(struct emx_engine *e, struct emx_op *op, int status)
@@ -224,8 +234,10 @@ void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes
 
     op->msg_bytes = msg_bytes;
     op->len_bytes = fits ? msg_bytes : op->data.len_bytes;
-    emx_count(e, msgs_received);
-    emx_add(e, bytes_received, op->len_bytes);
+    if (!emx_op_is_rma(op)) {
+        emx_count(e, msgs_received);
+        emx_add(e, bytes_received, op->len_bytes);
+    }
     emx_op_complete(e, op, fits ? ETHMX_OK : ETHMX_ERR_TRUNCATED);
 }
 

@@ -15,6 +15,7 @@
 #include "core/peer.h"
 
 struct emx_exported;
+struct emx_rma;
 struct emx_rndv;
 struct emx_session;
 
@@ -26,6 +27,7 @@ enum emx_op_where {
     EMX_OP_POSTED,    /* receive: waits for a message */
     EMX_OP_FILLING,   /* receive: an eager message is arriving */
     EMX_OP_PULLING,   /* receive: pulls a large message */
+    EMX_OP_REMOTE,    /* one-sided: sent, the target has not replied; or a flush */
     EMX_OP_QUIESCING, /* has ended, and completes when no device accesses its memory any more */
     EMX_OP_DONE,      /* in the engine's list of completed operations */
 };
@@ -51,12 +53,20 @@ struct emx_op {
     uint16_t chunk_bytes; /* announced by the sender */
     uint32_t id;          /* in the engine's table; 0: none */
     int status;
-    uint64_t bits;      /* of the message */
-    size_t len_bytes;   /* result */
-    size_t msg_bytes;   /* result; sends: total to send without header */
-    size_t sent_bytes;  /* eager progress, header included */
-    uint8_t *am_header; /* owned copy */
+    uint64_t bits;     /* of the message */
+    size_t len_bytes;  /* result */
+    size_t msg_bytes;  /* result; sends: total to send without header */
+    size_t sent_bytes; /* eager progress, header included */
+    union {
+        uint8_t *am_header;  /* if am_header_bytes: an owned copy */
+        struct emx_rma *rma; /* otherwise: a one-sided operation's record; NULL: none */
+    };
 };
+
+static inline bool emx_op_is_rma(const struct emx_op *op)
+{
+    return op->rma && !op->am_header_bytes;
+}
 
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */
 struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now);
@@ -71,6 +81,7 @@ void emx_op_await(struct emx_op *op); /* a send waits for the peer's program */
 /* A receive waits for the rest of a message of p. */
 void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p);
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
+void emx_op_discard(struct emx_engine *e, struct emx_op *op); /* it has just completed, and nobody takes its result */
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* sets the status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);
 struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p); /* a message arrived */

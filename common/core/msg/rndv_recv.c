@@ -199,3 +199,13 @@ int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_
     emx_unexpected_free(e, a);
     return ETHMX_OK;
 }
+
+bool emx_rndv_pull(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint16_t chunk_bytes, emx_time now)
+{
+    const struct announced m = {.sender_op = sender_op, .chunk_bytes = chunk_bytes, .total_bytes = op->data.len_bytes};
+
+    if (!rndv_recv_reserve(s->e))
+        return false;
+    rndv_recv_start(s, op, &m, now);
+    return true;
+}

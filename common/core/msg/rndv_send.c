@@ -36,6 +36,11 @@ static uint16_t rndv_send_chunk_limit(const struct emx_session *s)
     return (uint16_t)((frame_bytes - rndv_send_frame_bytes(0)) & ~(size_t)7);
 }
 
+uint16_t emx_rndv_chunk_bytes(const struct emx_session *s)
+{
+    return rndv_send_chunk_limit(s);
+}
+
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
 {
     struct emx_engine *e = s->e;

@@ -37,6 +37,9 @@
     X(am_before_handler, 0) \
     X(am_handlers_answer, 0) \
     X(am_limits, 0) \
+    X(rma_lengths, 0) \
+    X(rma_atomics, 0) \
+    X(rma_refused, 0) \
     X(many_threads, ONLY_THREADS) \
     X(absent_program, 0) \
     X(forked_child, 0) \

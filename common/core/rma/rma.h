@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One-sided operations: the program of one endpoint, the *origin*, uses memory that another one, the *target*, has
+ * exposed. The target's engine does it when the frame arrives; its program takes no part.
+ *
+ * Requests and replies are sequenced frames, so each is handled exactly once and in order, and nothing has to remember
+ * what was done. A long put or get is announced instead (rma_put_rts, rma_get_rts), and the side that the data goes to
+ * pulls it as it pulls a message (msg/pull.c): with the same pace, and in its place.
+ *
+ * Bounds. An origin has at most EMX_RMA_OPEN_MAX operations at a target for which no reply has arrived; further ones
+ * wait here, in order. So replies that cannot leave, and long operations, need little memory at a target. A target
+ * drops what exceeds the bound. Replies wait for nothing but the window, which the other side's engine opens: there is
+ * no deadlock.
+ *
+ * rma_record.c has the origin's records and flushes, rma_origin.c its operations, rma_target.c what targets do,
+ * rma_region.c the regions, rma_apply.c the arithmetic.
+ */
+#ifndef EMX_CORE_RMA_H
+#define EMX_CORE_RMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/pool.h"
+#include "core/engine.h"
+#include "core/format/rma_frame.h"
+#include "core/time.h"
+#include "ethmx_rma.h"
+
+struct emx_op;
+struct emx_rma_region; /* public as struct ethmx_region */
+struct emx_session;
+struct emx_txbuf;
+
+enum emx_rma_kind {
+    EMX_RMA_PUT,
+    EMX_RMA_GET,
+    EMX_RMA_ACCUMULATE,
+    EMX_RMA_FETCH_OP,
+    EMX_RMA_COMPARE_SWAP,
+    EMX_RMA_FLUSH, /* complete when all before it are */
+    EMX_RMA_SERVE, /* at the target: a long put or get of a peer */
+};
+
+/* ---- For the endpoint; results as the functions of ethmx_rma.h ---- */
+
+struct emx_rma_args {
+    enum emx_rma_kind kind; /* up to EMX_RMA_COMPARE_SWAP */
+    enum ethmx_rma_op op;
+    enum ethmx_rma_type type;
+    uint64_t key, offset;
+    struct ethmx_data data;    /* of put and accumulate; otherwise where the result goes */
+    const void *operand;       /* of fetch */
+    const void *compare, *set; /* of compare and swap */
+    enum ethmx_rma_mode mode;  /* of put and accumulate */
+    ethmx_done_fn done;
+    void *arg;
+};
+
+/* key: random, not 0. ETHMX_ERR_PARAM: another region has it. */
+int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key,
+                      struct emx_rma_region **region_p);
+int emx_engine_withdraw(struct emx_engine *e, struct emx_rma_region *region, emx_time now);
+int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, emx_time now);
+int emx_engine_rma_flush(struct emx_engine *e, struct emx_peer *peer, ethmx_done_fn done, void *arg, emx_time now);
+
+/* ---- Structures ---- */
+
+/* An operation that is not complete at its target, or a flush. */
+struct emx_rma {
+    struct emx_list open;        /* in emx_rma_peer.open; served: in emx_rma_region.served; otherwise in no list */
+    struct emx_list all;         /* in emx_rma_engine.all; served, and flushes of one peer: in no list */
+    struct emx_session *session; /* NULL: a flush of all peers */
+    struct emx_op *op;           /* NULL: it is complete here */
+    uint32_t id;                 /* if it has one; served: the origin's */
+    uint8_t kind;                /* enum emx_rma_kind */
+    uint8_t action, type;        /* enum ethmx_rma_op, ethmx_rma_type */
+    bool has_id, local;          /* local: complete when it is sent */
+    uint64_t key, offset, len_bytes;
+    const void *operand;
+    uint8_t swap[16]; /* the value to compare with, the value to set */
+};
+
+/* In a session, from the first operation on. */
+struct emx_rma_peer {
+    struct emx_list open;                   /* operations and flushes, oldest first */
+    struct emx_list held;                   /* emx_op.link: operations that wait for an id */
+    struct emx_rma *slot[EMX_RMA_OPEN_MAX]; /* those with an id, by id mod EMX_RMA_OPEN_MAX */
+    unsigned ids;
+    uint32_t next_id;
+    int error; /* the first of operations that were complete here, since the last flush; or ETHMX_OK */
+
+    /* this side is the target */
+    unsigned owed;          /* operations whose reply has not entered the window */
+    unsigned serving;       /* long ones under way */
+    struct emx_txbuf *done; /* a reply that has not entered the window, and takes more; NULL: none */
+};
+
+/* In an engine, from the first operation or region on. */
+struct emx_rma_engine {
+    struct emx_pool records;
+    struct emx_list all; /* operations with all peers, and flushes of all, oldest first */
+    int error;           /* as emx_rma_peer.error, of all peers */
+    struct emx_list *bucket;
+    unsigned bucket_mask, region_count;
+};
+
+/* ---- For the engine ---- */
+
+/* Moves an operation of the backlog into the window as far as there is room. false: it must wait. */
+bool emx_rma_advance(struct emx_session *s, struct emx_op *op);
+/* A frame of session.tx.control enters the window. */
+void emx_rma_pushed(struct emx_session *s, const struct emx_txbuf *b);
+/* As emx_upcalls.rma_ended. */
+void emx_rma_ended(struct emx_engine *e, struct emx_op *op, int status);
+/* The session ends; its operations have been completed. */
+void emx_rma_stop(struct emx_session *s, int status);
+void emx_rma_fini(struct emx_engine *e);
+/* As emx_engine_check(), for a session and for the engine. */
+const char *emx_rma_check_session(const struct emx_session *s);
+const char *emx_rma_check(const struct emx_engine *e);
+
+enum emx_drop emx_rma_input_put(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rma_input_get(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rma_input_put_rts(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rma_input_get_rts(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rma_input_reply(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rma_input_done(struct emx_session *s, const uint8_t *data, emx_time now);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Regions: memory that the program has exposed, by key.
+ */
+#ifndef EMX_CORE_RMA_REGION_H
+#define EMX_CORE_RMA_REGION_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct emx_engine;
+
+struct emx_rma_region {
+    struct emx_list link;   /* in a bucket */
+    struct emx_list served; /* emx_rma.open: long operations of peers under way */
+    uint64_t key;
+    uint8_t *base;
+    uint64_t len_bytes;
+};
+
+/* The memory of this range of the region with this key; NULL: there is no such region, or it is not within it. */
+uint8_t *emx_rma_memory(const struct emx_engine *e, uint64_t key, uint64_t offset, uint64_t len_bytes,
+                        struct emx_rma_region **region_p);
+void emx_rma_region_free(struct emx_engine *e, struct emx_rma_region *region);
+void emx_rma_regions_fini(struct emx_engine *e);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One-sided operations: from the arguments of ethmx_rma.h to the engine, and what it then wants to send to the wire.
+ */
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "core/rma/rma.h"
+#include "core/rma/rma_apply.h"
+#include "endpoint/ep.h"
+
+/* ---- Regions ---- */
+
+static struct emx_rma_region *rma_region_in(struct ethmx_region *region)
+{
+    return (struct emx_rma_region *)region;
+}
+
+/* Nobody can guess it. */
+static uint64_t rma_key(void)
+{
+    uint64_t key = 0;
+
+    while (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key) || !key)
+        ;
+    return key;
+}
+
+static int rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p,
+                      uint64_t *key_p)
+{
+    struct emx_rma_region *region;
+    uint64_t key;
+    int rc;
+
+    do {
+        key = rma_key();
+        rc = emx_engine_expose(ep->progress.engine, base, len_bytes, key, &region);
+    } while (rc == ETHMX_ERR_PARAM); /* another region has it */
+    if (rc)
+        return rc;
+    *region_p = (struct ethmx_region *)region;
+    *key_p = key;
+    return ETHMX_OK;
+}
+
+int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p, uint64_t *key_p)
+{
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    rc = rma_expose(ep, base, len_bytes, region_p, key_p);
+    emx_ep_leave(ep);
+    if (rc)
+        emx_error_set("out of memory");
+    return rc;
+}
+
+int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region)
+{
+    emx_time now;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    now = emx_clock_now(&ep->progress.clock);
+    rc = emx_engine_withdraw(ep->progress.engine, rma_region_in(region), now);
+    emx_progress_flush(&ep->progress, now);
+    emx_ep_leave(ep);
+    if (rc)
+        emx_error_set("out of memory");
+    return rc;
+}
+
+/* ---- Operations ---- */
+
+/* After an operation was started. */
+static void rma_note_started(struct ethmx_ep *ep, size_t len_bytes, int rc)
+{
+    if (rc != ETHMX_INPROGRESS)
+        return;
+    ep->progress.open_ops++;
+    ep->large_ops += emx_ep_is_large(ep, len_bytes);
+}
+
+static int rma_start(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_rma_args *a)
+{
+    emx_time now;
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    now = emx_clock_now(&ep->progress.clock);
+    rc = emx_engine_rma(ep->progress.engine, emx_peer_in(peer), a, now);
+    emx_progress_flush(&ep->progress, now);
+    rma_note_started(ep, a->data.len_bytes, rc);
+    emx_ep_leave(ep);
+    if (rc == ETHMX_ERR_PARAM)
+        emx_error_set("one-sided operation %d on %zu bytes of type %d: there is none, or not of that length", a->op,
+                      a->data.len_bytes, a->type);
+    return rc;
+}
+
+int ethmx_rma_put(struct ethmx_ep *ep, const struct ethmx_rma_target *to, const struct ethmx_data *data,
+                  enum ethmx_rma_mode mode, ethmx_done_fn done, void *arg)
+{
+    const struct emx_rma_args a = {.kind = EMX_RMA_PUT,
+                                   .key = to->key,
+                                   .offset = to->offset,
+                                   .data = *data,
+                                   .mode = mode,
+                                   .done = done,
+                                   .arg = arg};
+
+    return rma_start(ep, to->peer, &a);
+}
+
+int ethmx_rma_get(struct ethmx_ep *ep, const struct ethmx_rma_target *from, const struct ethmx_data *data,
+                  ethmx_done_fn done, void *arg)
+{
+    const struct emx_rma_args a = {
+        .kind = EMX_RMA_GET, .key = from->key, .offset = from->offset, .data = *data, .done = done, .arg = arg};
+
+    return rma_start(ep, from->peer, &a);
+}
+
+int ethmx_rma_accumulate(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum ethmx_rma_op op,
+                         enum ethmx_rma_type type, const struct ethmx_data *data, enum ethmx_rma_mode mode,
+                         ethmx_done_fn done, void *arg)
+{
+    const struct emx_rma_args a = {.kind = EMX_RMA_ACCUMULATE,
+                                   .op = op,
+                                   .type = type,
+                                   .key = to->key,
+                                   .offset = to->offset,
+                                   .data = *data,
+                                   .mode = mode,
+                                   .done = done,
+                                   .arg = arg};
+
+    return rma_start(ep, to->peer, &a);
+}
+
+int ethmx_rma_fetch(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum ethmx_rma_op op,
+                    enum ethmx_rma_type type, const void *operand, const struct ethmx_data *old, ethmx_done_fn done,
+                    void *arg)
+{
+    const struct emx_rma_args a = {.kind = EMX_RMA_FETCH_OP,
+                                   .op = op,
+                                   .type = type,
+                                   .key = to->key,
+                                   .offset = to->offset,
+                                   .data = *old,
+                                   .operand = operand,
+                                   .done = done,
+                                   .arg = arg};
+
+    return rma_start(ep, to->peer, &a);
+}
+
+int ethmx_rma_compare_and_swap(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum ethmx_rma_type type,
+                               const void *compare, const void *swap, void *old, ethmx_done_fn done, void *arg)
+{
+    const struct emx_rma_args a = {.kind = EMX_RMA_COMPARE_SWAP,
+                                   .type = type,
+                                   .key = to->key,
+                                   .offset = to->offset,
+                                   .data = {.base = old, .len_bytes = emx_rma_type_bytes(type)},
+                                   .compare = compare,
+                                   .set = swap,
+                                   .done = done,
+                                   .arg = arg};
+
+    return rma_start(ep, to->peer, &a);
+}
+
+int ethmx_rma_flush(struct ethmx_ep *ep, struct ethmx_peer *peer, ethmx_done_fn done, void *arg)
+{
+    int rc;
+
+    if (!emx_ep_enter(ep))
+        return ETHMX_ERR_CLOSED;
+    rc = emx_engine_rma_flush(ep->progress.engine, peer ? emx_peer_in(peer) : NULL, done, arg,
+                              emx_clock_now(&ep->progress.clock));
+    rma_note_started(ep, 0, rc);
+    emx_ep_leave(ep);
+    return rc;
+}
+
+size_t ethmx_rma_type_bytes(enum ethmx_rma_type type)
+{
+    return emx_rma_type_bytes(type);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Scenarios: one-sided operations.
+ */
+#include "api/scenario.h"
+
+#include <stdlib.h>
+
+#include "ethmx_rma.h"
+
+/* What each role exposes, and what the other's is called. */
+struct rma_window {
+    uint8_t *mem;
+    size_t len_bytes;
+    struct ethmx_region *region;
+    struct ethmx_rma_target to;
+};
+
+static bool rma_open(const struct side *s, struct rma_window *w, size_t len_bytes)
+{
+    struct pending p[2];
+    uint64_t key;
+
+    *w = (struct rma_window){.mem = calloc(1, len_bytes), .len_bytes = len_bytes, .to = {.peer = s->peer}};
+    CHECK(w->mem);
+    CHECK(ethmx_rma_expose(s->ep, w->mem, len_bytes, &w->region, &key) == ETHMX_OK);
+    CHECK(start_recv(s, 100, flat(&w->to.key, sizeof(key)), &p[0]));
+    CHECK(start_send(s, 100, flat(&key, sizeof(key)), ETHMX_SEND_STANDARD, &p[1]));
+    CHECK(await(s, &p[0].done) && await(s, &p[1].done));
+    CHECK(w->to.key && w->to.key != key);
+    return true;
+}
+
+static bool rma_meet(const struct side *s, unsigned tag)
+{
+    if (s->role == 0)
+        return signal_other(s, tag) && await_signal(s, tag + 1);
+    return await_signal(s, tag) && signal_other(s, tag + 1);
+}
+
+static bool rma_close(const struct side *s, struct rma_window *w)
+{
+    CHECK(rma_meet(s, 102));
+    CHECK(ethmx_rma_withdraw(s->ep, w->region) == ETHMX_OK);
+    free(w->mem);
+    return true;
+}
+
+/* The end of an operation, from what its call returned. */
+static int rma_status(const struct side *s, int rc, struct pending *p)
+{
+    if (rc != ETHMX_INPROGRESS)
+        return rc;
+    return await(s, &p->done) ? p->result.status : ETHMX_INPROGRESS;
+}
+
+static int rma_flush(const struct side *s, bool all)
+{
+    struct pending p = {.done = false};
+
+    return rma_status(s, ethmx_rma_flush(s->ep, all ? NULL : s->peer, done, &p), &p);
+}
+
+static int rma_put(const struct side *s, const struct ethmx_rma_target *to, struct ethmx_data data,
+                   enum ethmx_rma_mode mode)
+{
+    struct pending p = {.done = false};
+
+    return rma_status(s, ethmx_rma_put(s->ep, to, &data, mode, done, &p), &p);
+}
+
+static int rma_get(const struct side *s, const struct ethmx_rma_target *from, struct ethmx_data data)
+{
+    struct pending p = {.done = false};
+
+    return rma_status(s, ethmx_rma_get(s->ep, from, &data, done, &p), &p);
+}
+
+static int rma_add(const struct side *s, const struct ethmx_rma_target *to, int64_t n, int64_t *old_p)
+{
+    struct pending p = {.done = false};
+    struct ethmx_data old = flat(old_p, sizeof(*old_p));
+
+    return rma_status(s, ethmx_rma_fetch(s->ep, to, ETHMX_RMA_SUM, ETHMX_RMA_INT64, &n, &old, done, &p), &p);
+}
+
+/* Put, get back, and compare; the other role does the same in the other direction. */
+bool rma_lengths(const struct side *s)
+{
+    static const size_t lengths[] = {0, 1, 8, 1000, 1408, 1409, 9000, 65536, 65537, LARGE_BYTES};
+    uint8_t *out = malloc(LARGE_BYTES), *in = malloc(LARGE_BYTES);
+    struct rma_window w;
+
+    CHECK(rma_open(s, &w, LARGE_BYTES + 3));
+    for (unsigned i = 0; i < ARRAY_LEN(lengths); i++) {
+        size_t n = lengths[i];
+
+        w.to.offset = i % 4;
+        fill(out, n, i);
+        memset(in, 0, n);
+        CHECK(rma_put(s, &w.to, flat(out, n), i % 2 ? ETHMX_RMA_LOCAL : ETHMX_RMA_REMOTE) == ETHMX_OK);
+        CHECK(rma_flush(s, i % 3 == 0) == ETHMX_OK);
+        CHECK(rma_get(s, &w.to, flat(in, n)) == ETHMX_OK);
+        CHECK(is_filled(in, n, i));
+    }
+    CHECK(rma_meet(s, 1));
+    CHECK(is_filled(w.mem + (ARRAY_LEN(lengths) - 1) % 4, LARGE_BYTES, ARRAY_LEN(lengths) - 1));
+    free(in);
+    free(out);
+    return rma_close(s, &w);
+}
+
+/* Both roles change the memory of role 0. */
+bool rma_atomics(const struct side *s)
+{
+    enum { ADDS = 500 };
+    struct pending p[8];
+    struct rma_window w;
+    struct ethmx_rma_target to;
+    int64_t old, last = -1, one = 1, mine = 7 + s->role, expected = 0;
+    struct ethmx_data data = flat(&one, sizeof(one));
+    uint64_t key;
+
+    CHECK(rma_open(s, &w, 64));
+    to = w.to;
+    if (s->role == 0) { /* its own memory, too, by its own key */
+        CHECK(ethmx_rma_withdraw(s->ep, w.region) == ETHMX_OK);
+        CHECK(ethmx_rma_expose(s->ep, w.mem, 64, &w.region, &key) == ETHMX_OK);
+        to = (struct ethmx_rma_target){.peer = s->self, .key = key};
+        CHECK(send_data(s, 3, flat(&key, sizeof(key))));
+    } else {
+        struct ethmx_result r;
+
+        CHECK(recv_data(s, 3, flat(&to.key, sizeof(key)), &r));
+    }
+    for (unsigned i = 0; i < ADDS; i++) {
+        CHECK(rma_add(s, &to, 1, &old) == ETHMX_OK);
+        CHECK(old > last);
+        last = old;
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(p); i++) {
+        int rc = ethmx_rma_accumulate(s->ep, &to, ETHMX_RMA_SUM, ETHMX_RMA_INT64, &data, ETHMX_RMA_LOCAL, done, &p[i]);
+
+        p[i].done = rc == ETHMX_OK;
+        CHECK(rc == ETHMX_OK || rc == ETHMX_INPROGRESS);
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(p); i++)
+        CHECK(await(s, &p[i].done));
+    CHECK(rma_flush(s, true) == ETHMX_OK);
+    CHECK(rma_meet(s, 1));
+    CHECK(rma_add(s, &to, 0, &old) == ETHMX_OK);
+    CHECK(old == 2 * (ADDS + (int64_t)ARRAY_LEN(p)));
+    /* One of them sets it. */
+    to.offset = 8;
+    p[0] = (struct pending){.done = false};
+    CHECK(rma_status(s, ethmx_rma_compare_and_swap(s->ep, &to, ETHMX_RMA_INT64, &expected, &mine, &old, done, &p[0]),
+                     &p[0]) == ETHMX_OK);
+    CHECK(old == 0 || old == 8 - s->role);
+    CHECK(rma_meet(s, 5));
+    mine = old ? old : mine;
+    CHECK(rma_add(s, &to, 0, &old) == ETHMX_OK);
+    CHECK(old == mine);
+    return rma_close(s, &w);
+}
+
+bool rma_refused(const struct side *s)
+{
+    struct rma_window w;
+    struct ethmx_rma_target wrong;
+    uint8_t buf[100];
+    int64_t old;
+
+    CHECK(rma_open(s, &w, 100));
+    fill(buf, sizeof(buf), 3);
+    wrong = w.to;
+    wrong.key++;
+    CHECK(rma_put(s, &wrong, flat(buf, 8), ETHMX_RMA_REMOTE) == ETHMX_ERR_ACCESS);
+    CHECK(rma_get(s, &wrong, flat(buf, 8)) == ETHMX_ERR_ACCESS);
+    CHECK(rma_add(s, &wrong, 1, &old) == ETHMX_ERR_ACCESS);
+    wrong.peer = s->self;
+    CHECK(rma_put(s, &wrong, flat(buf, 8), ETHMX_RMA_REMOTE) == ETHMX_ERR_ACCESS);
+    wrong = w.to;
+    wrong.offset = 1;
+    CHECK(rma_put(s, &wrong, flat(buf, 100), ETHMX_RMA_LOCAL) == ETHMX_OK);
+    CHECK(rma_flush(s, false) == ETHMX_ERR_ACCESS);
+    CHECK(rma_flush(s, false) == ETHMX_OK);
+    CHECK(rma_flush(s, true) == ETHMX_ERR_ACCESS);
+    CHECK(rma_flush(s, true) == ETHMX_OK);
+    CHECK(rma_put(s, &w.to, flat(buf, 100), ETHMX_RMA_REMOTE) == ETHMX_OK);
+    CHECK(rma_meet(s, 1));
+    CHECK(is_filled(w.mem, 100, 3));
+    CHECK(ethmx_rma_withdraw(s->ep, w.region) == ETHMX_OK);
+    CHECK(rma_meet(s, 3));
+    CHECK(rma_get(s, &w.to, flat(buf, 8)) == ETHMX_ERR_ACCESS);
+    CHECK(rma_meet(s, 5));
+    free(w.mem);
+    return true;
+}
