@@ -50,6 +50,7 @@ struct ethmx_ep {
 
     _Atomic uint32_t rounds;   /* calls of ethmx_progress(), read by the helper without the lock */
     _Atomic uint32_t sleepers; /* threads in ethmx_wait() */
+    _Atomic uint32_t regions;  /* exposed to one-sided operations, which the helper serves; read without the lock */
     struct emx_helper *helper;
 
     pid_t pid;

@@ -17,6 +17,9 @@
  *     thread    CHECK_MIN_NS after the program has started a long message (it sends a wakeup), and after a run; doubled
  *               each time that the program is found polling, up to CHECK_MAX_NS
  *
+ * While memory is exposed to one-sided operations, the intervals of `thread` are used in any case: peers wait for their
+ * operations, not for the program.
+ *
  * A wakeup is a system call. That is expensive for a program that starts a long message and then waits for it in MPI.
  * So after USELESS wakeups from a program that polled, wakeups are disabled until a check finds the program away.
  */
@@ -132,7 +135,7 @@ static bool helper_sleep(struct ethmx_ep *ep, struct emx_wait *w, bool *frames_p
 
 static bool helper_is_frequent(const struct ethmx_ep *ep)
 {
-    return ep->cfg.p_progress == EMX_PROGRESS_THREAD;
+    return ep->cfg.p_progress == EMX_PROGRESS_THREAD || atomic_load_explicit(&ep->regions, memory_order_relaxed);
 }
 
 static void helper_count_run(struct ethmx_ep *ep)
@@ -209,6 +212,13 @@ static void helper_set_wakeup(struct emx_helper *b)
     atomic_store(&b->wakeup, b->useless < USELESS ? WAKEUP_ENABLED : WAKEUP_DISABLED);
 }
 
+/* Memory may be exposed at this moment: then a wakeup is lost, and the region is seen. */
+static void helper_be_rare(struct ethmx_ep *ep)
+{
+    atomic_store(&ep->helper->wakeup, WAKEUP_DISABLED);
+    ep->helper->check_ns = atomic_load(&ep->regions) ? CHECK_MIN_NS : helper_longest_sleep(ep);
+}
+
 static uint32_t helper_rounds_of(const struct ethmx_ep *ep)
 {
     return atomic_load_explicit(&ep->rounds, memory_order_relaxed);
@@ -225,8 +235,10 @@ static bool helper_is_away(struct ethmx_ep *ep, uint32_t *seen_p)
         helper_wait_after_wakeup();
     }
     away = !helper_program_is_back(ep, *seen_p);
-    if (!helper_is_frequent(ep))
+    if (!helper_is_frequent(ep)) {
+        helper_be_rare(ep);
         return away;
+    }
     if (away)
         helper_found_away(b);
     else
@@ -276,17 +288,15 @@ static int helper_create(struct ethmx_ep *ep)
     return rc;
 }
 
-int emx_helper_start(struct ethmx_ep *ep)
+static int helper_start(struct ethmx_ep *ep)
 {
     struct emx_helper *b;
     int rc;
 
-    if (!emx_helper_wanted(&ep->cfg))
-        return ETHMX_OK;
     b = calloc(1, sizeof(*b));
     if (!b)
         return ETHMX_ERR_NO_MEMORY;
-    b->check_ns = helper_is_frequent(ep) ? CHECK_MIN_NS : ep->cfg.p_heartbeat;
+    b->check_ns = helper_is_frequent(ep) ? CHECK_MIN_NS : helper_longest_sleep(ep);
     atomic_init(&b->wakeup, helper_is_frequent(ep) ? WAKEUP_ENABLED : WAKEUP_DISABLED);
     atomic_init(&b->core, -1);
     b->avoided = -1;
@@ -311,6 +321,11 @@ err_free:
     return ETHMX_ERR_NO_MEMORY;
 }
 
+int emx_helper_start(struct ethmx_ep *ep)
+{
+    return emx_helper_wanted(&ep->cfg) ? helper_start(ep) : ETHMX_OK;
+}
+
 static void helper_wake(struct emx_helper *b)
 {
     uint64_t one = 1;
@@ -326,6 +341,33 @@ void emx_helper_wake(struct emx_helper *b)
     atomic_store_explicit(&b->core, sched_getcpu(), memory_order_relaxed);
     if (atomic_compare_exchange_strong(&b->wakeup, &enabled, WAKEUP_REQUESTED))
         helper_wake(b);
+}
+
+int emx_helper_serve(struct ethmx_ep *ep)
+{
+    int rc = ETHMX_OK;
+
+    if (atomic_fetch_add(&ep->regions, 1))
+        return ETHMX_OK;
+    if (ep->helper) { /* it may sleep for a long time */
+        atomic_store(&ep->helper->wakeup, WAKEUP_REQUESTED);
+        helper_wake(ep->helper);
+        return ETHMX_OK;
+    }
+    if (emx_lock_admit_helper(&ep->lock)) {
+        rc = helper_start(ep);
+    } else {
+        emx_error_set("this kernel supports no helper thread that starts so late: set ETHMX_HEARTBEAT");
+        rc = ETHMX_ERR_NO_MEMORY;
+    }
+    if (rc)
+        atomic_fetch_sub(&ep->regions, 1);
+    return rc;
+}
+
+void emx_helper_unserve(struct ethmx_ep *ep)
+{
+    atomic_fetch_sub(&ep->regions, 1);
 }
 
 void emx_helper_stop(struct ethmx_ep *ep)

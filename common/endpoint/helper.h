@@ -20,6 +20,11 @@ int emx_helper_start(struct ethmx_ep *ep);
  * Cheap while wakeups are disabled. */
 void emx_helper_wake(struct emx_helper *b);
 
+/* A region is exposed: the thread serves peers as soon as the program computes. Starts it if there is none.
+ * ETHMX_ERR_NO_MEMORY: the system refuses a thread; the error sentence is set. unserve(): it is withdrawn. */
+int emx_helper_serve(struct ethmx_ep *ep);
+void emx_helper_unserve(struct ethmx_ep *ep);
+
 /* Stops the thread and joins it. Does nothing if there is none. */
 void emx_helper_stop(struct ethmx_ep *ep);
 

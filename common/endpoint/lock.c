@@ -71,6 +71,11 @@ void emx_lock_init(struct emx_lock *l, bool threads, bool helper)
     atomic_init(&l->mutex, MUTEX_FREE);
 }
 
+bool emx_lock_admit_helper(struct emx_lock *l)
+{
+    return !l->biased || !lock_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
 /* ---- The mutex ---- */
 
 static bool lock_mutex_try(struct emx_lock *l)

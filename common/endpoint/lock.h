@@ -21,6 +21,9 @@ struct emx_lock {
 /* threads: the program calls from several threads at once. helper: a helper thread will use emx_lock_try(). */
 void emx_lock_init(struct emx_lock *l, bool threads, bool helper);
 
+/* A helper thread will use emx_lock_try() from now on. false: the kernel does not support it with this lock. */
+bool emx_lock_admit_helper(struct emx_lock *l);
+
 /* Slow paths of the functions below. */
 void emx_lock_contend(struct emx_lock *l);
 void emx_lock_await_helper(struct emx_lock *l);

@@ -8,6 +8,7 @@
 #include "core/rma/rma.h"
 #include "core/rma/rma_apply.h"
 #include "endpoint/ep.h"
+#include "endpoint/helper.h"
 
 /* ---- Regions ---- */
 
@@ -50,10 +51,15 @@ int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct e
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = rma_expose(ep, base, len_bytes, region_p, key_p);
+    rc = emx_helper_serve(ep);
+    if (!rc) {
+        rc = rma_expose(ep, base, len_bytes, region_p, key_p);
+        if (rc) {
+            emx_helper_unserve(ep);
+            emx_error_set("out of memory");
+        }
+    }
     emx_ep_leave(ep);
-    if (rc)
-        emx_error_set("out of memory");
     return rc;
 }
 
@@ -67,6 +73,8 @@ int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region)
     now = emx_clock_now(&ep->progress.clock);
     rc = emx_engine_withdraw(ep->progress.engine, rma_region_in(region), now);
     emx_progress_flush(&ep->progress, now);
+    if (!rc)
+        emx_helper_unserve(ep);
     emx_ep_leave(ep);
     if (rc)
         emx_error_set("out of memory");

@@ -6,7 +6,11 @@
  */
 #include "unit.h"
 
+#include <sched.h>
+#include <string.h>
+
 #include "endpoint/helper.h"
+#include "ethmx_rma.h"
 
 static struct ethmx_ep *open_ep(bool threads, const char *heartbeat)
 {
@@ -56,11 +60,46 @@ static void not_to_sleepers_with_the_biased_lock(void **state)
     comes_in_only_to_who_is_away(open_ep(false, "60s"));
 }
 
+static uint64_t counter(const struct ethmx_ep *ep, const char *name)
+{
+    for (unsigned i = 0; ethmx_counter(i); i++)
+        if (!strcmp(ethmx_counter(i)->name, name))
+            return ethmx_counter_read(ep, i);
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+/* The program makes no call: as long as memory is exposed, the thread takes over soon. */
+static void comes_while_memory_is_exposed(bool threads, const char *heartbeat)
+{
+    struct ethmx_ep *ep = open_ep(threads, heartbeat);
+    struct ethmx_region *region;
+    uint64_t key;
+    char mem[8];
+
+    assert_int_equal(ethmx_rma_expose(ep, mem, sizeof(mem), &region, &key), ETHMX_OK);
+    assert_non_null(ep->helper);
+    while (!counter(ep, "helper_runs"))
+        sched_yield(); /* a thread that does not come is a test that does not end */
+    assert_int_equal(ethmx_rma_withdraw(ep, region), ETHMX_OK);
+    assert_int_equal(atomic_load(&ep->regions), 0);
+    ethmx_ep_close(ep);
+}
+
+static void serves_exposed_memory(void **state)
+{
+    (void)state;
+    comes_while_memory_is_exposed(true, "0");
+    comes_while_memory_is_exposed(false, "0");
+    comes_while_memory_is_exposed(false, "60s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(not_to_sleepers_with_the_mutex),
         cmocka_unit_test(not_to_sleepers_with_the_biased_lock),
+        cmocka_unit_test(serves_exposed_memory),
     };
 
     setenv("ETHMX_WIRES", "udp", 0);

@@ -196,3 +196,32 @@ bool rma_refused(const struct side *s)
     free(w.mem);
     return true;
 }
+
+/* The target makes no call while it is used. */
+bool rma_absent(const struct side *s)
+{
+    uint8_t *buf = malloc(LARGE_BYTES);
+    struct rma_window w;
+    int64_t old;
+
+    CHECK(rma_open(s, &w, LARGE_BYTES + 8));
+    if (s->role == 0) {
+        CHECK(hear_progressing(s));
+        for (int64_t i = 0; i < 50; i++)
+            CHECK(rma_add(s, &w.to, 1, &old) == ETHMX_OK && old == i);
+        w.to.offset = 8;
+        fill(buf, LARGE_BYTES, 1);
+        CHECK(rma_put(s, &w.to, flat(buf, LARGE_BYTES), ETHMX_RMA_REMOTE) == ETHMX_OK);
+        memset(buf, 0, LARGE_BYTES);
+        CHECK(rma_get(s, &w.to, flat(buf, LARGE_BYTES)) == ETHMX_OK);
+        CHECK(is_filled(buf, LARGE_BYTES, 1));
+        CHECK(tell(s));
+    } else {
+        CHECK(tell(s));
+        CHECK(hear(s)); /* no progress meanwhile */
+        poll_some(s, 1);
+        CHECK(is_filled(w.mem + 8, LARGE_BYTES, 1));
+    }
+    free(buf);
+    return rma_close(s, &w);
+}

@@ -40,6 +40,7 @@
     X(rma_lengths, 0) \
     X(rma_atomics, 0) \
     X(rma_refused, 0) \
+    X(rma_absent, 0) \
     X(many_threads, ONLY_THREADS) \
     X(absent_program, 0) \
     X(forked_child, 0) \
