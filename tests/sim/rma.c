@@ -207,6 +207,12 @@ static void withdrawals(struct sim_case *c)
     if (!left)
         abort();
     m->fails[0] = m->fails[1] = true;
+    if (c->seed % 2) { /* the target lets a long get be pulled meanwhile */
+        rma_put(m, 0, 1, 3, 70000, ETHMX_RMA_REMOTE, SIM_CONTIGUOUS);
+        sim_node_pump(&m->w->nodes[0]);
+        if (rma_wait(m, m->w->now_ns + 20 * SIM_S))
+            rma_get(m, 0, 1, 3, SIM_CONTIGUOUS);
+    }
     for (unsigned i = 0; i < 60 && !sim_failed(m->w); i++)
         rma_any(m, 0, 1);
     if (!m->pair[0][1].block[3].busy && !m->pair[0][1].block[3].dirty)
