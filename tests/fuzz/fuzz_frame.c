@@ -5,10 +5,13 @@
  *
  *     input: 1 byte of settings; frames, each: 2 bytes of length, 1 byte of what is set right, the frame
  *
- * Where the route is reliable some become short frames, elsewhere a piece that is whole, with the frame inside.
+ * Where the route is reliable some become short frames, elsewhere a piece that is whole, with the frame inside. Half of
+ * the requests of one-sided operations name memory that is exposed.
  */
+#include "core/format/rma_frame.h"
 #include "fuzz.h"
 #include "history.h"
+#include "node.h"
 
 /* Short frames have the same places for what they have of a header. */
 static void put_short(struct history *h, uint8_t *data, uint32_t len_bytes, unsigned what)
@@ -51,6 +54,18 @@ static void put_in_piece(struct history *h, uint8_t **data_p, uint32_t *len_byte
     *len_bytes_p += sizeof(*outer) + sizeof(struct emx_f_fragment);
 }
 
+/* Requests name the exposed memory, unless their first key byte is odd, and a place near to it. */
+static void put_key(struct emx_frame *f, uint32_t len_bytes)
+{
+    struct emx_f_rma *r = (void *)(f + 1);
+
+    if (f->type < EMX_F_rma_put || f->type > EMX_F_rma_put_rts || len_bytes < sizeof(*f) + sizeof(*r) || r->key & 1)
+        return;
+    r->key = FUZZ_REGION_KEY;
+    r->offset %= FUZZ_REGION_BYTES + 64;
+    r->len_bytes %= 2 * FUZZ_REGION_BYTES;
+}
+
 /* Returns whether the frame is sealed. */
 static bool put_right(struct history *h, uint8_t **data_p, uint32_t *len_bytes_p, unsigned what)
 {
@@ -68,6 +83,7 @@ static bool put_right(struct history *h, uint8_t **data_p, uint32_t *len_bytes_p
         f->body_bytes = (uint16_t)(len_bytes - sizeof(*f));
     if (what & 4)
         f->type = (uint8_t)(1 + f->type % (EMX_F_COUNT - 1));
+    put_key(f, len_bytes);
     if (what & 8 && f->type < EMX_F_COUNT && emx_frame_info[f->type].sequenced)
         f->seq = history_next_seq(h, 1, 0);
     if (what & 32 && history_reliable(h)) {

@@ -67,6 +67,12 @@ static void step(struct history *h, struct fuzz_input *in)
             history_goodbye(h, n);
         else if (a < 6)
             history_remove(h, n, n + 1 + fuzz_below(in, 4), a % 2);
+        else if (a >= 29)
+            history_withdraw(h, n);
+        else if (a >= 26)
+            history_rma_flush(h, n, n + 1, a % 2);
+        else if (a >= 14)
+            b = fuzz_below(in, 4), history_rma(h, n, n + b, fuzz_below(in, 65535));
         else
             history_flush(h, n, a % 8);
         break;

@@ -19,6 +19,7 @@
 #include "core/msg/unexpected.h"
 #include "core/peer.h"
 #include "core/rel/session.h"
+#include "core/rma/rma.h"
 #include "core/time.h"
 #include "fuzz.h"
 #include "history.h"
@@ -505,6 +506,68 @@ void history_flush(struct history *h, unsigned n, uint64_t bits)
     pump(h, n);
 }
 
+/* The rest of how chooses the length; some are not within the region. */
+void history_rma(struct history *h, unsigned n, unsigned to, unsigned how)
+{
+    static const size_t places[] = {0, 1, 100, 3000, FUZZ_REGION_BYTES - 8, FUZZ_REGION_BYTES, SIZE_MAX - 20};
+    enum emx_rma_kind kind = (enum emx_rma_kind)(how % 5);
+    bool atomic = kind != EMX_RMA_PUT && kind != EMX_RMA_GET;
+    size_t len_bytes = kind == EMX_RMA_COMPARE_SWAP ? 8
+                       : atomic                     ? 8 * (1 + how / 640 % 128)
+                                                    : history_length(how / 640);
+    struct emx_rma_args a = {.kind = kind,
+                             .op = (enum ethmx_rma_op)(how / 10 % 4),
+                             .type = ETHMX_RMA_INT64,
+                             .key = FUZZ_REGION_KEY,
+                             .offset = places[how / 40 % (sizeof(places) / sizeof(*places))],
+                             .mode = how / 5 % 2 ? ETHMX_RMA_LOCAL : ETHMX_RMA_REMOTE,
+                             .done = done};
+    struct emx_peer *peer = peer_of(h, n, to);
+    size_t none = 0;
+    struct call *c;
+
+    if (!peer || !(c = new_call(h, n, sizeof(none) + len_bytes)))
+        return;
+    c->is_send = true; /* nobody knows what is there */
+    memcpy(c->data, &none, sizeof(none));
+    memcpy(c->data + sizeof(none), content(len_bytes), len_bytes);
+    a.arg = c;
+    a.data = (struct ethmx_data){.base = c->data + sizeof(none), .len_bytes = len_bytes};
+    a.operand = a.compare = a.set = a.data.base;
+    if (emx_engine_rma(h->node[n].engine, peer, &a, fuzz_node_now(&h->node[n])) != ETHMX_INPROGRESS)
+        forget_call(c);
+    pump(h, n);
+}
+
+void history_rma_flush(struct history *h, unsigned n, unsigned to, bool all)
+{
+    struct emx_peer *peer = all ? NULL : peer_of(h, n, to);
+    size_t none = 0;
+    struct call *c;
+
+    if ((!peer && !all) || !(c = new_call(h, n, sizeof(none))))
+        return;
+    c->is_send = true;
+    memcpy(c->data, &none, sizeof(none));
+    if (emx_engine_rma_flush(h->node[n].engine, peer, done, c, fuzz_node_now(&h->node[n])) != ETHMX_INPROGRESS)
+        forget_call(c);
+    pump(h, n);
+}
+
+/* What comes afterwards must not touch the memory: it is given back. */
+void history_withdraw(struct history *h, unsigned n)
+{
+    struct fuzz_node *node = &h->node[n];
+
+    if (!node->region)
+        return;
+    FUZZ_CHECK(emx_engine_withdraw(node->engine, node->region, fuzz_node_now(node)) == ETHMX_OK, "no memory");
+    node->region = NULL;
+    free(node->exposed);
+    node->exposed = NULL;
+    pump(h, n);
+}
+
 void history_goodbye(struct history *h, unsigned n)
 {
     emx_engine_close(h->node[n].engine, fuzz_node_now(&h->node[n]));
@@ -652,6 +715,9 @@ void history_open_some(struct history *h)
     history_send(h, 0, 1, 4, 1500, false, false);
     history_send(h, 0, 1, 5, 100, true, false);
     history_send(h, 1, 0, 2, 1500, false, false);
+    history_rma(h, 0, 1, 1 + 640 * 10);
+    history_rma(h, 0, 1, 3);
+    history_rma(h, 0, 1, 0 + 640 * 9);
     for (unsigned i = 0; i < 4; i++)
         history_deliver(h, 0);
 }

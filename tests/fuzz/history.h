@@ -33,6 +33,10 @@ void history_cancel(struct history *h, unsigned choice);
 /* Probes; kind: 0 looks only, 1 gives what it found back, others receive it. */
 void history_take(struct history *h, unsigned node, unsigned kind, uint64_t bits);
 void history_flush(struct history *h, unsigned node, uint64_t bits);
+/* One-sided operations on the region of a node; how: bits choose among kinds, types, places and lengths. */
+void history_rma(struct history *h, unsigned node, unsigned to, unsigned how);
+void history_rma_flush(struct history *h, unsigned node, unsigned to, bool all);
+void history_withdraw(struct history *h, unsigned node);
 
 /* The network: frames under way, by choice mod their number. */
 void history_deliver(struct history *h, unsigned choice);

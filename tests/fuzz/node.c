@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node.h"
 
+#include "core/rma/rma.h"
 #include "fuzz.h"
 
 void fuzz_node_check(struct fuzz_node *n)
@@ -179,6 +180,10 @@ void fuzz_node_start(struct fuzz_node *n, const struct emx_address *self, const 
                                        .reliable_links = n->reliable};
 
     FUZZ_CHECK(emx_engine_create(&params, &n->engine) == ETHMX_OK, "no engine");
+    n->exposed = calloc(1, FUZZ_REGION_BYTES);
+    FUZZ_CHECK(n->exposed, "no memory");
+    FUZZ_CHECK(emx_engine_expose(n->engine, n->exposed, FUZZ_REGION_BYTES, FUZZ_REGION_KEY, &n->region) == ETHMX_OK,
+               "no region");
     n->wire.ops = &ops;
     n->progress =
         (struct emx_progress){.engine = n->engine, .stats = &n->stats, .on_event = take_events, .on_event_arg = n};
@@ -190,6 +195,7 @@ void fuzz_node_stop(struct fuzz_node *n)
 {
     fuzz_node_check(n);
     emx_engine_destroy(n->engine);
+    free(n->exposed);
 }
 
 emx_time fuzz_node_now(struct fuzz_node *n)

@@ -12,8 +12,11 @@
 
 #include "progress/progress.h"
 
-#define FUZZ_FRAME_BYTES 576 /* short, so that messages have many */
+#define FUZZ_FRAME_BYTES  576 /* short, so that messages have many */
+#define FUZZ_REGION_BYTES 4096
+#define FUZZ_REGION_KEY   UINT64_C(0x8072716f6e6d6c6b) /* no byte of it is 0 or common */
 
+struct emx_rma_region;
 struct history;
 
 struct fuzz_node {
@@ -26,8 +29,10 @@ struct fuzz_node {
     struct emx_progress progress;
     struct emx_stats stats;
     uint32_t id;
-    bool unchecked;      /* the engine was called since its invariants were looked at */
-    const uint8_t *data; /* a frame that has come and is not taken yet; NULL: none */
+    uint8_t *exposed;              /* memory of FUZZ_REGION_BYTES for one-sided operations, */
+    struct emx_rma_region *region; /* NULL: withdrawn */
+    bool unchecked;                /* the engine was called since its invariants were looked at */
+    const uint8_t *data;           /* a frame that has come and is not taken yet; NULL: none */
     uint32_t len_bytes;
     uint8_t *placing; /* memory that reserve() gave, */
     uint32_t placing_bytes;
