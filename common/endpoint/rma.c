@@ -2,6 +2,7 @@
  *
  * One-sided operations: from the arguments of ethmx_rma.h to the engine, and what it then wants to send to the wire.
  */
+#include <sched.h>
 #include <sys/random.h>
 
 #include "base/log.h"
@@ -63,6 +64,13 @@ int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct e
     return rc;
 }
 
+/* The peer's process may be writing to the region meanwhile. */
+static void rma_end_reads(struct ethmx_ep *ep)
+{
+    while (!emx_progress_end_reads(&ep->progress))
+        sched_yield();
+}
+
 int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region)
 {
     emx_time now;
@@ -71,7 +79,8 @@ int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region)
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->progress.clock);
-    rc = emx_engine_withdraw(ep->progress.engine, rma_region_in(region), now);
+    while ((rc = emx_engine_withdraw(ep->progress.engine, rma_region_in(region), now)) == ETHMX_ERR_BUSY)
+        rma_end_reads(ep);
     emx_progress_flush(&ep->progress, now);
     if (!rc)
         emx_helper_unserve(ep);

@@ -45,7 +45,7 @@ int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct e
                      uint64_t *key_p);
 
 /* Ends that. After ETHMX_OK nothing accesses the memory any more. Operations that are under way there, and later ones,
- * fail at their origin with ETHMX_ERR_ACCESS. ETHMX_ERR_NO_MEMORY: try again; the region is still exposed. Closing the
+ * fail at their origin with ETHMX_ERR_ACCESS. ETHMX_ERR_NO_MEMORY: try again. Closing the
  * endpoint withdraws all regions. */
 int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region);
 

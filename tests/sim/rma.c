@@ -24,6 +24,8 @@ static void draw_settings(struct sim_case *c, struct emx_rng *rng)
     w->cfg.p_pull_window = 16384u << emx_rng_below(rng, 8);
     w->frame_bytes[0] = frame_bytes[emx_rng_below(rng, 4)];
     w->reliable = w->reads = c->seed % 4 == 0;
+    w->read_fail_ppm = emx_rng_below(rng, 4) ? 0 : 300000;
+    w->read_slow_ns = emx_rng_below(rng, 2) ? 0 : emx_rng_below(rng, SIM_MS);
     w->brief = c->seed % 3 == 1;
     w->auth = c->seed % 4 == 1 && emx_keyed_hash_usable(&why);
     sim_world_rate(w, 10000000000ull, 65536, 0);
@@ -189,8 +191,11 @@ static void masked_long(struct sim_case *c)
 static int withdraw(struct rma_model *m, unsigned node)
 {
     struct sim_node *n = &m->w->nodes[node];
-    int rc = emx_engine_withdraw(n->engine, m->site[node].region, sim_node_now(n));
+    int rc;
 
+    while ((rc = emx_engine_withdraw(n->engine, m->site[node].region, sim_node_now(n))) == ETHMX_ERR_BUSY &&
+           !sim_failed(m->w))
+        sim_world_run_until(m->w, m->w->now_ns + 1000);
     m->site[node].region = NULL;
     sim_node_pump(n);
     return rc;
@@ -230,6 +235,45 @@ static void withdrawals(struct sim_case *c)
         sim_fail(m->w, "nothing was refused after the withdrawal");
     if (!sim_failed(m->w) && memcmp(left, s->base, s->len_bytes))
         sim_fail(m->w, "a region was written after its withdrawal");
+    free(left);
+    end(m);
+}
+
+/* A long put between processes of one host is read from the origin's memory. The target withdraws its region before,
+ * during and after that; reads may take long, and write until they end. */
+static void reads(struct sim_case *c)
+{
+    struct rma_model *m = calloc(1, sizeof(*m));
+    struct sim_world *w = &c->world;
+    struct rma_site *s;
+    uint8_t *left;
+
+    if (!m)
+        abort();
+    sim_case_begin(c, 2, 1);
+    w->reliable = w->reads = true;
+    w->read_slow_ns = c->seed % 2 * 100000;
+    sim_world_start(w);
+    rma_model_init(m, c);
+    s = &m->site[1];
+    left = malloc(s->len_bytes);
+    if (!left)
+        abort();
+    rma_put(m, 0, 1, 3, 70000, ETHMX_RMA_REMOTE, SIM_CONTIGUOUS);
+    sim_node_pump(&w->nodes[0]);
+    if (rma_wait(m, w->now_ns + SIM_S) && w->nodes[1].stats.bytes_read != 70000)
+        sim_fail(w, "a long put was not read");
+    m->fails[1] = true;
+    rma_put(m, 0, 1, 3, 70000, ETHMX_RMA_REMOTE, SIM_CONTIGUOUS);
+    sim_node_pump(&w->nodes[0]);
+    sim_world_run_until(w, w->now_ns + c->seed / 2 * 2000);
+    if (!sim_failed(w) && withdraw(m, 1))
+        sim_fail(w, "the region is not withdrawn");
+    memcpy(left, s->base, s->len_bytes);
+    if (rma_wait(m, w->now_ns + SIM_S))
+        sim_world_run_until(w, w->now_ns + SIM_MS); /* whatever still writes shows */
+    if (!sim_failed(w) && memcmp(left, s->base, s->len_bytes))
+        sim_fail(w, "a region was written after its withdrawal");
     free(left);
     end(m);
 }
@@ -331,6 +375,7 @@ const struct sim_scenario sim_rma[] = {
     {"rma-mask-puts", "the same, puts and a get", masked_puts, CASES, 0},
     {"rma-mask-long", "the same, a long put and a long get", masked_long, CASES, 0},
     {"rma-withdrawals", "a region is withdrawn while it is used", withdrawals, 0, 5},
+    {"rma-reads", "long puts are read from the origin's memory", reads, 200, 0},
     {"rma-deaths", "a node dies that others use", deaths, 0, 3},
     {"rma-removals", "a peer is removed while it is used", removals, 0, 3},
     {"rma-memory", "the n-th allocation fails", out_of_memory, 4 * 150 * 4, 0},

@@ -12,6 +12,7 @@ static const size_t block_bytes[RMA_BLOCKS] = {64, 1500, 9000, 70000};
 /* An operation whose callback has not run. */
 struct call {
     struct rma_model *m;
+    struct call *next, **at; /* of those that are open; at: what refers to it */
     enum emx_rma_kind kind;
     unsigned origin, target;
     struct sim_buffer *data;
@@ -68,12 +69,33 @@ static void *need(void *p)
     return p;
 }
 
+/* The data of puts that are open can be read; other addresses are those of messages, or of anything. */
+static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r)
+{
+    struct rma_model *m = arg;
+
+    for (const struct call *k = m->first; k; k = k->next) {
+        uint64_t begin = k->data ? (uintptr_t)k->data->mem : 0;
+
+        if (!k->data || k->origin != from->index || r->remote < begin ||
+            r->remote + r->len_bytes > begin + k->data->mem_bytes)
+            continue;
+        memcpy(r->local, (const void *)(uintptr_t)r->remote, r->len_bytes);
+        return ETHMX_OK;
+    }
+    return m->read_messages(m->read_arg, n, from, r);
+}
+
 void rma_model_init(struct rma_model *m, struct sim_case *c)
 {
     memset(m, 0, sizeof(*m));
     m->c = c;
     m->w = &c->world;
     m->rng.state = emx_mix64(c->seed ^ 0x0511de);
+    m->read_messages = m->w->read;
+    m->read_arg = m->w->read_arg;
+    m->w->read = read_memory;
+    m->w->read_arg = m;
     for (unsigned i = 0; i < m->w->node_count; i++) {
         struct rma_site *s = &m->site[i];
         size_t skew = emx_rng_below(&m->rng, 8);
@@ -203,6 +225,11 @@ static void over(struct call *k, int status)
             sim_fail(m->w, "n%u: operation %d with n%u failed: %s", k->origin, k->kind, k->target,
                      ethmx_strerror(status));
     }
+    if (k->at) {
+        *k->at = k->next;
+        if (k->next)
+            k->next->at = k->at;
+    }
     wrong = k->data ? sim_buffer_over(k->data, &m->c->program.junk) : NULL;
     if (wrong)
         sim_fail(m->w, "%s", wrong);
@@ -238,6 +265,11 @@ static bool finish_call(struct call *k, int rc)
     sim_hash(m->w, (uint64_t)k->kind << 32 | (uint32_t)rc);
     if (rc == ETHMX_INPROGRESS) {
         k->waited = true;
+        k->next = m->first;
+        k->at = &m->first;
+        if (k->next)
+            k->next->at = &k->next;
+        m->first = k;
         m->open++;
         return true;
     }

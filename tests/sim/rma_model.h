@@ -53,10 +53,13 @@ struct rma_model {
     struct rma_pair pair[RMA_NODES][RMA_NODES]; /* origin, target */
     uint64_t number;                            /* of operations begun */
     uint64_t open;                              /* whose callback has not run */
-    bool no_memory;                             /* calls may be refused so */
-    bool vague;                                 /* results are not checked: nobody knows what was done */
-    bool fails[RMA_NODES];                      /* operations with this node may fail, of whatever cause */
-    uint64_t failed, refused;                   /* how many did; how many with ETHMX_ERR_ACCESS */
+    struct call *first;                         /* of those, the last begun */
+    int (*read_messages)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r);
+    void *read_arg;
+    bool no_memory;           /* calls may be refused so */
+    bool vague;               /* results are not checked: nobody knows what was done */
+    bool fails[RMA_NODES];    /* operations with this node may fail, of whatever cause */
+    uint64_t failed, refused; /* how many did; how many with ETHMX_ERR_ACCESS */
 };
 
 #define RMA_ADDS_MAX 8192

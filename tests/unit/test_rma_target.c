@@ -183,6 +183,14 @@ static struct frame request(uint32_t id, uint64_t offset, uint64_t len_bytes)
 
 #define HEAD sizeof(struct emx_f_rma)
 
+/* With 8 bytes of data, if it has some. */
+static size_t request_bytes(unsigned type)
+{
+    if (type == EMX_F_rma_put_rts)
+        return sizeof(struct emx_f_rma_put_rts);
+    return type == EMX_F_rma_get ? HEAD : HEAD + 8;
+}
+
 static struct emx_f_rma_done last_done(void)
 {
     const struct frame *f = (const void *)last;
@@ -263,7 +271,7 @@ static void ranges_outside(void **state)
                 f.t.put_rts.chunk_bytes = 8;
             if (type == EMX_F_rma_atomic)
                 f.t.request.type = ETHMX_RMA_INT64;
-            assert_int_equal(say(&f, type, type == EMX_F_rma_get ? HEAD : HEAD + 8), EMX_ACCEPTED);
+            assert_int_equal(say(&f, type, request_bytes(type)), EMX_ACCEPTED);
             pump();
             assert_int_equal(last_done().id, 10 * i + type);
             assert_int_equal(last_done().status, EMX_RMA_REFUSED);
@@ -309,7 +317,7 @@ static void flood(void **state)
         f.t.request.type = ETHMX_RMA_INT64;
         if (type == EMX_F_rma_put_rts)
             f.t.put_rts.chunk_bytes = 8;
-        assert_int_equal(say(&f, type, type == EMX_F_rma_get ? HEAD : HEAD + 8), EMX_DROP_MALFORMED);
+        assert_int_equal(say(&f, type, request_bytes(type)), EMX_DROP_MALFORMED);
     }
     assert_true(emx_engine_memory(engine) <= most);
     mute = false;

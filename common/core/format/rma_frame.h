@@ -29,15 +29,16 @@ struct EMX_LAYOUT emx_f_rma {
 };
 static_assert(sizeof(struct emx_f_rma) == 32, "one-sided operation");
 
-/* A put that waits to be pulled, as a message that an rts announces. */
+/* A put that waits to be pulled, or to be read, as a message that an rts announces. */
 struct EMX_LAYOUT emx_f_rma_put_rts {
     uint32_t id;
     uint32_t op; /* the origin's operation, for pull and fin */
     uint64_t key, offset, len_bytes;
+    uint64_t remote; /* address of the data in the origin's process; 0: it cannot be read */
     uint16_t chunk_bytes;
     uint16_t reserved[3];
 };
-static_assert(sizeof(struct emx_f_rma_put_rts) == 40, "long put");
+static_assert(sizeof(struct emx_f_rma_put_rts) == 48, "long put");
 
 /* Reply to an rma_get whose data waits to be pulled. */
 struct EMX_LAYOUT emx_f_rma_get_rts {

@@ -122,8 +122,10 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
 enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now);
 /* A receive takes an announced message; frees the unexpected message. NO_MEMORY: nothing was changed. */
 int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now);
-/* Pulls op->data.len_bytes of the peer's announced operation into op, without a message. false: no memory. */
-bool emx_rndv_pull(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint16_t chunk_bytes, emx_time now);
+/* Pulls op->data.len_bytes of the peer's announced operation into op, without a message, or reads them at this address
+ * of its process (0: no). false: no memory. */
+bool emx_rndv_pull(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint16_t chunk_bytes, uint64_t remote,
+                   emx_time now);
 uint16_t emx_rndv_chunk_bytes(const struct emx_session *s);     /* longest chunk that the route carries */
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op); /* fin without pulling */
 bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);

@@ -200,9 +200,11 @@ int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_
     return ETHMX_OK;
 }
 
-bool emx_rndv_pull(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint16_t chunk_bytes, emx_time now)
+bool emx_rndv_pull(struct emx_session *s, struct emx_op *op, uint32_t sender_op, uint16_t chunk_bytes, uint64_t remote,
+                   emx_time now)
 {
-    const struct announced m = {.sender_op = sender_op, .chunk_bytes = chunk_bytes, .total_bytes = op->data.len_bytes};
+    const struct announced m = {
+        .sender_op = sender_op, .chunk_bytes = chunk_bytes, .total_bytes = op->data.len_bytes, .remote = remote};
 
     if (!rndv_recv_reserve(s->e))
         return false;

@@ -14,6 +14,7 @@
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
 #include "core/msg/op.h"
+#include "core/msg/read.h"
 #include "core/msg/rndv.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
@@ -116,12 +117,14 @@ static bool rma_origin_announce(struct emx_session *s, struct emx_op *op)
         !(b = emx_rma_buffer(s, EMX_F_rma_put_rts, sizeof(struct emx_f_rma_put_rts))))
         return false;
     op->chunk_bytes = emx_rndv_chunk_bytes(s);
-    *(struct emx_f_rma_put_rts *)(emx_txbuf_frame(b) + 1) = (struct emx_f_rma_put_rts){.id = r->id,
-                                                                                       .op = op->id,
-                                                                                       .key = r->key,
-                                                                                       .offset = r->offset,
-                                                                                       .len_bytes = r->len_bytes,
-                                                                                       .chunk_bytes = op->chunk_bytes};
+    *(struct emx_f_rma_put_rts *)(emx_txbuf_frame(b) + 1) =
+        (struct emx_f_rma_put_rts){.id = r->id,
+                                   .op = op->id,
+                                   .key = r->key,
+                                   .offset = r->offset,
+                                   .len_bytes = r->len_bytes,
+                                   .remote = emx_read_address(s, op),
+                                   .chunk_bytes = op->chunk_bytes};
     op->where = EMX_OP_ANNOUNCED;
     emx_send_window_push(s, b);
     return true;
@@ -333,7 +336,7 @@ enum emx_drop emx_rma_input_get_rts(struct emx_session *s, const uint8_t *data, 
         return EMX_ACCEPTED;
     if (f->chunk_bytes < 8 || op->rma->kind != EMX_RMA_GET || !op->msg_bytes)
         return EMX_DROP_MALFORMED;
-    return emx_rndv_pull(s, op, f->op, f->chunk_bytes, now) ? EMX_ACCEPTED : EMX_DROP_MEMORY;
+    return emx_rndv_pull(s, op, f->op, f->chunk_bytes, 0, now) ? EMX_ACCEPTED : EMX_DROP_MEMORY;
 }
 
 /* An operation without data to return is complete, or any has failed. */

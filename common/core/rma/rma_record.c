@@ -231,10 +231,11 @@ void emx_rma_end(struct emx_rma *r)
     rma_record_flush(e, s);
 }
 
-/* A served operation has ended: nobody here waits for it. */
+/* A served operation has ended: nobody here waits for it. Its session may have ended before, while data was read. */
 static void rma_record_served(struct emx_engine *e, struct emx_rma *r, struct emx_op *op)
 {
-    r->session->rma->serving--;
+    if (r->session->rma)
+        r->session->rma->serving--;
     emx_rma_free(e, r);
     emx_op_discard(e, op);
 }

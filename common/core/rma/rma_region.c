@@ -15,7 +15,7 @@ static struct emx_list *rma_region_bucket(const struct emx_rma_engine *all, uint
 
 static struct emx_rma_region *rma_region_find(const struct emx_engine *e, uint64_t key)
 {
-    if (!e->rma || !e->rma->bucket)
+    if (!key || !e->rma || !e->rma->bucket)
         return NULL;
     emx_list_each(l, rma_region_bucket(e->rma, key))
     {
@@ -87,6 +87,11 @@ int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64
     e->stats->rma_regions++;
     *region_p = region;
     return ETHMX_OK;
+}
+
+void emx_rma_region_hide(struct emx_rma_region *region)
+{
+    region->key = 0;
 }
 
 void emx_rma_region_free(struct emx_engine *e, struct emx_rma_region *region)

@@ -14,7 +14,7 @@ struct emx_engine;
 struct emx_rma_region {
     struct emx_list link;   /* in a bucket */
     struct emx_list served; /* emx_rma.open: long operations of peers under way */
-    uint64_t key;
+    uint64_t key;           /* 0: it is being withdrawn */
     uint8_t *base;
     uint64_t len_bytes;
 };
@@ -22,6 +22,7 @@ struct emx_rma_region {
 /* The memory of this range of the region with this key; NULL: there is no such region, or it is not within it. */
 uint8_t *emx_rma_memory(const struct emx_engine *e, uint64_t key, uint64_t offset, uint64_t len_bytes,
                         struct emx_rma_region **region_p);
+void emx_rma_region_hide(struct emx_rma_region *region); /* it is not found any more */
 void emx_rma_region_free(struct emx_engine *e, struct emx_rma_region *region);
 void emx_rma_regions_fini(struct emx_engine *e);
 

@@ -238,7 +238,7 @@ enum emx_drop emx_rma_input_put_rts(struct emx_session *s, const uint8_t *data, 
     op = rma_target_serve(s, region, f->id, memory, f->len_bytes, now);
     if (!op)
         return EMX_DROP_MEMORY;
-    if (!emx_rndv_pull(s, op, f->op, f->chunk_bytes, now))
+    if (!emx_rndv_pull(s, op, f->op, f->chunk_bytes, f->remote, now))
         return rma_target_serve_later(s, op);
     emx_count(s->e, rma_served);
     return EMX_ACCEPTED;
@@ -294,25 +294,39 @@ enum emx_drop emx_rma_input_get(struct emx_session *s, const uint8_t *data, emx_
 
 /* ---- Withdrawal ---- */
 
+/* Gives up a long operation and refuses it. */
+static int rma_target_give_up(struct emx_engine *e, struct emx_rma *r)
+{
+    struct emx_op *op = r->op;
+
+    if (op->where == EMX_OP_PULLING && op->rndv->in_hand)
+        return ETHMX_ERR_BUSY;
+    if (!rma_target_tell(r->session, r->id, EMX_RMA_REFUSED))
+        return ETHMX_ERR_NO_MEMORY;
+    if (op->where == EMX_OP_PULLING)
+        emx_rndv_drop(e, op);
+    else
+        emx_rndv_forget_pull_requests(r->session, op);
+    emx_op_complete(e, op, ETHMX_ERR_ACCESS);
+    return ETHMX_OK;
+}
+
 int emx_engine_withdraw(struct emx_engine *e, struct emx_rma_region *region, emx_time now)
 {
-    struct emx_list *l;
+    int rc = ETHMX_OK;
 
     emx_session_deferred_ack(e);
-    while ((l = emx_list_first(&region->served))) {
-        struct emx_rma *r = emx_list_entry(l, struct emx_rma, open);
-        struct emx_op *op = r->op;
+    emx_rma_region_hide(region);
+    emx_list_each_safe(l, next, &region->served)
+    {
+        int one = rma_target_give_up(e, emx_list_entry(l, struct emx_rma, open));
 
-        if (!rma_target_tell(r->session, r->id, EMX_RMA_REFUSED))
-            return ETHMX_ERR_NO_MEMORY;
-        if (op->where == EMX_OP_PULLING)
-            emx_rndv_drop(e, op);
-        else
-            emx_rndv_forget_pull_requests(r->session, op);
-        emx_op_complete(e, op, ETHMX_ERR_ACCESS);
+        rc = one ? one : rc;
     }
-    emx_rma_region_free(e, region);
     emx_rndv_more(e, now);
+    if (rc)
+        return rc;
+    emx_rma_region_free(e, region);
     return ETHMX_OK;
 }
 
