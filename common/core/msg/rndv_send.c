@@ -232,16 +232,16 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
     offset = chunk * j->chunk_bytes;
     n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
-    f->body = rndv_send_body(s->e, j->op, offset, n, i);
+    *f = (struct emx_txframe){.to = &s->to,
+                              .head_bytes = sizeof(*h) + sizeof(*t),
+                              .body = rndv_send_body(s->e, j->op, offset, n, i),
+                              .body_bytes = (uint16_t)n,
+                              .gso = j->gso,
+                              .apart = j->rop != s->pulled.last_rop};
     if (!f->body) {
         emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */
         return false;
     }
-    f->body_bytes = (uint16_t)n;
-    f->to = &s->to;
-    f->head_bytes = sizeof(*h) + sizeof(*t);
-    f->gso = j->gso;
-    f->apart = j->rop != s->pulled.last_rop;
     s->pulled.last_rop = j->rop;
     *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);

@@ -257,11 +257,10 @@ static void connect_build(struct emx_session *s, const struct emx_route *r, enum
     emx_engine_head(e, s->peer, h, type, frame_bytes - sizeof(*h));
     emx_engine_stamp(s, h);
     h->seq = s->tx.first;
-    f->to = &r->to;
-    f->head_bytes = sizeof(*h) + sizeof(*t);
-    f->body = e->hello_body;
-    f->body_bytes = (uint16_t)(frame_bytes - f->head_bytes);
-    f->gso = false;
+    *f = (struct emx_txframe){.to = &r->to,
+                              .head_bytes = sizeof(*h) + sizeof(*t),
+                              .body = e->hello_body,
+                              .body_bytes = (uint16_t)(frame_bytes - (sizeof(*h) + sizeof(*t)))};
     emx_engine_seal(s, h, f, emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum));
 }
 
