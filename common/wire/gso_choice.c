@@ -18,12 +18,14 @@ static unsigned choice_middle(const uint32_t *cost)
 {
     uint32_t sorted[EMX_GSO_CHOICE_TIMES];
 
-    for (unsigned i = 0; i < EMX_GSO_CHOICE_TIMES; i++) {
+    memcpy(sorted, cost, sizeof(sorted));
+    for (unsigned i = 1; i < EMX_GSO_CHOICE_TIMES; i++) {
+        uint32_t value = sorted[i];
         unsigned at = i;
 
-        for (; at && sorted[at - 1] > cost[i]; at--)
+        for (; at && sorted[at - 1] > value; at--)
             sorted[at] = sorted[at - 1];
-        sorted[at] = cost[i];
+        sorted[at] = value;
     }
     return sorted[EMX_GSO_CHOICE_TIMES / 2];
 }
