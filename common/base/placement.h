@@ -23,6 +23,13 @@
 #define EMX_PLACE_MARK_OFF    0xE10B /* without a checksum */
 #define EMX_PLACE_MARK_HEADER 0xD20B /* with one of the header */
 
+static inline bool emx_place_is_marked(const uint8_t *frame)
+{
+    unsigned mark = (unsigned)frame[0] << 8 | frame[1];
+
+    return mark == EMX_PLACE_MARK_OFF || mark == EMX_PLACE_MARK_HEADER;
+}
+
 struct emx_place {
     void *at;
     uint32_t len_bytes;

@@ -254,14 +254,6 @@ unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
     return emx_gso_fit(f, n, EMX_GSO_MAX, true);
 }
 
-/* Whether a packet that begins like this has data that may have a place. */
-static bool offload_has_place(const uint8_t *frame)
-{
-    unsigned mark = (unsigned)frame[0] << 8 | frame[1];
-
-    return mark == EMX_PLACE_MARK_OFF || mark == EMX_PLACE_MARK_HEADER;
-}
-
 static uint64_t offload_now_ns(void)
 {
     struct timespec t;
@@ -299,7 +291,7 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
         return emx_gso_udp_send(&b->udp, to.ifindex, &way, f, n);
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
-    if (offload_has_place(f->head))
+    if (emx_place_is_marked(f->head))
         return offload_send_data(b, to.ifindex, &way, f, n);
     return emx_gso_packet_send(b->tx_fd, to.ifindex, &way, f, n);
 }
@@ -363,7 +355,7 @@ static bool offload_is_announcement(const struct emx_offload *b, unsigned slot)
     if (b->by_udp || b->ring_only)
         return b->by_udp;
     return (unsigned)from->sll_ifindex != b->loopback_index && !(from_port & EMX_GSO_RING_PORT) &&
-           offload_has_place(frame);
+           emx_place_is_marked(frame);
 }
 
 /* Begins with the next packet of the ring. false: there is none before the next announcement. */

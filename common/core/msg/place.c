@@ -24,11 +24,9 @@
 #include "core/peer.h"
 #include "core/session_impl.h"
 
-#define HEAD_BYTES (sizeof(struct emx_frame) + sizeof(struct emx_f_data))
-
 static_assert(EMX_PLACE_MARK_OFF == (EMX_FRAME_V_OFF << 8 | EMX_F_data), "version and type");
 static_assert(EMX_PLACE_MARK_HEADER == (EMX_FRAME_V_HEADER << 8 | EMX_F_data), "version and type");
-static_assert(HEAD_BYTES <= EMX_PLACE_HEAD_BYTES, "a wire stores heads apart");
+static_assert(EMX_RNDV_HEAD_BYTES <= EMX_PLACE_HEAD_BYTES, "a wire stores heads apart");
 
 bool emx_place_expects(const void *arg)
 {
@@ -49,8 +47,7 @@ static struct emx_rndv *place_find_rndv(struct emx_engine *e, const uint8_t *hea
     struct emx_peer *p;
     struct emx_op *op;
 
-    if ((h->version != EMX_FRAME_V_HEADER && h->version != EMX_FRAME_V_OFF) || h->type != EMX_F_data ||
-        h->dst_id != e->self.id || e->tagged_links)
+    if (!emx_place_is_marked(head) || h->dst_id != e->self.id || e->tagged_links)
         return NULL;
     p = emx_peer_find(e, h->src_id);
     op = p && p->session ? emx_op_by_id(e, place_data_head(head)->rop, p->session) : NULL;
@@ -81,18 +78,19 @@ static struct emx_place place_of_chunk(struct emx_rndv *r, uint64_t chunk)
 
 void emx_place_plan(void *arg, const uint8_t *head, size_t head_bytes, size_t len_bytes, struct emx_placement *p)
 {
-    struct emx_rndv *r = head_bytes < HEAD_BYTES ? NULL : place_find_rndv(arg, head);
+    struct emx_rndv *r = head_bytes < EMX_RNDV_HEAD_BYTES ? NULL : place_find_rndv(arg, head);
     struct emx_place to;
 
     p->count = 0;
     if (!r)
         return;
-    p->head_bytes = HEAD_BYTES;
+    p->head_bytes = EMX_RNDV_HEAD_BYTES;
     p->message = r;
     p->first = place_data_head(head)->chunk;
-    for (size_t left = len_bytes; p->count < EMX_WIRE_BATCH && left > HEAD_BYTES; left -= HEAD_BYTES + to.len_bytes) {
+    for (size_t left = len_bytes; p->count < EMX_WIRE_BATCH && left > EMX_RNDV_HEAD_BYTES;
+         left -= EMX_RNDV_HEAD_BYTES + to.len_bytes) {
         to = place_of_chunk(r, p->first + p->count);
-        if (!to.at || left < HEAD_BYTES + to.len_bytes)
+        if (!to.at || left < EMX_RNDV_HEAD_BYTES + to.len_bytes)
             return;
         p->place[p->count++] = to;
     }
@@ -104,9 +102,8 @@ static bool place_is_of(const struct emx_rndv *r, const uint8_t *head, uint32_t 
     const struct emx_frame *h = (const void *)head;
     const struct emx_f_data *f = place_data_head(head);
 
-    return h->type == EMX_F_data && f->rop == r->op->id && f->chunk_bytes == r->chunk_bytes &&
-           h->body_bytes == sizeof(*f) + len_bytes &&
-           (h->version == EMX_FRAME_V_HEADER || h->version == EMX_FRAME_V_OFF);
+    return emx_place_is_marked(head) && f->rop == r->op->id && f->chunk_bytes == r->chunk_bytes &&
+           h->body_bytes == sizeof(*f) + len_bytes;
 }
 
 /* Finds the true places of frames from `from` on. false: of some there is none, or they are not in order. */

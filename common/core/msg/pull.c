@@ -58,8 +58,7 @@
 
 #define WINDOW_BLOCKS 4   /* the pull window holds at least this many blocks, if chunks are short enough */
 #define CHUNK_LEAST   128 /* shorter than the chunks of any route */
-#define DATA_HEAD     (sizeof(struct emx_frame) + sizeof(struct emx_f_data))
-#define SHORTER_MAX   16 /* more often than chunks of a message can become shorter */
+#define SHORTER_MAX   16  /* more often than chunks of a message can become shorter */
 
 /* A sender is away after the longest of this time, this many round trips, and this many times the usual response time,
  */
@@ -140,7 +139,7 @@ static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_r
     uint64_t most = emx_min(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
     if (r->op->peer->session->gso_bytes)
-        most = emx_min(most, EMX_WIRE_JOIN_BYTES / (r->chunk_bytes + DATA_HEAD));
+        most = emx_min(most, EMX_WIRE_JOIN_BYTES / (r->chunk_bytes + EMX_RNDV_HEAD_BYTES));
 
     return emx_min(left, most && !pull_is_unsure(e, r) ? most : 1);
 }

@@ -23,7 +23,8 @@ struct emx_session;
 struct emx_txbuf;
 struct emx_unexpected;
 
-#define EMX_BLOCKS            16   /* requested blocks of one message */
+#define EMX_BLOCKS            16 /* requested blocks of one message */
+#define EMX_RNDV_HEAD_BYTES   (sizeof(struct emx_frame) + sizeof(struct emx_f_data)) /* of a frame with a chunk */
 #define EMX_PULL_REQUESTS_MAX 4096 /* blocks queued for one peer; further ones are left to the puller's timer */
 
 /* A requested block. */

@@ -24,21 +24,11 @@
 
 #define PROBE_ROUND 4 /* rounds after which the path MTU may have changed */
 
-static size_t rndv_send_frame_bytes(uint16_t chunk_bytes)
-{
-    return sizeof(struct emx_frame) + sizeof(struct emx_f_data) + chunk_bytes;
-}
-
-static uint16_t rndv_send_chunk_limit(const struct emx_session *s)
+uint16_t emx_rndv_chunk_bytes(const struct emx_session *s)
 {
     unsigned frame_bytes = s->gso_bytes ? s->gso_bytes : s->frame_bytes;
 
-    return (uint16_t)((frame_bytes - rndv_send_frame_bytes(0)) & ~(size_t)7);
-}
-
-uint16_t emx_rndv_chunk_bytes(const struct emx_session *s)
-{
-    return rndv_send_chunk_limit(s);
+    return (uint16_t)((frame_bytes - EMX_RNDV_HEAD_BYTES) & ~(size_t)7);
 }
 
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
@@ -57,7 +47,7 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
         return false;
     if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
         return false;
-    op->chunk_bytes = rndv_send_chunk_limit(s);
+    op->chunk_bytes = emx_rndv_chunk_bytes(s);
     h = emx_txbuf_frame(b);
     emx_engine_head(e, s->peer, h, EMX_F_rts, body);
     t = (struct emx_f_rts *)(h + 1);
@@ -156,7 +146,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_MALFORMED;
     emx_offload_probe_told(&s->offload, f->joined);
     if (f->round >= PROBE_ROUND)
-        emx_path_mtu_probe(s, rndv_send_frame_bytes(f->chunk_bytes), now);
+        emx_path_mtu_probe(s, EMX_RNDV_HEAD_BYTES + f->chunk_bytes, now);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
@@ -195,7 +185,7 @@ static const void *rndv_send_body(struct emx_engine *e, const struct emx_op *op,
 
 static bool rndv_send_is_too_long(const struct emx_session *s, const struct emx_pull_request *j)
 {
-    return rndv_send_frame_bytes(j->chunk_bytes) > s->frame_bytes;
+    return EMX_RNDV_HEAD_BYTES + j->chunk_bytes > s->frame_bytes;
 }
 
 /* Replies with a shorter length instead of data. */
@@ -205,7 +195,7 @@ static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe 
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_shorter *t = (void *)(h + 1);
 
-    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = rndv_send_chunk_limit(s)};
+    *t = (struct emx_f_shorter){.rop = j->rop, .chunk_bytes = emx_rndv_chunk_bytes(s)};
     emx_engine_head(s->e, s->peer, h, EMX_F_shorter, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
@@ -233,7 +223,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
     offset = chunk * j->chunk_bytes;
     n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
     *f = (struct emx_txframe){.to = &s->to,
-                              .head_bytes = sizeof(*h) + sizeof(*t),
+                              .head_bytes = EMX_RNDV_HEAD_BYTES,
                               .body = rndv_send_body(s->e, j->op, offset, n, i),
                               .body_bytes = (uint16_t)n,
                               .gso = j->gso,
