@@ -243,15 +243,12 @@ static int rma_origin_self(struct emx_engine *e, const struct emx_rma_args *a)
 static struct emx_op *rma_origin_new(struct emx_session *s, const struct emx_rma_args *a, emx_time now)
 {
     const struct emx_op_args oa = {.data = a->data, .done = a->done, .arg = a->arg};
-    struct emx_engine *e = s->e;
-    struct emx_rma *r = emx_rma_engine(e) && emx_rma_peer(s) ? emx_rma_new(e, s, a->kind) : NULL;
-    struct emx_op *op = r ? emx_op_new(e, &oa, now) : NULL;
+    struct emx_op *op = emx_rma_engine(s->e) && emx_rma_peer(s) ? emx_rma_new(s->e, s, a->kind, &oa, now) : NULL;
+    struct emx_rma *r;
 
-    if (!op) {
-        if (r)
-            emx_rma_free(e, r);
+    if (!op)
         return NULL;
-    }
+    r = op->rma;
     r->action = (uint8_t)a->op;
     r->type = (uint8_t)a->type;
     r->local = a->mode == ETHMX_RMA_LOCAL && (a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_ACCUMULATE);
@@ -265,7 +262,6 @@ static struct emx_op *rma_origin_new(struct emx_session *s, const struct emx_rma
     }
     op->is_send = a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_ACCUMULATE;
     op->msg_bytes = a->data.len_bytes;
-    emx_rma_join(r, op);
     return op;
 }
 

@@ -55,18 +55,25 @@ struct emx_rma_peer *emx_rma_peer(struct emx_session *s)
     return p;
 }
 
-struct emx_rma *emx_rma_new(struct emx_engine *e, struct emx_session *s, enum emx_rma_kind kind)
+struct emx_op *emx_rma_new(struct emx_engine *e, struct emx_session *s, enum emx_rma_kind kind,
+                           const struct emx_op_args *a, emx_time now)
 {
     struct emx_rma *r = emx_pool_get(&e->rma->records);
+    struct emx_op *op = r ? emx_op_new(e, a, now) : NULL;
 
-    if (!r)
+    if (!op) {
+        if (r)
+            emx_pool_put(&e->rma->records, r);
         return NULL;
+    }
     memset(r, 0, sizeof(*r));
     emx_list_init(&r->open);
     emx_list_init(&r->all);
     r->session = s;
     r->kind = (uint8_t)kind;
-    return r;
+    r->op = op;
+    op->rma = r;
+    return op;
 }
 
 struct emx_txbuf *emx_rma_buffer(struct emx_session *s, enum emx_frame_type type, size_t body_bytes)
@@ -87,12 +94,6 @@ void emx_rma_free(struct emx_engine *e, struct emx_rma *r)
     emx_list_del(&r->open);
     emx_list_del(&r->all);
     emx_pool_put(&e->rma->records, r);
-}
-
-void emx_rma_join(struct emx_rma *r, struct emx_op *op)
-{
-    r->op = op;
-    op->rma = r;
 }
 
 void emx_rma_part(struct emx_rma *r)
@@ -179,17 +180,12 @@ static int rma_record_wait(struct emx_engine *e, struct emx_peer *peer, struct e
                            void *arg, emx_time now)
 {
     const struct emx_op_args a = {.done = done, .arg = arg};
-    struct emx_rma *r = emx_rma_new(e, peer ? peer->session : NULL, EMX_RMA_FLUSH);
-    struct emx_op *op = r ? emx_op_new(e, &a, now) : NULL;
+    struct emx_op *op = emx_rma_new(e, peer ? peer->session : NULL, EMX_RMA_FLUSH, &a, now);
 
-    if (!op) {
-        if (r)
-            emx_rma_free(e, r);
+    if (!op)
         return ETHMX_ERR_NO_MEMORY;
-    }
-    emx_rma_join(r, op);
     op->where = EMX_OP_REMOTE;
-    emx_list_append(open, peer ? &r->open : &r->all);
+    emx_list_append(open, peer ? &op->rma->open : &op->rma->all);
     if (peer)
         emx_op_expect(e, op, peer);
     return ETHMX_INPROGRESS;

@@ -10,15 +10,15 @@
 struct emx_rma_engine *emx_rma_engine(struct emx_engine *e); /* makes it if necessary; NULL: no memory */
 struct emx_rma_peer *emx_rma_peer(struct emx_session *s);    /* the same */
 
-/* A record that is in no list. s may be NULL. NULL: no memory. emx_rma_engine() has succeeded. */
-struct emx_rma *emx_rma_new(struct emx_engine *e, struct emx_session *s, enum emx_rma_kind kind);
+/* An operation with its record, which is in no list. s may be NULL. NULL: no memory. emx_rma_engine() has succeeded. */
+struct emx_op *emx_rma_new(struct emx_engine *e, struct emx_session *s, enum emx_rma_kind kind,
+                           const struct emx_op_args *a, emx_time now);
 void emx_rma_free(struct emx_engine *e, struct emx_rma *r);
 
 /* A buffer for a frame with such a header and body. Its route may take only shorter frames. NULL: no memory. */
 struct emx_txbuf *emx_rma_buffer(struct emx_session *s, enum emx_frame_type type, size_t body_bytes);
 
-/* Joins a record with its operation, and separates them. */
-void emx_rma_join(struct emx_rma *r, struct emx_op *op);
+/* Separates a record from its operation. */
 void emx_rma_part(struct emx_rma *r);
 
 /* Gives it an id. false: as many as can be are open. */

@@ -190,18 +190,12 @@ static struct emx_op *rma_target_serve(struct emx_session *s, struct emx_rma_reg
                                        uint8_t *memory, uint64_t len_bytes, emx_time now)
 {
     const struct emx_op_args a = {.data = {.base = memory, .len_bytes = len_bytes}};
-    struct emx_engine *e = s->e;
-    struct emx_rma *r = emx_rma_new(e, s, EMX_RMA_SERVE);
-    struct emx_op *op = r ? emx_op_new(e, &a, now) : NULL;
+    struct emx_op *op = emx_rma_new(s->e, s, EMX_RMA_SERVE, &a, now);
 
-    if (!op) {
-        if (r)
-            emx_rma_free(e, r);
+    if (!op)
         return NULL;
-    }
-    r->id = id;
-    emx_rma_join(r, op);
-    emx_list_append(&region->served, &r->open);
+    op->rma->id = id;
+    emx_list_append(&region->served, &op->rma->open);
     s->rma->serving++;
     return op;
 }
