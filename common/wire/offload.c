@@ -56,9 +56,6 @@
 #include "wire/qos.h"
 #include "wire/ring.h"
 
-#ifndef PACKET_IGNORE_OUTGOING
-#define PACKET_IGNORE_OUTGOING 23
-#endif
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
@@ -145,20 +142,14 @@ static int offload_open_slots(struct emx_offload *b, uint64_t ring_bytes)
 
 static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
 {
-    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
-    int version = TPACKET_V2, on = 1;
-
-    b->ring_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (b->ring_fd < 0)
-        return -1;
-    setsockopt(b->ring_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
-    if (emx_gso_packet_filter(b->ring_fd, b->udp.port, b->loopback_index, ANNOUNCE_BYTES,
+    b->ring_fd = emx_ring_socket();
+    if (b->ring_fd < 0 ||
+        emx_gso_packet_filter(b->ring_fd, b->udp.port, b->loopback_index, ANNOUNCE_BYTES,
                               b->by_udp ? ANNOUNCE_BYTES : UINT32_MAX) ||
-        setsockopt(b->ring_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
         offload_open_slots(b, ring_bytes))
         return -1;
     b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
-    return b->lent ? bind(b->ring_fd, (const struct sockaddr *)&all, sizeof(all)) : -1;
+    return b->lent ? emx_ring_bind(&b->ring, htons(ETH_P_IP)) : -1;
 }
 
 /* Sets up GSO packets that one kind of socket sends. NULL: they do not work; why has the reason. */
@@ -170,11 +161,8 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
     uint64_t buffer_bytes = emx_part(params->cfg->p_gso_buffer, params->local_ranks, SHARED_BYTES);
     struct emx_offload *b = calloc(1, sizeof(*b));
 
-    if (!b || !emx_gso_rx_init(&b->rx, params->placer, params->stats)) {
+    if (!b) {
         snprintf(why, why_len_bytes, "out of memory");
-        if (b)
-            emx_gso_rx_fini(&b->rx);
-        free(b);
         return NULL;
     }
     b->ring_fd = b->udp.fd = b->tx_fd = -1;
@@ -182,7 +170,8 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
     b->tos = emx_qos_tos(params->cfg);
     b->by_udp = by_udp;
     b->loopback_index = params->netifs->loopback_index;
-    if (!emx_gso_udp_open(&b->udp, params, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
+    if (emx_gso_rx_init(&b->rx, params->placer, params->stats) &&
+        !emx_gso_udp_open(&b->udp, params, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
         (by_udp || (b->tx_fd = emx_gso_packet_open(params, b->udp.port)) >= 0))
         return b;
     snprintf(why, why_len_bytes, "%s", !by_udp && errno == EOPNOTSUPP ? "they need Linux 6.2" : strerror(errno));

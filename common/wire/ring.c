@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
 
 #define BLOCK_BYTES 65536 /* contiguous memory that the kernel is asked for; one or several slots each */
 
@@ -48,6 +53,28 @@ static int packet_ring_request(int fd, size_t ring_bytes, unsigned slot_bytes, u
         if (errno != ENOMEM || s.slot_count <= slots_min || !ring_bytes)
             return -1;
     }
+}
+
+int emx_ring_socket(void)
+{
+    int version = TPACKET_V2, on = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels do not have it */
+    if (!setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)))
+        return fd;
+    err = errno;
+    close(fd);
+    errno = err;
+    return -1;
+}
+
+int emx_ring_bind(const struct emx_ring *r, uint16_t protocol)
+{
+    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = protocol};
+
+    return bind(r->fd, (const struct sockaddr *)&all, sizeof(all));
 }
 
 int emx_ring_open(struct emx_ring *r, int fd, size_t ring_bytes, unsigned slot_bytes, unsigned slots_min)

@@ -19,6 +19,13 @@ struct emx_ring {
     unsigned slot_count, next;
 };
 
+/* Opens a packet socket for a ring. It gets no packets that leave this host, and none at all before it is bound to a
+ * protocol. -1 and errno. */
+int emx_ring_socket(void);
+
+/* Binds it: from now on it gets packets of this protocol (network order) of all interfaces. -1 and errno. */
+int emx_ring_bind(const struct emx_ring *r, uint16_t protocol);
+
 /* Requests about ring_bytes of slots of at least slot_bytes, fewer if memory is short, but at least slots_min; and maps
  * them. -1 and errno. Call it when the socket's options are set and before it is bound. */
 int emx_ring_open(struct emx_ring *r, int fd, size_t ring_bytes, unsigned slot_bytes, unsigned slots_min);

@@ -42,14 +42,9 @@
 #include "wire/ring.h"
 #include "wire/udp_socket.h"
 
-#ifndef PACKET_IGNORE_OUTGOING
-#define PACKET_IGNORE_OUTGOING 23
-#endif
-
 #define FRAME_OFFSET   80                   /* chosen by the kernel; aligned */
 #define SLOTS_MIN      (2 * EMX_WIRE_BATCH) /* a batch in use by rx(), and a batch that the kernel can fill */
 #define LO_FRAME_BYTES 9000                 /* if loopback is the only interface: slots of its MTU would be few */
-#define DST_ID_OFFSET  4                    /* of the receiving endpoint's id in an ethmx frame */
 
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
@@ -84,7 +79,7 @@ static unsigned packet_longest_frame(const struct emx_wire_params *params)
 static int packet_attach_filter(struct packet_wire *w)
 {
     struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ETH_HLEN + DST_ID_OFFSET),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ETH_HLEN + EMX_PACKET_DST_ID),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __builtin_bswap32(w->endpoint_id), 0, 1),
         BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
         BPF_STMT(BPF_RET | BPF_K, 0),
@@ -119,11 +114,7 @@ static void packet_count_foreign(struct packet_wire *w)
 
 static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
-    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = w->ethertype};
-    int version = TPACKET_V2, on = 1;
-
-    /* Protocol 0: receives nothing before bind(). */
-    w->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    w->rx_fd = emx_ring_socket();
     if (w->rx_fd < 0 && (errno == EPERM || errno == EACCES)) {
         snprintf(why, why_len_bytes,
                  "raw sockets need CAP_NET_RAW: run `setcap cap_net_raw+ep PROGRAM` as root, give the container "
@@ -134,8 +125,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
         snprintf(why, why_len_bytes, "this kernel has no packet sockets (%s): use ETHMX_WIRES=udp", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    setsockopt(w->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels do not have it */
-    if (packet_attach_filter(w) || setsockopt(w->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version))) {
+    if (packet_attach_filter(w)) {
         snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
@@ -144,7 +134,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
                  strerror(errno));
         return ETHMX_ERR_NO_MEMORY;
     }
-    if (bind(w->rx_fd, (const struct sockaddr *)&all, sizeof(all))) {
+    if (emx_ring_bind(&w->ring, w->ethertype)) {
         snprintf(why, why_len_bytes, "the packet socket cannot be bound: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
@@ -374,12 +364,7 @@ static struct emx_wire_peek packet_frame_in(const struct tpacket2_hdr *h)
 
 static bool packet_is_ours(const struct packet_wire *w, const struct emx_wire_peek *p)
 {
-    uint32_t to;
-
-    if (p->len_bytes < DST_ID_OFFSET + sizeof(to))
-        return false;
-    memcpy(&to, (const uint8_t *)p->data + DST_ID_OFFSET, sizeof(to));
-    return to == w->endpoint_id;
+    return emx_packet_is_for(w->endpoint_id, p->data, p->len_bytes);
 }
 
 /* Frees a slot whose frame is not passed up. */

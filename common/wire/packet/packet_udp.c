@@ -28,14 +28,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef PACKET_IGNORE_OUTGOING
-#define PACKET_IGNORE_OUTGOING 23
-#endif
-
 #define RESERVE_BYTES   4                    /* so that the frame begins at byte 112 */
 #define FRAME_OFFSET    112                  /* in a slot */
 #define SLOTS_MIN       (2 * EMX_WIRE_BATCH) /* as of the other ring */
-#define DST_ID_OFFSET   4                    /* of the receiving endpoint's id in an ethmx frame */
 #define UDP_CHECKSUM_AT (EMX_GSO_HEAD_BYTES - 2)
 
 void emx_packet_udp_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes)
@@ -63,18 +58,15 @@ static int packet_udp_attach_filter(const struct emx_packet_udp *u)
 
 static int packet_udp_open_rx(struct emx_packet_udp *u, uint64_t ring_bytes, unsigned frame_bytes)
 {
-    struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
-    int version = TPACKET_V2, on = 1, reserve = RESERVE_BYTES;
+    int reserve = RESERVE_BYTES;
 
-    u->rx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    u->rx_fd = emx_ring_socket();
     if (u->rx_fd < 0)
         return -1;
-    setsockopt(u->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)); /* old kernels do not have it */
-    if (packet_udp_attach_filter(u) || setsockopt(u->rx_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
-        setsockopt(u->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
+    if (packet_udp_attach_filter(u) || setsockopt(u->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
         emx_ring_open(&u->ring, u->rx_fd, ring_bytes, FRAME_OFFSET + frame_bytes, SLOTS_MIN))
         return -1;
-    return bind(u->rx_fd, (const struct sockaddr *)&all, sizeof(all));
+    return emx_ring_bind(&u->ring, htons(ETH_P_IP));
 }
 
 int emx_packet_udp_open(struct emx_packet_udp *u, const struct emx_wire_params *params, unsigned frame_bytes)
@@ -114,16 +106,6 @@ static bool packet_udp_frame_in(const struct tpacket2_hdr *h, struct emx_rxframe
     return true;
 }
 
-static bool packet_udp_is_ours(const struct emx_packet_udp *u, const struct emx_rxframe *f)
-{
-    uint32_t to;
-
-    if (f->len_bytes < DST_ID_OFFSET + sizeof(to))
-        return false;
-    memcpy(&to, f->data + DST_ID_OFFSET, sizeof(to));
-    return to == u->endpoint_id;
-}
-
 /* Only rx() reports what a frame has besides its bytes, and counts. */
 struct emx_wire_peek emx_packet_udp_peek(const struct emx_packet_udp *u)
 {
@@ -133,7 +115,7 @@ struct emx_wire_peek emx_packet_udp_peek(const struct emx_packet_udp *u)
     if (!status)
         return (struct emx_wire_peek){0};
     if (status & TP_STATUS_LOSING || !packet_udp_frame_in(emx_ring_slot(&u->ring, u->ring.next), &f) || f.marked ||
-        !packet_udp_is_ours(u, &f))
+        !emx_packet_is_for(u->endpoint_id, f.data, f.len_bytes))
         return emx_wire_peek_rx();
     return (struct emx_wire_peek){f.data, f.len_bytes};
 }
@@ -150,7 +132,7 @@ unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsi
             u->stats->wire_lost += emx_ring_drops(r);
         slot = emx_ring_take(r);
         whole = packet_udp_frame_in(emx_ring_slot(r, slot), &f[n]);
-        if (whole && packet_udp_is_ours(u, &f[n])) {
+        if (whole && emx_packet_is_for(u->endpoint_id, f[n].data, f[n].len_bytes)) {
             f[n++].cookie = EMX_PACKET_UDP_COOKIE | slot;
             continue;
         }

@@ -9,11 +9,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "wire/gso.h"
 #include "wire/ring.h"
 #include "wire/udp_port.h"
 #include "wire/wire.h"
+
+#define EMX_PACKET_DST_ID 4 /* offset of the receiving endpoint's id in an ethmx frame */
+
+/* Whether a frame is for the endpoint with this id. */
+static inline bool emx_packet_is_for(uint32_t id, const uint8_t *frame, uint32_t len_bytes)
+{
+    uint32_t to;
+
+    if (len_bytes < EMX_PACKET_DST_ID + sizeof(to))
+        return false;
+    memcpy(&to, frame + EMX_PACKET_DST_ID, sizeof(to));
+    return to == id;
+}
 
 #define EMX_PACKET_UDP_COOKIE 0x40000000u /* set in the cookies of frames from emx_packet_udp_rx() */
 
