@@ -7,6 +7,7 @@
  * that lets users make user namespaces; without, the tests of processes are skipped.
  */
 #define _GNU_SOURCE
+#include "network.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -17,7 +18,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -162,36 +162,6 @@ static struct emx_stats sender_stats;
 static struct emx_wire_attr sender_attr;
 static uint32_t number;     /* of the latest frame sent */
 static int foreign_fd = -1; /* not for the ranks */
-
-static bool lo_up(void)
-{
-    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = ioctl(fd, SIOCSIFFLAGS, &ifr);
-
-    close(fd);
-    return !ret;
-}
-
-static bool write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
-/* Users who are not root get a user namespace of which they are. */
-static bool own_network(void)
-{
-    char map[64];
-
-    if (!geteuid())
-        return !unshare(CLONE_NEWNET) && lo_up();
-    snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
-    return !unshare(CLONE_NEWUSER | CLONE_NEWNET) && write_file("/proc/self/uid_map", map) && lo_up();
-}
 
 static void take_frames(struct emx_wire *w, struct desk *d)
 {
@@ -725,7 +695,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeper_trusts_no_name, set_up, tear_down),
     };
 
-    can_run = own_network();
+    can_run = unit_own_network();
     desk = mmap(NULL, RANKS * sizeof(*desk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (desk == MAP_FAILED)
         return 1;

@@ -7,16 +7,15 @@
  * skipped without, and where the kernel knows no GSO packets.
  */
 #define _GNU_SOURCE
+#include "network.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,19 +29,6 @@
 #define HEAD_BYTES  48
 #define THERE       0xc0000201 /* 192.0.2.1 */
 #define OTHER       0xc0000202
-
-static bool own_network(void)
-{
-    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int fd, ret;
-
-    if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET))
-        return false;
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ret = ioctl(fd, SIOCSIFFLAGS, &ifr);
-    close(fd);
-    return !ret;
-}
 
 /* A link to nobody else: what leaves by emx-a arrives at emx-b, which has the address THERE. Returns its index. */
 static unsigned own_link(void)
@@ -201,7 +187,7 @@ static void data_comes_to_its_place(enum emx_gso_sockets sockets)
     unsigned link;
     char why[512];
 
-    if (!own_network())
+    if (!unit_own_network())
         skip();
     link = own_link();
     b = open_over_loopback(&netifs, sockets, 4 << 20, 0, &placer, why);
@@ -250,7 +236,7 @@ static void dropped_packets_come_in_the_ring(void **state)
     unsigned slots, link;
 
     (void)state;
-    if (!own_network())
+    if (!unit_own_network())
         skip();
     link = own_link();
     b = open_ring(&netifs, 4 << 20, 0, &slots);
@@ -281,7 +267,7 @@ static void udp_packets_come_one_by_one(void **state)
     char why[512];
 
     (void)state;
-    if (!own_network())
+    if (!unit_own_network())
         skip();
     b = open_over_loopback(&netifs, EMX_GSO_UDP, 4 << 20, 0, NULL, why);
     assert_non_null(b);
@@ -302,7 +288,7 @@ static void sockets_are_chosen(void **state)
     char why[512];
 
     (void)state;
-    if (!own_network())
+    if (!unit_own_network())
         skip();
     assert_null(open_over_loopback(&netifs, EMX_GSO_OFF, 4 << 20, 0, NULL, why));
     assert_string_equal(why, "GSO packets off (ETHMX_GSO)");
@@ -318,7 +304,7 @@ static void full_ring_is_lent_once(void **state)
     unsigned slots;
 
     (void)state;
-    if (!own_network())
+    if (!unit_own_network())
         skip();
     b = open_ring(&netifs, 1, 0, &slots);
     assert_in_range(slots, 2, EMX_WIRE_BATCH - 1);
@@ -348,7 +334,7 @@ static unsigned ring_slots(uint64_t ring_bytes, unsigned local_ranks)
 static void ranks_share_the_ring(void **state)
 {
     (void)state;
-    if (!own_network())
+    if (!unit_own_network())
         skip();
     assert_int_equal(ring_slots(4 << 20, 0), 64);
     assert_int_equal(ring_slots(4 << 20, 1), 64);

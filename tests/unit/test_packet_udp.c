@@ -6,6 +6,7 @@
  * skipped without.
  */
 #define _GNU_SOURCE
+#include "network.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -15,9 +16,7 @@
 #include <net/if.h>
 #include <netinet/ip.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,19 +36,6 @@ struct ends {
     int tx_fd;
     struct sockaddr_ll lo;
 };
-
-static bool own_network(void)
-{
-    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int fd, ret;
-
-    if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET))
-        return false;
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ret = ioctl(fd, SIOCSIFFLAGS, &ifr);
-    close(fd);
-    return !ret;
-}
 
 static int setup(void **state)
 {
@@ -261,6 +247,6 @@ int main(void)
         cmocka_unit_test(held_port_is_not_unreachable),
     };
 
-    has_network = own_network();
+    has_network = unit_own_network();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
