@@ -14,7 +14,7 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-#define DATAGRAM_MAX (UINT16_MAX - EMX_UDP_HEADERS_BYTES) /* also of a GSO packet */
+#define DATAGRAM_MAX (UINT16_MAX - EMX_GSO_IP_BYTES) /* also of a GSO packet */
 
 static struct emx_udp_addr udp_tx_addr_of(const struct emx_wire_addr *to)
 {

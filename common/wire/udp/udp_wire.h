@@ -18,10 +18,9 @@
 #include "wire/udp_socket.h"
 #include "wire/wire.h"
 
-#define EMX_UDP_HEADERS_BYTES 28                                   /* IPv4 and UDP; IPv6's are counted by ways */
-#define EMX_UDP_BUFFERS       8                                    /* received in one call */
-#define EMX_UDP_BUFFER_BYTES  (UINT16_MAX + 1 + 3 * EMX_GSO_PARTS) /* with room to move parts apart for alignment */
-#define EMX_UDP_COPY_BYTES    2048 /* shorter frames are copied together before sending */
+#define EMX_UDP_BUFFERS      8                                    /* received in one call */
+#define EMX_UDP_BUFFER_BYTES (UINT16_MAX + 1 + 3 * EMX_GSO_PARTS) /* with room to move parts apart for alignment */
+#define EMX_UDP_COPY_BYTES   2048 /* shorter frames are copied together before sending */
 
 /* A received buffer: parts of part_bytes each, part_step apart, the last may be shorter. */
 struct emx_udp_buffer {
