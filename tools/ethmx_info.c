@@ -98,7 +98,13 @@ static void info_text_interface(void *arg, const struct ethmx_interface_info *i)
            *i->mac ? i->mac : "no MAC", i->mtu_bytes, i->up ? "up" : "down", i->kind);
     if (*i->ipv4 && *i->ipv6)
         printf("    %s\n", i->ipv6);
-    printf("    %s%s%s\n", i->chosen ? "used" : "not used", *i->reason ? ": " : "", i->reason);
+    if (i->speed_mbit)
+        printf("    %u Mbit/s", i->speed_mbit);
+    else
+        printf("    speed unknown");
+    if (i->numa_node >= 0)
+        printf(", NUMA node %d", i->numa_node);
+    printf("\n    %s%s%s\n", i->chosen ? "used" : "not used", *i->reason ? ": " : "", i->reason);
 }
 
 static void info_text_wire(void *arg, const struct ethmx_wire_info *w)
@@ -256,6 +262,10 @@ static void info_json_interface(void *arg, const struct ethmx_interface_info *i)
     emx_json_string(j, "ipv6", i->ipv6);
     emx_json_string(j, "mac", i->mac);
     emx_json_uint(j, "mtu_bytes", i->mtu_bytes);
+    if (i->speed_mbit)
+        emx_json_uint(j, "speed_mbit", i->speed_mbit);
+    if (i->numa_node >= 0)
+        emx_json_uint(j, "numa_node", (unsigned)i->numa_node);
     emx_json_bool(j, "up", i->up);
     emx_json_bool(j, "chosen", i->chosen);
     emx_json_string(j, "reason", i->reason);

@@ -64,6 +64,8 @@ static void info_tell_interface(const struct emx_netif *nif, void (*fn)(void *ar
         .up = nif->up,
         .chosen = nif->chosen,
         .reason = nif->reason,
+        .speed_mbit = nif->speed_mbit,
+        .numa_node = nif->numa_node,
     };
 
     if (nif->ip.s_addr)

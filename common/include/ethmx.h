@@ -104,8 +104,10 @@ struct ethmx_interface_info {
     const char *mac;  /* "02:..:.." or "" */
     unsigned mtu_bytes;
     bool up;
-    bool chosen;        /* ethmx would use it */
-    const char *reason; /* why chosen or not */
+    bool chosen;         /* ethmx would use it */
+    const char *reason;  /* why chosen or not, and why it comes first */
+    unsigned speed_mbit; /* 0: unknown */
+    int numa_node;       /* -1: unknown */
 };
 
 struct ethmx_wire_info {

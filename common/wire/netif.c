@@ -7,6 +7,9 @@
  * bridges of containers and virtual machines whatever their names, and keeps a bridge over the host's own network card.
  * Tunnels and the like are used only when named: the packet wire's frames do not pass them, and a VPN is rarely the
  * right network for a parallel program.
+ *
+ * Of those that are chosen, the fastest comes first. The launcher's route only decides between equals: it often goes
+ * through a slow management network.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -305,7 +308,7 @@ static int netif_choose_word(struct emx_netifs *n, const char *word, unsigned pl
         if (nif->chosen)
             continue;
         nif->chosen = true;
-        nif->rank = place;
+        nif->place = place;
         snprintf(nif->reason, sizeof(nif->reason), "named in ETHMX_IF (%.40s)", word);
     }
     if (found)
@@ -353,28 +356,84 @@ static int netif_choose_named(struct emx_netifs *n, const char *list, char *err,
     return ETHMX_OK;
 }
 
-/* Whether a is preferred: by its place in ETHMX_IF, then the route, the longer frames, the lower index. */
-static bool netif_is_better(const struct emx_netif *a, const struct emx_netif *b, unsigned route_index)
+/* The speed that counts: a speed that is unknown may be any, and is not held against an interface. */
+static unsigned netif_speed(const struct emx_netifs *n, const struct emx_netif *nif)
 {
-    if (a->rank != b->rank)
-        return a->rank < b->rank;
+    unsigned most_mbit = 0;
+
+    if (nif->speed_mbit)
+        return nif->speed_mbit;
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].chosen && n->nif[i].speed_mbit > most_mbit)
+            most_mbit = n->nif[i].speed_mbit;
+    return most_mbit;
+}
+
+/* Why a is preferred to b, NULL: it is not. By their places in ETHMX_IF, then the speed, the cores, the route, the
+ * longer frames, the lower index. */
+static const char *netif_better(const struct emx_netifs *n, const struct emx_netif *a, const struct emx_netif *b,
+                                unsigned route_index)
+{
+    unsigned a_mbit = netif_speed(n, a), b_mbit = netif_speed(n, b);
+
+    if (a->place != b->place)
+        return a->place < b->place ? "first in ETHMX_IF" : NULL;
+    if (a_mbit != b_mbit)
+        return a_mbit > b_mbit ? "first: faster" : NULL;
+    if (a->far != b->far)
+        return b->far ? "first: nearer to the cores of this process" : NULL;
     if ((a->index == route_index) != (b->index == route_index))
-        return a->index == route_index;
+        return a->index == route_index ? "first: others are as fast" : NULL;
     if (a->mtu_bytes != b->mtu_bytes)
-        return a->mtu_bytes > b->mtu_bytes;
-    return a->index < b->index;
+        return a->mtu_bytes > b->mtu_bytes ? "first: has longer frames" : NULL;
+    return a->index < b->index ? "first: has the lowest number" : NULL;
+}
+
+static struct emx_netif *netif_of_rank(struct emx_netifs *n, unsigned rank)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        if (n->nif[i].chosen && n->nif[i].rank == rank)
+            return &n->nif[i];
+    return NULL;
 }
 
 static void netif_give_ranks(struct emx_netifs *n, unsigned route_index)
 {
-    unsigned rank[EMX_NETIF_MAX] = {0};
+    const struct emx_netif *second;
+    struct emx_netif *first;
 
     for (unsigned i = 0; i < n->count; i++)
         for (unsigned j = 0; n->nif[i].chosen && j < n->count; j++)
-            if (j != i && n->nif[j].chosen && netif_is_better(&n->nif[j], &n->nif[i], route_index))
-                rank[i]++;
-    for (unsigned i = 0; i < n->count; i++)
-        n->nif[i].rank = rank[i];
+            if (j != i && n->nif[j].chosen && netif_better(n, &n->nif[j], &n->nif[i], route_index))
+                n->nif[i].rank++;
+    first = netif_of_rank(n, 0);
+    second = netif_of_rank(n, 1);
+    if (first && second) {
+        size_t len = strlen(first->reason);
+
+        snprintf(first->reason + len, sizeof(first->reason) - len, "; %s", netif_better(n, first, second, route_index));
+    }
+}
+
+static bool netif_is_as_good(const struct emx_netif *a, const struct emx_netif *b)
+{
+    return a->chosen && b->chosen && a->place == b->place && a->speed_mbit && a->speed_mbit == b->speed_mbit &&
+           a->far == b->far && a->mtu_bytes == b->mtu_bytes;
+}
+
+void emx_netifs_spread(struct emx_netifs *n, unsigned local_rank)
+{
+    const struct emx_netif *first = netif_of_rank(n, 0), *next;
+    unsigned equal = 1;
+
+    while (first && (next = netif_of_rank(n, equal)) && netif_is_as_good(first, next))
+        equal++;
+    for (unsigned i = 0; i < n->count; i++) {
+        struct emx_netif *nif = &n->nif[i];
+
+        if (nif->chosen && nif->rank < equal)
+            nif->rank = (nif->rank + equal - local_rank % equal) % equal;
+    }
 }
 
 int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
@@ -382,7 +441,7 @@ int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsign
 {
     for (unsigned i = 0; i < n->count; i++) {
         n->nif[i].chosen = false;
-        n->nif[i].rank = 0;
+        n->nif[i].rank = n->nif[i].place = 0;
     }
     if (cfg->p_if[strspn(cfg->p_if, SEPARATORS)]) {
         int ret = netif_choose_named(n, cfg->p_if, err, err_len_bytes);

@@ -36,8 +36,12 @@ struct emx_netif {
     bool has_mac; /* Ethernet */
     bool up;      /* up and running */
     bool loopback;
+    unsigned speed_mbit; /* 0: unknown */
+    int numa_node;       /* -1: unknown */
+    bool far;            /* its NUMA node has none of the cores that this process may use */
     bool chosen;
-    unsigned rank; /* among the chosen: 0 is preferred */
+    unsigned place; /* of the word in ETHMX_IF that names it */
+    unsigned rank;  /* among the chosen: 0 is preferred */
 };
 
 struct emx_netifs {
@@ -49,15 +53,21 @@ struct emx_netifs {
 /* Reads the kernel's interfaces (rtnetlink) and chooses by cfg->p_if. Of several addresses of an interface and a family
  * the first counts, of IPv6 the first that a prefix in cfg->p_if covers; IPv6 addresses that are temporary, deprecated,
  * tentative or duplicate do not. An interface that is chosen by prefixes of one family has no address of the other.
- * reach: see ethmx_ep_options; the interface of the route to it gets rank 0. ETHMX_ERR_PARAM: ETHMX_IF names an
- * interface that is missing, down or without address; err lists those that exist. ETHMX_ERR_NO_WIRE,
- * ETHMX_ERR_NO_MEMORY: the kernel's answer cannot be read. An empty choice is not an error. */
+ * reach: see ethmx_ep_options; of interfaces as good, the one of the route to it comes first (without it, or if it
+ * leads nowhere, that of the route to other hosts). ETHMX_ERR_PARAM: ETHMX_IF names an interface that is missing, down
+ * or without address; err lists those that exist. ETHMX_ERR_NO_WIRE, ETHMX_ERR_NO_MEMORY: the kernel's answer cannot be
+ * read. An empty choice is not an error. */
 int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const char *reach, char *err,
                     size_t err_len_bytes);
 
 /* Chooses among given interfaces (for tests). */
 int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsigned route_index, char *err,
                       size_t err_len_bytes);
+
+/* Gives the processes of a host different interfaces to prefer, if several are as good as the first: at the same place
+ * in ETHMX_IF, of the same known speed and frame length, and as near to this process. local_rank: its number on the
+ * host. */
+void emx_netifs_spread(struct emx_netifs *n, unsigned local_rank);
 
 /* Whether a prefix in ETHMX_IF covers this address of the interface. */
 bool emx_netif_is_asked(const struct emx_config *cfg, const struct emx_netif *nif, const struct emx_ip *ip);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/netif.h"
+#include "wire/netif_sys.h"
 
 #define REPLY_BYTES 32768 /* what the kernel fills at once; one link's attributes must fit */
 #define DUMP_TRIES  10    /* a dump is repeated when interfaces changed meanwhile */
@@ -395,6 +395,7 @@ int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const ch
     rtnl_drop_spare(&all);
     rtnl_keep_important(n, &all, cfg->p_if);
     free(all.nif);
+    emx_netif_sys_read(n, EMX_SYSFS);
     if (rtnl_resolve(reach, &ip))
         route_index = rtnl_route_interface(n, &ip);
     if (!route_index && emx_ip_parse(&ip, OUTSIDE))

@@ -7,14 +7,10 @@
  */
 #include "wire/packet/packet_choice.h"
 
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define DEPTH_MAX  4 /* of virtual interfaces on top of each other */
-#define PATH_BYTES 320
+#include "wire/netif_sys.h"
 
 struct choice_look {
     const char *sysfs;
@@ -22,51 +18,9 @@ struct choice_look {
     size_t why_len_bytes;
 };
 
-/* Reads the first word of a file of an interface. "": there is no such file. */
-static void choice_read(const struct choice_look *l, const char *name, const char *file, char word[32])
-{
-    char path[PATH_BYTES];
-    FILE *f;
-
-    word[0] = 0;
-    snprintf(path, sizeof(path), "%s/%s/%s", l->sysfs, name, file);
-    f = fopen(path, "re");
-    if (!f)
-        return;
-    if (fscanf(f, "%31s", word) != 1)
-        word[0] = 0;
-    fclose(f);
-}
-
-/* Opens a folder of an interface; "": its own. */
-static DIR *choice_open(const struct choice_look *l, const char *name, const char *folder)
-{
-    char path[PATH_BYTES];
-
-    snprintf(path, sizeof(path), "%s/%s/%s", l->sysfs, name, folder);
-    return opendir(path);
-}
-
-/* /sys may show the interfaces of another network namespace, which may have the same names. */
-static bool choice_is_shown(const struct choice_look *l, const struct emx_netif *nif)
-{
-    char word[32];
-
-    choice_read(l, nif->name, "ifindex", word);
-    return word[0] && strtoul(word, NULL, 10) == nif->index;
-}
-
-static bool choice_is_hardware(const struct choice_look *l, const char *name)
-{
-    char path[PATH_BYTES];
-
-    snprintf(path, sizeof(path), "%s/%s/device", l->sysfs, name);
-    return !access(path, F_OK);
-}
-
 static bool choice_has_queues(const struct choice_look *l, const char *name)
 {
-    DIR *d = choice_open(l, name, "queues");
+    DIR *d = emx_netif_sys_open(l->sysfs, name, "queues");
     const struct dirent *e;
     unsigned count = 0;
 
@@ -83,9 +37,9 @@ static bool choice_has_queues(const struct choice_look *l, const char *name)
 /* Whether it is a bond in a mode that gives each flow a link. */
 static bool choice_is_hashing_bond(const struct choice_look *l, const char *name)
 {
-    char mode[32];
+    char mode[EMX_SYS_WORD_MAX];
 
-    choice_read(l, name, "bonding/mode", mode);
+    emx_netif_sys_word(l->sysfs, name, "bonding/mode", mode);
     if (strcmp(mode, "802.3ad") && strcmp(mode, "balance-xor"))
         return false;
     snprintf(l->why, l->why_len_bytes, "%s is a bond (%s)", name, mode);
@@ -99,11 +53,11 @@ static bool choice_spreads(const struct choice_look *l, const char *name, unsign
     bool found = false;
     DIR *d;
 
-    if (choice_is_hardware(l, name))
+    if (emx_netif_sys_is_hardware(l->sysfs, name))
         return choice_has_queues(l, name);
     if (choice_is_hashing_bond(l, name))
         return true;
-    d = depth ? choice_open(l, name, "") : NULL;
+    d = depth ? emx_netif_sys_open(l->sysfs, name, "") : NULL;
     while (d && !found && (e = readdir(d)))
         found = !strncmp(e->d_name, "lower_", 6) && choice_spreads(l, e->d_name + 6, depth - 1);
     if (d)
@@ -119,7 +73,7 @@ bool emx_packet_chooses_udp(const struct emx_config *cfg, const struct emx_netif
     why[0] = 0;
     if (cfg->p_packet_frames == EMX_FRAMES_AUTO)
         return nif->chosen && nif->ip.s_addr && !nif->loopback && strcmp(nif->kind, "veth") &&
-               choice_is_shown(&l, nif) && choice_spreads(&l, nif->name, DEPTH_MAX);
+               emx_netif_sys_shows(sysfs, nif) && choice_spreads(&l, nif->name, EMX_SYS_DEPTH_MAX);
     snprintf(why, why_len_bytes, "ETHMX_PACKET_FRAMES");
     return cfg->p_packet_frames == EMX_FRAMES_UDP;
 }
