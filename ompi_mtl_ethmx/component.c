@@ -211,6 +211,7 @@ static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS)
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
                                    .thread_multiple = enable_mpi_threads,
                                    .process = (uint64_t)OMPI_PROC_MY_NAME->jobid << 32 | (OMPI_PROC_MY_NAME->vpid + 1),
+                                   .local_rank = ompi_process_info.my_local_rank,
                                    .local_ranks = ompi_process_info.num_local_peers + 1};
     component_job_key(opt.job_key);
     opt.reach = mtl_ethmx_launcher_address(address, sizeof(address)) ? address : NULL;

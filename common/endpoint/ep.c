@@ -283,6 +283,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     rc = ep_open_links(ep, id, opt);
     if (rc)
         goto err_free;
+    emx_netifs_spread(&ep->netifs, opt->local_rank); /* wires that open a few interfaces open the same in all ranks */
     ep_make_site(ep);
     rc = ep_make_address(ep, id);
     if (!rc)

@@ -43,6 +43,7 @@ static void route_ask_wire(const struct emx_route_view *v, const struct emx_link
                                  .theirs = emx_address_part(peer, k->ops->part),
                                  .peer_id = peer->id,
                                  .same_host = peer->host_id == v->self->host_id,
+                                 .decides = v->self->id < peer->id,
                                  .ifs = peer->ifs,
                                  .if_count = peer->if_count,
                                  .obstacle = "there is no way"};

@@ -180,13 +180,14 @@ struct ethmx_ep_options {
     unsigned api_version; /* ETHMX_API_VERSION */
     bool thread_multiple; /* several threads will use the endpoint at once */
     uint8_t job_key[16];  /* the same in every process of a job, unknown to others; all zero: random */
-    uint64_t process;  /* of those with this key no other process has the number, such as the launcher's number of the
-                          job in the upper half, and the rank + 1 in the lower. 0: unknown; then the endpoint's number
-                          is random, and may clash with another's */
-    bool polls_others; /* the loop around ethmx_progress() drives other transports, too: it must not sleep there */
+    uint64_t process;    /* of those with this key no other process has the number, such as the launcher's number of the
+                            job in the upper half, and the rank + 1 in the lower. 0: unknown; then the endpoint's number
+                            is random, and may clash with another's */
+    bool polls_others;   /* the loop around ethmx_progress() drives other transports, too: it must not sleep there */
+    uint16_t local_rank; /* number of this process among those of the job on this host, from 0 */
     unsigned local_ranks; /* processes of the job on this host; 0: unknown */
     const char *reach;    /* "a.b.c.d" or a host name that peers are near to (the launcher's own contact), or NULL;
-                             a hint for choosing the interface */
+                             a hint for choosing between interfaces of one speed */
 };
 
 /* Opens an endpoint. cfg is read, not kept (NULL: defaults and environment). Caller closes *ep_p.

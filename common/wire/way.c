@@ -5,6 +5,7 @@
  * bridges carry the same 172.17.0.1 everywhere. An interface that was not chosen stays unused.
  *
  * Several pairs in one wire: the best by the sum of both ends' preference, so that both ends choose the same pair.
+ * If the sums are equal, as between processes that prefer different cards, one end's preference decides.
  */
 #include "wire/way.h"
 
@@ -12,6 +13,8 @@
 #include <string.h>
 
 #include "base/min.h"
+
+#define OWN_MAX 7u /* the preference of one end, in the lowest bits of a score */
 
 unsigned emx_way_mtu(const struct emx_way_site *site, const struct emx_netif *nif)
 {
@@ -59,6 +62,11 @@ static bool way_lacks_family(const struct emx_netifs *n, bool v6)
     return other;
 }
 
+unsigned emx_way_score(const struct emx_way_search *s, const struct emx_netif *nif, unsigned place)
+{
+    return (nif->rank + place) * (OWN_MAX + 1) + emx_min_u(s->decides ? nif->rank : place, OWN_MAX);
+}
+
 struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_netif *nif, unsigned frame_bytes,
                              unsigned score)
 {
@@ -70,6 +78,18 @@ struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_ne
     return w;
 }
 
+/* By the sum of both ends' preferences, then longer frames, then one end's preference. */
+static bool way_is_better(const struct emx_way *a, const struct emx_way *b)
+{
+    unsigned a_sum = a->score & ~OWN_MAX, b_sum = b->score & ~OWN_MAX;
+
+    if (a_sum != b_sum)
+        return a_sum < b_sum;
+    if (a->frame_bytes != b->frame_bytes)
+        return a->frame_bytes > b->frame_bytes;
+    return a->score < b->score;
+}
+
 void emx_way_add(struct emx_way_search *s, const struct emx_way *w)
 {
     unsigned at = s->count;
@@ -78,8 +98,7 @@ void emx_way_add(struct emx_way_search *s, const struct emx_way *w)
         s->obstacle = "the frames would be too short";
         return;
     }
-    while (at && (s->way[at - 1].score > w->score ||
-                  (s->way[at - 1].score == w->score && s->way[at - 1].frame_bytes < w->frame_bytes)))
+    while (at && way_is_better(w, &s->way[at - 1]))
         at--;
     if (at == EMX_WAYS_MAX)
         return;

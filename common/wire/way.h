@@ -37,7 +37,7 @@ struct emx_way_site {
 };
 
 struct emx_way {
-    unsigned score; /* lower is better */
+    unsigned score; /* lower is better; emx_way_score() */
     struct emx_wire_addr to;
     uint16_t frame_bytes;
     uint16_t gso_bytes;          /* longest frame that may travel in a GSO packet, 0: none does */
@@ -53,6 +53,7 @@ struct emx_way_search {
     struct emx_wire_value ours, theirs; /* this wire's parts of both addresses, theirs from the network */
     uint32_t peer_id;
     bool same_host;
+    bool decides;                  /* of two pairs of interfaces that suit both ends alike, our end chooses */
     const struct emx_wire_if *ifs; /* the peer's */
     unsigned if_count;
 
@@ -62,9 +63,13 @@ struct emx_way_search {
     char told[128];       /* room for an obstacle */
 };
 
-/* Adds a way, sorted by score, then longer frames first. If its frames are too short, it becomes an obstacle instead.
+/* Adds a way, sorted by score, of which the lowest three bits count after the length of frames. If its frames are too
+ * short, it becomes an obstacle instead.
  */
 void emx_way_add(struct emx_way_search *s, const struct emx_way *w);
+
+/* The score of a way between nif and the peer's interface of that place. Both ends find the same best pair. */
+unsigned emx_way_score(const struct emx_way_search *s, const struct emx_netif *nif, unsigned place);
 
 /* A way through nif (NULL: through none) for frames that this wire takes as well; without its address. */
 struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_netif *nif, unsigned frame_bytes,

@@ -95,6 +95,7 @@ static const char *open_endpoint(void)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
                                    .process = (uint64_t)MPIR_Process.rank + 1,
+                                   .local_rank = (uint16_t)MPIR_Process.local_rank,
                                    .local_ranks = (unsigned)MPIR_Process.local_size};
     const char *why = MPIDI_ETHMX_lib_load();
     uint64_t flags = 0;

@@ -22,7 +22,7 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
         return;
     e.ends.by_udp = emx_packet_prefers_udp(e.wire, nif->index);
     emx_ethernet_add(s, &e.ends, nif, theirs->mac, emx_ip_v4(&theirs->ip), emx_way_common_mtu(s->site, nif, theirs),
-                     nif->rank + place);
+                     emx_way_score(s, nif, place));
 }
 
 void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)

@@ -32,7 +32,7 @@ static void udp_way_try_links(struct emx_way_search *s, unsigned place)
 
     while ((nif = emx_way_next_link(s, &theirs->ip, &at)))
         udp_way_add(s, nif, &theirs->ip, nif->index, emx_way_common_mtu(s->site, nif, theirs),
-                    nif->rank + place + EMX_WAY_SCOPED);
+                    emx_way_score(s, nif, place) + EMX_WAY_SCOPED);
 }
 
 static void udp_way_try(struct emx_way_search *s, unsigned place, const void *arg)
@@ -49,7 +49,8 @@ static void udp_way_try(struct emx_way_search *s, unsigned place, const void *ar
     nif = emx_way_towards(s, &theirs->ip, &on_link);
     if (nif)
         udp_way_add(s, nif, &theirs->ip, 0, emx_way_common_mtu(s->site, nif, theirs),
-                    nif->rank + place + (on_link ? 0 : EMX_WAY_GATEWAY) + (emx_ip_is_v6(&theirs->ip) ? EMX_WAY_V6 : 0));
+                    emx_way_score(s, nif, place) + (on_link ? 0 : EMX_WAY_GATEWAY) +
+                        (emx_ip_is_v6(&theirs->ip) ? EMX_WAY_V6 : 0));
 }
 
 void emx_udp_ways(struct emx_wire *w, struct emx_way_search *s)

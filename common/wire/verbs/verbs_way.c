@@ -80,7 +80,7 @@ static void verbs_way_there(struct emx_way_search *s, unsigned place, const void
         return;
     nif = emx_way_towards(s, &s->ifs[place].ip, &on_link);
     if (nif && verbs_way_same_fabric(s, nif, place))
-        verbs_way_add(s, nif, place, nif->rank + place + (on_link ? 0 : EMX_WAY_GATEWAY));
+        verbs_way_add(s, nif, place, emx_way_score(s, nif, place) + (on_link ? 0 : EMX_WAY_GATEWAY));
 }
 
 static void verbs_way_here(struct emx_way_search *s, unsigned place, const void *arg)
@@ -94,7 +94,7 @@ static void verbs_way_here(struct emx_way_search *s, unsigned place, const void 
 
         if (nif->chosen && nif->ip.s_addr && emx_ip_same_network(&ours, &s->ifs[place].ip, nif->prefix_bits) &&
             verbs_way_same_fabric(s, nif, place))
-            verbs_way_add(s, nif, place, nif->rank + place);
+            verbs_way_add(s, nif, place, emx_way_score(s, nif, place));
     }
 }
 

@@ -43,7 +43,7 @@ static void xdp_way_try(struct emx_way_search *s, unsigned place, const void *ar
         return;
     }
     emx_ethernet_add(s, arg, nif, theirs->mac, emx_ip_v4(&theirs->ip), emx_way_common_mtu(s->site, nif, theirs),
-                     nif->rank + place);
+                     emx_way_score(s, nif, place));
 }
 
 void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s)
