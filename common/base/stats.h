@@ -65,6 +65,7 @@
     X(peers_known, "peers", 1, "Peers known.") \
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
+    X(failovers, "times", 0, "Connections that went on over another wire or card, because the one in use did not reach the peer any more.") \
     X(gso_packets_sent, "packets", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
     X(gso_packets_received, "packets", 0, "UDP packets of several frames received (packet and xdp wires).") \
     X(reg_made, "registrations", 0, "Parts of the program's memory registered with a device.") \

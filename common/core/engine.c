@@ -28,6 +28,7 @@
 #include "core/peer.h"
 #include "core/rel/ack.h"
 #include "core/rel/connect.h"
+#include "core/rel/failover.h"
 #include "core/rel/path_mtu.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
@@ -179,6 +180,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     memset(e, 0, sizeof(*e));
     e->up = &engine_upcalls;
     e->cfg = params->cfg;
+    e->silence_ns = emx_failover_silence_ns(params->cfg);
     e->stats = params->stats;
     e->outer = params->alloc;
     e->alloc = (struct emx_alloc){.get = engine_counted_get, .put = engine_counted_put, .arg = e};

@@ -85,6 +85,7 @@ struct emx_engine {
     struct emx_op_slot *slots;
     uint32_t slot_count, slot_free, slot_last; /* free slots, longest free first; 0: none (slot 0 is not used) */
 
+    emx_time silence_ns;   /* without a reply, after which a session is checked (failover.c) */
     uint32_t start_frames; /* first frames left for peers that have acknowledged none */
     struct emx_heap timers;
     unsigned timer_reserve;

@@ -17,6 +17,7 @@
 #include "core/rel/connect.h"
 #include "core/rel/credit.h"
 #include "core/rel/ecn.h"
+#include "core/rel/failover.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/reorder.h"

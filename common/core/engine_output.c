@@ -17,6 +17,7 @@
 #include "core/rel/connect.h"
 #include "core/rel/credit.h"
 #include "core/rel/ecn.h"
+#include "core/rel/failover.h"
 #include "core/rel/fragment.h"
 #include "core/rel/reorder.h"
 #include "core/rel/seal.h"
@@ -279,10 +280,12 @@ static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct em
     while (n < max && (l = emx_list_first(&e->hello_acking[link]))) {
         struct emx_session *s = emx_list_entry(l, struct emx_session, hello_acking);
 
-        if (emx_connect_output_hello_ack(s, link, &f[n], &e->scratch[n]))
+        if (emx_connect_output_hello_ack(s, link, &f[n], &e->scratch[n]) ||
+            emx_failover_output(s, link, &f[n], &e->scratch[n])) {
             n++;
-        else
-            emx_list_del(l);
+            continue;
+        }
+        emx_session_answered(s, link);
     }
     return n;
 }

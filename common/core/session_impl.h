@@ -82,13 +82,14 @@ struct emx_session {
     /* handshake */
     struct emx_connect *connect;
     struct emx_hello_ack hello_ack[2]; /* small, full */
+    uint8_t answer_links;              /* mask: over which hello_acks or frames of failover may be due */
     uint32_t probe;                    /* number of the current route's hellos */
 
     /* life cycle */
     struct emx_list living;       /* in engine.living until it is over */
     struct emx_list routing;      /* in engine.want_routes */
     struct emx_list turn;         /* in engine.turns while it must not send hellos yet */
-    struct emx_list hello_acking; /* in engine.hello_acking[link] while hello_acks are due there */
+    struct emx_list hello_acking; /* in engine.hello_acking[link] of one of answer_links */
     struct emx_timer timer;
     emx_time peer_ack_delay_ns; /* how long the peer's acknowledgements wait for a frame to carry them */
     emx_time peer_timeout_ns;   /* after which the peer declares this side dead (EMX_NEVER: unknown) */

@@ -108,11 +108,13 @@ enum emx_tag_key {
     X(rma_put_rts, 27, 1, 48, emx_rma_input_put_rts, "a long put that waits to be pulled") \
     X(rma_get_rts, 28, 1, 16, emx_rma_input_get_rts, "answers a get: its data waits to be pulled") \
     X(rma_reply, 29, 1,  8, emx_rma_input_reply, "answers a get or an atomic with data") \
-    X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data")
+    X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data") \
+    X(route_probe, 31, 0, 8, emx_failover_input_probe, "asks whether a route reaches the peer") \
+    X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 31 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 33 };
 
 struct emx_frame_info {
     const char *name;
@@ -275,6 +277,15 @@ struct EMX_LAYOUT emx_f_recall {
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_recall) == 8, "recall");
+
+/* route_probe; route_reply returns it. */
+struct EMX_LAYOUT emx_f_route_probe {
+    uint32_t number;  /* of the search */
+    uint8_t route;    /* number of the route, at the sender of the probe */
+    uint8_t searches; /* 1: it hears nothing from the receiver, which should probe its own routes; 0: only it was asked to */
+    uint16_t reserved;
+};
+static_assert(sizeof(struct emx_f_route_probe) == 8, "route_probe");
 
 struct EMX_LAYOUT emx_f_given {
     uint32_t limit; /* applied by the sender of this frame from now on, mod 2^32 */

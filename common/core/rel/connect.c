@@ -32,11 +32,9 @@
 #include "core/peer.h"
 #include "core/rel/ack.h"
 #include "core/rel/connect.h"
-#include "core/rel/fragment.h"
 #include "core/rel/learn.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/path_mtu.h"
-#include "core/rel/rtt.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -68,8 +66,7 @@ static uint8_t connect_seal_over(const struct emx_engine *e, const struct emx_ro
     return (uint8_t)emx_tag_level(e, r->link, level);
 }
 
-/* Sets the properties of frames over this route. */
-static void connect_take_nature(struct emx_session *s, const struct emx_route *r)
+void emx_connect_take_nature(struct emx_session *s, const struct emx_route *r)
 {
     emx_time delay_ns = s->e->cfg->p_ack_delay;
 
@@ -156,7 +153,7 @@ static void connect_use_route(struct emx_session *s, unsigned i, emx_time now)
     s->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
-    connect_take_nature(s, r);
+    emx_connect_take_nature(s, r);
     s->e->up->routed(s, r);
     emx_offload_probe_init(&s->offload);
     s->state = EMX_S_CONNECTING;
@@ -186,14 +183,6 @@ static void connect_done(struct emx_session *s)
     emx_reorder_ack_now(s);
 }
 
-static void connect_queue_hello_ack(struct emx_engine *e, struct emx_session *s, unsigned link)
-{
-    if (emx_list_linked(&s->hello_acking))
-        return;
-    emx_list_append(&e->hello_acking[link], &s->hello_acking);
-    emx_engine_has_output(e, link);
-}
-
 static void connect_learned(struct emx_session *s, const struct emx_route *r, unsigned n, emx_time now)
 {
     if (!emx_learn_routes(s, r, n))
@@ -208,6 +197,7 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     struct emx_session *s = peer->session;
     struct emx_connect *c;
 
+    (void)e;
     if (s && s->state == EMX_S_CONNECTING && s->connect->relearns) {
         connect_learned(s, r, n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX, now);
         return;
@@ -225,7 +215,7 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     connect_use_route(s, 0, now);
     for (int full = 0; full < 2; full++)
         if (s->hello_ack[full].due)
-            connect_queue_hello_ack(e, s, s->hello_ack[full].link);
+            emx_session_answer(s, s->hello_ack[full].link);
 }
 
 /* ---- Hello and hello_ack, out ---- */
@@ -390,7 +380,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
                                 .frame_bytes = t->frame_bytes,
                                 .probe = t->probe};
     if (s->connect->count)
-        connect_queue_hello_ack(e, s, link);
+        emx_session_answer(s, link);
     return EMX_ACCEPTED;
 }
 
@@ -536,64 +526,6 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
         c->why[0] = 0;
     }
     connect_use_route(s, next, now);
-}
-
-/* ---- Connected, but the wire does not reach the peer any more ---- */
-
-/* The next route that can carry frames in flight: over another wire, which may lose frames as this one did. The first
- * count routes exist; count: there is none. */
-static unsigned connect_next_route(const struct emx_session *s)
-{
-    const struct emx_connect *c = s->connect;
-    unsigned i = c->current + 1;
-
-    while (i < c->count && (c->route[i].link == s->link || c->route[i].reliable))
-        i++;
-    return s->reliable ? c->count : i;
-}
-
-/* Numbers, windows and messages in progress stay as they are. Lost frames are retransmitted, in fragments if they are
- * too long. There is no handshake: if the route does not reach the peer, the peer is dead after the usual time. The
- * peer uses the old route until its own wire reports it. */
-static void connect_reroute(struct emx_session *s, unsigned i, emx_time now)
-{
-    struct emx_connect *c = s->connect;
-    const struct emx_route *r = &c->route[i];
-    uint16_t frame_bytes = (uint16_t)(r->frame_bytes - emx_tag_bytes(s->e, r->link));
-
-    if (frame_bytes < s->frame_bytes && !emx_fragment_narrow(s, frame_bytes))
-        return;
-    emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s any more; trying the next way",
-                   emx_connect_route(s)->name);
-    s->e->up->moved(s, now);
-    s->e->link_peers[s->link]--;
-    emx_list_del(&s->ready);
-    c->current = i;
-    c->mtu_probing = c->due[0] = c->due[1] = false;
-    s->link = r->link;
-    s->to = r->to;
-    s->e->link_peers[s->link]++;
-    s->gso_bytes = 0;
-    connect_take_nature(s, r);
-    emx_rtt_init(&s->rtt, s->e->cfg);
-    s->e->up->routed(s, NULL);
-    if (s->fast_room)
-        s->e->up->resized(s);
-    emx_send_window_hurry(s, now);
-    emx_session_ready(s);
-}
-
-void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now)
-{
-    emx_list_each(l, &e->living)
-    {
-        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
-
-        if (s->state != EMX_S_CONNECTED || s->link != link || memcmp(&s->to, to, sizeof(*to)))
-            continue;
-        if (connect_next_route(s) < s->connect->count)
-            connect_reroute(s, connect_next_route(s), now);
-    }
 }
 
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns)

@@ -11,6 +11,7 @@
 
 #include "core/engine.h"
 #include "core/format/frame.h"
+#include "core/rel/failover.h"
 #include "core/time.h"
 
 struct emx_scratch;
@@ -43,6 +44,8 @@ struct emx_connect {
     bool mtu_probing;
     uint16_t tried_bytes;
     unsigned failures; /* tries in which the short frame got a reply and the long one did not */
+
+    struct emx_failover failover;
 };
 
 struct emx_hello_ack {
@@ -59,6 +62,8 @@ emx_time emx_connect_deadline(const struct emx_session *s);
 void emx_connect_expire(struct emx_session *s, emx_time now);
 void emx_connect_give_place(struct emx_session *s, emx_time now);  /* releases its place for another peer */
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for that long */
+/* Sets the properties of frames over this route. */
+void emx_connect_take_nature(struct emx_session *s, const struct emx_route *r);
 bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct emx_txframe *f,
                                   struct emx_scratch *scratch);

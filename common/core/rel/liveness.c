@@ -20,5 +20,5 @@ emx_time emx_session_death_ns(const struct emx_session *s)
 void emx_session_asked_first(struct emx_session *s, emx_time now)
 {
     s->asked_ns = now;
-    emx_session_arm(s, emx_session_death_ns(s));
+    emx_session_arm(s, now + s->e->silence_ns);
 }

@@ -100,6 +100,7 @@ static void session_quiesce(struct emx_session *s)
     emx_heap_clear(&s->e->timers, &s->timer);
     emx_list_del(&s->ready);
     emx_list_del(&s->hello_acking);
+    s->answer_links = 0;
     if (emx_list_linked(&s->routing)) {
         emx_list_del(&s->routing);
         emx_event_taken(s->e);

@@ -36,6 +36,25 @@ static inline void emx_session_ready(struct emx_session *s)
     emx_engine_has_output(s->e, s->link);
 }
 
+/* A frame is due over this link, which may not be the session's: a reply to a hello, or a frame of failover. */
+static inline void emx_session_answer(struct emx_session *s, unsigned link)
+{
+    s->answer_links |= (uint8_t)(1u << link);
+    if (emx_list_linked(&s->hello_acking))
+        return;
+    emx_list_append(&s->e->hello_acking[link], &s->hello_acking);
+    emx_engine_has_output(s->e, link);
+}
+
+/* Nothing is due over this link any more. */
+static inline void emx_session_answered(struct emx_session *s, unsigned link)
+{
+    emx_list_del(&s->hello_acking);
+    s->answer_links &= (uint8_t)~(1u << link);
+    if (s->answer_links)
+        emx_session_answer(s, (unsigned)__builtin_ctz(s->answer_links));
+}
+
 struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, emx_time now); /* NULL: no memory */
 void emx_session_ask_routes(struct emx_session *s); /* called once: s is not in engine.want_routes */
 void emx_session_end(struct emx_session *s, unsigned state, int status, emx_time now);

@@ -7,6 +7,7 @@
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/rel/connect.h"
+#include "core/rel/failover.h"
 #include "core/rel/reorder.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -15,6 +16,7 @@ static void session_arm_next(struct emx_session *s)
 {
     emx_time at = emx_min(emx_connect_deadline(s), emx_min(emx_send_window_deadline(s), emx_session_death_ns(s)));
 
+    at = emx_min(at, emx_failover_deadline(s));
     if (s->rx.ack_at_ns)
         at = emx_min(at, s->rx.ack_at_ns);
     emx_session_arm(s, at);
@@ -44,6 +46,7 @@ void emx_session_expire(struct emx_session *s, emx_time now)
     emx_connect_expire(s, now);
     if (s->state == EMX_S_DEAD)
         return;
+    emx_failover_expire(s, now);
     emx_send_window_expire(s, now);
     emx_reorder_expire(s, now);
     session_arm_next(s);
