@@ -48,8 +48,6 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Ranks of a host that may share an interface through the xdp wire; memory is reserved for so many.") \
     X(CHOICE, xdp_mode, "auto", 0, 0, "auto|native|copy|generic", \
       "How the xdp wire uses an interface: in the driver (native) with zero copy if possible, in the driver without it (copy), or by the kernel's slower generic hook. auto: the first of these that works; on veth generic, which is the fastest there.") \
-    X(UINT, xdp_busy_poll, "0", 0, 1024, "0 (off) to 1024", \
-      "Packets that the xdp wire lets the driver process in each poll (busy polling), for cards whose interrupts are deferred (napi_defer_hard_irqs, gro_flush_timeout).") \
     X(TIME, verbs_ack_timeout, "60ms", 100000, 10000000000, "100us to 10s", \
       "How long a RoCE or InfiniBand device of the verbs wire waits for an acknowledgement before it sends again; it takes the next power of two of 4.096 us.") \
     X(UINT, verbs_credits, "16", 4, 1024, "4 to 1024", \
@@ -68,6 +66,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Whether the verbs wire's connections share a receive queue where the device has such.") \
     X(STRING, udp_ports, "0", 0, 0, "0, a port, or a range such as 20000-20999", \
       "Local ports of the udp wire. 0: any free one. A range suits firewalls.") \
+    X(UINT, busy_poll, "0", 0, 1024, "0 (off) to 1024", \
+      "Packets that the kernel takes from a network card when the udp or xdp wire finds none that has arrived (busy polling). It saves the interrupt and costs time in each poll. CAP_NET_ADMIN permits it, on older kernels otherwise net.core.busy_read. docs/tuning.md says when it pays.") \
     X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \
       "Upper limit of the frame length on every interface; 0: the interface's MTU.") \
     X(SIZE, eager_max, "64k", 0, 1048576, "0 to 1m", \

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/busy_poll.h"
 #include "wire/netif.h"
 #include "wire/udp/udp_wire.h"
 #include "wire/way.h"
@@ -140,9 +141,10 @@ static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params 
     ret = udp_bind_port(w, params->cfg->p_udp_ports, why, why_len_bytes);
     if (ret)
         return ret;
-    snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, GSO packets %s, receive buffer %u KiB%s", w->port,
-             w->frame_bytes, w->gso ? w->gro ? "both ways" : "sent" : "not supported", s.rcvbuf_bytes / 1024,
-             s.rcvbuf_bytes < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "");
+    snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, GSO packets %s, receive buffer %u KiB%s%s",
+             w->port, w->frame_bytes, w->gso ? w->gro ? "both ways" : "sent" : "not supported", s.rcvbuf_bytes / 1024,
+             s.rcvbuf_bytes < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "",
+             emx_busy_poll_set(w->fd, params->cfg));
     return ETHMX_OK;
 }
 

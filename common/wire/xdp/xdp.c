@@ -115,6 +115,7 @@ static int xdp_add_port(struct xdp_wire *w, const struct emx_wire_params *params
         return status;
     p->ifindex = nif->index;
     p->netif = i;
+    w->busy_poll |= p->group->busy_polls;
     p->frame_bytes = emx_min_u(want.mtu_bytes, emx_xdp_group_frame_bytes(p->group));
     memcpy(p->mac, nif->mac, ETH_ALEN);
     if (p->frame_bytes > w->frame_bytes)
@@ -180,7 +181,6 @@ static int xdp_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     w->base.ops = &emx_wire_xdp;
     w->stats = params->stats;
     w->ethertype = htons((uint16_t)params->cfg->p_xdp_ethertype);
-    w->busy_poll = params->cfg->p_xdp_busy_poll;
     w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     status = xdp_add_ports(w, params, why, why_len_bytes);
     if (!status) {
@@ -530,7 +530,7 @@ static void xdp_rest(struct xdp_wire *w)
         for (unsigned q = 0; q < p->group->queue_count; q++) {
             if (xdp_held(&p->group->queue[q].rx))
                 emx_xdp_group_refill(p->group, q);
-            if (w->busy_poll || xsk_ring_prod__needs_wakeup(&p->group->queue[q].fill))
+            if (p->group->busy_polls || xsk_ring_prod__needs_wakeup(&p->group->queue[q].fill))
                 recvfrom(p->group->queue[q].sock_fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
         }
         if (!xdp_is_sent(&p->group->queue[0].tx))

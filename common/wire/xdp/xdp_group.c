@@ -42,14 +42,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/busy_poll.h"
 #include "wire/netif.h"
 #include "wire/fds.h"
 #include "wire/xdp/xdp_shared.h"
-
-#ifndef SO_PREFER_BUSY_POLL
-#define SO_PREFER_BUSY_POLL 69
-#define SO_BUSY_POLL_BUDGET 70
-#endif
 
 /* Protects the groups of this process, because an endpoint cannot wait for a reply of its own process. */
 static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -316,18 +312,18 @@ static void xdp_group_fill_part(struct emx_xdp_group *g, unsigned i)
     s->slot[i].filled = 1;
 }
 
-/* Sets the options of a socket. Fails silently for those that need more rights. */
-static void xdp_group_tune_socket(int fd, const struct emx_config *cfg)
+/* Sets the options of a socket. To those of the kernel's generic hook it tells no queue that could be polled. */
+static void xdp_group_tune_socket(struct emx_xdp_group *g, int fd, const struct emx_config *cfg)
 {
-    int on = 1, spin_us = 20, budget = (int)cfg->p_xdp_busy_poll, room = 8 << 20;
+    int room = 8 << 20;
 
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)))
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-    if (!budget)
-        return;
-    setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &spin_us, sizeof(spin_us));
-    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget));
+    g->busy_polls = cfg->p_busy_poll && g->shared->native;
+    if (g->busy_polls)
+        g->busy_poll_text = emx_busy_poll_set(fd, cfg);
+    else if (cfg->p_busy_poll)
+        g->busy_poll_text = ", no busy polling (the generic hook has none)";
 }
 
 /* Opens this member's socket for queue q. */
@@ -342,7 +338,7 @@ static int xdp_group_open_queue(struct emx_xdp_group *g, unsigned q, const struc
     queue->sock_fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (queue->sock_fd < 0)
         return -1;
-    xdp_group_tune_socket(queue->sock_fd, cfg);
+    xdp_group_tune_socket(g, queue->sock_fd, cfg);
     if (emx_xdp_set_ring(queue->sock_fd, XDP_RX_RING, g->shared->rx_chunks) ||
         (!q && emx_xdp_set_ring(queue->sock_fd, XDP_TX_RING, EMX_XDP_TX)) ||
         emx_xdp_map_own_rings(g->shared, queue->sock_fd, q, &queue->rx, &queue->tx, &queue->map[2]) ||
@@ -494,10 +490,10 @@ static void xdp_group_describe(const struct emx_xdp_group *g, const struct emx_x
 {
     const struct emx_xdp_shared *s = g->shared;
 
-    snprintf(why, why_len_bytes, "%s: %s%s, %u queue%s, %u chunks of %u bytes of %zu MiB for %u ranks", want->ifname,
+    snprintf(why, why_len_bytes, "%s: %s%s, %u queue%s, %u chunks of %u bytes of %zu MiB for %u ranks%s", want->ifname,
              s->native ? "native" : "generic (the kernel's hook; slow where there is a card)",
              s->zero_copy ? ", zero copy" : "", g->queue_count, g->queue_count == 1 ? "" : "s", s->rx_chunks,
-             g->chunk_bytes, g->umem_bytes >> 20, s->slots);
+             g->chunk_bytes, g->umem_bytes >> 20, s->slots, g->busy_poll_text);
 }
 
 /* A hint for the user. */
@@ -567,6 +563,7 @@ static struct emx_xdp_group *xdp_group_create(const struct emx_xdp_want *want)
     g->host_id = emx_host_id();
     g->pid = getpid();
     g->slot = UINT32_MAX;
+    g->busy_poll_text = "";
     for (unsigned i = 0; i < FD_ALL; i++)
         g->fd[i] = -1;
     for (unsigned q = 0; q < EMX_XDP_QUEUES; q++)

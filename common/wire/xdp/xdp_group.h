@@ -63,6 +63,8 @@ struct emx_xdp_group {
     bool several_buffers; /* frames may span chunks */
     bool copies;          /* the kernel copies, and sends inside our system call */
     struct emx_xdp_queue queue[EMX_XDP_QUEUES];
+    bool busy_polls;                 /* the sockets are polled by system calls */
+    const char *busy_poll_text;      /* the result, for the end of a sentence */
     volatile const uint64_t *passed; /* frames that arrived on queues without sockets */
 
     /* This member's chunks for sending begin at tx_base. free_tx lists the numbers of free ones. A flag per chunk says
