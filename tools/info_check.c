@@ -16,6 +16,10 @@
 
 #include "info_check.h"
 
+#ifndef SO_PREFER_BUSY_POLL
+#define SO_PREFER_BUSY_POLL 69
+#endif
+
 #define CHECK_DEPTH   4  /* a bridge over a VLAN over a bond over cards */
 #define CHECK_WAKE_US 10 /* of an idle state that is deep; a core leaves halt itself in less */
 
@@ -219,6 +223,12 @@ static enum emx_verdict check_look_moderation(struct check_look *l)
     return m.frames > 1 ? check_say(l, EMX_COSTS, "%u frames", m.frames) : check_say(l, EMX_FINE, "off");
 }
 
+/* Whether a wire polls drivers. */
+static bool check_polls(const struct check_look *l)
+{
+    return check_size_setting(l, "busy_poll") && (check_uses_wire(l, "udp") || check_uses_wire(l, "xdp"));
+}
+
 static enum emx_verdict check_look_deferral(struct check_look *l)
 {
     char path[128];
@@ -230,7 +240,24 @@ static enum emx_verdict check_look_deferral(struct check_look *l)
     snprintf(path, sizeof(path), "/sys/class/net/%s/gro_flush_timeout", l->ifname);
     if (!rounds || !check_read_uint(l->host, path, &ns) || !ns)
         return check_say(l, EMX_FINE, "off");
-    return check_say(l, EMX_COSTS, "%" PRIu64 " times %" PRIu64 " ns", rounds, ns);
+    return check_say(l, check_polls(l) ? EMX_FINE : EMX_COSTS, "%" PRIu64 " times %" PRIu64 " ns", rounds, ns);
+}
+
+/* Whether busy polling has the queue to itself: without deferral an interrupt often comes first. */
+static enum emx_verdict check_look_busy_poll(struct check_look *l)
+{
+    uint64_t rounds = 0, ns = 0;
+    char path[128];
+
+    if (!check_polls(l))
+        return check_say(l, EMX_FINE, "not wanted (ETHMX_BUSY_POLL, for udp and xdp)");
+    snprintf(path, sizeof(path), "/sys/class/net/%s/napi_defer_hard_irqs", l->ifname);
+    if (!l->sysfs || !check_read_uint(l->host, path, &rounds))
+        return check_say(l, EMX_NOT_SEEN, "/sys does not show it");
+    snprintf(path, sizeof(path), "/sys/class/net/%s/gro_flush_timeout", l->ifname);
+    check_read_uint(l->host, path, &ns);
+    return rounds && ns ? check_say(l, EMX_FINE, "interrupts are deferred")
+                        : check_say(l, EMX_COSTS, "interrupts are not deferred");
 }
 
 /* The queues that the driver tells; otherwise those that /sys shows, which no command changes. */
@@ -444,6 +471,26 @@ static enum emx_verdict check_look_raw(struct check_look *l)
                           : check_say(l, EMX_NOT_SEEN, "no packet socket: %s", strerror(errno));
 }
 
+/* Whether the process may prefer busy polling to interrupts: asked at a socket that is closed at once. */
+static enum emx_verdict check_look_prefer(struct check_look *l)
+{
+    int fd, on = 1, err;
+
+    if (!check_polls(l))
+        return check_say(l, EMX_FINE, "not wanted (ETHMX_BUSY_POLL, for udp and xdp)");
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    err = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    l->fixed = err == ENOPROTOOPT;
+    if (!err)
+        return check_say(l, EMX_FINE, "this process may prefer it to interrupts");
+    if (l->fixed)
+        return check_say(l, EMX_COSTS, "this kernel does not prefer it to interrupts (Linux 5.11 does)");
+    return err == EPERM ? check_say(l, EMX_COSTS, "this process may not prefer it to interrupts")
+                        : check_say(l, EMX_NOT_SEEN, "%s", strerror(err));
+}
+
 /* ---- The tables ------------------------------------------------------------------------------------------- */
 
 /* GSO packets of ethmx are UDP, which the kernel segments late whatever these say. */
@@ -458,6 +505,8 @@ static const struct check link_checks[] = {
     {"deferral", check_look_deferral, NULL,
      "the kernel delays interrupts by up to that, unless the wire polls the driver",
      "echo 0 >/sys/class/net/%i/napi_defer_hard_irqs", CHECK_CARD},
+    {"busy polling", check_look_busy_poll, NULL, "interrupts compete with the wire that polls the driver",
+     "echo 2 >/sys/class/net/%i/napi_defer_hard_irqs; echo 200000 >/sys/class/net/%i/gro_flush_timeout", CHECK_CARD},
     {"queues", check_look_queues, NULL, "fewer cores than there are share the work of receiving", "ethtool -L %i %w %n",
      CHECK_CARD},
     {"udp hash", check_look_udp_hash, NULL, "all UDP frames from one host arrive in one queue, on one core",
@@ -484,6 +533,8 @@ static const struct check host_checks[] = {
     {"cap_net_raw", check_look_raw, NULL, "packet and xdp are not used, and udp takes longer for each message",
      "setcap cap_net_raw+ep PROGRAM, or AmbientCapabilities=CAP_NET_RAW in the launcher's unit (docs/wires/packet.md)",
      0},
+    {"busy polling", check_look_prefer, NULL, "most frames come by interrupts, on older kernels all",
+     "setcap cap_net_raw,cap_net_admin+ep PROGRAM (docs/tuning.md)", 0},
     {"rmem_max", check_look_buffer, "rmem_max", "the udp wire loses frames that arrive faster than they are read",
      "sysctl -w net.core.rmem_max=%n", 0},
     {"wmem_max", check_look_buffer, "wmem_max", "the udp wire sends fewer frames at once",
