@@ -7,7 +7,8 @@
  *
  * Preferred busy polling (Linux 5.11) keeps the interrupt of the queue off between two reads, if the interface defers
  * interrupts: napi_defer_hard_irqs and gro_flush_timeout, which root sets. Without that, interrupts and reads compete
- * for the queue.
+ * for the queue. At a socket of AF_XDP the kernel then wakes no driver either, but relies on the poll: a driver with
+ * zero copy whose receive function does not send, as that of virtio-net, would never send.
  */
 #include "wire/busy_poll.h"
 
@@ -37,7 +38,7 @@ static const char *busy_poll_refused(int fd, int err)
     return ", no busy polling (this kernel wants CAP_NET_ADMIN for it, or net.core.busy_read above 0)";
 }
 
-const char *emx_busy_poll_set(int fd, const struct emx_config *cfg)
+const char *emx_busy_poll_set(int fd, const struct emx_config *cfg, bool zero_copy)
 {
     int packets = (int)cfg->p_busy_poll, us = BUSY_POLL_US, on = 1;
 
@@ -45,8 +46,9 @@ const char *emx_busy_poll_set(int fd, const struct emx_config *cfg)
         return "";
     if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)))
         return busy_poll_refused(fd, errno);
-    if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) ||
-        setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &packets, sizeof(packets)))
+    if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &packets, sizeof(packets)) == 0 && zero_copy)
+        return ", busy polling beside interrupts (with zero copy)";
+    if (zero_copy || setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)))
         return ", busy polling beside interrupts (CAP_NET_ADMIN and Linux 5.11 could prefer it)";
     return ", busy polling";
 }

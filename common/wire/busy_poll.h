@@ -6,10 +6,13 @@
 #ifndef EMX_WIRE_BUSY_POLL_H
 #define EMX_WIRE_BUSY_POLL_H
 
+#include <stdbool.h>
+
 #include "base/config.h"
 
 /* Sets the options of a UDP or AF_XDP socket. Returns what follows from it, for the end of a sentence on the socket: ""
- * if ETHMX_BUSY_POLL is 0. What the kernel refuses is no error, because frames then arrive by interrupts. */
-const char *emx_busy_poll_set(int fd, const struct emx_config *cfg);
+ * if ETHMX_BUSY_POLL is 0. What the kernel refuses is no error, because frames then arrive by interrupts. zero_copy:
+ * the driver sends what is in the socket's ring. */
+const char *emx_busy_poll_set(int fd, const struct emx_config *cfg, bool zero_copy);
 
 #endif

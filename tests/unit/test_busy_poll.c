@@ -55,7 +55,7 @@ static void off_changes_nothing(void **state)
     (void)state;
     emx_config_defaults(&cfg);
     assert_int_equal(cfg.p_busy_poll, 0);
-    assert_string_equal(emx_busy_poll_set(fd, &cfg), "");
+    assert_string_equal(emx_busy_poll_set(fd, &cfg, false), "");
     assert_int_equal(option(fd, SO_BUSY_POLL), before);
     close(fd);
 }
@@ -69,7 +69,7 @@ static void is_preferred(void **state)
     (void)state;
     if (!privileged())
         skip();
-    text = emx_busy_poll_set(fd, &cfg);
+    text = emx_busy_poll_set(fd, &cfg, false);
     preferred = option(fd, SO_PREFER_BUSY_POLL);
     assert_true(option(fd, SO_BUSY_POLL) > 0);
     if (preferred == -ENOPROTOOPT) {
@@ -81,12 +81,27 @@ static void is_preferred(void **state)
     close(fd);
 }
 
+/* The driver has to be woken. */
+static void is_not_preferred_with_zero_copy(void **state)
+{
+    struct emx_config cfg = {.p_busy_poll = 64};
+    int fd = udp_socket();
+
+    (void)state;
+    if (!privileged())
+        skip();
+    assert_non_null(strstr(emx_busy_poll_set(fd, &cfg, true), "beside interrupts"));
+    assert_true(option(fd, SO_BUSY_POLL) > 0);
+    assert_true(option(fd, SO_PREFER_BUSY_POLL) <= 0);
+    close(fd);
+}
+
 /* Newer kernels permit busy polling to all, but not to prefer it to interrupts. */
 static bool set_as_nobody(void)
 {
     struct emx_config cfg = {.p_busy_poll = 8};
     int fd = udp_socket();
-    const char *text = emx_busy_poll_set(fd, &cfg);
+    const char *text = emx_busy_poll_set(fd, &cfg, false);
     const char *expected = option(fd, SO_BUSY_POLL) ? ", busy polling beside interrupts ("
                                                     : ", no busy polling (this kernel wants CAP_NET_ADMIN";
 
@@ -114,7 +129,7 @@ static void other_sockets_are_not_supported(void **state)
     struct emx_config cfg = {.p_busy_poll = 8};
 
     (void)state;
-    assert_non_null(strstr(emx_busy_poll_set(-1, &cfg), "not supported"));
+    assert_non_null(strstr(emx_busy_poll_set(-1, &cfg, false), "not supported"));
 }
 
 static void range(void **state)
@@ -137,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(off_changes_nothing),
         cmocka_unit_test(is_preferred),
+        cmocka_unit_test(is_not_preferred_with_zero_copy),
         cmocka_unit_test(no_error_without_capability),
         cmocka_unit_test(other_sockets_are_not_supported),
         cmocka_unit_test(range),

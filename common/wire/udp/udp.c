@@ -144,7 +144,7 @@ static int udp_open_socket(struct emx_udp_wire *w, const struct emx_wire_params 
     snprintf(why, why_len_bytes, "port %u, frames of up to %u bytes, GSO packets %s, receive buffer %u KiB%s%s",
              w->port, w->frame_bytes, w->gso ? w->gro ? "both ways" : "sent" : "not supported", s.rcvbuf_bytes / 1024,
              s.rcvbuf_bytes < params->cfg->p_ring ? " (net.core.rmem_max allows no more: raise it)" : "",
-             emx_busy_poll_set(w->fd, params->cfg));
+             emx_busy_poll_set(w->fd, params->cfg, false));
     return ETHMX_OK;
 }
 

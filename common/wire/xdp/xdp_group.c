@@ -321,7 +321,7 @@ static void xdp_group_tune_socket(struct emx_xdp_group *g, int fd, const struct 
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     g->busy_polls = cfg->p_busy_poll && g->shared->native;
     if (g->busy_polls)
-        g->busy_poll_text = emx_busy_poll_set(fd, cfg);
+        g->busy_poll_text = emx_busy_poll_set(fd, cfg, g->shared->zero_copy);
     else if (cfg->p_busy_poll)
         g->busy_poll_text = ", no busy polling (the generic hook has none)";
 }
