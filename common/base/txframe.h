@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EMX_WIRE_ADDR_BYTES 24    /* a destination in the wire's own format, prepared once per peer */
+#define EMX_WIRE_ADDR_BYTES 48    /* a destination in the wire's own format, prepared once per peer */
 #define EMX_WIRE_BATCH      64    /* frames in one tx or rx call */
 #define EMX_WIRE_JOIN_BYTES 65408 /* most bytes of the frames in one GSO packet */
 

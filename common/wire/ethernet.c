@@ -15,15 +15,6 @@ void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value
     emx_wire_value_put_u16(value + 4, part->gso_port);
 }
 
-static_assert(offsetof(struct emx_offload_to, to_port) + sizeof(uint16_t) <= EMX_ETHERNET_UDP_AT &&
-                  EMX_ETHERNET_UDP_AT + sizeof(uint16_t) <= EMX_WIRE_ADDR_BYTES,
-              "the port of single frames follows the rest");
-
-void emx_ethernet_set_udp_port(struct emx_wire_addr *a, uint16_t port)
-{
-    memcpy(a->b + EMX_ETHERNET_UDP_AT, &port, sizeof(port));
-}
-
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p)
 {
     if (!value->len_bytes) {
@@ -45,6 +36,15 @@ static struct emx_wire_value ethernet_behind(const struct emx_wire_value *value,
     return (struct emx_wire_value){.b = value->b + skip_bytes, .len_bytes = value->len_bytes - skip_bytes};
 }
 
+/* Whether the peer's IP packets are of IPv6, by the rule of emx_offload_is_v6(). */
+static bool ethernet_peer_is_v6(const struct emx_way_search *s)
+{
+    for (unsigned i = 0; i < s->if_count; i++)
+        if (emx_ip_v4(&s->ifs[i].ip))
+            return false;
+    return s->if_count > 0;
+}
+
 bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
                        struct emx_ethernet_ends *ends_p)
 {
@@ -56,6 +56,9 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
         s->obstacle = "its address does not say how";
         return false;
     }
+    ends_p->v6 = emx_offload_is_v6(s->site->netifs);
+    if (!s->same_host && ends_p->v6 != ethernet_peer_is_v6(s))
+        ends_p->theirs.gso_port = ends_p->theirs.udp_port = 0;
     if (!ends_p->theirs.ethertype || ends_p->ours.ethertype == ends_p->theirs.ethertype)
         return true;
     snprintf(s->told, sizeof(s->told), "%s differs between the hosts", parameter);
@@ -63,33 +66,53 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
     return false;
 }
 
-/* GSO packets are UDP packets: both ends must take them and have IP addresses, and each part must fit the path. */
-static unsigned ethernet_gso_bytes(const struct emx_ethernet_ends *ends, const struct emx_netif *nif, uint32_t ip,
-                                   unsigned mtu_bytes, unsigned frame_bytes)
+/* The interface's address of the family of IP packets. */
+static struct emx_ip ethernet_own_ip(const struct emx_ethernet_ends *ends, const struct emx_netif *nif)
 {
-    unsigned limit;
+    return ends->v6 ? nif->ip6 : emx_ip_from_v4(nif->ip.s_addr);
+}
 
-    if (!ends->ours.gso_port || !ends->theirs.gso_port || !ip || !nif->ip.s_addr || mtu_bytes < EMX_IP_UDP_BYTES)
+/* The longest frame in an IP packet to ip; 0: there are no such packets, or it would be too short. */
+static unsigned ethernet_ip_room(const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
+                                 const struct emx_ip *ip, unsigned mtu_bytes)
+{
+    const struct emx_ip own = ethernet_own_ip(ends, nif);
+    const unsigned headers_bytes = ends->v6 ? EMX_IP6_UDP_BYTES : EMX_IP_UDP_BYTES;
+
+    if (emx_ip_is_none(ip) || emx_ip_is_v6(ip) != ends->v6 || emx_ip_is_none(&own) ||
+        mtu_bytes < headers_bytes + EMX_WAY_FRAME_MIN)
         return 0;
-    limit = emx_min_u(mtu_bytes - EMX_IP_UDP_BYTES, frame_bytes);
-    return limit < EMX_WAY_FRAME_MIN ? 0 : limit;
+    return mtu_bytes - headers_bytes;
+}
+
+/* One way; udp_port: of single frames, 0: they have the EtherType. */
+static void ethernet_add_one(struct emx_way_search *s, const struct emx_ethernet_ends *ends, struct emx_way *w,
+                             const uint8_t mac[6], const struct emx_offload_way *ip, uint16_t udp_port,
+                             unsigned ifindex)
+{
+    struct emx_offload_way gso = *ip;
+
+    gso.frame_bytes = (uint16_t)emx_min_u(gso.frame_bytes, w->frame_bytes);
+    if (!ends->ours.gso_port || !gso.port || gso.frame_bytes < EMX_WAY_FRAME_MIN)
+        gso.frame_bytes = 0;
+    w->gso_bytes = gso.frame_bytes;
+    emx_offload_addr(&w->to, ifindex, mac, gso.frame_bytes || udp_port ? &gso : NULL, udp_port);
+    emx_way_add(s, w);
 }
 
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
-                      const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score)
+                      const uint8_t mac[6], const struct emx_ip *ip, unsigned mtu_bytes, unsigned score)
 {
-    const bool udp = ends->by_udp && ends->theirs.udp_port && ip && nif->ip.s_addr &&
-                     mtu_bytes >= EMX_IP_UDP_BYTES + EMX_WAY_FRAME_MIN;
-    const unsigned room_bytes = udp ? mtu_bytes - EMX_IP_UDP_BYTES : mtu_bytes;
-    struct emx_way w = emx_way_start(s, nif, emx_min_u(room_bytes, ends->theirs.frame_bytes), score);
-    struct emx_offload_way gso = {.from = nif->ip, .to.s_addr = ip, .port = ends->theirs.gso_port};
+    const unsigned room_bytes = ethernet_ip_room(ends, nif, ip, mtu_bytes), most_bytes = ends->theirs.frame_bytes;
+    const struct emx_offload_way way = {.from = ethernet_own_ip(ends, nif),
+                                        .to = *ip,
+                                        .port = ends->theirs.gso_port,
+                                        .frame_bytes = (uint16_t)emx_min_u(room_bytes, UINT16_MAX)};
+    const bool udp = ends->by_udp && ends->theirs.udp_port && room_bytes;
+    struct emx_way w = emx_way_start(s, nif, emx_min_u(udp ? room_bytes : mtu_bytes, most_bytes), score);
 
-    gso.frame_bytes = (uint16_t)ethernet_gso_bytes(ends, nif, ip, mtu_bytes, w.frame_bytes);
-    w.gso_bytes = gso.frame_bytes;
-    emx_offload_addr(&w.to, nif->index, mac, gso.frame_bytes || udp ? &gso : NULL);
-    if (udp)
-        emx_ethernet_set_udp_port(&w.to, ends->theirs.udp_port);
-    emx_way_add(s, &w);
+    w.more_bytes = udp && ends->v6 ? EMX_IP6_UDP_BYTES - EMX_IP_UDP_BYTES : 0;
+    ethernet_add_one(s, ends, &w, mac, &way, udp ? ends->theirs.udp_port : 0, nif->index);
 }
 
 /* Whether the address is in our network and in the one that the peer tells. */

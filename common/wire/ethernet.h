@@ -13,8 +13,7 @@
 #include "wire/way.h"
 
 #define EMX_ETHERNET_PART_BYTES 6
-#define EMX_ETHERNET_UDP_BYTES  2  /* that may follow: udp_port */
-#define EMX_ETHERNET_UDP_AT     22 /* in struct emx_wire_addr, behind struct emx_offload_to's fields */
+#define EMX_ETHERNET_UDP_BYTES  2 /* that may follow: udp_port */
 
 /* Encoded as two bytes each, little-endian. */
 struct emx_ethernet_part {
@@ -34,24 +33,21 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
 struct emx_ethernet_ends {
     struct emx_ethernet_part ours, theirs;
     bool by_udp; /* set by the caller: single frames travel in UDP where possible; false after the call below */
+    bool v6;     /* IP packets between them are of IPv6 */
 };
 bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
                        struct emx_ethernet_ends *ends_p);
 
-/* Adds the way from nif to the interface with this MAC and IP address (0: none); with GSO packets if both ends accept
- * them and have IP addresses. */
+/* Adds the way from nif to the interface with this MAC and IP address; with GSO packets if both ends accept them and
+ * have IP addresses of the family. */
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
-                      const uint8_t mac[6], uint32_t ip, unsigned mtu_bytes, unsigned score);
+                      const uint8_t mac[6], const struct emx_ip *ip, unsigned mtu_bytes, unsigned score);
 
 /* The UDP port to which single frames to this destination go, host order; 0: they are frames of the EtherType. */
 static inline uint16_t emx_ethernet_udp_port(const struct emx_wire_addr *a)
 {
-    uint16_t port;
-
-    memcpy(&port, a->b + EMX_ETHERNET_UDP_AT, sizeof(port));
-    return port;
+    return emx_offload_to(a).udp_port;
 }
-void emx_ethernet_set_udp_port(struct emx_wire_addr *a, uint16_t port);
 
 /* The local interface that reaches the peer's interface. Ethernet frames pass no router, so both must be in one subnet
  * without a gateway. NULL: there is none, and s has the obstacle. */

@@ -113,7 +113,7 @@ static void fanout_close_fd(int *fd)
 /* ---- The leader: the groups ---- */
 
 /* Adds the sockets of this kind of the admitted members to the group. */
-static int fanout_widen(struct leader *k, enum emx_fanout_kind kind)
+static int fanout_widen(struct leader *k, enum emx_fanout_kind kind, bool v6)
 {
     struct emx_fanout_socket come[EMX_FANOUT_MEMBERS];
     unsigned n = 0;
@@ -124,6 +124,7 @@ static int fanout_widen(struct leader *k, enum emx_fanout_kind kind)
         if (m->state == ADMITTED && m->rank.fd[kind] >= 0)
             come[n++] = (struct emx_fanout_socket){.fd = m->rank.fd[kind], .key = m->rank.key[kind]};
     }
+    k->group[kind].v6 = v6;
     return emx_fanout_group_join(&k->group[kind], kind, come, n);
 }
 
@@ -210,7 +211,7 @@ static void fanout_let_in(struct emx_fanout *f)
             fanout_admit(k, m);
     }
     for (unsigned kind = 0; kind < EMX_FANOUT_KINDS && !ret; kind++)
-        ret = fanout_widen(k, kind);
+        ret = fanout_widen(k, kind, f->self.v6);
     if (ret)
         fanout_decline(f, "cannot form a fanout group");
     else
@@ -442,7 +443,8 @@ struct emx_fanout *emx_fanout_open(const struct emx_wire_params *params, uint16_
     f->secret = params->job_secret;
     f->netns = fanout_netns_of(self->fd[EMX_FANOUT_FRAMES]);
     f->stats = params->stats;
-    snprintf(f->name, sizeof(f->name), "ethmx-fanout-%u-%08x-%04x", (unsigned)geteuid(), params->job_cookie, ethertype);
+    snprintf(f->name, sizeof(f->name), "ethmx-fanout-%u-%08x-%04x%s", (unsigned)geteuid(), params->job_cookie,
+             ethertype, self->v6 ? "-6" : "");
     fanout_find_leader(f);
     return f;
 }

@@ -16,6 +16,7 @@
 /* The sockets of a rank. Both are bound and have filters that pass only frames for them; a rank that is alone needs
  * none. */
 struct emx_fanout_rank {
+    bool v6;                        /* IP packets are of IPv6 */
     int fd[EMX_FANOUT_KINDS];       /* -1: it has none of this kind */
     uint32_t key[EMX_FANOUT_KINDS]; /* what frames for it carry: the endpoint's id; the UDP port, host order */
 };

@@ -64,15 +64,16 @@ static unsigned fanout_group_search(struct sock_filter *code, unsigned at, const
 }
 
 /* The program sees packets from the network header on. A packet too short for the load gets 0. */
-unsigned emx_fanout_program(struct sock_filter code[EMX_FANOUT_CODE], enum emx_fanout_kind kind,
+unsigned emx_fanout_program(struct sock_filter code[EMX_FANOUT_CODE], enum emx_fanout_kind kind, bool v6,
                             const struct emx_fanout_place *place, unsigned n)
 {
-    enum { ID_AT = 4, PORT_AT = 22 }; /* of an IPv4 header without options; the socket's filter looks closer */
+    /* Of headers without options and extension headers; the socket's filter looks closer. */
+    enum { ID_AT = 4, PORT_AT = 22, PORT6_AT = 42 };
 
     if (kind == EMX_FANOUT_FRAMES)
         code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ID_AT);
     else
-        code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, PORT_AT);
+        code[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, v6 ? PORT6_AT : PORT_AT);
     return fanout_group_search(code, 1, place, n);
 }
 
@@ -81,7 +82,7 @@ static int fanout_group_write_program(const struct emx_fanout_group *g, enum emx
     struct sock_filter code[EMX_FANOUT_CODE];
     struct sock_fprog prog = {.filter = code};
 
-    prog.len = (unsigned short)emx_fanout_program(code, kind, g->place, g->count);
+    prog.len = (unsigned short)emx_fanout_program(code, kind, g->v6, g->place, g->count);
     return setsockopt(g->fd, SOL_PACKET, PACKET_FANOUT_DATA, &prog, sizeof(prog));
 }
 

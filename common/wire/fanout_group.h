@@ -31,8 +31,9 @@ struct emx_fanout_place {
 struct emx_fanout_group {
     struct emx_fanout_place place[EMX_FANOUT_MEMBERS]; /* sorted by key; the program knows them before they join */
     unsigned count;
-    int fd; /* of index 0, a descriptor of our own; -1: there is no group yet */
-    int id; /* as PACKET_FANOUT takes it */
+    bool v6; /* packets are of IPv6; set by the caller before the first join */
+    int fd;  /* of index 0, a descriptor of our own; -1: there is no group yet */
+    int id;  /* as PACKET_FANOUT takes it */
 };
 
 /* Whether the kernel supports such groups. fd: any packet socket. If not, why has the reason. */
@@ -55,7 +56,7 @@ void emx_fanout_group_close(struct emx_fanout_group *g);
 
 /* Writes the program that returns a frame's index among n > 0 places, which are sorted by key; 0 for other keys.
  * Returns its length. */
-unsigned emx_fanout_program(struct sock_filter code[EMX_FANOUT_CODE], enum emx_fanout_kind kind,
+unsigned emx_fanout_program(struct sock_filter code[EMX_FANOUT_CODE], enum emx_fanout_kind kind, bool v6,
                             const struct emx_fanout_place *place, unsigned n);
 
 #endif

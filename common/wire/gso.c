@@ -5,16 +5,18 @@
 #include <netinet/ip.h>
 #include <string.h>
 
-#define ETH_BYTES  14
-#define IPV4_BYTES 20
-#define UDP_BYTES  8
-#define IPV4_PLAIN 0x45 /* version 4, header without options */
-#define IPV4_TTL   64
-#define PROTO_UDP  17
-#define ETHTYPE_IP 0x0800
-#define DONT_BREAK 0x40 /* DF */
-#define FRAGMENT   0x3f /* MF and the offset's upper bits */
-#define UDP_AT     IPV4_BYTES
+#define ETH_BYTES    14
+#define IPV4_BYTES   20
+#define IPV6_BYTES   40
+#define UDP_BYTES    8
+#define IPV4_PLAIN   0x45 /* version 4, header without options */
+#define IPV6_VERSION 6
+#define HOPS         64
+#define PROTO_UDP    17
+#define ETHTYPE_IPV4 0x0800
+#define ETHTYPE_IPV6 0x86dd
+#define DONT_BREAK   0x40 /* DF */
+#define FRAGMENT     0x3f /* MF and the offset's upper bits */
 
 static void gso_put16(uint8_t *p, unsigned v)
 {
@@ -59,7 +61,7 @@ unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_byte
         unsigned more = emx_gso_frame_bytes(&f[count]);
 
         if ((gso_only && !f[count].gso) || f[count].apart || more > len || total + more > most_bytes ||
-            memcmp(f[count].to, f->to, sizeof(*f->to)))
+            (f[count].to != f->to && memcmp(f[count].to, f->to, sizeof(*f->to))))
             break;
         total += more;
         count++;
@@ -69,54 +71,102 @@ unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_byte
     return count;
 }
 
-void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes)
+/* Writes the IPv4 header before udp_bytes. Returns the sum over its addresses. */
+static unsigned gso_put_ipv4(uint8_t *ip, const struct emx_gso_way *way, unsigned udp_bytes)
 {
-    uint8_t *ip = head + ETH_BYTES, *udp = ip + UDP_AT;
-    unsigned udp_bytes = (unsigned)len_bytes + UDP_BYTES;
-
-    memset(head, 0, EMX_GSO_HEAD_BYTES);
-    memcpy(head, way->to_mac, 6);
-    memcpy(head + 6, way->from_mac, 6);
-    gso_put16(head + 12, ETHTYPE_IP);
     ip[0] = IPV4_PLAIN;
     ip[1] = way->tos;
     gso_put16(ip + 2, udp_bytes + IPV4_BYTES);
     ip[6] = DONT_BREAK;
-    ip[8] = IPV4_TTL;
+    ip[8] = HOPS;
     ip[9] = PROTO_UDP;
-    memcpy(ip + 12, &way->from_ip, 4);
-    memcpy(ip + 16, &way->to_ip, 4);
+    memcpy(ip + 12, &way->from_ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
+    memcpy(ip + 16, &way->to_ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
     gso_put16(ip + 10, ~gso_sum16(ip, IPV4_BYTES, 0) & 0xffff);
+    return gso_sum16(ip + 12, 2 * EMX_IP_V4_BYTES, 0);
+}
+
+/* The same of IPv6. */
+static unsigned gso_put_ipv6(uint8_t *ip, const struct emx_gso_way *way, unsigned udp_bytes)
+{
+    ip[0] = (uint8_t)(IPV6_VERSION << 4 | way->tos >> 4);
+    ip[1] = (uint8_t)(way->tos << 4);
+    gso_put16(ip + 4, udp_bytes);
+    ip[6] = PROTO_UDP;
+    ip[7] = HOPS;
+    memcpy(ip + 8, &way->from_ip, EMX_IP_BYTES);
+    memcpy(ip + 24, &way->to_ip, EMX_IP_BYTES);
+    return gso_sum16(ip + 8, 2 * EMX_IP_BYTES, 0);
+}
+
+unsigned emx_gso_head(uint8_t *head, const struct emx_gso_way *way, size_t len_bytes)
+{
+    const bool v6 = emx_ip_is_v6(&way->to_ip);
+    const unsigned head_bytes = emx_gso_head_bytes(v6), udp_bytes = (unsigned)len_bytes + UDP_BYTES;
+    uint8_t *ip = head + ETH_BYTES, *udp = head + head_bytes - UDP_BYTES;
+    unsigned sum;
+
+    memset(head, 0, head_bytes);
+    memcpy(head, way->to_mac, 6);
+    memcpy(head + 6, way->from_mac, 6);
+    gso_put16(head + 12, v6 ? ETHTYPE_IPV6 : ETHTYPE_IPV4);
+    sum = v6 ? gso_put_ipv6(ip, way, udp_bytes) : gso_put_ipv4(ip, way, udp_bytes);
     gso_put16(udp, way->from_port);
     gso_put16(udp + 2, way->to_port);
     gso_put16(udp + 4, udp_bytes);
-    gso_put16(udp + 6, gso_sum16(ip + 12, 8, PROTO_UDP + udp_bytes));
+    gso_put16(udp + 6, gso_sum16(udp + 4, 2, sum + PROTO_UDP));
+    return head_bytes;
+}
+
+/* What the IP header of a packet says. */
+struct gso_ip {
+    unsigned head_bytes; /* with the UDP header */
+    unsigned room_bytes; /* for the UDP header and what follows */
+    unsigned tos;
+};
+
+static bool gso_read_ipv4(const uint8_t *ip, size_t len_bytes, struct gso_ip *h_p)
+{
+    if (len_bytes < EMX_GSO_IP_BYTES)
+        return false;
+    if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_UDP || (ip[6] & FRAGMENT) || ip[7] || gso_get16(ip + 2) < IPV4_BYTES)
+        return false;
+    *h_p = (struct gso_ip){.head_bytes = EMX_GSO_IP_BYTES, .room_bytes = gso_get16(ip + 2) - IPV4_BYTES, .tos = ip[1]};
+    return true;
+}
+
+/* A fragment has an extension header. */
+static bool gso_read_ipv6(const uint8_t *ip, size_t len_bytes, struct gso_ip *h_p)
+{
+    if (len_bytes < EMX_GSO_IP6_BYTES || ip[0] >> 4 != IPV6_VERSION || ip[6] != PROTO_UDP)
+        return false;
+    *h_p = (struct gso_ip){
+        .head_bytes = EMX_GSO_IP6_BYTES, .room_bytes = gso_get16(ip + 4), .tos = (gso_get16(ip) >> 4) & 0xff};
+    return true;
 }
 
 bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t part_bytes)
 {
-    size_t ip_bytes, udp_bytes, payload_bytes, parts;
+    size_t udp_bytes, payload_bytes, parts;
+    struct gso_ip h;
 
-    if (len_bytes < EMX_GSO_IP_BYTES)
+    if (!gso_read_ipv4(ip, len_bytes, &h) && !gso_read_ipv6(ip, len_bytes, &h))
         return false;
-    if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_UDP || (ip[6] & FRAGMENT) || ip[7])
-        return false;
-    ip_bytes = gso_get16(ip + 2);
-    udp_bytes = gso_get16(ip + UDP_AT + 4);
-    if (udp_bytes <= UDP_BYTES || udp_bytes + IPV4_BYTES > ip_bytes)
+    udp_bytes = gso_get16(ip + h.head_bytes - UDP_BYTES + 4);
+    if (udp_bytes <= UDP_BYTES || udp_bytes > h.room_bytes)
         return false;
     payload_bytes = udp_bytes - UDP_BYTES;
     if (!part_bytes || part_bytes > payload_bytes)
         part_bytes = payload_bytes;
     parts = (payload_bytes + part_bytes - 1) / part_bytes;
-    s->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
-    s->at = ip + EMX_GSO_IP_BYTES;
+    s->marked = IPTOS_ECN(h.tos) == IPTOS_ECN_CE;
+    s->at = ip + h.head_bytes;
     s->part_bytes = (uint32_t)part_bytes;
-    if (len_bytes - EMX_GSO_IP_BYTES >= payload_bytes) { /* what follows is padding */
+    if (len_bytes - h.head_bytes >= payload_bytes) { /* what follows is padding */
         s->left_bytes = (uint32_t)payload_bytes;
         s->parts = (uint32_t)parts;
     } else {
-        s->parts = (uint32_t)((len_bytes - EMX_GSO_IP_BYTES) / part_bytes);
+        s->parts = (uint32_t)((len_bytes - h.head_bytes) / part_bytes);
         s->left_bytes = s->parts * s->part_bytes;
     }
     s->lost = (uint32_t)parts - s->parts;

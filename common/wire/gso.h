@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * GSO packet: several frames back to back in one IPv4/UDP packet, of equal length except that the last may be shorter.
+ * GSO packet: several frames back to back in one UDP packet, of equal length except that the last may be shorter. It is
+ * of IPv4, or of IPv6 without extension headers.
  * The kernel or the network card segments the packet at the frame boundaries, and the receiver's may reassemble the
  * segments. So a receiver gets the packet as it was sent, or in any number of segments. Each frame has its own header.
  * Pure functions on bytes.
@@ -13,10 +14,13 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "base/ip.h"
 #include "wire/wire.h"
 
 #define EMX_GSO_HEAD_BYTES 42                  /* Ethernet, IPv4 and UDP headers */
 #define EMX_GSO_IP_BYTES   28                  /* IPv4 and UDP headers */
+#define EMX_GSO_IP6_BYTES  48                  /* IPv6 and UDP headers */
+#define EMX_GSO_HEAD_MOST  62                  /* Ethernet, IPv6 and UDP headers */
 #define EMX_GSO_MAX        EMX_WIRE_JOIN_BYTES /* bytes of all frames: with the kernel's own data it fills 64 KB */
 #define EMX_GSO_PARTS      64                  /* frames: the limit of older kernels */
 
@@ -25,10 +29,16 @@
 /* Where a GSO packet comes from and goes to. */
 struct emx_gso_way {
     uint8_t from_mac[6], to_mac[6];
-    uint32_t from_ip, to_ip;     /* network order */
-    uint16_t from_port, to_port; /* host order */
-    uint8_t tos;                 /* IPv4 type of service */
+    struct emx_ip from_ip, to_ip; /* of one family */
+    uint16_t from_port, to_port;  /* host order */
+    uint8_t tos;                  /* type of service, or traffic class */
 };
+
+/* Ethernet, IP and UDP headers. */
+static inline unsigned emx_gso_head_bytes(bool v6)
+{
+    return v6 ? EMX_GSO_HEAD_MOST : EMX_GSO_HEAD_BYTES;
+}
 
 /* Bytes of a frame. */
 static inline unsigned emx_gso_frame_bytes(const struct emx_txframe *f)
@@ -43,9 +53,9 @@ unsigned emx_gso_iov(struct iovec *iov, const struct emx_txframe *f, unsigned n)
  * multiples of 4, so that each is aligned. gso_only: only frames with `gso` set follow the first. */
 unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_bytes, bool gso_only);
 
-/* Writes the headers of a packet with len_bytes of frames. The sending kernel computes the UDP checksum: the field
- * holds the sum over the pseudo header. */
-void emx_gso_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);
+/* Writes the headers of a packet with len_bytes of frames, and returns their length, emx_gso_head_bytes(). The sending
+ * kernel computes the UDP checksum: the field holds the sum over the pseudo header. */
+unsigned emx_gso_head(uint8_t *head, const struct emx_gso_way *way, size_t len_bytes);
 
 /* A received packet whose frames are being taken. */
 struct emx_gso {

@@ -29,19 +29,24 @@
 
 #define PORT_OF_NOBODY 0 /* packets from this port are ignored */
 
-int emx_gso_packet_filter(int fd, uint16_t port, unsigned loopback_index, uint32_t placed_bytes, uint32_t other_bytes)
+/* The socket's protocol tells the version of IPv6 packets, so their next header is looked at in place of the version.
+ * That excludes fragments, too: the mask for these is 0. */
+int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_index, uint32_t placed_bytes,
+                          uint32_t other_bytes)
 {
-    enum { IP = ETH_HLEN, UDP = IP + 20, FRAME = UDP + 8 };
+    enum { IP = ETH_HLEN };
+    const uint32_t FRAME = emx_gso_head_bytes(v6), UDP = FRAME - sizeof(struct udphdr);
+    const uint32_t proto_at = v6 ? IP + 6 : IP + 9;
     const uint32_t ifindex = (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX);
     struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 18),
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, v6 ? proto_at : IP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v6 ? IPPROTO_UDP : 0x45, 0, 18),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, proto_at),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 16),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 14),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 12, 0),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, v6 ? 0 : 0x3fff, 12, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 4),
         BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FRAME - UDP + 1, 0, 10),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP),
@@ -65,10 +70,8 @@ int emx_gso_packet_filter(int fd, uint16_t port, unsigned loopback_index, uint32
  * from nobody: our own filters drop it. */
 static bool gso_packet_is_known(int fd, const struct emx_netifs *netifs, uint16_t port)
 {
-    struct emx_gso_way way = {.from_ip = htonl(INADDR_LOOPBACK),
-                              .to_ip = htonl(INADDR_LOOPBACK),
-                              .from_port = PORT_OF_NOBODY,
-                              .to_port = port};
+    const struct emx_ip loopback = emx_ip_from_v4(htonl(INADDR_LOOPBACK));
+    struct emx_gso_way way = {.from_ip = loopback, .to_ip = loopback, .from_port = PORT_OF_NOBODY, .to_port = port};
     static const uint8_t zeros[64];
     struct emx_txframe f[2] = {{.head = zeros, .head_bytes = sizeof(zeros)},
                                {.head = zeros, .head_bytes = sizeof(zeros)}};
@@ -103,21 +106,24 @@ int emx_gso_packet_send(int fd, unsigned ifindex, const struct emx_gso_way *way,
 {
     struct {
         struct virtio_net_hdr vnet;
-        uint8_t head[EMX_GSO_HEAD_BYTES];
+        uint8_t head[EMX_GSO_HEAD_MOST];
     } __attribute__((packed)) front;
-    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
+    const bool v6 = emx_ip_is_v6(&way->to_ip);
+    const uint16_t head_bytes = (uint16_t)emx_gso_head_bytes(v6);
+    struct sockaddr_ll to = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP), .sll_ifindex = (int)ifindex};
     struct iovec iov[1 + 2 * EMX_WIRE_BATCH];
     struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov};
     size_t len_bytes = 0;
 
-    iov[0] = (struct iovec){.iov_base = &front, .iov_len = sizeof(front)};
+    iov[0] = (struct iovec){.iov_base = &front, .iov_len = sizeof(front.vnet) + head_bytes};
     msg.msg_iovlen = 1 + emx_gso_iov(iov + 1, f, n);
     for (unsigned i = 0; i < n; i++)
         len_bytes += emx_gso_frame_bytes(&f[i]);
     front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                          .gso_type = VIRTIO_NET_HDR_GSO_NONE,
-                                         .hdr_len = EMX_GSO_HEAD_BYTES,
-                                         .csum_start = EMX_GSO_HEAD_BYTES - sizeof(struct udphdr),
+                                         .hdr_len = head_bytes,
+                                         .csum_start = head_bytes - sizeof(struct udphdr),
                                          .csum_offset = offsetof(struct udphdr, check)};
     if (n > 1) {
         front.vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;

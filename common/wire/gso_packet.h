@@ -5,6 +5,7 @@
 #ifndef EMX_WIRE_GSO_PACKET_H
 #define EMX_WIRE_GSO_PACKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/gso.h"
@@ -18,9 +19,11 @@ int emx_gso_packet_open(const struct emx_wire_params *params, uint16_t port);
 int emx_gso_packet_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f,
                         unsigned n);
 
-/* Lets a packet socket receive only whole IPv4 packets without options, of UDP to port, with something in them: of
- * those whose data may have a place (base/placement.h) placed_bytes, of the others other_bytes. All that comes over
- * interface loopback_index is among the others. -1 and errno. */
-int emx_gso_packet_filter(int fd, uint16_t port, unsigned loopback_index, uint32_t placed_bytes, uint32_t other_bytes);
+/* Lets a packet socket that is bound to IPv4, or to IPv6 if v6, receive only whole packets without options or extension
+ * headers, of UDP to port, with something in them: of those whose data may have a place (base/placement.h)
+ * placed_bytes, of the others other_bytes. All that comes over interface loopback_index is among the others. -1 and
+ * errno. */
+int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_index, uint32_t placed_bytes,
+                          uint32_t other_bytes);
 
 #endif

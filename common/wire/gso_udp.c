@@ -17,11 +17,12 @@
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/udp_port.h"
 #include "wire/udp_socket.h"
 
 /* Ancillary data of a packet that is sent. */
 union gso_udp_tx_control {
-    char space[CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(uint16_t))];
+    char space[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(uint16_t))];
     struct cmsghdr align;
 };
 
@@ -52,36 +53,34 @@ static int gso_udp_restrict(int fd)
 }
 
 /* Opens the socket and binds it to some port. */
-static int gso_udp_bind(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes)
+static int gso_udp_bind(struct emx_gso_udp *u, const struct emx_wire_params *params, bool v6, bool all,
+                        uint64_t buffer_bytes)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t len = sizeof(any);
     struct emx_udp_socket s;
-    int ret = emx_udp_socket_open(&s, params, buffer_bytes);
+    int ret = v6 ? emx_udp_socket_open_dual(&s, params, buffer_bytes) : emx_udp_socket_open(&s, params, buffer_bytes);
 
     *u = (struct emx_gso_udp){.fd = s.fd, .buffer_bytes = s.rcvbuf_bytes};
     if (!ret && !(s.gro && (s.gso || !all))) {
         errno = EOPNOTSUPP;
         ret = -1;
     }
-    if (ret || (!all && gso_udp_restrict(u->fd)) || bind(u->fd, (const struct sockaddr *)&any, sizeof(any)) ||
-        getsockname(u->fd, (struct sockaddr *)&any, &len))
+    if (ret || (!all && gso_udp_restrict(u->fd)))
         return -1;
-    u->port = ntohs(any.sin_port);
-    return 0;
+    return emx_udp_port_bind(u->fd, v6, &u->port);
 }
 
 /* Its port must not have EMX_GSO_RING_PORT. Those that do stay bound meanwhile, or the kernel might choose them again.
  */
-int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes)
+int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool v6, bool all,
+                     uint64_t buffer_bytes)
 {
     struct emx_gso_udp other;
-    int ret = gso_udp_bind(u, params, all, buffer_bytes);
+    int ret = gso_udp_bind(u, params, v6, all, buffer_bytes);
 
     if (ret || !(u->port & EMX_GSO_RING_PORT))
         return ret;
     other = *u;
-    ret = emx_gso_udp_open(u, params, all, buffer_bytes);
+    ret = emx_gso_udp_open(u, params, v6, all, buffer_bytes);
     emx_gso_udp_close(&other);
     return ret;
 }
@@ -100,37 +99,70 @@ void emx_gso_udp_close(struct emx_gso_udp *u)
 
 /* ---- Sending ---- */
 
+/* Writes the way that the kernel is told, and returns its length. */
+static size_t gso_udp_put_way(struct cmsghdr *c, unsigned ifindex, const struct emx_ip *from)
+{
+    struct in6_pktinfo info6 = {.ipi6_ifindex = ifindex};
+    struct in_pktinfo info = {.ipi_ifindex = (int)ifindex, .ipi_spec_dst.s_addr = emx_ip_v4(from)};
+    const bool v6 = emx_ip_is_v6(from);
+    const size_t len_bytes = v6 ? sizeof(info6) : sizeof(info);
+
+    memcpy(&info6.ipi6_addr, from, sizeof(*from));
+    c->cmsg_level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+    c->cmsg_type = v6 ? IPV6_PKTINFO : IP_PKTINFO;
+    c->cmsg_len = CMSG_LEN(len_bytes);
+    memcpy(CMSG_DATA(c), v6 ? (const void *)&info6 : &info, len_bytes);
+    return len_bytes;
+}
+
 /* Tells the kernel the way, and, for several frames, their length. */
 static void gso_udp_put_control(struct msghdr *msg, union gso_udp_tx_control *control, unsigned ifindex,
-                                uint32_t from_ip, unsigned part_bytes)
+                                const struct emx_ip *from, unsigned part_bytes)
 {
-    const struct in_pktinfo info = {.ipi_ifindex = (int)ifindex, .ipi_spec_dst.s_addr = from_ip};
     struct cmsghdr *c;
+    size_t len_bytes;
 
     memset(control, 0, sizeof(*control));
     msg->msg_control = control->space;
     msg->msg_controllen = sizeof(control->space);
     c = CMSG_FIRSTHDR(msg);
-    c->cmsg_level = IPPROTO_IP;
-    c->cmsg_type = IP_PKTINFO;
-    c->cmsg_len = CMSG_LEN(sizeof(info));
-    memcpy(CMSG_DATA(c), &info, sizeof(info));
-    if (part_bytes)
-        emx_udp_socket_put_segment(CMSG_NXTHDR(msg, c), part_bytes);
-    else
-        msg->msg_controllen = CMSG_SPACE(sizeof(info));
+    len_bytes = gso_udp_put_way(c, ifindex, from);
+    msg->msg_controllen = CMSG_SPACE(len_bytes);
+    if (!part_bytes)
+        return;
+    msg->msg_controllen += CMSG_SPACE(sizeof(uint16_t));
+    emx_udp_socket_put_segment(CMSG_NXTHDR(msg, c), part_bytes);
+}
+
+/* A link-local address of IPv6 needs the interface. */
+static socklen_t gso_udp_sockaddr_of(const struct emx_gso_way *way, unsigned ifindex, struct sockaddr_storage *to_p)
+{
+    struct sockaddr_in6 to6 = {.sin6_family = AF_INET6, .sin6_port = htons(way->to_port)};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_addr.s_addr = emx_ip_v4(&way->to_ip), .sin_port = htons(way->to_port)};
+
+    if (!emx_ip_is_v6(&way->to_ip)) {
+        memcpy(to_p, &to, sizeof(to));
+        return sizeof(to);
+    }
+    if (emx_ip_is_link_local6(&way->to_ip))
+        to6.sin6_scope_id = ifindex;
+    memcpy(&to6.sin6_addr, &way->to_ip, sizeof(way->to_ip));
+    memcpy(to_p, &to6, sizeof(to6));
+    return sizeof(to6);
 }
 
 int emx_gso_udp_send(struct emx_gso_udp *u, unsigned ifindex, const struct emx_gso_way *way,
                      const struct emx_txframe *f, unsigned n)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = way->to_ip, .sin_port = htons(way->to_port)};
+    struct sockaddr_storage to;
     struct iovec iov[2 * EMX_GSO_PARTS];
-    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov};
+    struct msghdr msg = {.msg_name = &to, .msg_iov = iov};
     union gso_udp_tx_control control;
 
+    msg.msg_namelen = gso_udp_sockaddr_of(way, ifindex, &to);
     msg.msg_iovlen = emx_gso_iov(iov, f, n);
-    gso_udp_put_control(&msg, &control, ifindex, way->from_ip, n > 1 ? emx_gso_frame_bytes(f) : 0);
+    gso_udp_put_control(&msg, &control, ifindex, &way->from_ip, n > 1 ? emx_gso_frame_bytes(f) : 0);
     return sendmsg(u->fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
 }
 

@@ -20,10 +20,11 @@ struct emx_gso_udp {
     uint32_t drops;        /* as the kernel counts them */
 };
 
-/* Opens the socket and binds it to a free port, with a receive buffer of about buffer_bytes. all: it sends and receives
- * all packets; otherwise it only receives those whose data may have a place (base/placement.h), and drops others. -1
- * and errno; then close it, too. */
-int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool all, uint64_t buffer_bytes);
+/* Opens the socket, of IPv6 if v6 and otherwise of IPv4, and binds it to a free port, with a receive buffer of about
+ * buffer_bytes. all: it sends and receives all packets; otherwise it only receives those whose data may have a place
+ * (base/placement.h), and drops others. -1 and errno; then close it, too. */
+int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params, bool v6, bool all,
+                     uint64_t buffer_bytes);
 void emx_gso_udp_close(struct emx_gso_udp *u);
 
 /* From now on the socket only holds the port, and drops what arrives. -1 and errno: nothing has changed. */

@@ -28,6 +28,9 @@
  *     A slot:  0 status, lengths | 76 Ethernet header, before it the kernel's header on segments | 100 IPv4 and UDP
  *              headers | 128 the first frame ...
  *
+ * The packets are of IPv4, or, if this host's chosen interfaces have IPv6 only, of IPv6: a packet socket receives one
+ * protocol. Both ends must have the same. In slots of IPv6 the headers, and the first frame, begin later.
+ *
  * The UDP socket holds the port, so that nobody else gets it and no "port unreachable" is sent. UDP_GRO on it lets
  * network cards and drivers reassemble what was segmented. It drops what comes in the ring, and the kernel counts each
  * such packet as an error (UdpInErrors).
@@ -60,16 +63,18 @@
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
-#define SHARED_BYTES   1048576 /* each of many ranks of a host has at least this, if it may have as much */
-#define ANNOUNCE_BYTES (EMX_GSO_HEAD_BYTES + EMX_PLACE_HEAD_BYTES) /* of each packet, in the ring */
-#define ANNOUNCE_SLOT  256                                         /* with what the kernel puts before it */
-#define ANNOUNCE_RING  65536                                       /* bytes */
-#define SLOT_BYTES     65536                                       /* of a ring for packets */
-#define SLOTS_MIN      8   /* fewer than rx() may return: see offload_slot_waits() */
-#define RESERVE_BYTES  10  /* so that the first frame begins at byte 128 */
-#define LATE_POLLS     256 /* so often an announced packet may not be there */
-#define UNASKED_POLLS  256 /* after so many without an announcement the socket is asked */
-#define VANISHED_MOST  4   /* announced packets that do not come, if none has come yet */
+#define SHARED_BYTES   1048576              /* each of many ranks of a host has at least this, if it may have as much */
+#define ANNOUNCE_BYTES EMX_PLACE_HEAD_BYTES /* of each packet, in the ring, with the headers before it */
+#define ANNOUNCE_SLOT  256                  /* with what the kernel puts before it */
+#define ANNOUNCE_RING  65536                /* bytes */
+#define SLOT_BYTES     65536                /* of a ring for packets */
+#define SLOTS_MIN      8                    /* fewer than rx() may return: see offload_slot_waits() */
+#define RESERVE_BYTES  10                   /* so that the first frame begins at byte 128 */
+#define RESERVE6_BYTES 22                   /* so that it begins at byte 160, if it is in a packet of IPv6 */
+#define SHORTER_BYTES  32                   /* by which packets of IPv6 are shorter therefore */
+#define LATE_POLLS     256                  /* so often an announced packet may not be there */
+#define UNASKED_POLLS  256                  /* after so many without an announcement the socket is asked */
+#define VANISHED_MOST  4                    /* announced packets that do not come, if none has come yet */
 
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
 
@@ -86,7 +91,9 @@ struct emx_offload {
     struct emx_gso_udp udp;
     int tx_fd; /* sends packets, unless by_udp */
     struct emx_gso_choice choice;
-    bool by_udp; /* the UDP socket sends them, and receives all */
+    bool by_udp;         /* the UDP socket sends them, and receives all */
+    bool v6;             /* they are of IPv6 */
+    uint32_t head_bytes; /* of their headers */
     unsigned loopback_index;
     bool ring_only;         /* the UDP socket receives none */
     struct emx_gso_rx rx;   /* an announced packet, whose frames are being taken */
@@ -96,11 +103,11 @@ struct emx_offload {
     unsigned vanished;      /* announced packets that did not come */
 
     struct emx_stats *stats;
-    uint8_t tos; /* of IPv4 packets */
+    uint8_t tos; /* of the packets */
 };
 
 void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                      const struct emx_offload_way *way)
+                      const struct emx_offload_way *way, uint16_t udp_port)
 {
     struct emx_offload_to to;
 
@@ -109,20 +116,25 @@ void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t m
     memcpy(to.mac, mac, ETH_ALEN);
     if (way) {
         to.gso_bytes = way->frame_bytes;
-        to.from_ip = way->from.s_addr;
-        to.to_ip = way->to.s_addr;
+        to.from_ip = way->from;
+        to.to_ip = way->to;
         to.to_port = way->port;
+        to.udp_port = udp_port;
     }
     memset(a, 0, sizeof(*a));
     memcpy(a, &to, sizeof(to));
 }
 
-struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a)
+bool emx_offload_is_v6(const struct emx_netifs *netifs)
 {
-    struct emx_offload_to to;
+    bool v6 = false;
 
-    memcpy(&to, a, sizeof(to));
-    return to;
+    for (unsigned i = 0; i < netifs->count; i++) {
+        if (netifs->nif[i].chosen && netifs->nif[i].ip.s_addr)
+            return false;
+        v6 |= netifs->nif[i].chosen && !emx_ip_is_none(&netifs->nif[i].ip6);
+    }
+    return v6;
 }
 
 /* ---- Opening ---- */
@@ -130,7 +142,7 @@ struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a)
 /* The ring for announcements, and for small messages if packet sockets carry them. */
 static int offload_open_slots(struct emx_offload *b, uint64_t ring_bytes)
 {
-    int on = 1, reserve = RESERVE_BYTES;
+    int on = 1, reserve = b->v6 ? RESERVE6_BYTES : RESERVE_BYTES;
 
     if (b->by_udp)
         return emx_ring_open(&b->ring, b->ring_fd, ANNOUNCE_RING, ANNOUNCE_SLOT, SLOTS_MIN);
@@ -142,14 +154,16 @@ static int offload_open_slots(struct emx_offload *b, uint64_t ring_bytes)
 
 static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
 {
+    const uint32_t announce_bytes = b->head_bytes + ANNOUNCE_BYTES;
+
     b->ring_fd = emx_ring_socket();
     if (b->ring_fd < 0 ||
-        emx_gso_packet_filter(b->ring_fd, b->udp.port, b->loopback_index, ANNOUNCE_BYTES,
-                              b->by_udp ? ANNOUNCE_BYTES : UINT32_MAX) ||
+        emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, b->loopback_index, announce_bytes,
+                              b->by_udp ? announce_bytes : UINT32_MAX) ||
         offload_open_slots(b, ring_bytes))
         return -1;
     b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
-    return b->lent ? emx_ring_bind(&b->ring, htons(ETH_P_IP)) : -1;
+    return b->lent ? emx_ring_bind(&b->ring, htons(b->v6 ? ETH_P_IPV6 : ETH_P_IP)) : -1;
 }
 
 /* Sets up GSO packets that one kind of socket sends. NULL: they do not work; why has the reason. */
@@ -169,9 +183,11 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
     b->stats = params->stats;
     b->tos = emx_qos_tos(params->cfg);
     b->by_udp = by_udp;
+    b->v6 = emx_offload_is_v6(params->netifs);
+    b->head_bytes = emx_gso_head_bytes(b->v6);
     b->loopback_index = params->netifs->loopback_index;
     if (emx_gso_rx_init(&b->rx, params->placer, params->stats) &&
-        !emx_gso_udp_open(&b->udp, params, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
+        !emx_gso_udp_open(&b->udp, params, b->v6, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
         (by_udp || (b->tx_fd = emx_gso_packet_open(params, b->udp.port)) >= 0))
         return b;
     snprintf(why, why_len_bytes, "%s", !by_udp && errno == EOPNOTSUPP ? "they need Linux 6.2" : strerror(errno));
@@ -196,11 +212,11 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     if (!b)
         snprintf(why, why_len_bytes, "GSO packets off: packet sockets: %s; UDP sockets: %s", packet_why, udp_why);
     else if (b->by_udp)
-        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u; packet sockets: %s)", b->udp.port,
-                 packet_why);
+        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u%s; packet sockets: %s)", b->udp.port,
+                 b->v6 ? ", IPv6" : "", packet_why);
     else
-        snprintf(why, why_len_bytes, "%u GSO packets (port %u), %u KiB of large messages", b->ring.slot_count,
-                 b->udp.port, b->udp.buffer_bytes / 1024);
+        snprintf(why, why_len_bytes, "%u GSO packets (port %u%s), %u KiB of large messages", b->ring.slot_count,
+                 b->udp.port, b->v6 ? ", IPv6" : "", b->udp.buffer_bytes / 1024);
     return b;
 }
 
@@ -238,9 +254,11 @@ int emx_offload_fanout_fd(const struct emx_offload *b)
 
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
-    if (!f->gso || emx_gso_frame_bytes(f) > emx_offload_to(f->to).gso_bytes)
+    const struct emx_offload_to to = emx_offload_to(f->to);
+
+    if (!f->gso || emx_gso_frame_bytes(f) > to.gso_bytes)
         return 0;
-    return emx_gso_fit(f, n, EMX_GSO_MAX, true);
+    return emx_gso_fit(f, n, emx_ip_is_v6(&to.to_ip) ? EMX_GSO_MAX - SHORTER_BYTES : EMX_GSO_MAX, true);
 }
 
 static uint64_t offload_now_ns(void)
@@ -338,7 +356,7 @@ static bool offload_is_announcement(const struct emx_offload *b, unsigned slot)
 {
     const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, slot);
     const struct sockaddr_ll *from = (const void *)((const uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
-    const uint8_t *frame = (const uint8_t *)h + h->tp_mac + EMX_GSO_HEAD_BYTES;
+    const uint8_t *frame = (const uint8_t *)h + h->tp_mac + b->head_bytes;
     unsigned from_port = frame[-7]; /* its lower half */
 
     if (b->by_udp || b->ring_only)
@@ -402,10 +420,10 @@ static bool offload_look_ahead(const struct emx_offload *b, struct emx_gso_seen 
 
     if (!offload_slot_waits(b) || !offload_is_announcement(b, b->ring.next))
         return false;
-    *seen_p = (struct emx_gso_seen){.frame = (const uint8_t *)h + h->tp_mac + EMX_GSO_HEAD_BYTES};
-    if (h->tp_snaplen > EMX_GSO_HEAD_BYTES) {
-        seen_p->head_bytes = h->tp_snaplen - EMX_GSO_HEAD_BYTES;
-        seen_p->len_bytes = h->tp_len - EMX_GSO_HEAD_BYTES;
+    *seen_p = (struct emx_gso_seen){.frame = (const uint8_t *)h + h->tp_mac + b->head_bytes};
+    if (h->tp_snaplen > b->head_bytes) {
+        seen_p->head_bytes = h->tp_snaplen - b->head_bytes;
+        seen_p->len_bytes = h->tp_len - b->head_bytes;
     }
     return true;
 }
@@ -421,7 +439,8 @@ static void offload_drop_announcement(struct emx_offload *b)
 /* All packets are received in the ring from now on. */
 static void offload_use_ring_only(struct emx_offload *b)
 {
-    if (!emx_gso_packet_filter(b->ring_fd, b->udp.port, 0, UINT32_MAX, UINT32_MAX) && !emx_gso_udp_only_hold(&b->udp))
+    if (!emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, 0, UINT32_MAX, UINT32_MAX) &&
+        !emx_gso_udp_only_hold(&b->udp))
         b->ring_only = true;
 }
 

@@ -5,9 +5,11 @@
 #ifndef EMX_WIRE_OFFLOAD_H
 #define EMX_WIRE_OFFLOAD_H
 
-#include <netinet/in.h>
+#include <string.h>
 
+#include "base/ip.h"
 #include "wire/gso.h"
+#include "wire/netif.h"
 #include "wire/wire.h"
 
 #define EMX_OFFLOAD_COOKIE  0x80000000u /* set in the cookies of frames from emx_offload_rx() */
@@ -17,9 +19,9 @@ struct emx_offload;
 
 /* What GSO packets to a destination need. */
 struct emx_offload_way {
-    struct in_addr from, to;
-    uint16_t port;        /* the receiver's gso_port, host order */
-    uint16_t frame_bytes; /* longest frame that fits with IPv4 and UDP headers, 0: no GSO packets */
+    struct emx_ip from, to; /* of one family */
+    uint16_t port;          /* the receiver's gso_port, host order */
+    uint16_t frame_bytes;   /* longest frame that fits with IP and UDP headers, 0: no GSO packets */
 };
 
 /* A destination in the format of both wires. */
@@ -27,14 +29,26 @@ struct emx_offload_to {
     uint32_t ifindex;
     uint8_t mac[6];
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
-    uint32_t from_ip, to_ip;
+    struct emx_ip from_ip, to_ip;
     uint16_t to_port;
+    uint16_t udp_port; /* for single frames in UDP, host order; 0: they are frames of the EtherType */
 };
 
-/* Makes a destination. way NULL: no GSO packets. */
+/* Makes a destination. way NULL: no IP packets. udp_port: see above. */
 void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6],
-                      const struct emx_offload_way *way);
-struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a);
+                      const struct emx_offload_way *way, uint16_t udp_port);
+
+static inline struct emx_offload_to emx_offload_to(const struct emx_wire_addr *a)
+{
+    struct emx_offload_to to;
+
+    memcpy(&to, a, sizeof(to));
+    return to;
+}
+
+/* The family of the IP packets of both wires on this host: IPv4, unless the chosen interfaces have addresses of IPv6
+ * only. The peer's is known by the same rule from the addresses that it tells. */
+bool emx_offload_is_v6(const struct emx_netifs *netifs);
 
 /* NULL: GSO packets do not work, or are disabled; why has the reason. Otherwise why describes what was found. */
 struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char *why, size_t why_len_bytes);

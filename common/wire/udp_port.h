@@ -6,6 +6,7 @@
 #ifndef EMX_WIRE_UDP_PORT_H
 #define EMX_WIRE_UDP_PORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct emx_udp_port {
@@ -13,8 +14,12 @@ struct emx_udp_port {
     uint16_t port; /* host order */
 };
 
-/* Holds a free port, chosen by the kernel, on all IPv4 addresses. 0, or -1 and errno: nothing is open. */
-int emx_udp_port_open(struct emx_udp_port *p);
+/* Holds a free port, chosen by the kernel, on all IPv4 addresses; if v6, on those of IPv6, too. 0, or -1 and errno:
+ * nothing is open. */
+int emx_udp_port_open(struct emx_udp_port *p, bool v6);
 void emx_udp_port_close(struct emx_udp_port *p);
+
+/* Binds the UDP socket fd, of IPv6 if v6, to a free port of all addresses. -1 and errno. */
+int emx_udp_port_bind(int fd, bool v6, uint16_t *port_p);
 
 #endif

@@ -45,8 +45,8 @@ static struct emx_gso_way way_between(const struct end *from, const struct end *
 
     if (!way.to_port)
         way.to_port = to->port;
-    assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : from->host->ip, &way.from_ip), 1);
-    assert_int_equal(inet_pton(AF_INET, same ? "127.0.0.1" : to->host->ip, &way.to_ip), 1);
+    assert_true(emx_ip_parse(&way.from_ip, same ? "127.0.0.1" : from->host->ip));
+    assert_true(emx_ip_parse(&way.to_ip, same ? "127.0.0.1" : to->host->ip));
     if (!same) {
         memcpy(way.from_mac, from->host->mac, sizeof(way.from_mac));
         memcpy(way.to_mac, to->host->mac, sizeof(way.to_mac));

@@ -198,8 +198,8 @@ static void shm_way(struct emx_wire_addr *a, const struct end *from, const struc
 
 static struct emx_offload_way gso_way(const struct end *from, const struct end *to)
 {
-    return (struct emx_offload_way){.from = ip_between(from, to),
-                                    .to = ip_between(to, from),
+    return (struct emx_offload_way){.from = emx_ip_from_v4(ip_between(from, to).s_addr),
+                                    .to = emx_ip_from_v4(ip_between(to, from).s_addr),
                                     .port = to->gso_port,
                                     .frame_bytes = (uint16_t)from->attr.frame_bytes};
 }
@@ -210,10 +210,8 @@ static void packet_way(struct emx_wire_addr *a, const struct end *from, const st
     const struct emx_offload_way gso = gso_way(from, to);
     bool same = from->host == to->host;
 
-    emx_packet_addr(a, same ? from->host->netifs.loopback_index : from->host->eth0_index, same ? no_mac : to->host->mac,
-                    from->gso || from->udp ? &gso : NULL);
-    if (from->udp)
-        emx_ethernet_set_udp_port(a, to->udp_port);
+    emx_offload_addr(a, same ? from->host->netifs.loopback_index : from->host->eth0_index,
+                     same ? no_mac : to->host->mac, from->gso || from->udp ? &gso : NULL, from->udp ? to->udp_port : 0);
 }
 
 static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)

@@ -75,19 +75,17 @@ static int by_key(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-static bool finds(const struct sock_filter *code, unsigned len, enum emx_fanout_kind kind, uint32_t key,
+static bool finds(const struct sock_filter *code, unsigned len, enum emx_fanout_kind kind, bool v6, uint32_t key,
                   uint32_t expected)
 {
-    uint8_t data[24] = {0};
+    uint8_t data[44] = {0};
+    const unsigned key_at = kind == EMX_FANOUT_FRAMES ? 4 : v6 ? 42 : 22;
+    const unsigned key_bytes = kind == EMX_FANOUT_FRAMES ? 4 : 2;
 
-    if (kind == EMX_FANOUT_FRAMES)
-        for (unsigned i = 0; i < 4; i++)
-            data[4 + i] = (uint8_t)(key >> (24 - 8 * i));
-    else
-        for (unsigned i = 0; i < 2; i++)
-            data[22 + i] = (uint8_t)(key >> (8 - 8 * i));
+    for (unsigned i = 0; i < key_bytes; i++)
+        data[key_at + i] = (uint8_t)(key >> (8 * (key_bytes - 1 - i)));
     CHECK(run_program(code, len, data, sizeof(data)) == expected);
-    CHECK(run_program(code, len, data, kind == EMX_FANOUT_FRAMES ? 7 : 23) == 0);
+    CHECK(run_program(code, len, data, key_at + key_bytes - 1) == 0);
     return true;
 }
 
@@ -99,6 +97,7 @@ static bool program_of_seed(uint64_t seed)
     uint32_t limit = kind == EMX_FANOUT_FRAMES ? UINT32_MAX : UINT16_MAX;
     struct emx_fanout_place place[EMX_FANOUT_MEMBERS];
     struct sock_filter code[EMX_FANOUT_CODE];
+    bool v6 = seed / EMX_FANOUT_KINDS % 2;
 
     if (seed < 6)
         n = seed < 3 ? 1 : EMX_FANOUT_MEMBERS;
@@ -106,12 +105,12 @@ static bool program_of_seed(uint64_t seed)
         place[i] = (struct emx_fanout_place){.key = limit / n * i + (i == n - 1 && n > 1 ? limit % n + limit / n : 0),
                                              .index = (i * 7 + 3) % EMX_FANOUT_MEMBERS};
     qsort(place, n, sizeof(place[0]), by_key);
-    len = emx_fanout_program(code, kind, place, n);
+    len = emx_fanout_program(code, kind, v6, place, n);
     CHECK(len <= EMX_FANOUT_CODE && len <= BPF_MAXINSNS);
     for (unsigned i = 0; i < n; i++) {
-        CHECK(finds(code, len, kind, place[i].key, place[i].index));
+        CHECK(finds(code, len, kind, v6, place[i].key, place[i].index));
         if (place[i].key < limit && (i == n - 1 || place[i + 1].key != place[i].key + 1))
-            CHECK(finds(code, len, kind, place[i].key + 1, 0));
+            CHECK(finds(code, len, kind, v6, place[i].key + 1, 0));
     }
     return true;
 }
@@ -297,8 +296,8 @@ static void send_frames(unsigned rank, bool joined)
     static const uint8_t no_mac[6];
     static uint8_t buf[PART_BYTES];
     struct emx_frame h = {.dst_id = desk[rank].id, .seq = number};
-    struct emx_offload_way gso = {.from.s_addr = htonl(INADDR_LOOPBACK),
-                                  .to.s_addr = htonl(INADDR_LOOPBACK),
+    struct emx_offload_way gso = {.from = emx_ip_from_v4(htonl(INADDR_LOOPBACK)),
+                                  .to = emx_ip_from_v4(htonl(INADDR_LOOPBACK)),
                                   .port = desk[rank].gso_port,
                                   .frame_bytes = PART_BYTES};
     struct emx_wire_addr to;

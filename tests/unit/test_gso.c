@@ -18,10 +18,17 @@
 
 static const struct emx_gso_way way = {.from_mac = {2, 0, 0, 0, 0, 1},
                                        .to_mac = {2, 0, 0, 0, 0, 2},
-                                       .from_ip = 0x0100000a, /* 10.0.0.1 on the wire */
-                                       .to_ip = 0x0200000a,
+                                       .from_ip = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}}, /* 10.0.0.1 */
+                                       .to_ip = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}},
                                        .from_port = 0x1234,
                                        .to_port = 0x5678};
+
+static const struct emx_gso_way way6 = {.from_mac = {2, 0, 0, 0, 0, 1},
+                                        .to_mac = {2, 0, 0, 0, 0, 2},
+                                        .from_ip = {{0xfd, [15] = 1}},
+                                        .to_ip = {{0xfd, [15] = 2}},
+                                        .from_port = 0x1234,
+                                        .to_port = 0x5678};
 
 /* A packet as it arrives, IPv4 header first, in memory of just its length; each frame is full of its number. */
 static uint8_t *make_packet(size_t len_bytes)
@@ -67,6 +74,65 @@ static void headers_are_as_they_should(void **state)
     memset(head, 0xEE, sizeof(head));
     emx_gso_head(head, &way, 19300);
     assert_memory_equal(head, want, sizeof(want));
+}
+
+static void headers_of_ipv6_are_as_they_should(void **state)
+{
+    static const uint8_t want[EMX_GSO_HEAD_MOST] = {
+        2,    0,    0, 0, 0,    2,    2,  0,  0, 0, 0, 1,    0x86, 0xdd, /* Ethernet */
+        0x6b, 0xa0, 0, 0, 0x4b, 0x6c, 17, 64,                            /* IPv6, 19308 bytes */
+        0xfd, 0,    0, 0, 0,    0,    0,  0,  0, 0, 0, 0,    0,    0,    0,    1,    0xfd, 0,    0,    0, 0,
+        0,    0,    0, 0, 0,    0,    0,  0,  0, 0, 2, 0x12, 0x34, 0x56, 0x78, 0x4b, 0x6c, 0x45, 0x82, /* UDP: fd00 + 1
+                                                                                                          + fd00 + 2 +
+                                                                                                          17 + 19308 */
+    };
+    struct emx_gso_way able = way6;
+    uint8_t head[EMX_GSO_HEAD_MOST];
+
+    (void)state;
+    memset(head, 0xEE, sizeof(head));
+    able.tos = 0xba;
+    assert_int_equal(emx_gso_head(head, &able, 19300), sizeof(want));
+    assert_memory_equal(head, want, sizeof(want));
+}
+
+/* Whole, cut anywhere, with any traffic class, and not with another next header. */
+static void parts_come_out_of_ipv6(void **state)
+{
+    static uint8_t all[EMX_GSO_HEAD_MOST + BYTES];
+    uint8_t *ip = all + IP;
+    struct emx_gso s;
+
+    (void)state;
+    assert_int_equal(emx_gso_head(all, &way6, BYTES), EMX_GSO_HEAD_MOST);
+    for (size_t i = 0; i < BYTES; i++)
+        all[EMX_GSO_HEAD_MOST + i] = (uint8_t)(1 + i / PART);
+    for (size_t len = 0; len <= EMX_GSO_IP6_BYTES + BYTES; len++) {
+        uint8_t *exact = malloc(len + !len);
+        unsigned whole = len < EMX_GSO_IP6_BYTES ? 0 : (unsigned)(len - EMX_GSO_IP6_BYTES) / PART;
+
+        assert_non_null(exact);
+        memcpy(exact, ip, len);
+        if (len == EMX_GSO_IP6_BYTES + BYTES)
+            whole = PARTS;
+        assert_int_equal(emx_gso_open(&s, exact, len, PART), len >= EMX_GSO_IP6_BYTES);
+        if (len >= EMX_GSO_IP6_BYTES) {
+            assert_int_equal(s.lost, PARTS - whole);
+            assert_int_equal(take(&s), whole);
+        }
+        free(exact);
+    }
+    for (unsigned tos = 0; tos < 256; tos++) {
+        ip[0] = (uint8_t)(0x60 | tos >> 4);
+        ip[1] = (uint8_t)(tos << 4 | 0xf);
+        assert_true(emx_gso_open(&s, ip, EMX_GSO_IP6_BYTES + BYTES, PART));
+        assert_int_equal(s.marked, tos % 4 == 3);
+    }
+    ip[6] = 44; /* a fragment */
+    assert_false(emx_gso_open(&s, ip, EMX_GSO_IP6_BYTES + BYTES, PART));
+    ip[6] = 17;
+    ip[5]--; /* IPv6 says it is shorter than UDP says */
+    assert_false(emx_gso_open(&s, ip, EMX_GSO_IP6_BYTES + BYTES, PART));
 }
 
 /* Such that may be marked, and such that is, whatever its class: the header's checksum fits both times (RFC 1071: the
@@ -261,6 +327,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_are_as_they_should),
+        cmocka_unit_test(headers_of_ipv6_are_as_they_should),
+        cmocka_unit_test(parts_come_out_of_ipv6),
         cmocka_unit_test(marks_are_seen),
         cmocka_unit_test(parts_come_out),
         cmocka_unit_test(a_cut_costs_what_it_cuts),

@@ -44,14 +44,14 @@ static void send_alone(struct emx_offload *b, unsigned ifindex, uint32_t number)
 {
     static const uint8_t no_mac[6];
     static uint8_t data[FRAME_BYTES];
-    const struct emx_offload_way way = {.from.s_addr = htonl(INADDR_LOOPBACK),
-                                        .to.s_addr = htonl(INADDR_LOOPBACK),
+    const struct emx_offload_way way = {.from = emx_ip_from_v4(htonl(INADDR_LOOPBACK)),
+                                        .to = emx_ip_from_v4(htonl(INADDR_LOOPBACK)),
                                         .port = emx_offload_port(b),
                                         .frame_bytes = FRAME_BYTES};
     struct emx_wire_addr to;
     const struct emx_txframe f = {.to = &to, .head = data, .head_bytes = sizeof(data), .gso = true};
 
-    emx_offload_addr(&to, ifindex, no_mac, &way);
+    emx_offload_addr(&to, ifindex, no_mac, &way, 0);
     memcpy(data, &number, sizeof(number));
     assert_int_equal(emx_offload_send(b, no_mac, &f, 1), 0);
 }
@@ -61,14 +61,15 @@ static void send_data(struct emx_offload *b, unsigned ifindex, uint32_t to_ip, u
 {
     static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
     static uint8_t data[EMX_WIRE_BATCH][FRAME_BYTES];
-    const struct emx_offload_way way = {.from.s_addr = htonl(to_ip == INADDR_LOOPBACK ? INADDR_LOOPBACK : OTHER),
-                                        .to.s_addr = htonl(to_ip),
+    const struct emx_offload_way way = {.from =
+                                            emx_ip_from_v4(htonl(to_ip == INADDR_LOOPBACK ? INADDR_LOOPBACK : OTHER)),
+                                        .to = emx_ip_from_v4(htonl(to_ip)),
                                         .port = emx_offload_port(b),
                                         .frame_bytes = FRAME_BYTES};
     struct emx_txframe f[EMX_WIRE_BATCH];
     struct emx_wire_addr to;
 
-    emx_offload_addr(&to, ifindex, mac, &way);
+    emx_offload_addr(&to, ifindex, mac, &way, 0);
     for (unsigned i = 0; i < n; i++) {
         data[i][0] = EMX_PLACE_MARK_HEADER >> 8;
         data[i][1] = EMX_PLACE_MARK_HEADER & 0xff;

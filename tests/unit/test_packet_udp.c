@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "wire/netif.h"
 #include "wire/packet/packet_udp.h"
 
 #define WAIT_MS          20000
@@ -37,24 +38,40 @@ struct ends {
     struct sockaddr_ll lo;
 };
 
-static int setup(void **state)
+/* v6: the only chosen interface has IPv6 alone. */
+static int setup_family(void **state, bool v6)
 {
     static struct ends e;
     struct emx_config cfg;
-    const struct emx_wire_params params = {.cfg = &cfg, .endpoint_id = ID, .stats = &stats};
+    struct emx_netifs netifs = {.count = 1, .nif = {{.chosen = true, .ip6 = {{[0] = 0xfd, [15] = (uint8_t)v6}}}}};
+    const struct emx_wire_params params = {.cfg = &cfg, .netifs = &netifs, .endpoint_id = ID, .stats = &stats};
+    int on = 1;
 
     *state = NULL;
     if (!has_network)
         return 0;
     memset(&stats, 0, sizeof(stats));
     emx_config_defaults(&cfg);
+    netifs.nif[0].ip.s_addr = v6 ? 0 : htonl(INADDR_LOOPBACK);
     assert_int_equal(emx_packet_udp_open(&e.u, &params, FRAME_BYTES), 0);
-    e.lo = (struct sockaddr_ll){
-        .sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("lo"), .sll_protocol = htons(ETH_P_IP)};
+    e.lo = (struct sockaddr_ll){.sll_family = AF_PACKET,
+                                .sll_ifindex = (int)if_nametoindex("lo"),
+                                .sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP)};
     e.tx_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
     assert_true(e.tx_fd >= 0);
+    assert_true(!v6 || !setsockopt(e.tx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)));
     *state = &e;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_family(state, false);
+}
+
+static int setup6(void **state)
+{
+    return setup_family(state, true);
 }
 
 static int teardown(void **state)
@@ -70,26 +87,26 @@ static int teardown(void **state)
 
 static struct emx_gso_way way_to(const struct ends *e, uint8_t tos)
 {
-    return (struct emx_gso_way){.from_ip = htonl(INADDR_LOOPBACK),
-                                .to_ip = htonl(INADDR_LOOPBACK),
-                                .from_port = 4000,
-                                .to_port = e->u.port.port,
-                                .tos = tos};
+    const struct emx_ip here = e->u.v6 ? (struct emx_ip){{[15] = 1}} : emx_ip_from_v4(htonl(INADDR_LOOPBACK));
+
+    return (struct emx_gso_way){
+        .from_ip = here, .to_ip = here, .from_port = 4000, .to_port = e->u.port.port, .tos = tos};
 }
 
 /* A frame of len_bytes for `id`, after its headers; flags: of the IPv4 header. */
 static void send_frame(const struct ends *e, const struct emx_gso_way *way, uint32_t id, size_t len_bytes,
                        uint8_t flags)
 {
-    uint8_t packet[EMX_GSO_HEAD_BYTES + FRAME_BYTES + 100] = {0};
+    uint8_t packet[EMX_PACKET_UDP_HEAD + FRAME_BYTES + 100] = {0};
+    unsigned head_bytes = emx_packet_udp_head(packet, way, len_bytes);
 
-    emx_packet_udp_head(packet, way, len_bytes);
-    packet[ETH_HLEN + 6] |= flags;
-    memcpy(packet + EMX_GSO_HEAD_BYTES + 4, &id, sizeof(id));
-    packet[EMX_GSO_HEAD_BYTES + len_bytes - 1] = 0x5a;
+    if (flags)
+        packet[ETH_HLEN + 6] |= flags;
+    memcpy(packet + head_bytes + 4, &id, sizeof(id));
+    packet[head_bytes + len_bytes - 1] = 0x5a;
     assert_int_equal(
-        sendto(e->tx_fd, packet, EMX_GSO_HEAD_BYTES + len_bytes, 0, (const struct sockaddr *)&e->lo, sizeof(e->lo)),
-        (int)(EMX_GSO_HEAD_BYTES + len_bytes));
+        sendto(e->tx_fd, packet, head_bytes + len_bytes, 0, (const struct sockaddr *)&e->lo, sizeof(e->lo)),
+        (int)(head_bytes + len_bytes));
 }
 
 static struct emx_rxframe take_one(struct ends *e)
@@ -170,7 +187,8 @@ static void others_packets_are_left(void **state)
     way = elsewhere = way_to(e, 0);
     elsewhere.to_port ^= 1;
     send_frame(e, &elsewhere, ID, 64, 0);
-    send_frame(e, &way, ID, 64, PART_OF_A_PACKET);
+    if (!e->u.v6)
+        send_frame(e, &way, ID, 64, PART_OF_A_PACKET);
     send_frame(e, &way, ID + 1, 64, 0);
     send_frame(e, &way, ID, 4, 0);
     send_frame(e, &way, ID, FRAME_BYTES + 100, 0);
@@ -182,9 +200,12 @@ static void others_packets_are_left(void **state)
 
 static void headers_have_ports_tos_and_no_udp_checksum(void **state)
 {
-    const struct emx_gso_way way = {
-        .from_ip = htonl(0x0a000001), .to_ip = htonl(0x0a000002), .from_port = 0x1234, .to_port = 0x5678, .tos = 0xba};
-    uint8_t head[EMX_GSO_HEAD_BYTES];
+    const struct emx_gso_way way = {.from_ip = emx_ip_from_v4(htonl(0x0a000001)),
+                                    .to_ip = emx_ip_from_v4(htonl(0x0a000002)),
+                                    .from_port = 0x1234,
+                                    .to_port = 0x5678,
+                                    .tos = 0xba};
+    uint8_t head[EMX_PACKET_UDP_HEAD];
     const uint8_t *ip = head + ETH_HLEN, *udp = ip + 20;
     unsigned sum = 0;
 
@@ -202,6 +223,42 @@ static void headers_have_ports_tos_and_no_udp_checksum(void **state)
     assert_int_equal(udp[6] << 8 | udp[7], 0);
 }
 
+static unsigned sum_of(const uint8_t *p, unsigned len_bytes, unsigned sum)
+{
+    for (unsigned i = 0; i < len_bytes; i += 2)
+        sum += (unsigned)(p[i] << 8 | p[i + 1]);
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+}
+
+/* The kernel adds the sum over UDP's header and data, of which the field is a part. */
+static void headers_of_ipv6_leave_the_udp_checksum_to_the_kernel(void **state)
+{
+    const struct emx_gso_way way = {.from_ip = {{0xfd, [15] = 1}},
+                                    .to_ip = {{0xfd, [15] = 2}},
+                                    .from_port = 0x1234,
+                                    .to_port = 0x5678,
+                                    .tos = 0xba};
+    uint8_t head[EMX_PACKET_UDP_HEAD];
+    const uint8_t *ip = head + EMX_PACKET_VNET_BYTES + ETH_HLEN, *udp = ip + 40;
+
+    (void)state;
+    assert_int_equal(emx_packet_udp_head(head, &way, 100), EMX_PACKET_UDP_HEAD);
+    assert_int_equal(head[0], 1);                            /* the checksum is to be completed */
+    assert_int_equal(head[1], 0);                            /* no GSO */
+    assert_int_equal(head[6] | head[7] << 8, ETH_HLEN + 40); /* from here on */
+    assert_int_equal(head[8] | head[9] << 8, 6);             /* and written here */
+    assert_int_equal(ip[-2] << 8 | ip[-1], 0x86dd);
+    assert_int_equal(ip[0] << 8 | ip[1], 0x6ba0);
+    assert_int_equal(ip[4] << 8 | ip[5], 108);
+    assert_int_equal(ip[6], 17);
+    assert_int_equal(udp[0] << 8 | udp[1], 0x1234);
+    assert_int_equal(udp[2] << 8 | udp[3], 0x5678);
+    assert_int_equal(udp[4] << 8 | udp[5], 108);
+    assert_int_equal(udp[6] << 8 | udp[7], sum_of(ip + 8, 32, 17 + 108));
+}
+
 /* The error of a UDP socket that has sent to the port: ECONNREFUSED is the answer to ICMP port unreachable. */
 static int answer_of(uint16_t port)
 {
@@ -216,16 +273,14 @@ static int answer_of(uint16_t port)
     return err;
 }
 
-static void held_port_is_not_unreachable(void **state)
+/* A port of IPv6 is held for IPv4, too. */
+static void check_held_port(bool v6)
 {
     struct emx_udp_port p;
     uint16_t port;
     char byte;
 
-    (void)state;
-    if (!has_network)
-        skip();
-    assert_int_equal(emx_udp_port_open(&p), 0);
+    assert_int_equal(emx_udp_port_open(&p, v6), 0);
     port = p.port;
     assert_int_not_equal(port, 0);
     assert_int_equal(answer_of(port), EAGAIN);
@@ -236,6 +291,15 @@ static void held_port_is_not_unreachable(void **state)
     assert_int_equal(answer_of(port), ECONNREFUSED);
 }
 
+static void held_port_is_not_unreachable(void **state)
+{
+    (void)state;
+    if (!has_network)
+        skip();
+    check_held_port(false);
+    check_held_port(true);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -243,6 +307,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(slots_are_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(congestion_mark_is_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(others_packets_are_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(frames_arrive_whole_and_aligned, setup6, teardown),
+        cmocka_unit_test_setup_teardown(slots_are_used_again, setup6, teardown),
+        cmocka_unit_test_setup_teardown(congestion_mark_is_reported, setup6, teardown),
+        cmocka_unit_test_setup_teardown(others_packets_are_left, setup6, teardown),
+        cmocka_unit_test(headers_of_ipv6_leave_the_udp_checksum_to_the_kernel),
         cmocka_unit_test(headers_have_ports_tos_and_no_udp_checksum),
         cmocka_unit_test(held_port_is_not_unreachable),
     };

@@ -379,7 +379,7 @@ static const struct scenario scenarios[] = {
         .table = {{"2001:db8::", 64, 2, false}},
         .expect = {"packet eth0 mac0 1500", "udp eth0 2001:db8::2 1452"},
     }, {
-        .what = "IPv6 only: no GSO packets",
+        .what = "IPv6 only, with GSO packets",
         .ours = {{"eth0", "", 0, 1500, 0}},
         .theirs = {{"eth0", "", 0, 1500, 0}},
         .ours6 = {"2001:db8::1/64"},
@@ -387,7 +387,7 @@ static const struct scenario scenarios[] = {
         .table = {{"2001:db8::", 64, 2, false}},
         .our_gso = true,
         .their_gso = true,
-        .expect = {"packet eth0 mac0 1500", "udp eth0 2001:db8::2 1452"},
+        .expect = {"packet eth0 mac0 1500 gso 1452 2001:db8::2", "udp eth0 2001:db8::2 1452"},
     }, {
         .what = "IPv6 only, behind a router",
         .ours = {{"eth0", "", 0, 9000, 0}},
@@ -775,18 +775,18 @@ static bool is_route(const struct emx_route *r, const char *expect, const struct
     for (unsigned i = 0; i < n->count; i++) {
         if (!strcmp(n->nif[i].name, interface)) {
             index = n->nif[i].index;
-            gso.from = n->nif[i].ip;
+            gso.from = strchr(their_ip, ':') ? n->nif[i].ip6 : emx_ip_from_v4(n->nif[i].ip.s_addr);
         }
     }
     gso.frame_bytes = (uint16_t)gso_bytes;
-    gso.to.s_addr = inet_addr(their_ip);
+    assert_true(!gso_bytes || emx_ip_parse(&gso.to, their_ip));
     snprintf(name, sizeof(name), "%s %s", wire, interface);
     if (!strcmp(wire, "packet")) {
         if (!strncmp(where, "mac", 3))
             mac_of((unsigned)atoi(where + 3), mac);
         emx_packet_addr(&to, index, mac, gso_bytes ? &gso : NULL);
     } else if (!strcmp(wire, "verbs")) {
-        way.from = gso.from;
+        way.from.s_addr = emx_ip_v4(&gso.from);
         way.to.s_addr = inet_addr(where);
         emx_verbs_addr(&to, &way);
     } else if (!strcmp(wire, "xdp")) {

@@ -48,7 +48,7 @@
 
 void emx_packet_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
-    emx_offload_addr(a, ifindex, mac, way);
+    emx_offload_addr(a, ifindex, mac, way, 0);
 }
 
 /* ---- Opening ---- */
@@ -233,6 +233,7 @@ static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_para
                                size_t why_len_bytes)
 {
     struct emx_fanout_rank self = {
+        .v6 = emx_offload_is_v6(params->netifs),
         .fd = {w->rx_fd, w->offload ? emx_offload_fanout_fd(w->offload) : -1, w->udp ? w->udp->rx_fd : -1},
         .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0, w->udp ? w->udp->port.port : 0}};
     char reason[256] = "";
@@ -247,6 +248,20 @@ static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_para
         snprintf(why, why_len_bytes, ", each rank's socket looks at every frame (%s)", reason);
 }
 
+/* From now on the sending socket takes the kernel's header before each frame, if frames in UDP need it. -1 and errno:
+ * they cannot be sent, and are closed. */
+static int packet_take_vnet(struct packet_wire *w)
+{
+    int on = 1, err;
+
+    if (!w->udp->v6 || !setsockopt(w->tx_fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)))
+        return 0;
+    err = errno;
+    emx_packet_udp_close(w->udp);
+    errno = err;
+    return -1;
+}
+
 /* Frames in UDP, if an interface wants them. Without them the wire works, too. why: the format and the reason. */
 static void packet_open_udp(struct packet_wire *w, const struct emx_wire_params *params, const char *reason, char *why,
                             size_t why_len_bytes)
@@ -256,9 +271,10 @@ static void packet_open_udp(struct packet_wire *w, const struct emx_wire_params 
     for (unsigned i = 0; i < w->port_count; i++)
         wanted |= w->port[i].by_udp;
     w->udp = wanted ? malloc(sizeof(*w->udp)) : NULL;
-    if (w->udp && !emx_packet_udp_open(w->udp, params, w->frame_bytes)) {
+    if (w->udp && !emx_packet_udp_open(w->udp, params, w->frame_bytes) && !packet_take_vnet(w)) {
         w->has_udp = 1;
-        snprintf(why, why_len_bytes, ", frames in UDP (port %u; %s)", w->udp->port.port, reason);
+        snprintf(why, why_len_bytes, ", frames in UDP (port %u%s; %s)", w->udp->port.port, w->udp->v6 ? ", IPv6" : "",
+                 reason);
         return;
     }
     snprintf(why, why_len_bytes, ", frames of EtherType 0x%04x (%s%s)", ntohs(w->ethertype), wanted ? "in UDP: " : "",

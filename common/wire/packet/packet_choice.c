@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Frames in UDP cost each end more than frames of the EtherType, since the kernel's IP stack gets them, too, and drops
- * them. They gain where IPv4 addresses and UDP ports select the receive queue of a network card, or the link of a bond.
+ * them. They gain where IP addresses and UDP ports select the receive queue of a network card, or the link of a bond.
  * Other virtual interfaces (VLAN, bridge, macvlan) do neither: the devices below them count. Frames on a veth pair and
  * on loopback stay in the machine, and no card spreads them.
  */
@@ -72,8 +72,9 @@ bool emx_packet_chooses_udp(const struct emx_config *cfg, const struct emx_netif
 
     why[0] = 0;
     if (cfg->p_packet_frames == EMX_FRAMES_AUTO)
-        return nif->chosen && nif->ip.s_addr && !nif->loopback && strcmp(nif->kind, "veth") &&
-               emx_netif_sys_shows(sysfs, nif) && choice_spreads(&l, nif->name, EMX_SYS_DEPTH_MAX);
+        return nif->chosen && (nif->ip.s_addr || !emx_ip_is_none(&nif->ip6)) && !nif->loopback &&
+               strcmp(nif->kind, "veth") && emx_netif_sys_shows(sysfs, nif) &&
+               choice_spreads(&l, nif->name, EMX_SYS_DEPTH_MAX);
     snprintf(why, why_len_bytes, "ETHMX_PACKET_FRAMES");
     return cfg->p_packet_frames == EMX_FRAMES_UDP;
 }

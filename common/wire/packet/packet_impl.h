@@ -33,7 +33,7 @@ struct packet_tx {
     struct sockaddr_ll to[EMX_WIRE_BATCH];
     struct iovec iov[EMX_WIRE_BATCH][3];
     struct mmsghdr msg[EMX_WIRE_BATCH];
-    uint8_t copy[EMX_WIRE_BATCH][EMX_GSO_HEAD_BYTES + EMX_PACKET_COPY_BYTES]; /* headers; all of a short frame */
+    uint8_t copy[EMX_WIRE_BATCH][EMX_PACKET_UDP_HEAD + EMX_PACKET_COPY_BYTES]; /* headers; all of a short frame */
 };
 
 struct packet_wire {

@@ -26,37 +26,46 @@ static const uint8_t *packet_mac_of(const struct packet_wire *w, unsigned ifinde
     return none;
 }
 
-/* Writes the headers of a frame in UDP. */
+/* Writes the headers of a frame in UDP. Returns their length. */
 static unsigned packet_write_udp_head(const struct packet_wire *w, const struct emx_txframe *f,
-                                      const struct emx_offload_to *a, uint8_t head[EMX_GSO_HEAD_BYTES])
+                                      const struct emx_offload_to *a, uint8_t *head)
 {
     struct emx_gso_way way = {.from_ip = a->from_ip,
                               .to_ip = a->to_ip,
                               .from_port = w->udp->port.port,
-                              .to_port = emx_ethernet_udp_port(f->to),
+                              .to_port = a->udp_port,
                               .tos = w->tos};
 
     memcpy(way.from_mac, packet_mac_of(w, a->ifindex), ETH_ALEN);
     memcpy(way.to_mac, a->mac, ETH_ALEN);
-    emx_packet_udp_head(head, &way, emx_gso_frame_bytes(f));
-    return EMX_GSO_HEAD_BYTES;
+    return emx_packet_udp_head(head, &way, emx_gso_frame_bytes(f));
+}
+
+static unsigned packet_write_ethernet_head(const struct packet_wire *w, const struct emx_offload_to *a, uint8_t *head)
+{
+    memcpy(head, a->mac, ETH_ALEN);
+    memcpy(head + ETH_ALEN, packet_mac_of(w, a->ifindex), ETH_ALEN);
+    memcpy(head + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
+    return ETH_HLEN;
 }
 
 /* Writes the destination and the headers of frame f. Returns the length of these. */
 static unsigned packet_address_frame(const struct packet_wire *w, const struct emx_txframe *f, struct sockaddr_ll *sll,
-                                     uint8_t head[EMX_GSO_HEAD_BYTES])
+                                     uint8_t *head)
 {
-    struct emx_offload_to a = emx_offload_to(f->to);
+    const struct emx_offload_to a = emx_offload_to(f->to);
 
     *sll = (struct sockaddr_ll){.sll_family = AF_PACKET, .sll_protocol = w->ethertype, .sll_ifindex = (int)a.ifindex};
-    if (w->udp && emx_ethernet_udp_port(f->to)) {
-        sll->sll_protocol = htons(ETH_P_IP);
+    if (!w->udp)
+        return packet_write_ethernet_head(w, &a, head);
+    if (a.udp_port) {
+        sll->sll_protocol = htons(w->udp->v6 ? ETH_P_IPV6 : ETH_P_IP);
         return packet_write_udp_head(w, f, &a, head);
     }
-    memcpy(head, a.mac, ETH_ALEN);
-    memcpy(head + ETH_ALEN, packet_mac_of(w, a.ifindex), ETH_ALEN);
-    memcpy(head + 2 * ETH_ALEN, &w->ethertype, sizeof(w->ethertype));
-    return ETH_HLEN;
+    if (!w->udp->v6)
+        return packet_write_ethernet_head(w, &a, head);
+    memset(head, 0, EMX_PACKET_VNET_BYTES);
+    return EMX_PACKET_VNET_BYTES + packet_write_ethernet_head(w, &a, head + EMX_PACKET_VNET_BYTES);
 }
 
 /* Prepares message i of the batch for frame f. */

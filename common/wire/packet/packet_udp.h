@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames in UDP: single frames of the packet wire in IPv4/UDP packets. packet_udp.c describes the mechanism. Used under
- * the endpoint's lock.
+ * Frames in UDP: single frames of the packet wire in UDP packets of IPv4 or IPv6. packet_udp.c describes the mechanism.
+ * Used under the endpoint's lock.
  */
 #ifndef EMX_WIRE_PACKET_UDP_H
 #define EMX_WIRE_PACKET_UDP_H
@@ -33,6 +33,7 @@ static inline bool emx_packet_is_for(uint32_t id, const uint8_t *frame, uint32_t
 
 struct emx_packet_udp {
     int rx_fd;
+    bool v6; /* the packets are of IPv6 */
     struct emx_udp_port port;
     struct emx_ring ring;
     uint32_t endpoint_id;
@@ -43,8 +44,12 @@ struct emx_packet_udp {
 int emx_packet_udp_open(struct emx_packet_udp *u, const struct emx_wire_params *params, unsigned frame_bytes);
 void emx_packet_udp_close(struct emx_packet_udp *u);
 
-/* Writes the headers before a frame of len_bytes. */
-void emx_packet_udp_head(uint8_t head[EMX_GSO_HEAD_BYTES], const struct emx_gso_way *way, size_t len_bytes);
+/* Before each packet, if they are of IPv6, and before each frame of the EtherType that is sent by the same socket. */
+#define EMX_PACKET_VNET_BYTES 10
+#define EMX_PACKET_UDP_HEAD   (EMX_PACKET_VNET_BYTES + EMX_GSO_HEAD_MOST) /* the most */
+
+/* Writes what is before a frame of len_bytes, and returns its length. */
+unsigned emx_packet_udp_head(uint8_t *head, const struct emx_gso_way *way, size_t len_bytes);
 
 /* As peek() of a wire, of the frames in UDP alone. */
 struct emx_wire_peek emx_packet_udp_peek(const struct emx_packet_udp *u);

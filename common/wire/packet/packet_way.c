@@ -21,7 +21,7 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
     if (!nif)
         return;
     e.ends.by_udp = emx_packet_prefers_udp(e.wire, nif->index);
-    emx_ethernet_add(s, &e.ends, nif, theirs->mac, emx_ip_v4(&theirs->ip), emx_way_common_mtu(s->site, nif, theirs),
+    emx_ethernet_add(s, &e.ends, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
                      emx_way_score(s, nif, place));
 }
 
@@ -30,6 +30,7 @@ void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)
     static const uint8_t no_mac[6];
     struct packet_way_ends e = {.wire = w};
     const struct emx_netif *lo;
+    struct emx_ip here;
 
     if (!emx_ethernet_ends(s, 0, "ETHMX_ETHERTYPE", &e.ends))
         return;
@@ -37,6 +38,7 @@ void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)
         emx_way_each_ip(s, packet_way_try, &e);
     else if ((lo = emx_way_loopback(s))) {
         e.ends.by_udp = emx_packet_prefers_udp(w, lo->index);
-        emx_ethernet_add(s, &e.ends, lo, no_mac, htonl(INADDR_LOOPBACK), emx_way_mtu(s->site, lo), 0);
+        here = e.ends.v6 ? lo->ip6 : emx_ip_from_v4(htonl(INADDR_LOOPBACK));
+        emx_ethernet_add(s, &e.ends, lo, no_mac, &here, emx_way_mtu(s->site, lo), 0);
     }
 }

@@ -7,7 +7,7 @@
 
 void emx_xdp_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t mac[6], const struct emx_offload_way *way)
 {
-    emx_offload_addr(a, ifindex, mac, way);
+    emx_offload_addr(a, ifindex, mac, way, 0);
 }
 
 unsigned emx_xdp_part_write(const struct emx_xdp_part *part, uint8_t value[EMX_XDP_PART_BYTES])
@@ -42,7 +42,7 @@ static void xdp_way_try(struct emx_way_search *s, unsigned place, const void *ar
         s->obstacle = "the interfaces that lead to it are without it at one end";
         return;
     }
-    emx_ethernet_add(s, arg, nif, theirs->mac, emx_ip_v4(&theirs->ip), emx_way_common_mtu(s->site, nif, theirs),
+    emx_ethernet_add(s, arg, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
                      emx_way_score(s, nif, place));
 }
 
