@@ -8,6 +8,8 @@
 #include "base/ip.h"
 #include "base/min.h"
 
+#define AFTER_UDP 400u /* added to the score of a way, if there is one with frames in UDP */
+
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES])
 {
     emx_wire_value_put_u16(value, part->frame_bytes);
@@ -100,6 +102,7 @@ static void ethernet_add_one(struct emx_way_search *s, const struct emx_ethernet
     emx_way_add(s, w);
 }
 
+/* A network may drop UDP between these addresses. So a way with frames in UDP is followed by one without. */
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], const struct emx_ip *ip, unsigned mtu_bytes, unsigned score)
 {
@@ -109,10 +112,15 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
                                         .port = ends->theirs.gso_port,
                                         .frame_bytes = (uint16_t)emx_min_u(room_bytes, UINT16_MAX)};
     const bool udp = ends->by_udp && ends->theirs.udp_port && room_bytes;
-    struct emx_way w = emx_way_start(s, nif, emx_min_u(udp ? room_bytes : mtu_bytes, most_bytes), score);
+    struct emx_way w;
 
-    w.more_bytes = udp && ends->v6 ? EMX_IP6_UDP_BYTES - EMX_IP_UDP_BYTES : 0;
-    ethernet_add_one(s, ends, &w, mac, &way, udp ? ends->theirs.udp_port : 0, nif->index);
+    if (udp) {
+        w = emx_way_start(s, nif, emx_min_u(room_bytes, most_bytes), score);
+        w.more_bytes = ends->v6 ? EMX_IP6_UDP_BYTES - EMX_IP_UDP_BYTES : 0;
+        ethernet_add_one(s, ends, &w, mac, &way, ends->theirs.udp_port, nif->index);
+    }
+    w = emx_way_start(s, nif, emx_min_u(mtu_bytes, most_bytes), udp ? score + AFTER_UDP : score);
+    ethernet_add_one(s, ends, &w, mac, &way, 0, nif->index);
 }
 
 /* Whether the address is in our network and in the one that the peer tells. */

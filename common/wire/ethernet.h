@@ -39,7 +39,8 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
                        struct emx_ethernet_ends *ends_p);
 
 /* Adds the way from nif to the interface with this MAC and IP address; with GSO packets if both ends accept them and
- * have IP addresses of the family. */
+ * have IP addresses of the family; before it, if ends->by_udp and the same holds for frames in UDP, a way with those.
+ */
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], const struct emx_ip *ip, unsigned mtu_bytes, unsigned score);
 
