@@ -63,31 +63,17 @@ struct mtl_ethmx_module mtl_ethmx = {
             .mtl_del_comm = mtl_ethmx_del_comm,
         },
     .lock = OPAL_MUTEX_STATIC_INIT,
+    .bytes = sizeof(struct mtl_ethmx_module),
+    .peer_add = mtl_ethmx_peer_add,
 };
 
 static int priority_param;
 
 /* ---- Registration ----------------------------------------------------------------------------------------- */
 
-/* Open MPI loads any component whose file name fits, of other series as well, where structures differ. */
-static bool component_version_fits(void)
-{
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int len, major = 0, minor = 0;
-    if (MPI_SUCCESS != PMPI_Get_library_version(text, &len) || 2 != sscanf(text, "Open MPI v%d.%d", &major, &minor)) {
-        major = 0;
-    }
-    if (OMPI_MAJOR_VERSION == major && OMPI_MINOR_VERSION == minor) {
-        return true;
-    }
-    opal_output(0, "mtl/ethmx was built for Open MPI %d.%d and is not used with this one (%s)", OMPI_MAJOR_VERSION,
-                OMPI_MINOR_VERSION, text);
-    return false;
-}
-
 static int component_register(void)
 {
-    if (!component_version_fits()) {
+    if (!mtl_ethmx_version_fits("mtl")) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
     priority_param = PRIORITY_DEFAULT;

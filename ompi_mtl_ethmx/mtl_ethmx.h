@@ -25,6 +25,8 @@
 
 #include <ethmx.h>
 
+#include <stdio.h>
+
 #ifndef OMPI_PROC_ENDPOINT_TAG_MTL
 #error "this Open MPI was configured without any MTL: it keeps no room for an MTL's peers"
 #endif
@@ -64,6 +66,9 @@ struct mtl_ethmx_module {
     struct ethmx_config *cfg; /* from the component's registration to its close */
     struct ethmx_ep *ep;      /* from init to finalize */
     opal_mutex_t lock;        /* between cancelling a receive and its completion; taken by threaded programs only */
+    /* For the OSC component (osc/), which is a library of its own and finds the module by ompi_mtl. */
+    size_t bytes; /* of this struct */
+    int (*peer_add)(struct ompi_proc_t *proc, struct ethmx_peer **peer_p);
 };
 
 extern struct mtl_ethmx_module mtl_ethmx;
@@ -72,6 +77,22 @@ extern mca_mtl_base_component_t mca_mtl_ethmx_component;
 /* Prints on the framework's stream; level as in mtl_base_verbose. */
 #define MTL_ETHMX_VERBOSE(level, ...)                                                                                  \
     opal_output_verbose((level), ompi_mtl_base_framework.framework_output, "mtl:ethmx: " __VA_ARGS__)
+
+/* Open MPI loads any component whose file name fits, of other series as well, where structures differ. */
+static inline bool mtl_ethmx_version_fits(const char *framework)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int len, major = 0, minor = 0;
+    if (MPI_SUCCESS != PMPI_Get_library_version(text, &len) || 2 != sscanf(text, "Open MPI v%d.%d", &major, &minor)) {
+        major = 0;
+    }
+    if (OMPI_MAJOR_VERSION == major && OMPI_MINOR_VERSION == minor) {
+        return true;
+    }
+    opal_output(0, "%s/ethmx was built for Open MPI %d.%d and is not used with this one (%s)", framework,
+                OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, text);
+    return false;
+}
 
 /* Shows a topic of help-mtl-ethmx.txt, unless another process of the job did so on this host. framed: between lines.
  * Returns whether it was shown. */
