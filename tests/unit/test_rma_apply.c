@@ -142,6 +142,29 @@ static void several_elements(void **state)
     assert_int_equal(a[0], 11);
 }
 
+/* Of each type: the second and third element change as if they were alone, the one behind does not. */
+static void elements_of_each_type(void **state)
+{
+    uint8_t a[4 * 32], b[4 * 32], alone[4 * 32];
+
+    (void)state;
+    for (unsigned type = 0; type < ETHMX_RMA_TYPES; type++)
+        for (unsigned op = ETHMX_RMA_SUM; op < ETHMX_RMA_OPS; op++) {
+            size_t bytes = emx_rma_type_bytes(type);
+
+            if (!emx_rma_fits(op, type))
+                continue;
+            for (size_t i = 0; i < 4 * bytes; i++) {
+                a[i] = alone[i] = (uint8_t)(i % bytes % 10 < 8 ? 7 * i + type : 0x40);
+                b[i] = (uint8_t)(i % bytes % 10 < 8 ? 11 * i + op : 0x40);
+            }
+            for (size_t i = 0; i < 3; i++)
+                emx_rma_apply(op, type, alone + i * bytes, b + i * bytes, bytes);
+            emx_rma_apply(op, type, a, b, 3 * bytes);
+            assert_memory_equal(a, alone, 4 * bytes);
+        }
+}
+
 static void swaps(void **state)
 {
     uint64_t a = 1, one = 1, two = 2;
@@ -161,6 +184,7 @@ int main(void)
         cmocka_unit_test(reals),
         cmocka_unit_test(locations),
         cmocka_unit_test(several_elements),
+        cmocka_unit_test(elements_of_each_type),
         cmocka_unit_test(swaps),
     };
 

@@ -43,92 +43,95 @@
     X(DOUBLE_INT, double)                                                                                              \
     X(LONG_DOUBLE_INT, long double)
 
-/* Sums and products wrap around: the arithmetic is that of uint64_t. */
-#define INTEGER_OF(type, C)                                                                                            \
-    static void apply_##type(unsigned op, void *to, const void *from)                                                  \
-    {                                                                                                                  \
+/* Changes n elements. The operation is chosen once, as there may be a thousand elements of a byte. */
+#define EACH(C, result)                                                                                                \
+    for (size_t i = 0; i < n; i++) {                                                                                   \
         C a, b;                                                                                                        \
                                                                                                                        \
-        memcpy(&a, to, sizeof(a));                                                                                     \
-        memcpy(&b, from, sizeof(b));                                                                                   \
+        memcpy(&a, to + i * sizeof(C), sizeof(C));                                                                     \
+        memcpy(&b, from + i * sizeof(C), sizeof(C));                                                                   \
+        a = (C)(result);                                                                                               \
+        memcpy(to + i * sizeof(C), &a, sizeof(C));                                                                     \
+    }
+
+/* Sums and products wrap around: the arithmetic is that of uint64_t. */
+#define INTEGER_OF(type, C)                                                                                            \
+    static void apply_##type(unsigned op, char *to, const char *from, size_t n)                                        \
+    {                                                                                                                  \
         switch (op) {                                                                                                  \
         case ETHMX_RMA_SUM:                                                                                            \
-            a = (C)((uint64_t)a + (uint64_t)b);                                                                        \
+            EACH(C, (uint64_t)a + (uint64_t)b);                                                                        \
             break;                                                                                                     \
         case ETHMX_RMA_PROD:                                                                                           \
-            a = (C)((uint64_t)a * (uint64_t)b);                                                                        \
+            EACH(C, (uint64_t)a *(uint64_t)b);                                                                         \
             break;                                                                                                     \
         case ETHMX_RMA_MIN:                                                                                            \
-            a = b < a ? b : a;                                                                                         \
+            EACH(C, b < a ? b : a);                                                                                    \
             break;                                                                                                     \
         case ETHMX_RMA_MAX:                                                                                            \
-            a = b > a ? b : a;                                                                                         \
+            EACH(C, b > a ? b : a);                                                                                    \
             break;                                                                                                     \
         case ETHMX_RMA_LAND:                                                                                           \
-            a = a && b;                                                                                                \
+            EACH(C, a &&b);                                                                                            \
             break;                                                                                                     \
         case ETHMX_RMA_LOR:                                                                                            \
-            a = a || b;                                                                                                \
+            EACH(C, a || b);                                                                                           \
             break;                                                                                                     \
         case ETHMX_RMA_LXOR:                                                                                           \
-            a = !a != !b;                                                                                              \
+            EACH(C, !a != !b);                                                                                         \
             break;                                                                                                     \
         case ETHMX_RMA_BAND:                                                                                           \
-            a = (C)(a & b);                                                                                            \
+            EACH(C, a &b);                                                                                             \
             break;                                                                                                     \
         case ETHMX_RMA_BOR:                                                                                            \
-            a = (C)(a | b);                                                                                            \
+            EACH(C, a | b);                                                                                            \
             break;                                                                                                     \
         default:                                                                                                       \
-            a = (C)(a ^ b);                                                                                            \
+            EACH(C, a ^ b);                                                                                            \
             break;                                                                                                     \
         }                                                                                                              \
-        memcpy(to, &a, sizeof(a));                                                                                     \
     }
 INTEGERS(INTEGER_OF)
 
 #define REAL_OF(type, C)                                                                                               \
-    static void apply_##type(unsigned op, void *to, const void *from)                                                  \
+    static void apply_##type(unsigned op, char *to, const char *from, size_t n)                                        \
     {                                                                                                                  \
-        C a, b;                                                                                                        \
-                                                                                                                       \
-        memcpy(&a, to, sizeof(a));                                                                                     \
-        memcpy(&b, from, sizeof(b));                                                                                   \
         switch (op) {                                                                                                  \
         case ETHMX_RMA_SUM:                                                                                            \
-            a += b;                                                                                                    \
+            EACH(C, a + b);                                                                                            \
             break;                                                                                                     \
         case ETHMX_RMA_PROD:                                                                                           \
-            a *= b;                                                                                                    \
+            EACH(C, a *b);                                                                                             \
             break;                                                                                                     \
         case ETHMX_RMA_MIN:                                                                                            \
-            a = b < a ? b : a;                                                                                         \
+            EACH(C, b < a ? b : a);                                                                                    \
             break;                                                                                                     \
         default:                                                                                                       \
-            a = b > a ? b : a;                                                                                         \
+            EACH(C, b > a ? b : a);                                                                                    \
             break;                                                                                                     \
         }                                                                                                              \
-        memcpy(to, &a, sizeof(a));                                                                                     \
     }
 REALS(REAL_OF)
 
 /* Written out: the compiler's own product of complex numbers calls a function. */
 #define COMPLEX_OF(type, C)                                                                                            \
-    static void apply_##type(unsigned op, void *to, const void *from)                                                  \
+    static void apply_##type(unsigned op, char *to, const char *from, size_t n)                                        \
     {                                                                                                                  \
-        C a[2], b[2], c[2];                                                                                            \
+        for (size_t i = 0; i < n; i++, to += 2 * sizeof(C), from += 2 * sizeof(C)) {                                   \
+            C a[2], b[2], c[2];                                                                                        \
                                                                                                                        \
-        memcpy(a, to, sizeof(a));                                                                                      \
-        memcpy(b, from, sizeof(b));                                                                                    \
-        memcpy(c, to, sizeof(c));                                                                                      \
-        if (op == ETHMX_RMA_SUM) {                                                                                     \
-            c[0] = a[0] + b[0];                                                                                        \
-            c[1] = a[1] + b[1];                                                                                        \
-        } else {                                                                                                       \
-            c[0] = a[0] * b[0] - a[1] * b[1];                                                                          \
-            c[1] = a[0] * b[1] + a[1] * b[0];                                                                          \
+            memcpy(a, to, sizeof(a));                                                                                  \
+            memcpy(b, from, sizeof(b));                                                                                \
+            memcpy(c, to, sizeof(c));                                                                                  \
+            if (op == ETHMX_RMA_SUM) {                                                                                 \
+                c[0] = a[0] + b[0];                                                                                    \
+                c[1] = a[1] + b[1];                                                                                    \
+            } else {                                                                                                   \
+                c[0] = a[0] * b[0] - a[1] * b[1];                                                                      \
+                c[1] = a[0] * b[1] + a[1] * b[0];                                                                      \
+            }                                                                                                          \
+            memcpy(to, c, sizeof(c));                                                                                  \
         }                                                                                                              \
-        memcpy(to, c, sizeof(c));                                                                                      \
     }
 COMPLEXES(COMPLEX_OF)
 
@@ -137,23 +140,25 @@ COMPLEXES(COMPLEX_OF)
         C value;                                                                                                       \
         int index;                                                                                                     \
     };                                                                                                                 \
-    static void apply_##type(unsigned op, void *to, const void *from)                                                  \
+    static void apply_##type(unsigned op, char *to, const char *from, size_t n)                                        \
     {                                                                                                                  \
-        struct located_##type a, b;                                                                                    \
+        for (size_t i = 0; i < n; i++, to += sizeof(struct located_##type), from += sizeof(struct located_##type)) {   \
+            struct located_##type a, b;                                                                                \
                                                                                                                        \
-        memcpy(&a, to, sizeof(a));                                                                                     \
-        memcpy(&b, from, sizeof(b));                                                                                   \
-        if (op == ETHMX_RMA_MINLOC ? b.value < a.value : b.value > a.value)                                            \
-            memcpy(to, &b, sizeof(b));                                                                                 \
-        else if (b.value == a.value && b.index < a.index)                                                              \
-            memcpy(to, &b, sizeof(b));                                                                                 \
+            memcpy(&a, to, sizeof(a));                                                                                 \
+            memcpy(&b, from, sizeof(b));                                                                               \
+            if (op == ETHMX_RMA_MINLOC ? b.value < a.value : b.value > a.value)                                        \
+                memcpy(to, &b, sizeof(b));                                                                             \
+            else if (b.value == a.value && b.index < a.index)                                                          \
+                memcpy(to, &b, sizeof(b));                                                                             \
+        }                                                                                                              \
     }
 LOCATIONS(LOCATION_OF)
 
 struct apply_row {
     uint8_t bytes;
     uint16_t ops; /* mask */
-    void (*fn)(unsigned op, void *to, const void *from);
+    void (*fn)(unsigned op, char *to, const char *from, size_t n);
 };
 
 #define INTEGER_ROW(type, C)  [ETHMX_RMA_##type] = {sizeof(C), INTEGER, apply_##type},
@@ -189,8 +194,7 @@ void emx_rma_apply(unsigned op, unsigned type, void *to, const void *from, size_
         memmove(to, from, len_bytes); /* in one process they may overlap */
         return;
     }
-    for (size_t i = 0; i < len_bytes; i += row->bytes)
-        row->fn(op, (char *)to + i, (const char *)from + i);
+    row->fn(op, to, from, len_bytes / row->bytes);
 }
 
 void emx_rma_swap(void *to, const void *compare, const void *set, size_t len_bytes)
