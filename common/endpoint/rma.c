@@ -101,7 +101,8 @@ static void rma_note_started(struct ethmx_ep *ep, size_t len_bytes, int rc)
     ep->large_ops += emx_ep_is_large(ep, len_bytes);
 }
 
-static int rma_start(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_rma_args *a)
+/* more: frames may wait for those of the next operation. */
+static int rma_start(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_rma_args *a, bool more)
 {
     emx_time now;
     int rc;
@@ -110,7 +111,8 @@ static int rma_start(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct 
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->progress.clock);
     rc = emx_engine_rma(ep->progress.engine, emx_peer_in(peer), a, now);
-    emx_progress_flush(&ep->progress, now);
+    if (!more)
+        emx_progress_flush(&ep->progress, now);
     rma_note_started(ep, a->data.len_bytes, rc);
     emx_ep_leave(ep);
     if (rc == ETHMX_ERR_PARAM)
@@ -126,11 +128,11 @@ int ethmx_rma_put(struct ethmx_ep *ep, const struct ethmx_rma_target *to, const 
                                    .key = to->key,
                                    .offset = to->offset,
                                    .data = *data,
-                                   .mode = mode,
+                                   .mode = mode & ~ETHMX_RMA_MORE,
                                    .done = done,
                                    .arg = arg};
 
-    return rma_start(ep, to->peer, &a);
+    return rma_start(ep, to->peer, &a, mode & ETHMX_RMA_MORE);
 }
 
 int ethmx_rma_get(struct ethmx_ep *ep, const struct ethmx_rma_target *from, const struct ethmx_data *data,
@@ -139,7 +141,7 @@ int ethmx_rma_get(struct ethmx_ep *ep, const struct ethmx_rma_target *from, cons
     const struct emx_rma_args a = {
         .kind = EMX_RMA_GET, .key = from->key, .offset = from->offset, .data = *data, .done = done, .arg = arg};
 
-    return rma_start(ep, from->peer, &a);
+    return rma_start(ep, from->peer, &a, false);
 }
 
 int ethmx_rma_accumulate(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum ethmx_rma_op op,
@@ -152,11 +154,11 @@ int ethmx_rma_accumulate(struct ethmx_ep *ep, const struct ethmx_rma_target *to,
                                    .key = to->key,
                                    .offset = to->offset,
                                    .data = *data,
-                                   .mode = mode,
+                                   .mode = mode & ~ETHMX_RMA_MORE,
                                    .done = done,
                                    .arg = arg};
 
-    return rma_start(ep, to->peer, &a);
+    return rma_start(ep, to->peer, &a, mode & ETHMX_RMA_MORE);
 }
 
 int ethmx_rma_fetch(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum ethmx_rma_op op,
@@ -173,7 +175,7 @@ int ethmx_rma_fetch(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum
                                    .done = done,
                                    .arg = arg};
 
-    return rma_start(ep, to->peer, &a);
+    return rma_start(ep, to->peer, &a, false);
 }
 
 int ethmx_rma_compare_and_swap(struct ethmx_ep *ep, const struct ethmx_rma_target *to, enum ethmx_rma_type type,
@@ -189,7 +191,7 @@ int ethmx_rma_compare_and_swap(struct ethmx_ep *ep, const struct ethmx_rma_targe
                                    .done = done,
                                    .arg = arg};
 
-    return rma_start(ep, to->peer, &a);
+    return rma_start(ep, to->peer, &a, false);
 }
 
 int ethmx_rma_flush(struct ethmx_ep *ep, struct ethmx_peer *peer, ethmx_done_fn done, void *arg)

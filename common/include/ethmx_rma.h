@@ -59,6 +59,9 @@ struct ethmx_rma_target {
 enum ethmx_rma_mode {
     ETHMX_RMA_LOCAL,  /* the operation completes when its data may be overwritten */
     ETHMX_RMA_REMOTE, /* it completes when it is complete at the target, with its status */
+    /* Added to one of these: other operations follow at once, and frames may wait for theirs. They leave with the next
+     * operation that has it not, or in ethmx_progress(). */
+    ETHMX_RMA_MORE = 0x100,
 };
 
 /* Data types of elements, as the compiler of this host has them. */

@@ -110,6 +110,37 @@ bool rma_lengths(const struct side *s)
     return rma_close(s, &w);
 }
 
+/* Frames that wait for more leave with the last operation, or in progress. */
+bool rma_batches(const struct side *s)
+{
+    enum { PUTS = 300 };
+    struct pending p[PUTS];
+    struct rma_window w;
+    uint64_t out[PUTS], got[PUTS];
+
+    CHECK(rma_open(s, &w, sizeof(out)));
+    for (unsigned round = 0; round < 4; round++) {
+        int status[PUTS];
+
+        for (unsigned i = 0; i < PUTS; i++) {
+            struct ethmx_rma_target to = w.to;
+            bool more = i + 1 < PUTS || round % 2;
+
+            to.offset += i * sizeof(out[0]);
+            out[i] = i + 1000 * round;
+            p[i] = (struct pending){.done = false};
+            status[i] = ethmx_rma_put(s->ep, &to, &(struct ethmx_data){.base = out + i, .len_bytes = sizeof(out[0])},
+                                      ETHMX_RMA_LOCAL | (more ? ETHMX_RMA_MORE : 0), done, &p[i]);
+        }
+        for (unsigned i = 0; i < PUTS; i++)
+            CHECK(rma_status(s, status[i], &p[i]) == ETHMX_OK);
+        CHECK(rma_flush(s, false) == ETHMX_OK);
+        CHECK(rma_get(s, &w.to, flat(got, sizeof(got))) == ETHMX_OK);
+        CHECK(!memcmp(got, out, sizeof(out)));
+    }
+    return rma_close(s, &w);
+}
+
 /* Both roles change the memory of role 0. */
 bool rma_atomics(const struct side *s)
 {

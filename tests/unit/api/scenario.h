@@ -39,6 +39,7 @@
     X(am_limits, 0) \
     X(rma_lengths, 0) \
     X(rma_atomics, 0) \
+    X(rma_batches, 0) \
     X(rma_refused, 0) \
     X(rma_absent, 0) \
     X(many_threads, ONLY_THREADS) \
