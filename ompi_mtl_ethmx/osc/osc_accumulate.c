@@ -58,20 +58,22 @@ struct parts {
     char *fetched;       /* NULL: nothing is fetched */
 };
 
-static int parts_start(const struct parts *p, const struct ethmx_rma_target *to, size_t offset, size_t len_bytes)
+static int parts_start(const struct parts *p, const struct ethmx_rma_target *to, size_t offset, size_t len_bytes,
+                       bool last)
 {
     struct ethmx_ep *ep = p->op->target->module->ep;
     const char *operand = NULL == p->operand ? NULL : p->operand + offset;
     if (NULL == p->fetched) {
         const struct ethmx_data data = {.base = (void *)operand, .len_bytes = len_bytes};
-        return ethmx_rma_accumulate(ep, to, p->rma_op, p->type, &data, ETHMX_RMA_LOCAL, osc_ethmx_op_done, p->op);
+        return ethmx_rma_accumulate(ep, to, p->rma_op, p->type, &data, osc_ethmx_op_mode(p->op, last),
+                                    osc_ethmx_op_done, p->op);
     }
     const struct ethmx_data old = {.base = p->fetched + offset, .len_bytes = len_bytes};
     return ethmx_rma_fetch(ep, to, p->rma_op, p->type, operand, &old, osc_ethmx_op_done, p->op);
 }
 
-/* One run, in parts that ethmx does in one frame. offset: of the array of elements. */
-static int parts_of_run(const struct parts *p, uint64_t address, size_t offset, size_t len_bytes)
+/* One run, in parts that ethmx does in one frame. offset: of the array of elements. last: of the runs. */
+static int parts_of_run(const struct parts *p, uint64_t address, size_t offset, size_t len_bytes, bool last)
 {
     size_t most = ETHMX_RMA_ATOMIC_MAX / p->extent * p->extent;
     int rc = OMPI_SUCCESS;
@@ -85,7 +87,7 @@ static int parts_of_run(const struct parts *p, uint64_t address, size_t offset, 
         }
         if (OMPI_SUCCESS == rc) {
             osc_ethmx_op_begin(p->op);
-            rc = osc_ethmx_error(osc_ethmx_op_begun(p->op, parts_start(p, &to, offset, n)));
+            rc = osc_ethmx_error(osc_ethmx_op_begun(p->op, parts_start(p, &to, offset, n, last && n == len_bytes)));
         }
         address += n;
         offset += n;
@@ -101,11 +103,12 @@ static int parts_of_target(const struct parts *p, const struct osc_ethmx_accumul
     size_t count, offset = 0;
     int rc = OMPI_SUCCESS;
     if (ompi_datatype_is_predefined(a->target_type)) { /* also with gaps */
-        return parts_of_run(p, a->address, 0, a->target_count * p->extent);
+        return parts_of_run(p, a->address, 0, a->target_count * p->extent, true);
     }
     osc_ethmx_segments_init(&runs.segments, a->address, a->target_count, a->target_type);
     while (OMPI_SUCCESS == rc && runs_next(&runs, &address, &count)) {
-        rc = parts_of_run(p, address, offset, count * p->extent);
+        bool last = 0 == runs.len_bytes && 0 == runs.segments.left_bytes;
+        rc = parts_of_run(p, address, offset, count * p->extent, last);
         offset += count * p->extent;
     }
     osc_ethmx_segments_fini(&runs.segments);

@@ -247,9 +247,10 @@ int osc_ethmx_op_of(MPI_Op op);
 /* An operation of several parts, or with memory or a request of its own. */
 struct osc_ethmx_op {
     struct osc_ethmx_target *target;
-    int32_t parts; /* that are open, and one while parts are being started */
-    int status;    /* the first error. ETHMX_* */
-    void *operand; /* to be freed at the end */
+    int32_t parts;  /* that are open, and one while parts are being started */
+    unsigned begun; /* parts so far */
+    int status;     /* the first error. ETHMX_* */
+    void *operand;  /* to be freed at the end */
     /* fetched data, to be freed at the end, and where it goes then: as len_bytes of packed data, or as elements of
      * a predefined datatype. NULL: it was fetched to its place. */
     void *fetched;
@@ -270,6 +271,8 @@ void osc_ethmx_op_result(struct osc_ethmx_op *op, void *result, size_t count, om
 /* Before a part is started, which has osc_ethmx_op_done() and the operation as callback; and with what the call
  * has returned, which is returned. */
 void osc_ethmx_op_begin(struct osc_ethmx_op *op);
+/* The mode of a part that is a put or an accumulate. Frames of several leave together. */
+enum ethmx_rma_mode osc_ethmx_op_mode(struct osc_ethmx_op *op, bool last);
 int osc_ethmx_op_begun(struct osc_ethmx_op *op, int status);
 void osc_ethmx_op_done(void *op, const struct ethmx_result *result);
 

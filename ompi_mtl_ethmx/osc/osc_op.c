@@ -8,6 +8,7 @@
 
 /* More than this at one target: the call makes progress first. */
 #define OPEN_MAX 4096
+#define TOGETHER 32 /* parts of an operation whose frames leave together */
 
 /* ---- Requests --------------------------------------------------------------------------------------------- */
 
@@ -154,6 +155,11 @@ static void op_part_over(struct osc_ethmx_op *op)
 void osc_ethmx_op_begin(struct osc_ethmx_op *op)
 {
     __atomic_add_fetch(&op->parts, 1, __ATOMIC_RELAXED);
+}
+
+enum ethmx_rma_mode osc_ethmx_op_mode(struct osc_ethmx_op *op, bool last)
+{
+    return last || 0 == ++op->begun % TOGETHER ? ETHMX_RMA_LOCAL : ETHMX_RMA_LOCAL | ETHMX_RMA_MORE;
 }
 
 int osc_ethmx_op_begun(struct osc_ethmx_op *op, int status)

@@ -18,24 +18,24 @@ struct transfer {
 };
 
 static int transfer_start(const struct transfer *x, struct osc_ethmx_target *t, const struct ethmx_rma_target *there,
-                          void *here, size_t len_bytes, ethmx_done_fn done, void *arg)
+                          void *here, size_t len_bytes, enum ethmx_rma_mode mode, ethmx_done_fn done, void *arg)
 {
     const struct ethmx_data data = {.base = here, .len_bytes = len_bytes};
     return x->is_get ? ethmx_rma_get(t->module->ep, there, &data, done, arg)
-                     : ethmx_rma_put(t->module->ep, there, &data, ETHMX_RMA_LOCAL, done, arg);
+                     : ethmx_rma_put(t->module->ep, there, &data, mode, done, arg);
 }
 
 static int transfer_single(const struct transfer *x, struct osc_ethmx_target *t, void *here,
                            const struct ethmx_rma_target *there)
 {
     osc_ethmx_single_begin(t);
-    int status = transfer_start(x, t, there, here, x->len_bytes, osc_ethmx_single_done, t);
+    int status = transfer_start(x, t, there, here, x->len_bytes, ETHMX_RMA_LOCAL, osc_ethmx_single_done, t);
     return osc_ethmx_error(osc_ethmx_single_begun(t, status));
 }
 
 /* One segment; in a dynamic window several regions may have it. */
 static int transfer_segment(const struct transfer *x, struct osc_ethmx_op *op, char *here, uint64_t address,
-                            size_t len_bytes)
+                            size_t len_bytes, bool last)
 {
     int rc = OMPI_SUCCESS;
     while (OMPI_SUCCESS == rc && len_bytes > 0) {
@@ -44,7 +44,8 @@ static int transfer_segment(const struct transfer *x, struct osc_ethmx_op *op, c
         rc = osc_ethmx_locate(op->target, address, &n, &there);
         if (OMPI_SUCCESS == rc) {
             osc_ethmx_op_begin(op);
-            int status = transfer_start(x, op->target, &there, here, n, osc_ethmx_op_done, op);
+            int status = transfer_start(x, op->target, &there, here, n, osc_ethmx_op_mode(op, last && n == len_bytes),
+                                        osc_ethmx_op_done, op);
             rc = osc_ethmx_error(osc_ethmx_op_begun(op, status));
         }
         here += n;
@@ -61,7 +62,7 @@ static int transfer_parts(const struct transfer *x, struct osc_ethmx_op *op, cha
     size_t len_bytes;
     int rc = OMPI_SUCCESS;
     while (OMPI_SUCCESS == rc && osc_ethmx_segments_next(segments, &address, &len_bytes)) {
-        rc = transfer_segment(x, op, here, address, len_bytes);
+        rc = transfer_segment(x, op, here, address, len_bytes, 0 == segments->left_bytes);
         here += len_bytes;
     }
     return rc;
