@@ -159,38 +159,49 @@ static void compare(const char *got, const char *want, const struct type *type, 
                  i);
 }
 
-/* All ranks accumulate to all ranks. */
-static void one_operation(MPI_Comm comm, MPI_Win win, char *base, const struct type *type, unsigned op)
+/* All ranks accumulate to all ranks, by each operation in a place of its own. */
+static void one_type(MPI_Comm comm, MPI_Win win, char *base, const struct type *type)
 {
     static char own[ELEMENTS * ELEMENT_MAX], want[ELEMENTS * ELEMENT_MAX];
     int rank = mt_rank(comm), size = mt_size(comm);
     size_t extent = extent_of(type->mpi);
 
-    fill(type, base, extent, size);
-    fill(type, want, extent, size);
+    for (unsigned op = 0; op < MT_COUNT(operations); op++)
+        fill(type, base + op * sizeof(own), extent, size);
     fill(type, own, extent, rank);
     mt_ok(MPI_Win_fence(0, win));
-    for (int to = 0; to < size; to++)
-        mt_ok(MPI_Accumulate(own, ELEMENTS, type->mpi, to, 0, ELEMENTS, type->mpi, operations[op].mpi, win));
+    for (unsigned op = 0; op < MT_COUNT(operations); op++)
+        for (int to = 0; operations[op].kinds >> type->kind & 1 && to < size; to++)
+            mt_ok(MPI_Accumulate(own, ELEMENTS, type->mpi, to, (MPI_Aint)(op * sizeof(own)), ELEMENTS, type->mpi,
+                                 operations[op].mpi, win));
     mt_ok(MPI_Win_fence(0, win));
-    for (int from = 0; from < size; from++) {
-        fill(type, own, extent, from);
-        mt_ok(MPI_Reduce_local(own, want, ELEMENTS, type->mpi, operations[op].mpi));
+    for (unsigned op = 0; op < MT_COUNT(operations); op++) {
+        fill(type, want, extent, size);
+        for (int from = 0; operations[op].kinds >> type->kind & 1 && from < size; from++) {
+            fill(type, own, extent, from);
+            mt_ok(MPI_Reduce_local(own, want, ELEMENTS, type->mpi, operations[op].mpi));
+        }
+        compare(base + op * sizeof(own), want, type, extent, type->mpi, op);
     }
-    compare(base, want, type, extent, type->mpi, op);
+}
+
+/* Memory of zeros; displacements are bytes. */
+static MPI_Win window(MPI_Comm comm, size_t bytes, char **base_p)
+{
+    MPI_Win win;
+
+    mt_ok(MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, comm, base_p, &win));
+    memset(*base_p, 0, bytes);
+    return win;
 }
 
 static void run_all(MPI_Comm comm)
 {
     char *base;
-    MPI_Win win;
+    MPI_Win win = window(comm, MT_COUNT(operations) * ELEMENTS * ELEMENT_MAX, &base);
 
-    mt_ok(MPI_Win_allocate(ELEMENTS * ELEMENT_MAX, 1, MPI_INFO_NULL, comm, &base, &win));
-    memset(base, 0, ELEMENTS * ELEMENT_MAX);
     for (unsigned t = 0; t < MT_COUNT(types); t++)
-        for (unsigned op = 0; op < MT_COUNT(operations); op++)
-            if (operations[op].kinds >> types[t].kind & 1)
-                one_operation(comm, win, base, &types[t], op);
+        one_type(comm, win, base, &types[t]);
     mt_ok(MPI_Win_free(&win));
 }
 
@@ -221,10 +232,8 @@ static void one_exchange(MPI_Comm comm, MPI_Win win, char *base, const struct ty
 static void run_exchange(MPI_Comm comm)
 {
     char *base;
-    MPI_Win win;
+    MPI_Win win = window(comm, ELEMENTS * ELEMENT_MAX, &base);
 
-    mt_ok(MPI_Win_allocate(ELEMENTS * ELEMENT_MAX, 1, MPI_INFO_NULL, comm, &base, &win));
-    memset(base, 0, ELEMENTS * ELEMENT_MAX);
     for (unsigned t = 0; t < MT_COUNT(types); t++)
         one_exchange(comm, win, base, &types[t]);
     mt_ok(MPI_Win_free(&win));
@@ -233,15 +242,13 @@ static void run_exchange(MPI_Comm comm)
 /* ---- Shapes ------------------------------------------------------------------------------------------------- */
 
 /* Every second element there gets every third one here; what was there goes to elements in reverse pairs. */
-static void one_shape(MPI_Comm comm, const struct type *type)
+static void one_shape(MPI_Comm comm, MPI_Win win, char *base, const struct type *type)
 {
     enum { N = 90 };
     static char own[ELEMENTS * ELEMENT_MAX], old[ELEMENTS * ELEMENT_MAX], want[ELEMENT_MAX];
     int rank = mt_rank(comm), size = mt_size(comm), to = (rank + 1) % size, from = (rank + size - 1) % size, bytes;
     size_t extent = extent_of(type->mpi);
     MPI_Datatype second, third;
-    char *base;
-    MPI_Win win;
 
     mt_ok(MPI_Type_size(type->mpi, &bytes));
     bytes = type->mpi == MPI_LONG_DOUBLE ? 10 : bytes > 2 && type->kind == PAIR ? 2 : bytes;
@@ -249,12 +256,11 @@ static void one_shape(MPI_Comm comm, const struct type *type)
     mt_ok(MPI_Type_vector(N, 1, 3, type->mpi, &third));
     mt_ok(MPI_Type_commit(&second));
     mt_ok(MPI_Type_commit(&third));
-    mt_ok(MPI_Win_allocate(ELEMENTS * ELEMENT_MAX, (int)extent, MPI_INFO_NULL, comm, &base, &win));
     fill(type, base, extent, rank);
     fill(type, own, extent, rank + 1);
     memset(old, 0x55, sizeof(old));
     mt_ok(MPI_Win_fence(0, win));
-    mt_ok(MPI_Get_accumulate(own, 1, third, old, 1, third, to, 1, 1, second, MPI_REPLACE, win));
+    mt_ok(MPI_Get_accumulate(own, 1, third, old, 1, third, to, (MPI_Aint)extent, 1, second, MPI_REPLACE, win));
     mt_ok(MPI_Win_fence(0, win));
     for (int i = 0; i < N; i++) {
         memset(want, 0, sizeof(want));
@@ -269,13 +275,16 @@ static void one_shape(MPI_Comm comm, const struct type *type)
     }
     mt_ok(MPI_Type_free(&second));
     mt_ok(MPI_Type_free(&third));
-    mt_ok(MPI_Win_free(&win));
 }
 
 static void run_shapes(MPI_Comm comm)
 {
+    char *base;
+    MPI_Win win = window(comm, ELEMENTS * ELEMENT_MAX, &base);
+
     for (unsigned t = 0; t < MT_COUNT(types); t++)
-        one_shape(comm, &types[t]);
+        one_shape(comm, win, base, &types[t]);
+    mt_ok(MPI_Win_free(&win));
 }
 
 /* ---- Order -------------------------------------------------------------------------------------------------- */
