@@ -71,8 +71,10 @@ SET_PAIR(int_int, int, int)
 SET_PAIR(long_int, long, int)
 SET_PAIR(float_int, float, int)
 SET_PAIR(double_int, double, int)
+#ifdef OPEN_MPI /* MPICH may have been built without Fortran */
 SET_PAIR(float_float, float, float)
 SET_PAIR(double_double, double, double)
+#endif
 
 static const struct type types[] = {
     {MPI_SIGNED_CHAR, INTEGER, set_char},
@@ -99,7 +101,7 @@ static const struct type types[] = {
     {MPI_LONG_INT, PAIR, set_long_int},
     {MPI_FLOAT_INT, PAIR, set_float_int},
     {MPI_DOUBLE_INT, PAIR, set_double_int},
-#ifdef OPEN_MPI /* MPICH may have been built without Fortran */
+#ifdef OPEN_MPI
     {MPI_2REAL, PAIR_OF_REALS, set_float_float},
     {MPI_2DOUBLE_PRECISION, PAIR_OF_REALS, set_double_double},
 #endif
