@@ -140,6 +140,22 @@ void MPIDI_ETHMX_unpack(void *arg, size_t offset, void *buf, size_t len_bytes)
     strided_copy(arg, offset, buf, len_bytes, false);
 }
 
+size_t MPIDI_ETHMX_strided_piece(MPIDI_ETHMX_strided_t *s, size_t offset, MPI_Aint *at_p)
+{
+    const struct MPIDI_ETHMX_layout *l = s->layout;
+    size_t pos = offset % l->element_bytes;
+    size_t i = piece_at(l, s->near, pos);
+
+    s->near = i;
+    *at_p = (MPI_Aint)(offset / l->element_bytes) * l->extent + l->piece[i].at + (MPI_Aint)(pos - l->piece[i].offset);
+    return l->piece[i + 1].offset - pos;
+}
+
+size_t MPIDI_ETHMX_strided_pieces(const MPIDI_ETHMX_strided_t *s, size_t len_bytes)
+{
+    return len_bytes / s->layout->element_bytes * s->layout->count;
+}
+
 /* ---- An operation's data ---- */
 
 static bool keeps_layout(const MPIR_Datatype *dt)

@@ -20,6 +20,12 @@ void MPIDI_ETHMX_strided_end(MPIDI_ETHMX_strided_t *s);
  * one basic type. */
 bool MPIDI_ETHMX_strided_splits(const MPIDI_ETHMX_strided_t *s, size_t len_bytes);
 
+/* The contiguous bytes from this offset of the packed message on; *at_p is where they begin, from the buffer's address.
+ */
+size_t MPIDI_ETHMX_strided_piece(MPIDI_ETHMX_strided_t *s, size_t offset, MPI_Aint *at_p);
+/* In how many such pieces len_bytes lie, about. */
+size_t MPIDI_ETHMX_strided_pieces(const MPIDI_ETHMX_strided_t *s, size_t len_bytes);
+
 /* What MPICH knows of a pointer; asked only where it was built for devices and MPIR_CVAR_ENABLE_GPU is set. Memory that
  * host and device share is the host's, too. */
 #ifndef MPIDI_ETHMX_is_device
