@@ -2,11 +2,11 @@
  *
  * The netmod `ethmx` of MPICH's device ch4. It translates: communicators, ranks and tags into peers and match bits,
  * datatypes into ethmx_data, ethmx's results into MPI's statuses, ch4's active messages into ethmx's. It matches
- * nothing, resends nothing and chooses no wire; libethmx does. One-sided operations and collectives are ch4's own, over
- * active messages and point-to-point.
+ * nothing, resends nothing and chooses no wire; libethmx does. Collectives are ch4's own, over point-to-point.
  *
  * One file per subject: lib (libethmx's functions), send, recv, probe, am (active messages), data (datatypes that are
- * not contiguous), init (life, addresses), spawn (dynamic processes), comm, win, proc.
+ * not contiguous), init (life, addresses), spawn (dynamic processes), comm, win and window (windows), onesided, atomic,
+ * sync (their operations, accumulates and synchronization), proc.
  *
  * Threads: MPICH calls a netmod with its global lock, or that of the only VCI, held. So the endpoint is used by one
  * thread at a time, whatever the level of threads. Callbacks run inside MPIDI_NM_progress(), so with that lock, too.
@@ -48,6 +48,16 @@
 #define MPIDI_ETHMX_CH4_PRECV_LOCAL    (MPICH_NUMVERSION >= 40300000)
 /* 4.3: data of active messages may go by sends with tags, if the netmod likes. */
 #define MPIDI_ETHMX_CH4_AM_TAG         (MPICH_NUMVERSION >= 40300000)
+
+/* 4.2: one-sided operations count in MPI_Aint, and collectives take the error flag itself. */
+#define MPIDI_ETHMX_CH4_RMA_AINT      (MPICH_NUMVERSION >= 40200000)
+#define MPIDI_ETHMX_CH4_ERRFLAG_VALUE (MPICH_NUMVERSION >= 40200000)
+
+#if MPIDI_ETHMX_CH4_RMA_AINT
+typedef MPI_Aint MPIDI_ETHMX_count_t;
+#else
+typedef int MPIDI_ETHMX_count_t;
+#endif
 
 #if MPIDI_ETHMX_CH4_ATTR
 #define MPIDI_ETHMX_CONTEXT_OFFSET(attr) MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr)

@@ -23,6 +23,9 @@ int MPIDI_ETHMX_error(int status, const char *function, int line)
     if (status == MPIDI_ETHMX_ERR_DEVICE)
         return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_BUFFER, "**ethmx_device",
                                     0);
+    if (status == ETHMX_ERR_ACCESS)
+        return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_RMA_RANGE,
+                                    "**ethmx_access", 0);
     return status >= 0 ? MPI_SUCCESS
                        : MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, errclass, "**ethmx_op",
                                               "**ethmx_op %s", MPIDI_ETHMX_lib.strerror(status));

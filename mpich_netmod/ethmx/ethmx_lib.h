@@ -11,6 +11,7 @@
 #define ETHMX_LIB_H_INCLUDED
 
 #include <ethmx.h>
+#include <ethmx_rma.h>
 
 #define MPIDI_ETHMX_LIBRARY "libethmx.so.0"
 
@@ -39,6 +40,14 @@
     X(peer_address)                                                                                                    \
     X(peer_user)                                                                                                       \
     X(progress)                                                                                                        \
+    X(rma_accumulate)                                                                                                  \
+    X(rma_compare_and_swap)                                                                                            \
+    X(rma_expose)                                                                                                      \
+    X(rma_fetch)                                                                                                       \
+    X(rma_flush)                                                                                                       \
+    X(rma_get)                                                                                                         \
+    X(rma_put)                                                                                                         \
+    X(rma_withdraw)                                                                                                    \
     X(strerror)                                                                                                        \
     X(version)
 

@@ -8,6 +8,7 @@
 #include <ethmx.h>
 
 struct MPIDI_ETHMX_layout;
+struct MPIDI_ETHMX_window;
 
 /* Data that is not contiguous, while an operation on it goes on (ethmx_data.h). */
 typedef struct {
@@ -39,13 +40,14 @@ typedef struct {
     struct ethmx_peer *peer;
 } MPIDI_ETHMX_addr_t;
 
+typedef struct {
+    struct MPIDI_ETHMX_window *window; /* NULL: its operations are active messages */
+} MPIDI_ETHMX_win_t;
+
 /* Nothing of ours in these. */
 typedef struct {
     int unused;
 } MPIDI_ETHMX_comm_t;
-typedef struct {
-    int unused;
-} MPIDI_ETHMX_win_t;
 typedef struct {
     int unused;
 } MPIDI_ETHMX_op_t;

@@ -1,10 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Windows: ch4's own, over active messages.
+ * Windows: ch4's. Those of the core (ethmx_window.h) have the keys of all processes beside.
  */
 #include "mpidimpl.h"
 
 #include "ethmx_noinline.h"
+#include "ethmx_window.h"
+
+/* ---- Windows of the core ---- */
+
+/* What each process tells the others. */
+struct window_card {
+    uint64_t key, lock_key;
+    MPI_Aint disp_unit;
+    uint64_t exposed; /* 0: its memory cannot be exposed */
+};
+
+/* Whether the core could do the operations of some process at another one, or ch4's shared memory does all. The same in
+ * all processes. */
+static bool window_spans_nodes(MPIR_Win *win)
+{
+#ifdef MPIDI_CH4_DIRECT_NETMOD
+    return true;
+#else
+    for (int i = 0; i < win->comm_ptr->local_size; i++)
+        if (!MPIDI_rank_is_local(i, win->comm_ptr))
+            return true;
+    return false;
+#endif
+}
+
+/* Exposes the window's memory and lock. false: nothing is exposed. */
+static bool window_expose(MPIR_Win *win, struct MPIDI_ETHMX_window *w, struct window_card *card)
+{
+    struct ethmx_ep *ep = MPIDI_ETHMX_global.ep;
+
+    if (win->size > 0 && MPIDI_ETHMX_is_device(win->base))
+        return false;
+    if (MPIDI_ETHMX_lib.rma_expose(ep, win->base, win->size, &w->memory, &card->key) != ETHMX_OK)
+        return false;
+    if (MPIDI_ETHMX_lib.rma_expose(ep, w->lock, sizeof(w->lock), &w->lock_memory, &card->lock_key) == ETHMX_OK)
+        return true;
+    while (MPIDI_ETHMX_lib.rma_withdraw(ep, w->memory) == ETHMX_ERR_NO_MEMORY)
+        ;
+    return false;
+}
+
+static void window_destroy(struct MPIDI_ETHMX_window *w, bool exposed)
+{
+    struct ethmx_region *region[] = {w->memory, w->lock_memory};
+
+    for (unsigned i = 0; exposed && i < sizeof(region) / sizeof(region[0]); i++)
+        while (MPIDI_ETHMX_lib.rma_withdraw(MPIDI_ETHMX_global.ep, region[i]) == ETHMX_ERR_NO_MEMORY)
+            ;
+    MPL_free(w);
+}
+
+static int window_gather(MPIR_Win *win, struct window_card *cards)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+#if MPIDI_ETHMX_CH4_ERRFLAG_VALUE
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof(*cards), MPI_BYTE, win->comm_ptr, errflag);
+#else
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof(*cards), MPI_BYTE, win->comm_ptr, &errflag);
+#endif
+}
+
+/* false: not all have exposed their memory. */
+static bool window_meet(MPIR_Win *win, struct MPIDI_ETHMX_window *w, const struct window_card *cards)
+{
+    bool all = true;
+
+    for (int i = 0; i < win->comm_ptr->local_size; i++) {
+        MPIDI_av_entry_t *av = MPIDIU_win_rank_to_av(win, i, MPIDI_WIN(win, winattr));
+
+        w->target[i] = (struct MPIDI_ETHMX_target){.window = w,
+                                                   .peer = MPIDI_ETHMX_PEER(av),
+                                                   .key = cards[i].key,
+                                                   .lock_key = cards[i].lock_key,
+                                                   .disp_unit = cards[i].disp_unit};
+        all = all && cards[i].exposed;
+    }
+    return all;
+}
+
+/* Makes it a window of the core if that is possible. */
+static int window_create(MPIR_Win *win)
+{
+    int mpi_errno = MPI_SUCCESS, n = win->comm_ptr->local_size;
+    struct MPIDI_ETHMX_window *w = NULL;
+    struct window_card *cards = NULL, *own;
+
+    MPIDI_ETHMX_WINDOW(win) = NULL;
+    if (!window_spans_nodes(win))
+        return MPI_SUCCESS;
+    MPIDI_ETHMX_atomic_init();
+    w = MPL_calloc(1, sizeof(*w) + n * sizeof(w->target[0]), MPL_MEM_RMA);
+    cards = MPL_calloc(n, sizeof(*cards), MPL_MEM_RMA);
+    MPIR_ERR_CHKANDJUMP(!w || !cards, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    own = &cards[win->comm_ptr->rank];
+    own->disp_unit = win->disp_unit;
+    own->exposed = window_expose(win, w, own);
+    mpi_errno = window_gather(win, cards);
+    if (mpi_errno != MPI_SUCCESS || !window_meet(win, w, cards)) {
+        window_destroy(w, own->exposed);
+        w = NULL;
+        MPIR_ERR_CHECK(mpi_errno);
+        goto fn_exit;
+    }
+    MPIDI_ETHMX_WINDOW(win) = w;
+    MPIDI_WIN(win, winattr) |= MPIDI_WINATTR_ACCU_NO_SHM;
+
+fn_exit:
+    MPL_free(cards);
+    return mpi_errno;
+fn_fail:
+    MPL_free(w);
+    goto fn_exit;
+}
+
+/* ---- ch4's calls ---- */
 
 int MPIDI_ETHMX_mpi_win_create(void *base, MPI_Aint length, int disp_unit, MPIR_Info *info, MPIR_Comm *comm_ptr,
                                MPIR_Win **win_p)
@@ -39,8 +155,15 @@ int MPIDI_ETHMX_mpi_win_detach(MPIR_Win *win, const void *base)
     return MPIDIG_mpi_win_detach(win, base);
 }
 
+/* What was not waited for, such as the release of a lock, must be done before the target withdraws its memory. */
 int MPIDI_ETHMX_mpi_win_free(MPIR_Win **win_p)
 {
+    int mpi_errno = MPI_SUCCESS;
+
+    if (MPIDI_ETHMX_WINDOW(*win_p))
+        mpi_errno = MPIDI_ETHMX_complete_there(MPIDI_ETHMX_ALL_RANKS, *win_p);
+    if (mpi_errno != MPI_SUCCESS)
+        return mpi_errno;
     return MPIDIG_mpi_win_free(win_p);
 }
 
@@ -56,21 +179,23 @@ int MPIDI_ETHMX_mpi_win_get_info(MPIR_Win *win, MPIR_Info **info_p)
 
 int MPIDI_ETHMX_mpi_win_create_hook(MPIR_Win *win)
 {
-    return MPI_SUCCESS;
+    return window_create(win);
 }
 
 int MPIDI_ETHMX_mpi_win_allocate_hook(MPIR_Win *win)
 {
-    return MPI_SUCCESS;
+    return window_create(win);
 }
 
 int MPIDI_ETHMX_mpi_win_allocate_shared_hook(MPIR_Win *win)
 {
+    MPIDI_ETHMX_WINDOW(win) = NULL;
     return MPI_SUCCESS;
 }
 
 int MPIDI_ETHMX_mpi_win_create_dynamic_hook(MPIR_Win *win)
 {
+    MPIDI_ETHMX_WINDOW(win) = NULL;
     return MPI_SUCCESS;
 }
 
@@ -86,6 +211,9 @@ int MPIDI_ETHMX_mpi_win_detach_hook(MPIR_Win *win, const void *base)
 
 int MPIDI_ETHMX_mpi_win_free_hook(MPIR_Win *win)
 {
+    if (MPIDI_ETHMX_WINDOW(win))
+        window_destroy(MPIDI_ETHMX_WINDOW(win), true);
+    MPIDI_ETHMX_WINDOW(win) = NULL;
     return MPI_SUCCESS;
 }
 
