@@ -30,7 +30,7 @@ static bool window_spans_nodes(MPIR_Win *win)
 #endif
 }
 
-/* Exposes the window's memory and lock. false: nothing is exposed. */
+/* Exposes the window's memory and lock, with the lock of the VCI held. false: nothing is exposed. */
 static bool window_expose(MPIR_Win *win, struct MPIDI_ETHMX_window *w, struct window_card *card)
 {
     struct ethmx_ep *ep = MPIDI_ETHMX_global.ep;
@@ -50,9 +50,11 @@ static void window_destroy(struct MPIDI_ETHMX_window *w, bool exposed)
 {
     struct ethmx_region *region[] = {w->memory, w->lock_memory};
 
+    MPIDI_ETHMX_LOCK();
     for (unsigned i = 0; exposed && i < sizeof(region) / sizeof(region[0]); i++)
         while (MPIDI_ETHMX_lib.rma_withdraw(MPIDI_ETHMX_global.ep, region[i]) == ETHMX_ERR_NO_MEMORY)
             ;
+    MPIDI_ETHMX_UNLOCK();
     MPL_free(w);
 }
 
@@ -101,7 +103,9 @@ static int window_create(MPIR_Win *win)
     MPIR_ERR_CHKANDJUMP(!w || !cards, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
     own = &cards[win->comm_ptr->rank];
     own->disp_unit = win->disp_unit;
+    MPIDI_ETHMX_LOCK();
     own->exposed = window_expose(win, w, own);
+    MPIDI_ETHMX_UNLOCK();
     mpi_errno = window_gather(win, cards);
     if (mpi_errno != MPI_SUCCESS || !window_meet(win, w, cards)) {
         window_destroy(w, own->exposed);
