@@ -29,15 +29,10 @@
 /* Counts and displacement units in Open MPI's interface. */
 #if MTL_ETHMX_SERIES == 600
 typedef size_t osc_ethmx_count;
+typedef ptrdiff_t osc_ethmx_disp_unit;
 #else
 typedef int osc_ethmx_count;
-#endif
-#if MTL_ETHMX_SERIES == 401
-#define OSC_ETHMX_VERSION OMPI_OSC_BASE_VERSION_3_0_0
 typedef int osc_ethmx_disp_unit;
-#else
-#define OSC_ETHMX_VERSION OMPI_OSC_BASE_VERSION_3_1_0
-typedef ptrdiff_t osc_ethmx_disp_unit;
 #endif
 
 /* ---- What peers see --------------------------------------------------------------------------------------- */
