@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One-sided communication by Open MPI's osc/pt2pt, which carries it over the transport's messages: run with
- * --mca osc pt2pt.
+ * One-sided communication that every transport has; over those without their own, Open MPI needs --mca osc pt2pt.
  */
 #include "mpitest.h"
 
