@@ -50,7 +50,7 @@ static inline void emx_session_answer(struct emx_session *s, unsigned link)
 static inline void emx_session_answered(struct emx_session *s, unsigned link)
 {
     emx_list_del(&s->hello_acking);
-    s->answer_links &= (uint8_t)~(1u << link);
+    s->answer_links &= (uint8_t) ~(1u << link);
     if (s->answer_links)
         emx_session_answer(s, (unsigned)__builtin_ctz(s->answer_links));
 }
