@@ -17,6 +17,9 @@
     X(bytes_received, "bytes", 0, "Data bytes of receives completed.") \
     X(sent_small, "messages", 0, "Sent in one frame.") \
     X(senders_away, "messages", 0, "Large messages whose sender was silent for so long that their requests no longer count towards pull_window.") \
+    X(rails_found, "times", 0, "Rails of peers that were found to carry data of large messages, beside the way of all other frames.") \
+    X(rails_failed, "times", 0, "Rails set aside, because data did not arrive over them while that of others did.") \
+    X(bytes_railed, "bytes", 0, "Of bytes_received, those of large messages that arrived over rails other than the first.") \
     X(timeouts_undone, "times", 0, "Frames that counted as lost after a time-out, and had arrived.") \
     X(sent_coalesced, "messages", 0, "Of sent_small, those in a frame with several messages.") \
     X(frames_coalesced, "frames", 0, "Frames made for several small messages.") \

@@ -10,6 +10,7 @@
 #include "core/msg/op.h"
 #include "core/msg/rndv.h"
 #include "core/peer.h"
+#include "core/rel/rail.h"
 #include "core/rel/reorder.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -92,6 +93,28 @@ static bool check_may_go(const struct emx_session *s)
     return s->tx.send_next != &s->tx.unacked && !emx_list_entry(s->tx.send_next, struct emx_txbuf, link)->unready;
 }
 
+static unsigned check_requests(const struct emx_session *s)
+{
+    unsigned n = check_length(&s->pulled.requests);
+
+    for (unsigned i = 1; s->rails && i < s->rails->count; i++)
+        n += check_length(&s->rails->rail[i].requests);
+    return n;
+}
+
+static const char *check_rails(const struct emx_session *s)
+{
+    for (unsigned i = 1; i < s->rails->count; i++) {
+        const struct emx_rail *k = &s->rails->rail[i];
+
+        if ((k->answer_due || !emx_list_empty(&k->requests)) && !emx_list_linked(&k->ready))
+            return "rails: one has work and is not ready";
+        if (!k->usable && k->asked_bytes > s->e->cfg->p_pull_window + EMX_FRAME_MAX * 64u)
+            return "rails: one that is not used has more requested than it ever may";
+    }
+    return NULL;
+}
+
 static const char *check_work(const struct emx_session *s)
 {
     bool work = s->rx.ack_now || s->ping_due || s->pong_due || s->credit.recall_due || s->byes_due ||
@@ -99,7 +122,7 @@ static const char *check_work(const struct emx_session *s)
                 check_may_go(s);
     bool blocked = emx_send_window_full(&s->tx);
 
-    if (check_length(&s->pulled.requests) != s->pulled.request_count)
+    if (check_requests(s) != s->pulled.request_count)
         return "pull requests: count is wrong";
     if (s->state != EMX_S_CONNECTED || !work || blocked || emx_list_linked(&s->ready))
         return NULL;
@@ -191,6 +214,8 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
                 wrong = check_puts(p);
             if (!wrong)
                 wrong = check_pulls(p);
+            if (!wrong && s && s->rails && s->state == EMX_S_CONNECTED)
+                wrong = check_rails(s);
             if (wrong)
                 return wrong;
             if (!s)
@@ -293,7 +318,8 @@ static const char *check_hints(const struct emx_engine *e)
     if (pending != e->ready_flags.pending)
         return "ready_flags: the pending results are not what is there";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)
-        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->hello_acking[i])) &&
+        if ((!emx_list_empty(&e->ready[i]) || !emx_list_empty(&e->hello_acking[i]) ||
+             !emx_list_empty(&e->rails_ready[i])) &&
             !(e->ready_flags.output >> i & 1))
             return "ready_flags: a link with output is not marked";
     for (unsigned i = 0; i < EMX_ENGINE_LINKS; i++)

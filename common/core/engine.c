@@ -156,6 +156,7 @@ static void engine_init_lists(struct emx_engine *e)
         emx_list_init(&e->disconnects[i]);
         emx_list_init(&e->ready[i]);
         emx_list_init(&e->hello_acking[i]);
+        emx_list_init(&e->rails_ready[i]);
     }
 }
 

@@ -73,6 +73,7 @@ struct emx_route {
     uint16_t frame_bytes;
     uint16_t gso_bytes; /* longest frame that may travel in a GSO packet, 0: none does */
     uint8_t more_bytes; /* by which its headers are longer than those of IPv4 and UDP */
+    uint8_t card;       /* the same for routes that leave through the same interface */
     bool guess;         /* unlikely to lead to the peer: tried for a shorter time, at first */
     bool reliable;      /* the wire loses, duplicates and reorders nothing: no acknowledgements, no copies kept */
     bool connected;     /* the wire has connections: frames are lost only with one, never for their length, and never

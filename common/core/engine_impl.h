@@ -111,6 +111,10 @@ struct emx_engine {
     struct emx_timer look;   /* checks senders that do not respond, while messages wait for the window */
     struct emx_pace pace;    /* limit of pulling_bytes */
     struct emx_list pull_wait;
+    unsigned railed;                               /* sessions with rails */
+    uint64_t rail_bytes;                           /* requested over rails other than 0, not arrived */
+    struct emx_list rails_ready[EMX_ENGINE_LINKS]; /* emx_rail.ready */
+    bool rails_last;                               /* the last batch began with sessions */
     unsigned reliable_links, input_link;           /* mask; link of the frame being handled */
     const void *input_body;                        /* where a wire has put its data; NULL: behind its head */
     unsigned tagged_links;                         /* mask: frames carry tags there */

@@ -20,6 +20,7 @@
 #include "core/rel/failover.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
+#include "core/rel/rail.h"
 #include "core/rel/reorder.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"

@@ -13,6 +13,7 @@
 #include "core/msg/rndv.h"
 #include "core/msg/self.h"
 #include "core/peer.h"
+#include "core/rel/rail.h"
 #include "core/rel/ack.h"
 #include "core/rel/connect.h"
 #include "core/rel/credit.h"
@@ -257,6 +258,8 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
               emx_rndv_output_data(s, f, scratch, i) || output_ping(s, f, scratch, now) || output_recall(s, f, scratch);
     if (carried && !s->rx.held_count)
         emx_reorder_acked(&s->rx);
+    if (!carried && s->rails && emx_rail_output_ask(s, f, scratch))
+        return true;
     return carried || output_ack(s, f, scratch) || output_close(s, f, scratch);
 }
 
@@ -300,13 +303,40 @@ static bool output_ends_run(const struct emx_txframe *f, unsigned run, unsigned 
     return run && joined > room && joined && run % joined == 0;
 }
 
+/* The rails of the link in turn. n frames are made already; returns how many then. */
+static unsigned output_rails(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned n, unsigned *max_p)
+{
+    struct emx_list *l;
+    unsigned run = 0;
+
+    while (n < *max_p && (l = emx_list_first(&e->rails_ready[link]))) {
+        struct emx_rail *k = emx_list_entry(l, struct emx_rail, ready);
+        bool more = true;
+
+        while (n < *max_p && (more = emx_rail_output_answer(k, &f[n], &e->scratch[n]) ||
+                                     emx_rndv_output_rail(k, &f[n], &e->scratch[n], n))) {
+            run++;
+            n++;
+            if (output_ends_run(&f[n - 1], run, *max_p - n))
+                *max_p = n;
+        }
+        emx_list_del(l);
+        if (more)
+            emx_list_append(&e->rails_ready[link], l);
+    }
+    return n;
+}
+
 unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max, emx_time now)
 {
+    bool rails = !emx_list_empty(&e->rails_ready[link]);
     struct emx_list *l;
     unsigned n, run = 0;
 
     emx_send_window_spend(e);
     n = output_hello_acks(e, link, f, max);
+    if (rails && (e->rails_last = !e->rails_last)) /* sessions and rails begin batches in turn */
+        n = output_rails(e, link, f, n, &max);
 
     while (n < max && (l = emx_list_first(&e->ready[link]))) {
         struct emx_session *s = emx_list_entry(l, struct emx_session, ready);
@@ -325,7 +355,10 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         if (more)
             emx_list_append(&e->ready[link], &s->ready); /* behind the other sessions */
     }
-    if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->hello_acking[link]))
+    if (rails)
+        n = output_rails(e, link, f, n, &max);
+    if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->hello_acking[link]) &&
+        emx_list_empty(&e->rails_ready[link]))
         e->ready_flags.output &= ~(1u << link);
     emx_add(e, frames_sent, n);
     return n;

@@ -27,6 +27,7 @@
 #include "core/rel/send_window.h"
 
 struct emx_peer;
+struct emx_rails;
 struct emx_rma_peer;
 struct emx_tags;
 
@@ -94,6 +95,7 @@ struct emx_session {
     emx_time peer_ack_delay_ns; /* how long the peer's acknowledgements wait for a frame to carry them */
     emx_time peer_timeout_ns;   /* after which the peer declares this side dead (EMX_NEVER: unknown) */
     emx_time left_ns;           /* when it entered EMX_S_LEAVING */
+    struct emx_rails *rails;    /* NULL: data has one way only, or has needed no other yet */
 };
 
 #endif

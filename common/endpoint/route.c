@@ -33,6 +33,18 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
     return r;
 }
 
+/* The first number of a route through the same interface, or n: ways without an interface have one each. */
+static unsigned route_find_card(const struct emx_route *r, unsigned n, const char *interface)
+{
+    for (unsigned i = 0; i < n && interface[0]; i++) {
+        const char *space = strchr(r[i].name, ' ');
+
+        if (space && !strcmp(space + 1, interface))
+            return r[i].card;
+    }
+    return n;
+}
+
 /* Asks the wire of a link for its ways; s has them, or an obstacle. */
 static void route_ask_wire(const struct emx_route_view *v, const struct emx_link *k, const struct emx_address *peer,
                            struct emx_way_search *s)
@@ -129,8 +141,11 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
         struct emx_way_search s;
 
         route_ask_wire(v, k, peer, &s);
-        for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++)
-            r[n++] = make_route(k, link, &s.way[i]);
+        for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++) {
+            r[n] = make_route(k, link, &s.way[i]);
+            r[n].card = (uint8_t)route_find_card(r, n, s.way[i].interface);
+            n++;
+        }
         if (!s.count) {
             emx_text_separate(&reasons, "; ");
             emx_text_add(&reasons, "%s: %s", k->ops->name, s.obstacle);

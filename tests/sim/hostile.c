@@ -48,6 +48,8 @@ static enum emx_drop make_stranger(struct sim_node *n, struct emx_rng *rng, stru
     const uint32_t nobody = 0x0bad1dea;
     enum emx_frame_type type = 1 + emx_rng_below(rng, EMX_F_COUNT - 1);
 
+    while (!emx_frame_info[type].name)
+        type--;
     make(n, nobody, type, rng, x);
     switch (emx_rng_below(rng, 9)) {
     case 0: /* of another protocol with the same EtherType */

@@ -110,11 +110,13 @@ enum emx_tag_key {
     X(rma_reply, 29, 1,  8, emx_rma_input_reply, "answers a get or an atomic with data") \
     X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data") \
     X(route_probe, 31, 0, 8, emx_failover_input_probe, "asks whether a route reaches the peer") \
-    X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it")
+    X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it") \
+    X(pull_rail, 33, 0, 32, emx_rndv_input_pull_rail, "asks for frames of a block over another rail") \
+    X(rail,   34, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 33 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 35 };
 
 struct emx_frame_info {
     const char *name;
@@ -205,6 +207,25 @@ struct EMX_LAYOUT emx_f_pull {
     uint32_t joined;      /* GSO packets from the receiver of this pull that arrived properly joined, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
+
+struct EMX_LAYOUT emx_f_pull_rail {
+    uint32_t op, rop; /* these as in pull */
+    uint64_t first, wanted;
+    uint16_t round, chunk_bytes;
+    uint8_t rail; /* number of the rail, at the sender of the data */
+    uint8_t reserved[3];
+};
+static_assert(sizeof(struct emx_f_pull_rail) == 32, "pull_rail");
+static_assert(offsetof(struct emx_f_pull_rail, rail) == offsetof(struct emx_f_pull, joined), "pull_rail");
+
+/* The answer is padded with zeros to the length of the rail's longest data frames. */
+struct EMX_LAYOUT emx_f_rail {
+    uint8_t rail;   /* number of the rail, at the sender of the answer */
+    uint8_t answer; /* 0: a question, 1: the answer */
+    uint16_t reserved;
+    uint32_t number; /* returned in the answer */
+};
+static_assert(sizeof(struct emx_f_rail) == 8, "rail");
 
 struct EMX_LAYOUT emx_f_data {
     uint32_t rop;

@@ -32,7 +32,7 @@ bool emx_place_expects(const void *arg)
 {
     const struct emx_engine *e = arg;
 
-    return e->pulling_bytes || e->away_bytes;
+    return e->pulling_bytes || e->away_bytes || e->rail_bytes;
 }
 
 static const struct emx_f_data *place_data_head(const uint8_t *head)

@@ -47,7 +47,9 @@
 #include "core/msg/data.h"
 #include "core/msg/lapse.h"
 #include "core/msg/op.h"
+#include "core/msg/pull_rail.h"
 #include "core/msg/read.h"
+#include "core/msg/received_map.h"
 #include "core/msg/rndv.h"
 #include "core/peer.h"
 #include "core/rel/rtt.h"
@@ -106,6 +108,8 @@ void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_b
 {
     r->next_chunk = r->got_chunks = got_bytes / r->chunk_bytes;
     r->last_ns = now;
+    if (emx_rails_open(r->op->peer->session))
+        emx_rails_ask(r->op->peer->session, now);
     emx_list_append(&e->pull_wait, &r->wait);
     emx_rndv_more(e, now);
 }
@@ -132,26 +136,29 @@ static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
 
 /* Chunks in the next block: fewer if they are long, so that several blocks are in flight; and no more than a GSO packet
  * takes, so that the sender fills one for each block. */
-static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_rndv *r)
+static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_rndv *r, unsigned rail)
 {
+    struct emx_session *s = r->op->peer->session;
     uint64_t left = r->chunks - r->next_chunk;
-    uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(&e->pace));
+    uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(emx_pull_pace(s, rail)));
     uint64_t most = emx_min(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
-    if (r->op->peer->session->gso_bytes)
+    if (s->gso_bytes)
         most = emx_min(most, EMX_WIRE_JOIN_BYTES / (r->chunk_bytes + EMX_RNDV_HEAD_BYTES));
 
     return emx_min(left, most && !pull_is_unsure(e, r) ? most : 1);
 }
 
-static void pull_add_block(struct emx_engine *e, struct emx_rndv *r)
+static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned rail)
 {
-    uint64_t n = pull_block_chunks(e, r);
+    uint64_t n = pull_block_chunks(e, r, rail);
     struct emx_block *b = &r->block[r->active++];
 
-    *b = (struct emx_block){.first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1};
+    *b = (struct emx_block){
+        .first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1, .rail = (uint8_t)rail};
     r->next_chunk += n;
-    e->pulling_bytes += n * r->chunk_bytes;
+    emx_pull_asked(r->op->peer->session, rail, (int64_t)(n * r->chunk_bytes));
+    b->ahead_bytes = emx_pull_asked_bytes(r->op->peer->session, rail);
     if (!emx_list_linked(&r->asking))
         emx_list_append(&e->asking, &r->asking);
     pull_want(r, b);
@@ -164,13 +171,19 @@ static bool pull_wants_more(const struct emx_engine *e, const struct emx_rndv *r
 
 /* ---- Receiver: senders that are away ---- */
 
+static uint64_t pull_block_bytes(const struct emx_rndv *r, const struct emx_block *b)
+{
+    return (uint64_t)__builtin_popcountll(b->missing) * r->chunk_bytes;
+}
+
+/* Over rail 0. */
 static uint64_t pull_missing_bytes(const struct emx_rndv *r)
 {
-    uint64_t chunks = 0;
+    uint64_t bytes = 0;
 
     for (unsigned i = 0; i < r->active; i++)
-        chunks += (unsigned)__builtin_popcountll(r->block[i].missing);
-    return chunks * r->chunk_bytes;
+        bytes += r->block[i].rail ? 0 : pull_block_bytes(r, &r->block[i]);
+    return bytes;
 }
 
 /* Several round trips without queues, or the usual response time with the present queues: the longer. */
@@ -211,7 +224,9 @@ static void pull_answered(struct emx_session *s, struct emx_rndv *r, const struc
     emx_time ns = now - b->asked_ns, most_ns = pull_away_ns(e);
 
     if (!r->away && !b->late)
-        emx_pace_answered(&e->pace, ns, &s->pulling.way_ns);
+        emx_pace_answered(emx_pull_pace(s, b->rail), ns, emx_pull_way(s, b->rail));
+    if (b->rail)
+        return;
     if (ns <= most_ns || e->pulled_bytes - r->last_pulled_bytes >= e->pace.limit_bytes / 2)
         emx_pace_usual(&e->pace, emx_min(ns, most_ns));
 }
@@ -270,37 +285,75 @@ static void pull_look_soon(struct emx_engine *e, emx_time now)
 
 /* ---- Receiver: requests in turn ---- */
 
+/* The message has its turn: requests another block, and waits for its next turn if it wants more. */
+static void pull_take_turn(struct emx_engine *e, struct emx_rndv *r, unsigned rail, emx_time now)
+{
+    emx_list_del(&r->wait);
+    if (!r->active) { /* the message waited for its turn: nothing was late */
+        r->last_ns = now;
+        r->last_pulled_bytes = e->pulled_bytes;
+    }
+    pull_add_block(e, r, rail);
+    if (pull_wants_more(e, r))
+        emx_list_append(&e->pull_wait, &r->wait);
+}
+
+/* The first message that waits for rail 0. */
+static struct emx_rndv *pull_next_turn(const struct emx_engine *e)
+{
+    emx_list_each(l, &e->pull_wait)
+    {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+
+        if (emx_pull_first_rail_works(r->op->peer->session) || !e->rail_bytes)
+            return r;
+    }
+    return NULL;
+}
+
+/* What rail 0 has no room for is requested over others. */
+static void pull_more_over_rails(struct emx_engine *e, emx_time now)
+{
+    emx_list_each_safe(l, next, &e->pull_wait)
+    {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+        struct emx_session *s = r->op->peer->session;
+        unsigned rail;
+
+        if (!s->rails || r->away || pull_is_unsure(e, r))
+            continue;
+        emx_rails_ask(s, now);
+        while (emx_list_linked(&r->wait) && (rail = emx_pull_choose(s, pull_block_chunks(e, r, 1) * r->chunk_bytes,
+                                                                    (r->chunks - r->next_chunk) * r->chunk_bytes)))
+            pull_take_turn(e, r, rail, now);
+    }
+}
+
 void emx_rndv_more(struct emx_engine *e, emx_time now)
 {
-    struct emx_list *l;
+    struct emx_rndv *r;
 
-    while ((l = emx_list_first(&e->pull_wait))) {
-        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
-        uint64_t bytes = pull_block_chunks(e, r) * r->chunk_bytes;
+    while ((r = pull_next_turn(e))) {
+        uint64_t bytes = pull_block_chunks(e, r, 0) * r->chunk_bytes;
 
         if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes) {
             pull_look_soon(e, now);
-            return;
+            break;
         }
-        emx_list_del(&r->wait);
-        if (!r->active) { /* the message waited for its turn: nothing was late */
-            r->last_ns = now;
-            r->last_pulled_bytes = e->pulled_bytes;
-        }
-        pull_add_block(e, r);
-        if (pull_wants_more(e, r))
-            emx_list_append(&e->pull_wait, &r->wait);
+        pull_take_turn(e, r, 0, now);
     }
+    if (e->railed)
+        pull_more_over_rails(e, now);
 }
 
 /* Time does not count while data of others arrives that may have been queued before the message's own. */
 static emx_time pull_late_ns(const struct emx_rndv *r)
 {
-    const struct emx_session *s = r->op->peer->session;
+    struct emx_session *s = r->op->peer->session;
     const struct emx_engine *e = s->e;
     emx_time from_ns = e->pulled_ns > r->last_ns && !pull_is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
 
-    return from_ns + emx_rtt_backed_off(&s->pulling.block_rtt, r->backoff, e->cfg);
+    return from_ns + emx_pull_timeout_ns(s, r);
 }
 
 /* Starts the timer for requested data. */
@@ -353,7 +406,9 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
                              .round = b->round,
                              .chunk_bytes = r->chunk_bytes,
                              .joined = s->offload.joined_rx};
-    emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
+    emx_engine_head(s->e, s->peer, h, b->rail ? EMX_F_pull_rail : EMX_F_pull, sizeof(*t));
+    if (b->rail)
+        emx_pull_say_rail(t, b->rail);
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
     emx_engine_seal(s, h, f, s->seal);
@@ -365,26 +420,70 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     return true;
 }
 
+/* Requests the block over another rail, or the same one. A silent sender's blocks are not counted, and stay. */
+static void pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail)
+{
+    struct emx_session *s = r->op->peer->session;
+    int64_t bytes = (int64_t)pull_block_bytes(r, b);
+
+    if (rail == b->rail || r->away)
+        return;
+    emx_pull_asked(s, b->rail, -bytes);
+    emx_pull_asked(s, rail, bytes);
+    b->rail = (uint8_t)rail;
+}
+
 static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
+    pull_change_rail(r, b, emx_pull_choose_again(r->op->peer->session, b->rail, false));
     b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
     pull_want(r, b);
 }
 
+/* Requests over others what a rail has not carried while another has. Returns when to look at the rails again. */
+static emx_time pull_check_rails(struct emx_rndv *r, emx_time now)
+{
+    struct emx_session *s = r->op->peer->session;
+    emx_time next_ns = EMX_NEVER;
+    unsigned failed = 0;
+
+    for (struct emx_block *b = r->block; b < r->block + r->active; b++) {
+        emx_time late_ns = emx_pull_rail_late_ns(s, b);
+
+        if (b->due)
+            continue;
+        if (late_ns > now) {
+            next_ns = emx_min(next_ns, late_ns);
+            continue;
+        }
+        if (s->pulling.data_ns <= b->asked_ns || s->pulling.data_ns <= s->rails->rail[b->rail].heard_ns)
+            continue; /* the sender is silent, too */
+        if (!(failed >> b->rail & 1))
+            emx_rail_failed(&s->rails->rail[b->rail], now);
+        failed |= 1u << b->rail;
+        pull_ask_again(r, b);
+    }
+    return next_ns;
+}
+
 void emx_rndv_expire(struct emx_rndv *r, emx_time now)
 {
+    emx_time rails_ns = EMX_NEVER;
     struct emx_session *s = r->op->peer->session;
     struct emx_engine *e = s->e;
 
     emx_heap_clear(&e->timers, &r->timer);
     if (!r->active)
         return;
+    if (s->rails)
+        rails_ns = pull_check_rails(r, now);
     if (now < pull_late_ns(r)) {
-        emx_heap_set(&e->timers, &r->timer, pull_late_ns(r));
+        emx_heap_set(&e->timers, &r->timer, emx_min(rails_ns, pull_late_ns(r)));
         return;
     }
+    pull_change_rail(r, &r->block[0], emx_pull_choose_again(s, r->block[0].rail, true));
     pull_ask_again(r, &r->block[0]);
     if (r->backoff < UINT16_MAX)
         r->backoff++;
@@ -396,7 +495,8 @@ static void pull_forget_blocks(struct emx_engine *e, struct emx_rndv *r)
 {
     if (r->away)
         pull_count_again(e, r);
-    e->pulling_bytes -= pull_missing_bytes(r);
+    for (unsigned i = 0; i < r->active; i++)
+        emx_pull_asked(r->op->peer->session, r->block[i].rail, -(int64_t)pull_block_bytes(r, &r->block[i]));
     r->active = 0;
     emx_list_del(&r->asking);
     emx_list_del(&r->due);
@@ -417,26 +517,6 @@ static uint64_t pull_first_missing(const struct emx_rndv *r)
     return r->active ? r->block[0].first + (unsigned)__builtin_ctzll(r->block[0].missing) : r->next_chunk;
 }
 
-/* Records what has arrived. false: no memory. */
-static bool pull_remember_received(struct emx_engine *e, struct emx_rndv *r)
-{
-    struct emx_received_map *had;
-
-    if (!r->got_chunks)
-        return true;
-    had = emx_alloc_get(&e->alloc, sizeof(*had));
-    if (!had)
-        return false;
-    *had = (struct emx_received_map){
-        .next = r->had, .next_chunk = r->next_chunk, .chunk_bytes = r->chunk_bytes, .active = r->active};
-    for (unsigned i = 0; i < r->active; i++) {
-        had->block[i].first = r->block[i].first;
-        had->block[i].missing = r->block[i].missing;
-    }
-    r->had = had;
-    return true;
-}
-
 enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_shorter *f = (const void *)(data + sizeof(struct emx_frame));
@@ -452,7 +532,7 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
     r = op->rndv;
     if (r->shortened == SHORTER_MAX)
         return EMX_DROP_MALFORMED;
-    if (!pull_remember_received(e, r))
+    if (!emx_received_map_add(e, r))
         return EMX_DROP_MEMORY;
     r->shortened++;
     got_bytes = pull_first_missing(r) * r->chunk_bytes;
@@ -483,36 +563,8 @@ static void pull_lost(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
-    emx_pace_lost(&r->op->peer->session->e->pace, (uint64_t)__builtin_popcountll(b->missing) * r->chunk_bytes);
+    emx_pace_lost(emx_pull_pace(r->op->peer->session, b->rail), pull_block_bytes(r, b));
     pull_ask_again(r, b);
-}
-
-static bool pull_has(const struct emx_received_map *had, uint64_t chunk)
-{
-    for (unsigned i = 0; i < had->active; i++)
-        if (chunk - had->block[i].first < 64 && had->block[i].missing >> (chunk - had->block[i].first) & 1)
-            return false;
-    return chunk < had->next_chunk;
-}
-
-/* Skips what arrived before in longer chunks, because programs get each byte once. */
-static void pull_write(const struct ethmx_data *to, const struct emx_received_map *had, uint64_t offset,
-                       const uint8_t *data, size_t n)
-{
-    if (!had) {
-        emx_data_write(to, offset, data, n);
-        return;
-    }
-    while (n) {
-        uint64_t chunk = offset / had->chunk_bytes;
-        size_t part = emx_min(n, (chunk + 1) * had->chunk_bytes - offset);
-
-        if (!pull_has(had, chunk))
-            pull_write(to, had->next, offset, data, part);
-        offset += part;
-        data += part;
-        n -= part;
-    }
 }
 
 /* Writes the data where it belongs, unless the wire has done so. false: it has put it elsewhere. */
@@ -520,7 +572,7 @@ static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t o
 {
     if (e->input_body)
         return e->input_body == emx_data_piece(&r->op->data, offset, n);
-    pull_write(&r->op->data, r->had, offset, data, n);
+    emx_received_map_write(&r->op->data, r->had, offset, data, n);
     emx_add(e, bytes_copied, n);
     return true;
 }
@@ -532,7 +584,7 @@ static void pull_find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16
     if (round != b->round || b->due)
         return;
     for (unsigned i = 0; i < r->active; i++)
-        if (r->block[i].asked_ns < b->asked_ns)
+        if (r->block[i].asked_ns < b->asked_ns && r->block[i].rail == b->rail)
             pull_lost(r, &r->block[i]);
     if (b->missing && bit == emx_rndv_highest_bit(b->asked))
         pull_lost(r, mine);
@@ -543,7 +595,7 @@ static void pull_end_block(struct emx_session *s, struct emx_rndv *r, struct emx
     struct emx_engine *e = s->e;
 
     if (!b->round && !b->late)
-        emx_rtt_sample(&s->pulling.block_rtt, now - b->asked_ns, s->peer_ack_delay_ns, e->cfg);
+        emx_pull_measured(s, b, now - b->asked_ns);
     memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
     r->active--;
     if (!r->active)
@@ -587,7 +639,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     struct emx_rndv *r;
     struct emx_block *b;
     uint64_t offset, left;
-    unsigned bit;
+    unsigned bit, rail;
 
     if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
         return EMX_DROP_STALE;
@@ -600,7 +652,8 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         return EMX_DROP_MALFORMED;
     b = emx_rndv_find_block(r, f->chunk);
     if (!b) {
-        emx_pace_twice(&e->pace, n);
+        if (!s->rails)
+            emx_pace_twice(&e->pace, n);
         return EMX_DROP_DUPLICATE;
     }
     /* The last chunk causes the fin, which needs memory. */
@@ -616,9 +669,17 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (r->away)
         pull_come_back(s, r);
     b->missing &= ~(UINT64_C(1) << bit);
-    e->pulling_bytes -= r->chunk_bytes;
-    e->pulled_bytes += n;
-    e->pulled_ns = s->pulling.data_ns = r->last_ns = now;
+    rail = b->rail;
+    emx_pull_asked(s, rail, -(int64_t)r->chunk_bytes);
+    if (!rail) {
+        e->pulled_bytes += n;
+        e->pulled_ns = now;
+    } else {
+        emx_add(e, bytes_railed, n);
+    }
+    s->pulling.data_ns = r->last_ns = now;
+    if (s->rails && f->round == b->round)
+        emx_rail_heard(&s->rails->rail[rail], now);
     r->last_pulled_bytes = e->pulled_bytes;
     r->got_chunks++;
     r->backoff = 0;
@@ -629,7 +690,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
         pull_end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
         emx_rndv_finish(s, op);
-    emx_pace_arrived(&e->pace, n, !emx_list_empty(&e->pull_wait));
+    emx_pace_arrived(emx_pull_pace(s, rail), n, !emx_list_empty(&e->pull_wait));
     if (!emx_list_empty(&e->pull_wait))
         emx_rndv_more(e, now);
     return EMX_ACCEPTED;

@@ -18,6 +18,7 @@
 #include "core/time.h"
 
 struct emx_op;
+struct emx_rail;
 struct emx_scratch;
 struct emx_session;
 struct emx_txbuf;
@@ -33,9 +34,11 @@ struct emx_block {
     uint64_t missing; /* bit i: chunk first+i has not arrived */
     uint64_t asked;   /* missing at the time of the last request */
     emx_time asked_ns;
+    uint64_t ahead_bytes; /* requested over the rail at the time of the first request, this block included */
     uint16_t round;
-    bool due;  /* a pull frame is to be sent */
-    bool late; /* the sender was away meanwhile */
+    bool due;     /* a pull frame is to be sent */
+    bool late;    /* the sender was away meanwhile */
+    uint8_t rail; /* over which the data is to come */
 };
 
 /* The parts of a message that had arrived when its chunks became shorter. */
@@ -119,6 +122,7 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved); 
 enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_rndv_input_pull_rail(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now);
 /* A receive takes an announced message; frees the unexpected message. NO_MEMORY: nothing was changed. */
@@ -131,6 +135,7 @@ uint16_t emx_rndv_chunk_bytes(const struct emx_session *s);     /* longest chunk
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op); /* fin without pulling */
 bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
+bool emx_rndv_output_rail(struct emx_rail *k, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* distributes the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);
 void emx_rndv_look(struct emx_engine *e, emx_time now);         /* checks senders that may be away */

@@ -17,6 +17,7 @@
 #include "core/rel/path_mtu.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
+#include "core/rel/rail.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -26,7 +27,7 @@
 
 uint16_t emx_rndv_chunk_bytes(const struct emx_session *s)
 {
-    unsigned frame_bytes = s->gso_bytes ? s->gso_bytes : s->frame_bytes;
+    unsigned frame_bytes = emx_rails_frame_bytes(s, s->gso_bytes ? s->gso_bytes : s->frame_bytes);
 
     return (uint16_t)((frame_bytes - EMX_RNDV_HEAD_BYTES) & ~(size_t)7);
 }
@@ -47,6 +48,7 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
         return false;
     if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
         return false;
+    emx_rails_open(s);
     op->chunk_bytes = emx_rndv_chunk_bytes(s);
     h = emx_txbuf_frame(b);
     emx_engine_head(e, s->peer, h, EMX_F_rts, body);
@@ -88,17 +90,28 @@ enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx
     return EMX_ACCEPTED;
 }
 
+/* The requests that are answered over this rail; NULL: there are no more rails. */
+static struct emx_list *rndv_send_requests(struct emx_session *s, unsigned rail)
+{
+    if (!rail)
+        return &s->pulled.requests;
+    return s->rails && rail < s->rails->count ? &s->rails->rail[rail].requests : NULL;
+}
+
 /* The queued request for the same block, which a repeated pull extends. */
 static struct emx_pull_request *rndv_send_find_request(struct emx_session *s, const struct emx_op *op,
                                                        const struct emx_f_pull *f)
 {
-    emx_list_each(l, &s->pulled.requests)
-    {
-        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+    struct emx_list *requests;
 
-        if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
-            return j;
-    }
+    for (unsigned rail = 0; (requests = rndv_send_requests(s, rail)); rail++)
+        emx_list_each(l, requests)
+        {
+            struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+
+            if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
+                return j;
+        }
     return NULL;
 }
 
@@ -111,28 +124,47 @@ static void rndv_send_drop_request(struct emx_session *s, struct emx_pull_reques
 
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op)
 {
-    emx_list_each_safe(l, next, &s->pulled.requests)
-    {
-        struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+    struct emx_list *requests;
 
-        if (!op || j->op == op)
-            rndv_send_drop_request(s, j);
-    }
+    for (unsigned rail = 0; (requests = rndv_send_requests(s, rail)); rail++)
+        emx_list_each_safe(l, next, requests)
+        {
+            struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
+
+            if (!op || j->op == op)
+                rndv_send_drop_request(s, j);
+        }
 }
 
 /* Whether a block requested for the first time is sent in GSO packets. All blocks of a message go the same way, to keep
  * their order. A message of one frame has nothing to be joined with. */
-static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f)
+static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f, unsigned rail)
 {
+    unsigned gso_bytes = rail ? s->rails->rail[rail].gso_bytes : s->gso_bytes;
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
-    return (chunks > 1 || f->first) && s->gso_bytes &&
+    return (chunks > 1 || f->first) && gso_bytes &&
            emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
 }
 
-enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
+/* The rail to reply over: another than 0 only if it is known, and carries such frames. */
+static unsigned rndv_send_rail(const struct emx_session *s, unsigned rail, uint16_t chunk_bytes)
 {
-    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
+    if (!s->rails || rail >= s->rails->count)
+        return 0;
+    return rail && EMX_RNDV_HEAD_BYTES + chunk_bytes <= s->rails->rail[rail].frame_bytes ? rail : 0;
+}
+
+static void rndv_send_ready(struct emx_session *s, unsigned rail)
+{
+    if (rail)
+        emx_rail_ready(&s->rails->rail[rail]);
+    else
+        emx_session_ready(s);
+}
+
+static enum emx_drop rndv_send_pulled(struct emx_session *s, const struct emx_f_pull *f, unsigned rail, emx_time now)
+{
     struct emx_op *op = emx_op_by_id(s->e, f->op, s);
     struct emx_pull_request *j;
     uint64_t chunks;
@@ -144,16 +176,17 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     chunks = emx_rndv_chunks(op->msg_bytes, f->chunk_bytes);
     if (!f->wanted || f->first >= chunks || emx_rndv_highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
-    emx_offload_probe_told(&s->offload, f->joined);
-    if (f->round >= PROBE_ROUND)
+    rail = rndv_send_rail(s, rail, f->chunk_bytes);
+    if (f->round >= PROBE_ROUND && !rail)
         emx_path_mtu_probe(s, EMX_RNDV_HEAD_BYTES + f->chunk_bytes, now);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
         emx_list_del(&j->link); /* replies keep the order of requests: the puller relies on it */
-        emx_list_append(&s->pulled.requests, &j->link);
+        emx_list_append(rndv_send_requests(s, rail), &j->link);
         j->gso = false;
+        rndv_send_ready(s, rail);
         return EMX_ACCEPTED;
     }
     if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->pull_requests)))
@@ -164,11 +197,26 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
                                    .rop = f->rop,
                                    .round = f->round,
                                    .chunk_bytes = f->chunk_bytes};
-    j->gso = !f->round && rndv_send_take_gso(s, f);
-    emx_list_append(&s->pulled.requests, &j->link);
+    j->gso = !f->round && rndv_send_take_gso(s, f, rail);
+    emx_list_append(rndv_send_requests(s, rail), &j->link);
     s->pulled.request_count++;
-    emx_session_ready(s);
+    rndv_send_ready(s, rail);
     return EMX_ACCEPTED;
+}
+
+enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
+
+    emx_offload_probe_told(&s->offload, f->joined);
+    return rndv_send_pulled(s, f, 0, now);
+}
+
+enum emx_drop emx_rndv_input_pull_rail(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_pull_rail *f = (const void *)(data + sizeof(struct emx_frame));
+
+    return rndv_send_pulled(s, (const void *)f, f->rail, now);
 }
 
 /* The n bytes at offset of the message, gathered if necessary. */
@@ -202,14 +250,44 @@ static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe 
     emx_engine_seal(s, h, f, s->seal);
 }
 
+/* Makes the next data frame for a request, without its seal. last_rop: of the last data frame over its rail. false: no
+ * memory. */
+static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_request *j, const struct emx_wire_addr *to,
+                                       uint32_t *last_rop, struct emx_txframe *f, struct emx_scratch *scratch,
+                                       unsigned i)
+{
+    struct emx_frame *h = (void *)scratch->b;
+    struct emx_f_data *t = (void *)(h + 1);
+    uint64_t chunk, offset;
+    size_t n;
+
+    chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
+    offset = chunk * j->chunk_bytes;
+    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
+    *f = (struct emx_txframe){.to = to,
+                              .head_bytes = EMX_RNDV_HEAD_BYTES,
+                              .body = rndv_send_body(s->e, j->op, offset, n, i),
+                              .body_bytes = (uint16_t)n,
+                              .gso = j->gso,
+                              .apart = j->rop != *last_rop};
+    if (!f->body) {
+        emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */
+        return false;
+    }
+    *last_rop = j->rop;
+    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
+    emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
+    emx_engine_stamp(s, h);
+    j->wanted &= j->wanted - 1;
+    if (!j->wanted)
+        rndv_send_drop_request(s, j);
+    return true;
+}
+
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
     struct emx_list *l = emx_list_first(&s->pulled.requests);
-    struct emx_frame *h = (void *)scratch->b;
-    struct emx_f_data *t = (void *)(h + 1);
     struct emx_pull_request *j;
-    uint64_t chunk, offset;
-    size_t n;
 
     if (!l)
         return false;
@@ -219,26 +297,23 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
         rndv_send_drop_request(s, j);
         return true;
     }
-    chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
-    offset = chunk * j->chunk_bytes;
-    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
-    *f = (struct emx_txframe){.to = &s->to,
-                              .head_bytes = EMX_RNDV_HEAD_BYTES,
-                              .body = rndv_send_body(s->e, j->op, offset, n, i),
-                              .body_bytes = (uint16_t)n,
-                              .gso = j->gso,
-                              .apart = j->rop != s->pulled.last_rop};
-    if (!f->body) {
-        emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */
+    if (!rndv_send_make_data(s, j, &s->to, &s->pulled.last_rop, f, scratch, i))
         return false;
-    }
-    s->pulled.last_rop = j->rop;
-    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
-    emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
-    emx_engine_stamp(s, h);
-    emx_engine_seal(s, h, f, s->seal);
-    j->wanted &= j->wanted - 1;
-    if (!j->wanted)
-        rndv_send_drop_request(s, j);
+    emx_engine_seal(s, (void *)scratch->b, f, s->seal);
+    return true;
+}
+
+bool emx_rndv_output_rail(struct emx_rail *k, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
+{
+    struct emx_list *l = emx_list_first(&k->requests);
+    struct emx_session *s = k->rails->s;
+    struct emx_pull_request *j;
+
+    if (!l)
+        return false;
+    j = emx_list_entry(l, struct emx_pull_request, link);
+    if (!rndv_send_make_data(s, j, &k->to, &k->last_rop, f, scratch, i))
+        return false;
+    emx_engine_seal(s, (void *)scratch->b, f, k->seal);
     return true;
 }

@@ -26,6 +26,7 @@
 #include "core/rel/ack.h"
 #include "core/rel/credit.h"
 #include "core/rel/fragment.h"
+#include "core/rel/rail.h"
 #include "core/rel/reorder.h"
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
@@ -101,6 +102,7 @@ static void session_quiesce(struct emx_session *s)
     emx_list_del(&s->ready);
     emx_list_del(&s->hello_acking);
     s->answer_links = 0;
+    emx_rails_quiesce(s);
     if (emx_list_linked(&s->routing)) {
         emx_list_del(&s->routing);
         emx_event_taken(s->e);
@@ -115,6 +117,7 @@ static void session_strip(struct emx_session *s)
     struct emx_engine *e = s->e;
 
     session_quiesce(s);
+    emx_rails_close(s);
     if (s->connect)
         emx_alloc_put(&e->alloc, s->connect->told);
     emx_alloc_put(&e->alloc, s->connect);
