@@ -97,22 +97,27 @@ static unsigned check_requests(const struct emx_session *s)
 {
     unsigned n = check_length(&s->pulled.requests);
 
-    for (unsigned i = 1; s->rails && i < s->rails->count; i++)
+    for (unsigned i = 0; s->rails && i < s->rails->count; i++)
         n += check_length(&s->rails->rail[i].requests);
     return n;
 }
 
 static const char *check_rails(const struct emx_session *s)
 {
-    for (unsigned i = 1; i < s->rails->count; i++) {
+    bool usable = false;
+
+    for (unsigned i = 0; i < s->rails->count; i++) {
         const struct emx_rail *k = &s->rails->rail[i];
 
+        usable |= k->usable;
+        if (i == s->rails->first && !emx_list_empty(&k->requests))
+            return "rails: the session's route has requests of its own";
         if ((k->answer_due || !emx_list_empty(&k->requests)) && !emx_list_linked(&k->ready))
             return "rails: one has work and is not ready";
-        if (!k->usable && k->asked_bytes > s->e->cfg->p_pull_window + EMX_FRAME_MAX * 64u)
-            return "rails: one that is not used has more requested than it ever may";
+        if (k->asked_bytes > s->e->rail[i].asked_bytes)
+            return "rails: one peer has more requested than all";
     }
-    return NULL;
+    return usable ? NULL : "rails: none is usable";
 }
 
 static const char *check_work(const struct emx_session *s)

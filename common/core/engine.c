@@ -100,7 +100,7 @@ static void engine_stopped(struct emx_session *s, int status, emx_time now)
 static void engine_routed(struct emx_session *s, const struct emx_route *r)
 {
     if (!r)
-        emx_rndv_unmeasured(s);
+        emx_rndv_moved(s);
     emx_lapse_set(&s->read, r && r->reads);
     emx_rdma_threshold_routed(s, r);
 }
@@ -197,6 +197,8 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     engine_init_pools(e);
     /* The ranks of a node share its port. */
     emx_pace_init(&e->pace, emx_part(params->cfg->p_pull_window, params->local_ranks, EMX_PACE_LEAST));
+    for (unsigned i = 0; i < EMX_RAILS_MAX; i++)
+        emx_pace_init(&e->rail[i].pace, e->pace.most_bytes);
     emx_arena_init(&e->peer_memory, &e->alloc);
     emx_heap_init(&e->timers, &e->alloc);
     e->peer_mask = 15;

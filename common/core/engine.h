@@ -35,6 +35,7 @@
 
 #define EMX_ENGINE_LINKS 8 /* wires that an endpoint may have open */
 #define EMX_ROUTES_MAX   8
+#define EMX_RAILS_MAX    4 /* of these, through cards of their own, used at once */
 
 struct emx_engine;
 struct emx_peer;

@@ -50,6 +50,12 @@ struct emx_deferred_ack {
     uint32_t ack;                /* the acknowledgement in the frame */
 };
 
+/* In an engine, for each number of a rail but 0: all peers' rails of that number lead to one card of this host. */
+struct emx_rail_share {
+    struct emx_pace pace; /* limit of asked_bytes */
+    uint64_t asked_bytes; /* requested, not arrived */
+};
+
 struct emx_engine {
     struct emx_engine_ready ready_flags; /* first */
     const struct emx_upcalls *up;
@@ -111,6 +117,7 @@ struct emx_engine {
     struct emx_timer look;   /* checks senders that do not respond, while messages wait for the window */
     struct emx_pace pace;    /* limit of pulling_bytes */
     struct emx_list pull_wait;
+    struct emx_rail_share rail[EMX_RAILS_MAX];     /* as pace and pulling_bytes, for rails other than 0 */
     unsigned railed;                               /* sessions with rails */
     uint64_t rail_bytes;                           /* requested over rails other than 0, not arrived */
     struct emx_list rails_ready[EMX_ENGINE_LINKS]; /* emx_rail.ready */

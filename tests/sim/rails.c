@@ -116,6 +116,47 @@ static void one_dies(struct sim_case *c)
     compare(c, &x, 110);
 }
 
+/* The first wire carries no more data from the sender. Pulls still arrive, and the message goes on by the other. */
+static void first_dies(struct sim_case *c)
+{
+    struct shape x = alike(c);
+    struct sim_world *w = &c->world;
+    uint64_t from_ns;
+
+    prepare(c, &x, 0);
+    sim_messages(c, &w->nodes[0], &w->nodes[1], 1, MESSAGE_BYTES);
+    from_ns = w->now_ns;
+    sim_world_link(w, 0, 1, 0)->faults.cut[0].from_ns = from_ns + 1000000 + c->seed * 1000000;
+    sim_world_link(w, 0, 1, 0)->faults.cut[0].until_ns = from_ns + 200 * SIM_MS;
+    sim_world_run_until(w, from_ns + 45 * SIM_MS);
+    if (w->nodes[1].stats.bytes_received != MESSAGE_BYTES)
+        sim_fail(w, "the message has not arrived");
+    sim_program_run(&c->program, from_ns + 20 * SIM_S);
+    if (!sim_failed(w))
+        sim_model_check(&c->program);
+    sim_case_end(c);
+}
+
+/* The first wire reports that it reaches the peer no more, to both nodes: the sessions move to the second. */
+static void moves(struct sim_case *c)
+{
+    struct shape x = alike(c);
+    struct sim_world *w = &c->world;
+
+    prepare(c, &x, 0);
+    sim_messages(c, &w->nodes[0], &w->nodes[1], 3, MESSAGE_BYTES);
+    sim_world_run_until(w, w->now_ns + 5 * SIM_MS + c->seed * SIM_MS);
+    for (unsigned i = 0; i < 2; i++) {
+        sim_world_link(w, i, !i, 0)->faults.cut[0].from_ns = w->now_ns;
+        sim_world_link(w, i, !i, 0)->faults.cut[0].until_ns = NEVER_NS;
+        sim_node_lose(&w->nodes[i], &w->nodes[!i], 0);
+    }
+    sim_program_run(&c->program, w->now_ns + 20 * SIM_S);
+    if (!sim_failed(w))
+        sim_model_check(&c->program);
+    sim_case_end(c);
+}
+
 static void slow(struct sim_case *c)
 {
     struct shape x = alike(c);
@@ -220,6 +261,8 @@ static void mixed(struct sim_case *c)
 const struct sim_scenario sim_rails[] = {
     {"rails-both", "two wires alike carry twice as much", both, 4, 0},
     {"rails-one-dies", "the second wire dies under a message", one_dies, 20, 0},
+    {"rails-first-dies", "the first wire carries no more data in the middle of a message", first_dies, 16, 0},
+    {"rails-moves", "the sessions leave the first wire in the middle of messages", moves, 20, 0},
     {"rails-slow", "the second wire is ten times slower", slow, 2, 0},
     {"rails-far", "the second wire has a longer way", far, 2, 0},
     {"rails-lossy", "the second wire loses 5% of the frames", lossy, 2, 0},

@@ -111,12 +111,11 @@ enum emx_tag_key {
     X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data") \
     X(route_probe, 31, 0, 8, emx_failover_input_probe, "asks whether a route reaches the peer") \
     X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it") \
-    X(pull_rail, 33, 0, 32, emx_rndv_input_pull_rail, "asks for frames of a block over another rail") \
-    X(rail,   34, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it")
+    X(rail,   33, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 35 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 34 };
 
 struct emx_frame_info {
     const char *name;
@@ -202,21 +201,12 @@ struct EMX_LAYOUT emx_f_pull {
     uint32_t rop;    /* the receiver's, returned in data */
     uint64_t first;  /* index of the block's first chunk */
     uint64_t wanted; /* bit i: chunk first+i is wanted */
-    uint16_t round;  /* counts the attempts for this block (after 65535: 1), returned in data: measures round trips */
+    uint8_t round;   /* counts the attempts for this block (after 255: 1), returned in data: measures round trips */
+    uint8_t rail;    /* over which the data is to come: its number at the sender of the data */
     uint16_t chunk_bytes; /* unit of first and wanted */
     uint32_t joined;      /* GSO packets from the receiver of this pull that arrived properly joined, mod 2^32 */
 };
 static_assert(sizeof(struct emx_f_pull) == 32, "pull");
-
-struct EMX_LAYOUT emx_f_pull_rail {
-    uint32_t op, rop; /* these as in pull */
-    uint64_t first, wanted;
-    uint16_t round, chunk_bytes;
-    uint8_t rail; /* number of the rail, at the sender of the data */
-    uint8_t reserved[3];
-};
-static_assert(sizeof(struct emx_f_pull_rail) == 32, "pull_rail");
-static_assert(offsetof(struct emx_f_pull_rail, rail) == offsetof(struct emx_f_pull, joined), "pull_rail");
 
 /* The answer is padded with zeros to the length of the rail's longest data frames. */
 struct EMX_LAYOUT emx_f_rail {
@@ -229,8 +219,10 @@ static_assert(sizeof(struct emx_f_rail) == 8, "rail");
 
 struct EMX_LAYOUT emx_f_data {
     uint32_t rop;
-    uint16_t round, chunk_bytes; /* from the pull */
-    uint64_t chunk;              /* index */
+    uint8_t round;        /* from the pull */
+    uint8_t rail;         /* over which it is sent */
+    uint16_t chunk_bytes; /* from the pull */
+    uint64_t chunk;       /* index */
 };
 static_assert(sizeof(struct emx_f_data) == 16, "data");
 

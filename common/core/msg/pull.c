@@ -136,11 +136,11 @@ static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
 
 /* Chunks in the next block: fewer if they are long, so that several blocks are in flight; and no more than a GSO packet
  * takes, so that the sender fills one for each block. */
-static uint64_t pull_block_chunks(const struct emx_engine *e, const struct emx_rndv *r, unsigned rail)
+static uint64_t pull_block_chunks(struct emx_engine *e, const struct emx_rndv *r, unsigned rail)
 {
     struct emx_session *s = r->op->peer->session;
     uint64_t left = r->chunks - r->next_chunk;
-    uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(emx_pull_pace(s, rail)));
+    uint64_t bytes = emx_min(e->cfg->p_pull_window / WINDOW_BLOCKS, emx_pace_part(emx_pull_pace(e, rail)));
     uint64_t most = emx_min(bytes / r->chunk_bytes, e->cfg->p_pull_frames);
 
     if (s->gso_bytes)
@@ -158,7 +158,7 @@ static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned ra
         .first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1, .rail = (uint8_t)rail};
     r->next_chunk += n;
     emx_pull_asked(r->op->peer->session, rail, (int64_t)(n * r->chunk_bytes));
-    b->ahead_bytes = emx_pull_asked_bytes(r->op->peer->session, rail);
+    b->ahead_bytes = emx_pull_asked_bytes(e, rail);
     if (!emx_list_linked(&r->asking))
         emx_list_append(&e->asking, &r->asking);
     pull_want(r, b);
@@ -171,18 +171,13 @@ static bool pull_wants_more(const struct emx_engine *e, const struct emx_rndv *r
 
 /* ---- Receiver: senders that are away ---- */
 
-static uint64_t pull_block_bytes(const struct emx_rndv *r, const struct emx_block *b)
-{
-    return (uint64_t)__builtin_popcountll(b->missing) * r->chunk_bytes;
-}
-
 /* Over rail 0. */
 static uint64_t pull_missing_bytes(const struct emx_rndv *r)
 {
     uint64_t bytes = 0;
 
     for (unsigned i = 0; i < r->active; i++)
-        bytes += r->block[i].rail ? 0 : pull_block_bytes(r, &r->block[i]);
+        bytes += r->block[i].rail ? 0 : emx_pull_block_bytes(r, &r->block[i]);
     return bytes;
 }
 
@@ -216,15 +211,15 @@ static emx_time pull_silent_ns(const struct emx_engine *e, const struct emx_rndv
     return heard_ns + pull_away_ns(e);
 }
 
-/* The first chunk of a block has arrived. A long response time means queues only if data of others arrived meanwhile.
- * Otherwise the sender was away. */
+/* The first chunk of a block has arrived, over its rail. A long response time means queues only if data of others
+ * arrived meanwhile. Otherwise the sender was away. */
 static void pull_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
 {
     struct emx_engine *e = s->e;
     emx_time ns = now - b->asked_ns, most_ns = pull_away_ns(e);
 
     if (!r->away && !b->late)
-        emx_pace_answered(emx_pull_pace(s, b->rail), ns, emx_pull_way(s, b->rail));
+        emx_pace_answered(emx_pull_pace(e, b->rail), ns, emx_pull_way(s, b->rail));
     if (b->rail)
         return;
     if (ns <= most_ns || e->pulled_bytes - r->last_pulled_bytes >= e->pace.limit_bytes / 2)
@@ -305,27 +300,40 @@ static struct emx_rndv *pull_next_turn(const struct emx_engine *e)
     {
         struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
 
-        if (emx_pull_first_rail_works(r->op->peer->session) || !e->rail_bytes)
+        if (emx_pull_first_rail_works(r->op->peer->session))
             return r;
     }
     return NULL;
 }
 
-/* What rail 0 has no room for is requested over others. */
+/* The rail other than 0 for the message's next block; 0: none. */
+static unsigned pull_choose_rail(struct emx_engine *e, const struct emx_rndv *r, emx_time now)
+{
+    struct emx_session *s = r->op->peer->session;
+
+    if (!s->rails || r->away || pull_is_unsure(e, r))
+        return 0;
+    emx_rails_ask(s, now);
+    return emx_pull_choose(s, pull_block_chunks(e, r, 1) * r->chunk_bytes,
+                           (r->chunks - r->next_chunk) * r->chunk_bytes);
+}
+
+/* What rail 0 has no room for is requested over others: a block of each message in turn. */
 static void pull_more_over_rails(struct emx_engine *e, emx_time now)
 {
-    emx_list_each_safe(l, next, &e->pull_wait)
-    {
-        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
-        struct emx_session *s = r->op->peer->session;
-        unsigned rail;
+    bool more = true;
 
-        if (!s->rails || r->away || pull_is_unsure(e, r))
-            continue;
-        emx_rails_ask(s, now);
-        while (emx_list_linked(&r->wait) && (rail = emx_pull_choose(s, pull_block_chunks(e, r, 1) * r->chunk_bytes,
-                                                                    (r->chunks - r->next_chunk) * r->chunk_bytes)))
-            pull_take_turn(e, r, rail, now);
+    while (more) {
+        more = false;
+        emx_list_each_safe(l, next, &e->pull_wait)
+        {
+            struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, wait);
+            unsigned rail = pull_choose_rail(e, r, now);
+
+            if (rail)
+                pull_take_turn(e, r, rail, now);
+            more |= rail;
+        }
     }
 }
 
@@ -352,8 +360,11 @@ static emx_time pull_late_ns(const struct emx_rndv *r)
     struct emx_session *s = r->op->peer->session;
     const struct emx_engine *e = s->e;
     emx_time from_ns = e->pulled_ns > r->last_ns && !pull_is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
+    emx_time timeout_ns = emx_pull_timeout_ns(s, r);
 
-    return from_ns + emx_pull_timeout_ns(s, r);
+    if (s->rails)
+        from_ns = emx_pull_rails_from_ns(s, r, from_ns, timeout_ns);
+    return from_ns + timeout_ns;
 }
 
 /* Starts the timer for requested data. */
@@ -399,16 +410,16 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
         return false;
     b->asked = b->missing;
     b->asked_ns = now;
+    b->overtaken_ns = 0;
     *t = (struct emx_f_pull){.op = r->sender_op,
                              .rop = r->op->id,
                              .first = b->first,
                              .wanted = b->missing,
                              .round = b->round,
+                             .rail = b->rail,
                              .chunk_bytes = r->chunk_bytes,
                              .joined = s->offload.joined_rx};
-    emx_engine_head(s->e, s->peer, h, b->rail ? EMX_F_pull_rail : EMX_F_pull, sizeof(*t));
-    if (b->rail)
-        emx_pull_say_rail(t, b->rail);
+    emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
     emx_engine_stamp(s, h);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = sizeof(*h) + sizeof(*t)};
     emx_engine_seal(s, h, f, s->seal);
@@ -416,29 +427,18 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     if (t->round)
         emx_count(s->e, pulls_resent);
     pull_await(r, now);
+    if (s->rails)
+        emx_pull_await_rail(r, b, now);
     emx_session_asked(s, now);
     return true;
-}
-
-/* Requests the block over another rail, or the same one. A silent sender's blocks are not counted, and stay. */
-static void pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail)
-{
-    struct emx_session *s = r->op->peer->session;
-    int64_t bytes = (int64_t)pull_block_bytes(r, b);
-
-    if (rail == b->rail || r->away)
-        return;
-    emx_pull_asked(s, b->rail, -bytes);
-    emx_pull_asked(s, rail, bytes);
-    b->rail = (uint8_t)rail;
 }
 
 static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
-    pull_change_rail(r, b, emx_pull_choose_again(r->op->peer->session, b->rail, false));
-    b->round = b->round < UINT16_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
+    emx_pull_change_rail(r, b, emx_pull_choose_again(r->op->peer->session, b->rail, false));
+    b->round = b->round < UINT8_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
     pull_want(r, b);
 }
 
@@ -450,21 +450,18 @@ static emx_time pull_check_rails(struct emx_rndv *r, emx_time now)
     unsigned failed = 0;
 
     for (struct emx_block *b = r->block; b < r->block + r->active; b++) {
-        emx_time late_ns = emx_pull_rail_late_ns(s, b);
+        emx_time late_ns = b->due ? EMX_NEVER : emx_pull_rail_late_ns(s, b, now);
 
-        if (b->due)
+        next_ns = emx_min(next_ns, late_ns > now ? late_ns : EMX_NEVER);
+        if (late_ns > now)
             continue;
-        if (late_ns > now) {
-            next_ns = emx_min(next_ns, late_ns);
-            continue;
-        }
-        if (s->pulling.data_ns <= b->asked_ns || s->pulling.data_ns <= s->rails->rail[b->rail].heard_ns)
-            continue; /* the sender is silent, too */
         if (!(failed >> b->rail & 1))
             emx_rail_failed(&s->rails->rail[b->rail], now);
         failed |= 1u << b->rail;
         pull_ask_again(r, b);
     }
+    if (failed && !emx_list_empty(&s->e->pull_wait))
+        emx_rndv_more(s->e, now);
     return next_ns;
 }
 
@@ -483,7 +480,8 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
         emx_heap_set(&e->timers, &r->timer, emx_min(rails_ns, pull_late_ns(r)));
         return;
     }
-    pull_change_rail(r, &r->block[0], emx_pull_choose_again(s, r->block[0].rail, true));
+    if (s->rails)
+        emx_pull_leave_rail(r, &r->block[0], now);
     pull_ask_again(r, &r->block[0]);
     if (r->backoff < UINT16_MAX)
         r->backoff++;
@@ -496,7 +494,7 @@ static void pull_forget_blocks(struct emx_engine *e, struct emx_rndv *r)
     if (r->away)
         pull_count_again(e, r);
     for (unsigned i = 0; i < r->active; i++)
-        emx_pull_asked(r->op->peer->session, r->block[i].rail, -(int64_t)pull_block_bytes(r, &r->block[i]));
+        emx_pull_asked(r->op->peer->session, r->block[i].rail, -(int64_t)emx_pull_block_bytes(r, &r->block[i]));
     r->active = 0;
     emx_list_del(&r->asking);
     emx_list_del(&r->due);
@@ -548,22 +546,11 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
 
 /* ---- Receiver: data ---- */
 
-struct emx_block *emx_rndv_find_block(struct emx_rndv *r, uint64_t chunk)
-{
-    for (unsigned i = 0; i < r->active; i++) {
-        struct emx_block *b = &r->block[i];
-
-        if (chunk - b->first < 64 && b->missing >> (chunk - b->first) & 1)
-            return b;
-    }
-    return NULL;
-}
-
 static void pull_lost(struct emx_rndv *r, struct emx_block *b)
 {
     if (b->due)
         return;
-    emx_pace_lost(emx_pull_pace(r->op->peer->session, b->rail), pull_block_bytes(r, b));
+    emx_pace_lost(emx_pull_pace(r->op->peer->session->e, b->rail), emx_pull_block_bytes(r, b));
     pull_ask_again(r, b);
 }
 
@@ -577,17 +564,16 @@ static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t o
     return true;
 }
 
-static void pull_find_gaps(struct emx_rndv *r, const struct emx_block *b, uint16_t round, unsigned bit)
+/* A chunk of the block's last request has arrived, over its rail: order shows what is lost. */
+static void pull_find_gaps(struct emx_rndv *r, struct emx_block *b, unsigned bit)
 {
-    struct emx_block *mine = &r->block[b - r->block];
-
-    if (round != b->round || b->due)
+    if (b->due)
         return;
     for (unsigned i = 0; i < r->active; i++)
         if (r->block[i].asked_ns < b->asked_ns && r->block[i].rail == b->rail)
             pull_lost(r, &r->block[i]);
     if (b->missing && bit == emx_rndv_highest_bit(b->asked))
-        pull_lost(r, mine);
+        pull_lost(r, b);
 }
 
 static void pull_end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
@@ -639,8 +625,11 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     struct emx_rndv *r;
     struct emx_block *b;
     uint64_t offset, left;
-    unsigned bit, rail;
+    unsigned bit, rail = s->rails ? f->rail : 0;
+    bool last; /* the reply to the last request for the block, over its rail */
 
+    if (s->rails)
+        emx_pull_heard(s, rail, now);
     if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
         return EMX_DROP_STALE;
     r = op->rndv;
@@ -664,7 +653,8 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (s->get.min_bytes && op->msg_bytes >= s->get.min_bytes)
         emx_add(e, bytes_unread, n);
     bit = (unsigned)(f->chunk - b->first);
-    if (!b->round && !f->round && b->missing == b->asked)
+    last = f->round == b->round && rail == b->rail;
+    if (last && !b->round && b->missing == b->asked)
         pull_answered(s, r, b, now);
     if (r->away)
         pull_come_back(s, r);
@@ -679,18 +669,19 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     }
     s->pulling.data_ns = r->last_ns = now;
     if (s->rails && f->round == b->round)
-        emx_rail_heard(&s->rails->rail[rail], now);
+        emx_pull_replied(s, b, now);
     r->last_pulled_bytes = e->pulled_bytes;
     r->got_chunks++;
     r->backoff = 0;
     if (f->round == b->round)
         emx_lapse_trust(s, b->asked_ns, now);
-    pull_find_gaps(r, b, f->round, bit);
+    if (last)
+        pull_find_gaps(r, b, bit);
     if (!b->missing)
         pull_end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
         emx_rndv_finish(s, op);
-    emx_pace_arrived(emx_pull_pace(s, rail), n, !emx_list_empty(&e->pull_wait));
+    emx_pace_arrived(emx_pull_pace(e, rail), n, !emx_list_empty(&e->pull_wait));
     if (!emx_list_empty(&e->pull_wait))
         emx_rndv_more(e, now);
     return EMX_ACCEPTED;

@@ -34,11 +34,14 @@ struct emx_block {
     uint64_t missing; /* bit i: chunk first+i has not arrived */
     uint64_t asked;   /* missing at the time of the last request */
     emx_time asked_ns;
-    uint64_t ahead_bytes; /* requested over the rail at the time of the first request, this block included */
-    uint16_t round;
+    uint64_t ahead_bytes;  /* requested over the rail at the time of the first request, this block included */
+    emx_time overtaken_ns; /* when a later request over another rail was seen to be answered before */
+    emx_time left_ns;      /* time of the request over left_rail; 0: none */
+    uint8_t left_rail;     /* rail over which nothing came in a time-out, neither this data nor other */
+    uint8_t round;
+    uint8_t rail; /* over which the data is to come */
     bool due;     /* a pull frame is to be sent */
     bool late;    /* the sender was away meanwhile */
-    uint8_t rail; /* over which the data is to come */
 };
 
 /* The parts of a message that had arrived when its chunks became shorter. */
@@ -96,7 +99,8 @@ struct emx_pull_request {
     struct emx_op *op;
     uint64_t first, wanted;
     uint32_t rop;
-    uint16_t round, chunk_bytes;
+    uint16_t chunk_bytes;
+    uint8_t round, rail;
     bool gso; /* goes in GSO packets */
 };
 
@@ -116,13 +120,12 @@ struct emx_rndv_rx {
     unsigned away;            /* messages with emx_rndv.away */
 };
 
-void emx_rndv_open(struct emx_session *s);       /* the session begins */
-void emx_rndv_unmeasured(struct emx_session *s); /* no response was measured over its new route yet */
+void emx_rndv_open(struct emx_session *s);  /* the session begins */
+void emx_rndv_moved(struct emx_session *s); /* it has a new route, over which no response was measured yet */
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved); /* false: no memory */
 enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now);
-enum emx_drop emx_rndv_input_pull_rail(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data, emx_time now);
 /* A receive takes an announced message; frees the unexpected message. NO_MEMORY: nothing was changed. */
@@ -146,7 +149,16 @@ void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_b
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op /* NULL: all */);
 
 /* The block of a chunk that is missing; NULL: it has arrived or was not requested. */
-struct emx_block *emx_rndv_find_block(struct emx_rndv *r, uint64_t chunk);
+static inline struct emx_block *emx_rndv_find_block(struct emx_rndv *r, uint64_t chunk)
+{
+    for (unsigned i = 0; i < r->active; i++) {
+        struct emx_block *b = &r->block[i];
+
+        if (chunk - b->first < 64 && b->missing >> (chunk - b->first) & 1)
+            return b;
+    }
+    return NULL;
+}
 
 static inline uint64_t emx_rndv_chunks(uint64_t bytes, uint16_t chunk_bytes)
 {

@@ -14,6 +14,7 @@
 #include "core/msg/rndv.h"
 #include "core/msg/unexpected.h"
 #include "core/rel/credit.h"
+#include "core/rel/rail.h"
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -23,11 +24,16 @@ void emx_rndv_open(struct emx_session *s)
 {
     emx_list_init(&s->pulled.requests);
     emx_list_init(&s->pulling.pulls);
-    emx_rndv_unmeasured(s);
+    emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
 }
 
-void emx_rndv_unmeasured(struct emx_session *s)
+/* The requests for the old route are dropped: the puller repeats them, because nothing arrived over that. */
+void emx_rndv_moved(struct emx_session *s)
 {
+    if (s->rails) {
+        emx_rndv_forget_pull_requests(s, NULL);
+        emx_rails_moved(s);
+    }
     emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
 }
 

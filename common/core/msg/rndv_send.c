@@ -93,9 +93,9 @@ enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx
 /* The requests that are answered over this rail; NULL: there are no more rails. */
 static struct emx_list *rndv_send_requests(struct emx_session *s, unsigned rail)
 {
-    if (!rail)
+    if (rail == emx_rails_first(s))
         return &s->pulled.requests;
-    return s->rails && rail < s->rails->count ? &s->rails->rail[rail].requests : NULL;
+    return rail < emx_rails_count(s) ? &s->rails->rail[rail].requests : NULL;
 }
 
 /* The queued request for the same block, which a repeated pull extends. */
@@ -140,34 +140,37 @@ void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *o
  * their order. A message of one frame has nothing to be joined with. */
 static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f, unsigned rail)
 {
-    unsigned gso_bytes = rail ? s->rails->rail[rail].gso_bytes : s->gso_bytes;
+    unsigned gso_bytes = rail == emx_rails_first(s) ? s->gso_bytes : s->rails->rail[rail].gso_bytes;
     unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
 
     return (chunks > 1 || f->first) && gso_bytes &&
            emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
 }
 
-/* The rail to reply over: another than 0 only if it is known, and carries such frames. */
-static unsigned rndv_send_rail(const struct emx_session *s, unsigned rail, uint16_t chunk_bytes)
+/* The rail to reply over: that which is asked for, or, if it is unknown or carries no such frames, the session's. */
+static unsigned rndv_send_rail(const struct emx_session *s, const struct emx_f_pull *f)
 {
-    if (!s->rails || rail >= s->rails->count)
-        return 0;
-    return rail && EMX_RNDV_HEAD_BYTES + chunk_bytes <= s->rails->rail[rail].frame_bytes ? rail : 0;
+    if (f->rail == emx_rails_first(s) || f->rail >= emx_rails_count(s) ||
+        EMX_RNDV_HEAD_BYTES + f->chunk_bytes > s->rails->rail[f->rail].frame_bytes)
+        return emx_rails_first(s);
+    return f->rail;
 }
 
 static void rndv_send_ready(struct emx_session *s, unsigned rail)
 {
-    if (rail)
-        emx_rail_ready(&s->rails->rail[rail]);
-    else
+    if (rail == emx_rails_first(s))
         emx_session_ready(s);
+    else
+        emx_rail_ready(&s->rails->rail[rail]);
 }
 
-static enum emx_drop rndv_send_pulled(struct emx_session *s, const struct emx_f_pull *f, unsigned rail, emx_time now)
+enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
 {
+    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
     struct emx_op *op = emx_op_by_id(s->e, f->op, s);
     struct emx_pull_request *j;
     uint64_t chunks;
+    unsigned rail;
 
     if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
         return EMX_DROP_STALE;
@@ -176,13 +179,15 @@ static enum emx_drop rndv_send_pulled(struct emx_session *s, const struct emx_f_
     chunks = emx_rndv_chunks(op->msg_bytes, f->chunk_bytes);
     if (!f->wanted || f->first >= chunks || emx_rndv_highest_bit(f->wanted) >= chunks - f->first)
         return EMX_DROP_MALFORMED;
-    rail = rndv_send_rail(s, rail, f->chunk_bytes);
-    if (f->round >= PROBE_ROUND && !rail)
+    emx_offload_probe_told(&s->offload, f->joined);
+    rail = rndv_send_rail(s, f);
+    if (f->round >= PROBE_ROUND && rail == emx_rails_first(s))
         emx_path_mtu_probe(s, EMX_RNDV_HEAD_BYTES + f->chunk_bytes, now);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
         j->round = f->round;
+        j->rail = (uint8_t)rail;
         emx_list_del(&j->link); /* replies keep the order of requests: the puller relies on it */
         emx_list_append(rndv_send_requests(s, rail), &j->link);
         j->gso = false;
@@ -196,27 +201,13 @@ static enum emx_drop rndv_send_pulled(struct emx_session *s, const struct emx_f_
                                    .wanted = f->wanted,
                                    .rop = f->rop,
                                    .round = f->round,
+                                   .rail = (uint8_t)rail,
                                    .chunk_bytes = f->chunk_bytes};
     j->gso = !f->round && rndv_send_take_gso(s, f, rail);
     emx_list_append(rndv_send_requests(s, rail), &j->link);
     s->pulled.request_count++;
     rndv_send_ready(s, rail);
     return EMX_ACCEPTED;
-}
-
-enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
-{
-    const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
-
-    emx_offload_probe_told(&s->offload, f->joined);
-    return rndv_send_pulled(s, f, 0, now);
-}
-
-enum emx_drop emx_rndv_input_pull_rail(struct emx_session *s, const uint8_t *data, emx_time now)
-{
-    const struct emx_f_pull_rail *f = (const void *)(data + sizeof(struct emx_frame));
-
-    return rndv_send_pulled(s, (const void *)f, f->rail, now);
 }
 
 /* The n bytes at offset of the message, gathered if necessary. */
@@ -252,9 +243,9 @@ static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe 
 
 /* Makes the next data frame for a request, without its seal. last_rop: of the last data frame over its rail. false: no
  * memory. */
-static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_request *j, const struct emx_wire_addr *to,
-                                       uint32_t *last_rop, struct emx_txframe *f, struct emx_scratch *scratch,
-                                       unsigned i)
+static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_request *j,
+                                       const struct emx_wire_addr *to, uint32_t *last_rop, struct emx_txframe *f,
+                                       struct emx_scratch *scratch, unsigned i)
 {
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_data *t = (void *)(h + 1);
@@ -275,7 +266,8 @@ static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_re
         return false;
     }
     *last_rop = j->rop;
-    *t = (struct emx_f_data){.rop = j->rop, .round = j->round, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
+    *t = (struct emx_f_data){
+        .rop = j->rop, .round = j->round, .rail = j->rail, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
     j->wanted &= j->wanted - 1;

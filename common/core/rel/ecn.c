@@ -37,6 +37,14 @@ static void ecn_arrived_marked(struct emx_session *s)
     emx_reorder_ack_now(s);
 }
 
+static void ecn_data_marked(struct emx_engine *e, const struct emx_frame *h)
+{
+    unsigned rail = ((const struct emx_f_data *)(const void *)(h + 1))->rail;
+    struct emx_pace *pace = rail && rail < EMX_RAILS_MAX ? &e->rail[rail].pace : &e->pace;
+
+    e->stats->ce_responses += emx_pace_marked(pace, h->body_bytes - sizeof(struct emx_f_data));
+}
+
 void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
 {
     const struct emx_frame *h = emx_frame_within(data);
@@ -44,7 +52,7 @@ void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
 
     emx_count(e, frames_ce);
     if (h->type == EMX_F_data)
-        e->stats->ce_responses += emx_pace_marked(&e->pace, h->body_bytes - sizeof(struct emx_f_data));
+        ecn_data_marked(e, h);
     else if (emx_frame_info[h->type].sequenced && p && p->session && !emx_session_over(p->session))
         ecn_arrived_marked(p->session);
 }

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Rails. If several routes of a session leave through cards of their own, each is a rail: number 0 is the session's
- * route, the others follow in the order of the routes. Rail 0 carries all frames. The others carry data of large
- * messages only, so that order, acknowledgements and credit stay as they are.
+ * route, the others follow in the order of the routes. The session's route carries all frames. The others carry data of
+ * large messages only, so that order, acknowledgements and credit stay as they are.
  *
- * Each side has its own rails. A pull says over which of the sender's rails the data is to come (pull_rail), so both
- * need not number the cards alike. The receiver has a pace, a round trip and a count of what it has requested for each
- * rail of its peer: msg/pull_rail.c chooses. Pulls are short and travel over the session's route.
+ * Each side has its own rails. A pull says over which of the sender's rails the data is to come, so both need not
+ * number the cards alike, and data says over which it has come. The receiver has a round trip and a count of what it
+ * has requested for each rail of its peer, and a pace for each number, which all peers share: msg/pull_rail.c chooses.
+ * Pulls are short and travel over the session's route.
  *
  * The receiver uses a rail after a full-sized frame has arrived over it. It asks for one (rail) when it pulls a
  * message, and again at increasing distances while no answer comes. A rail whose data does not arrive while that of
- * others does is set aside after EMX_RAIL_FAILURES time-outs, until such a frame arrives again.
+ * others does is set aside after EMX_RAIL_FAILURES time-outs, until a frame arrives over it again. Rail 0 needs no
+ * such frame at first, and stays if there is no other.
+ *
+ * If the session moves to another route (connect.c), the rails keep their numbers, and another is the session's route.
+ * If that leaves through a card without a number, it takes the place of the route that the session has left.
  *
  * Both sides need as many cards: two cards of the sender that lead to one of the receiver would only fill its queue.
  */
@@ -58,23 +63,26 @@ static unsigned rail_list(const struct emx_session *s, const struct emx_route *r
     return n;
 }
 
-static void rail_init(struct emx_rails *t, struct emx_rail *k, const struct emx_route *r)
+static void rail_take_route(struct emx_rail *k, const struct emx_route *r)
 {
-    struct emx_engine *e = t->s->e;
+    struct emx_engine *e = k->rails->s->e;
     unsigned tag_bytes = emx_tag_bytes(e, r->link);
 
-    memset(k, 0, sizeof(*k));
-    k->rails = t;
-    emx_list_init(&k->ready);
-    emx_list_init(&k->requests);
     k->to = r->to;
     k->link = r->link;
+    k->card = r->card;
     k->seal = (uint8_t)emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum);
     k->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     k->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
-    k->pause_ns = TRY_NS;
-    emx_rtt_init(&k->block_rtt, e->cfg);
-    emx_pace_init(&k->pace, emx_part(e->cfg->p_pull_window, e->local_ranks, EMX_PACE_LEAST));
+}
+
+static void rail_init(struct emx_rails *t, struct emx_rail *k, const struct emx_route *r)
+{
+    *k = (struct emx_rail){.rails = t, .pause_ns = TRY_NS};
+    emx_list_init(&k->ready);
+    emx_list_init(&k->requests);
+    emx_rtt_init(&k->block_rtt, t->s->e->cfg);
+    rail_take_route(k, r);
 }
 
 bool emx_rails_open(struct emx_session *s)
@@ -99,6 +107,30 @@ bool emx_rails_open(struct emx_session *s)
     return true;
 }
 
+/* The rail through the same card as the route; if there is none, the one that the session has left. */
+static unsigned rail_of_route(const struct emx_rails *t, const struct emx_route *r)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->rail[i].card == r->card)
+            return i;
+    return t->first;
+}
+
+/* The rail that was the session's route until now may have things to send by itself, over a link of its own. */
+void emx_rails_moved(struct emx_session *s)
+{
+    const struct emx_route *r = emx_connect_route(s);
+    struct emx_rails *t = s->rails;
+    struct emx_rail *k;
+
+    t->first = rail_of_route(t, r);
+    k = &t->rail[t->first];
+    emx_list_del(&k->ready);
+    rail_take_route(k, r);
+    if (k->answer_due)
+        emx_rail_ready(k);
+}
+
 void emx_rails_quiesce(struct emx_session *s)
 {
     for (unsigned i = 0; s->rails && i < s->rails->count; i++)
@@ -115,13 +147,23 @@ void emx_rails_close(struct emx_session *s)
     s->e->railed--;
 }
 
+unsigned emx_rails_first(const struct emx_session *s)
+{
+    return s->rails ? s->rails->first : 0;
+}
+
+unsigned emx_rails_count(const struct emx_session *s)
+{
+    return s->rails ? s->rails->count : 1;
+}
+
 /* ---- Whether a rail carries frames ---- */
 
 void emx_rails_ask(struct emx_session *s, emx_time now)
 {
     struct emx_rails *t = s->rails;
 
-    for (unsigned i = 1; i < t->count; i++) {
+    for (unsigned i = 0; i < t->count; i++) {
         struct emx_rail *k = &t->rail[i];
 
         if (k->usable || now < k->try_ns)
@@ -137,26 +179,42 @@ void emx_rail_heard(struct emx_rail *k, emx_time now)
 {
     k->heard_ns = now;
     k->failures = 0;
+    if (k->usable)
+        return;
+    k->usable = true;
     k->pause_ns = TRY_NS;
+    emx_count(k->rails->s->e, rails_found);
 }
 
+/* If no other is left, rail 0 is used. */
 void emx_rail_failed(struct emx_rail *k, emx_time now)
 {
+    struct emx_rails *t = k->rails;
+    unsigned usable = 0;
+
     if (++k->failures < EMX_RAIL_FAILURES || !k->usable)
         return;
-    k->usable = k == k->rails->rail; /* there must be one */
+    for (unsigned i = 0; i < t->count; i++)
+        usable += t->rail[i].usable;
+    if (usable == 1)
+        t->rail[0].usable = true;
+    if (usable == 1 && k == t->rail)
+        return;
+    k->usable = false;
     k->try_ns = now + k->pause_ns;
     k->byte_ps = 0;
-    emx_count(k->rails->s->e, rails_failed);
+    emx_count(t->s->e, rails_failed);
 }
 
 /* ---- Frames ---- */
 
 uint16_t emx_rails_frame_bytes(const struct emx_session *s, uint16_t most_bytes)
 {
-    for (unsigned i = 1; s->rails && i < s->rails->count; i++) {
+    for (unsigned i = 0; s->rails && i < s->rails->count; i++) {
         const struct emx_rail *k = &s->rails->rail[i];
 
+        if (i == s->rails->first)
+            continue;
         most_bytes = (uint16_t)emx_min(most_bytes, k->gso_bytes ? k->gso_bytes : k->frame_bytes);
     }
     return most_bytes;
@@ -176,13 +234,9 @@ static enum emx_drop rail_answered(struct emx_session *s, const struct emx_f_rai
 {
     struct emx_rails *t = s->rails;
 
-    if (!t || !f->rail || f->rail >= t->count || f->number != t->number)
+    if (!t || f->rail >= t->count || f->number != t->number)
         return EMX_DROP_STALE;
-    if (!t->rail[f->rail].usable)
-        emx_count(s->e, rails_found);
-    t->rail[f->rail].usable = true;
-    t->rail[f->rail].failures = 0;
-    t->rail[f->rail].heard_ns = now;
+    emx_rail_heard(&t->rail[f->rail], now);
     return EMX_ACCEPTED;
 }
 
@@ -193,7 +247,7 @@ enum emx_drop emx_rail_input(struct emx_session *s, const uint8_t *data, emx_tim
 
     if (f->answer)
         return rail_answered(s, f, now);
-    if (!emx_rails_open(s) || !f->rail || f->rail >= s->rails->count)
+    if (!emx_rails_open(s) || f->rail >= s->rails->count)
         return EMX_DROP_STALE;
     k = &s->rails->rail[f->rail];
     k->answer_due = true;
@@ -233,11 +287,14 @@ bool emx_rail_output_ask(struct emx_session *s, struct emx_txframe *f, struct em
 bool emx_rail_output_answer(struct emx_rail *k, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     const struct emx_f_rail content = {.rail = (uint8_t)(k - k->rails->rail), .answer = 1, .number = k->answer};
+    const struct emx_session *s = k->rails->s;
     size_t bytes = k->gso_bytes ? k->gso_bytes : k->frame_bytes;
 
     if (!k->answer_due)
         return false;
     k->answer_due = false;
+    if (content.rail == k->rails->first && s->frame_bytes < bytes)
+        bytes = s->frame_bytes;
     bytes = emx_min(bytes, EMX_FRAME_MAX - ETHMX_ADDRESS_MAX) - sizeof(struct emx_frame) - sizeof(content);
     rail_build(k->rails->s, &content, bytes, f, scratch);
     f->to = &k->to;
