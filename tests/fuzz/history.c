@@ -53,7 +53,7 @@ struct history {
     emx_time now;
     unsigned nodes;
     struct fuzz_node node[NODES_MAX];
-    bool reliable, reads, auth;
+    bool reliable, reads, auth, rails;
     bool altered; /* contents may be anything */
     unsigned lives;
     struct packet packet[FRAMES_MAX];
@@ -86,7 +86,8 @@ static void start(struct history *h, unsigned n)
     struct fuzz_node *node = &h->node[n];
     struct emx_address self;
 
-    *node = (struct fuzz_node){.history = h, .index = n, .cfg = &h->cfg, .reliable = h->reliable, .reads = h->reads};
+    *node = (struct fuzz_node){
+        .history = h, .index = n, .cfg = &h->cfg, .reliable = h->reliable, .reads = h->reads, .rails = h->rails};
     node->id = (uint32_t)emx_mix64(++h->lives) | 1;
     self = address(h, n);
     fuzz_node_start(node, &self, &h->now);
@@ -110,6 +111,7 @@ struct history *history_begin(unsigned nodes, unsigned settings)
     h->cfg.p_pull_window = settings & 32 ? 4096 : 1 << 16;
     h->reliable = settings & 64;
     h->reads = settings & 128;
+    h->rails = !h->reliable && settings & 8;
     h->auth = h->reads && !h->reliable && emx_keyed_hash_usable(&why);
     h->now = 1000000000;
     h->nodes = nodes;

@@ -142,7 +142,8 @@ static const struct emx_wire_ops ops = {.name = "fuzz",
 /* A peer that is known by its hello only may have an address without our wire: mutated frames make such ones. */
 static void tell_routes(struct fuzz_node *n, struct emx_peer *peer, emx_time now)
 {
-    struct emx_route r = {.frame_bytes = FUZZ_FRAME_BYTES, .reliable = n->reliable, .reads = n->reads, .name = "fuzz"};
+    struct emx_route r[2] = {
+        {.frame_bytes = FUZZ_FRAME_BYTES, .reliable = n->reliable, .reads = n->reads, .name = "fuzz"}};
     struct emx_wire_value part = emx_address_part(emx_peer_address(n->engine, peer), FUZZ_PART);
     unsigned to;
 
@@ -151,8 +152,10 @@ static void tell_routes(struct fuzz_node *n, struct emx_peer *peer, emx_time now
         return;
     }
     to = part.b[0];
-    memcpy(&r.to, &to, sizeof(to));
-    emx_engine_routes(n->engine, peer, &r, 1, "", now);
+    memcpy(&r[0].to, &to, sizeof(to));
+    r[1] = r[0];
+    r[1].card = 1;
+    emx_engine_routes(n->engine, peer, r, n->rails ? 2 : 1, "", now);
 }
 
 static void take_events(void *arg, emx_time now)

@@ -25,6 +25,7 @@ struct fuzz_node {
     unsigned index;
     struct emx_config *cfg;
     bool reliable, reads; /* its link is, and does */
+    bool rails;           /* it has two cards, both of the link */
     struct emx_engine *engine;
     struct emx_progress progress;
     struct emx_stats stats;
@@ -39,8 +40,8 @@ struct fuzz_node {
     unsigned placing_to;
 };
 
-/* Makes the engine of `self` and its progress, whose clock tells *now_ns. history, index, cfg, reliable and reads are
- * set. */
+/* Makes the engine of `self` and its progress, whose clock tells *now_ns. history, index, cfg, reliable, reads and
+ * rails are set. */
 #define FUZZ_PART 31 /* of addresses: the node, one byte */
 
 void fuzz_node_start(struct fuzz_node *n, const struct emx_address *self, const uint64_t *now_ns);
