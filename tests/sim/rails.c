@@ -157,6 +157,24 @@ static void moves(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The second wire dies while the sender is stopped: its messages do not count towards the window then. */
+static void dies_away(struct sim_case *c)
+{
+    struct shape x = alike(c);
+    struct sim_world *w = &c->world;
+
+    prepare(c, &x, 0);
+    sim_messages(c, &w->nodes[0], &w->nodes[1], 4, MESSAGE_BYTES);
+    sim_world_run_until(w, w->now_ns + 5 * SIM_MS + c->seed * SIM_MS);
+    x.dies_ns = 1;
+    cut_wire(w, &x);
+    sim_node_pace(&w->nodes[0], SIM_STOPPED, w->now_ns + 30 * SIM_MS);
+    sim_program_run(&c->program, w->now_ns + 20 * SIM_S);
+    if (!sim_failed(w))
+        sim_model_check(&c->program);
+    sim_case_end(c);
+}
+
 static void slow(struct sim_case *c)
 {
     struct shape x = alike(c);
@@ -263,6 +281,7 @@ const struct sim_scenario sim_rails[] = {
     {"rails-one-dies", "the second wire dies under a message", one_dies, 20, 0},
     {"rails-first-dies", "the first wire carries no more data in the middle of a message", first_dies, 16, 0},
     {"rails-moves", "the sessions leave the first wire in the middle of messages", moves, 20, 0},
+    {"rails-dies-away", "the second wire dies while the sender is stopped", dies_away, 40, 0},
     {"rails-slow", "the second wire is ten times slower", slow, 2, 0},
     {"rails-far", "the second wire has a longer way", far, 2, 0},
     {"rails-lossy", "the second wire loses 5% of the frames", lossy, 2, 0},

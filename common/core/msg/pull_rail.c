@@ -91,15 +91,25 @@ unsigned emx_pull_choose_again(const struct emx_session *s, unsigned rail, bool 
     return t->rail[rail].usable ? rail : 0;
 }
 
-void emx_pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail)
+/* Of a silent sender, what is requested over rail 0 counts apart (pull.c). */
+static void pull_rail_count(struct emx_rndv *r, unsigned rail, int64_t bytes)
 {
     struct emx_session *s = r->op->peer->session;
+
+    if (r->away && !rail)
+        s->e->away_bytes += (uint64_t)bytes;
+    else
+        emx_pull_asked(s, rail, bytes);
+}
+
+void emx_pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail)
+{
     int64_t bytes = (int64_t)emx_pull_block_bytes(r, b);
 
-    if (rail == b->rail || r->away)
+    if (rail == b->rail)
         return;
-    emx_pull_asked(s, b->rail, -bytes);
-    emx_pull_asked(s, rail, bytes);
+    pull_rail_count(r, b->rail, -bytes);
+    pull_rail_count(r, rail, bytes);
     b->rail = (uint8_t)rail;
 }
 

@@ -63,7 +63,7 @@ unsigned emx_pull_choose(const struct emx_session *s, uint64_t block_bytes, uint
 /* The rail over which missing chunks of a block are requested again. other: not the same, if there is another. */
 unsigned emx_pull_choose_again(const struct emx_session *s, unsigned rail, bool other);
 
-/* Requests the block over another rail, or the same one. A silent sender's blocks are not counted, and stay. */
+/* The block is requested over this rail from now on. */
 void emx_pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail);
 
 /* Nothing of a message has arrived for a time-out: its block is about to be requested again, over another rail. */
