@@ -45,14 +45,15 @@ struct emx_session {
     struct emx_peer *peer;
     struct emx_list ready; /* in engine.ready[link] while there may be something to send */
     uint8_t link;
-    uint8_t state;     /* enum emx_state */
-    bool greeted;      /* the peer's first number is known */
-    bool takes;        /* accepts frames that are not of the handshake */
-    int8_t end_status; /* dead or closed: why, an enum ethmx_status */
-    uint8_t seal;      /* of frames sent: enum emx_checksum, or EMX_SEAL_TAG */
-    bool reliable;     /* frames sent arrive once and in order: none is kept or acknowledged */
-    bool in_place;     /* and need no checksum or tag: a wire may take data in place */
-    bool connected;    /* frames sent travel over connections (emx_route) */
+    uint8_t state;        /* enum emx_state */
+    uint8_t answer_links; /* mask: over which hello_acks or frames of failover may be due */
+    bool greeted;         /* the peer's first number is known */
+    bool takes;           /* accepts frames that are not of the handshake */
+    int8_t end_status;    /* dead or closed: why, an enum ethmx_status */
+    uint8_t seal;         /* of frames sent: enum emx_checksum, or EMX_SEAL_TAG */
+    bool reliable;        /* frames sent arrive once and in order: none is kept or acknowledged */
+    bool in_place;        /* and need no checksum or tag: a wire may take data in place */
+    bool connected;       /* frames sent travel over connections (emx_route) */
     bool ping_due, pong_due;
     uint8_t byes_due;
     uint16_t frame_bytes;
@@ -72,6 +73,7 @@ struct emx_session {
     struct emx_coalesce coalesce;
     struct emx_offload_probe offload;
     struct emx_ecn ecn;
+    uint32_t probe; /* number of the current route's hellos; here it fills a gap */
     struct emx_fragment fragment;
     struct emx_rndv_tx pulled;
     struct emx_rndv_rx pulling;
@@ -83,8 +85,6 @@ struct emx_session {
     /* handshake */
     struct emx_connect *connect;
     struct emx_hello_ack hello_ack[2]; /* small, full */
-    uint8_t answer_links;              /* mask: over which hello_acks or frames of failover may be due */
-    uint32_t probe;                    /* number of the current route's hellos */
 
     /* life cycle */
     struct emx_list living;       /* in engine.living until it is over */
