@@ -162,13 +162,14 @@ static void block_is_late(void **state)
 /* The reply to a block that was requested again over another rail shows that its former one has failed. */
 static void left_rail_has_failed(void **state)
 {
-    struct emx_block b = {.asked_ns = 9000, .left_ns = 5000, .left_rail = 1};
+    struct emx_block b = {.asked_ns = 9000, .left_rail = 2};
 
     (void)state;
+    t.rail[1].left_ns = 5000;
     emx_pull_replied(&s, &b, 9500);
     emx_pull_replied(&s, &b, 9600);
     assert_int_equal(t.rail[1].failures, 1);
-    b.left_ns = 5000;
+    b.left_rail = 2;
     emx_pull_heard(&s, 1, 6000);
     emx_pull_replied(&s, &b, 9700);
     assert_int_equal(t.rail[1].failures, 0);

@@ -155,10 +155,10 @@ static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned ra
     struct emx_block *b = &r->block[r->active++];
 
     *b = (struct emx_block){
-        .first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1, .rail = (uint8_t)rail};
+        .first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1, .rail = rail & 0xf};
     r->next_chunk += n;
     emx_pull_asked(r->op->peer->session, rail, (int64_t)(n * r->chunk_bytes));
-    b->ahead_bytes = emx_pull_asked_bytes(e, rail);
+    b->ahead_bytes = (uint32_t)emx_pull_asked_bytes(e, rail);
     if (!emx_list_linked(&r->asking))
         emx_list_append(&e->asking, &r->asking);
     pull_want(r, b);
@@ -410,7 +410,6 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
         return false;
     b->asked = b->missing;
     b->asked_ns = now;
-    b->overtaken_ns = 0;
     *t = (struct emx_f_pull){.op = r->sender_op,
                              .rop = r->op->id,
                              .first = b->first,

@@ -110,7 +110,7 @@ void emx_pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail
         return;
     pull_rail_count(r, b->rail, -bytes);
     pull_rail_count(r, rail, bytes);
-    b->rail = (uint8_t)rail;
+    b->rail = rail & 0xf;
 }
 
 void emx_pull_leave_rail(struct emx_rndv *r, struct emx_block *b, emx_time now)
@@ -121,8 +121,8 @@ void emx_pull_leave_rail(struct emx_rndv *r, struct emx_block *b, emx_time now)
     s->rails->again_ns = now;
     if (rail == b->rail || b->due)
         return;
-    b->left_rail = b->rail;
-    b->left_ns = b->asked_ns;
+    s->rails->rail[b->rail].left_ns = b->asked_ns;
+    b->left_rail = (b->rail + 1u) & 0xf;
     emx_pull_change_rail(r, b, rail);
 }
 
@@ -151,9 +151,9 @@ void emx_pull_replied(struct emx_session *s, struct emx_block *b, emx_time now)
 
     if (b->asked_ns > t->answered_ns)
         t->answered_ns = b->asked_ns;
-    if (b->left_ns && t->rail[b->left_rail].heard_ns < b->left_ns)
-        emx_rail_failed(&t->rail[b->left_rail], now);
-    b->left_ns = 0;
+    if (b->left_rail && t->rail[b->left_rail - 1].heard_ns < t->rail[b->left_rail - 1].left_ns)
+        emx_rail_failed(&t->rail[b->left_rail - 1], now);
+    b->left_rail = 0;
 }
 
 emx_time emx_pull_silence_ns(struct emx_session *s, unsigned rail)
@@ -166,9 +166,9 @@ emx_time emx_pull_silence_ns(struct emx_session *s, unsigned rail)
     return t->network_ns > least_ns ? t->network_ns : least_ns;
 }
 
-emx_time emx_pull_rail_late_ns(struct emx_session *s, struct emx_block *b, emx_time now)
+emx_time emx_pull_rail_late_ns(struct emx_session *s, const struct emx_block *b, emx_time now)
 {
-    const struct emx_rail *k = &s->rails->rail[b->rail];
+    struct emx_rail *k = &s->rails->rail[b->rail];
     emx_time timeout_ns = emx_pull_silence_ns(s, b->rail);
     emx_time silent_ns = k->heard_ns > b->asked_ns ? k->heard_ns : b->asked_ns;
 
@@ -176,11 +176,11 @@ emx_time emx_pull_rail_late_ns(struct emx_session *s, struct emx_block *b, emx_t
         return silent_ns + timeout_ns;
     if (s->rails->answered_ns <= b->asked_ns)
         return now + timeout_ns;
-    if (b->overtaken_ns <= silent_ns)
-        b->overtaken_ns = now;
-    else if (s->pulling.data_ns <= b->overtaken_ns)
+    if (k->overtaken_ns <= silent_ns)
+        k->overtaken_ns = now;
+    else if (s->pulling.data_ns <= k->overtaken_ns)
         return now + timeout_ns; /* the sender is silent, too */
-    return b->overtaken_ns + timeout_ns;
+    return k->overtaken_ns + timeout_ns;
 }
 
 emx_time emx_pull_rails_from_ns(const struct emx_session *s, const struct emx_rndv *r, emx_time from_ns,

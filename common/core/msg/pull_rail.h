@@ -86,7 +86,7 @@ emx_time emx_pull_silence_ns(struct emx_session *s, unsigned rail);
 
 /* When the block is requested over another rail, unless its own is heard until then: at now at the latest if it is due.
  * See pull_rail.c. */
-emx_time emx_pull_rail_late_ns(struct emx_session *s, struct emx_block *b, emx_time now);
+emx_time emx_pull_rail_late_ns(struct emx_session *s, const struct emx_block *b, emx_time now);
 
 /* When time begins to count for a message: from_ns, or later. Data of the peer's other messages may have been queued
  * before its own, and the reply to a message that was requested again shows whether the peer responds. */

@@ -30,19 +30,18 @@ struct emx_unexpected;
 
 /* A requested block. */
 struct emx_block {
-    uint64_t first;   /* index of the first chunk */
+    uint64_t first;
     uint64_t missing; /* bit i: chunk first+i has not arrived */
     uint64_t asked;   /* missing at the time of the last request */
     emx_time asked_ns;
-    uint64_t ahead_bytes;  /* requested over the rail at the time of the first request, this block included */
-    emx_time overtaken_ns; /* when a later request over another rail was seen to be answered before */
-    emx_time left_ns;      /* time of the request over left_rail; 0: none */
-    uint8_t left_rail;     /* rail over which nothing came in a time-out, neither this data nor other */
+    uint32_t ahead_bytes; /* requested over the rail at the time of the first request, this block included */
     uint8_t round;
-    uint8_t rail; /* over which the data is to come */
-    bool due;     /* a pull frame is to be sent */
-    bool late;    /* the sender was away meanwhile */
+    uint8_t rail : 4;      /* over which the data is to come */
+    uint8_t left_rail : 4; /* over which it was to come, and nothing came in a time-out: its number + 1; 0: none */
+    bool due;              /* a pull frame is to be sent */
+    bool late;             /* the sender was away meanwhile */
 };
+static_assert(sizeof(struct emx_block) == 40, "each message that is pulled has EMX_BLOCKS");
 
 /* The parts of a message that had arrived when its chunks became shorter. */
 struct emx_received_map {

@@ -36,14 +36,16 @@ struct emx_rail {
     uint32_t answer; /* number of the question */
 
     /* Data from the peer, over its rail of the same number; of rail 0 the session and the engine have the rest. */
-    bool usable;          /* it has carried a full-sized frame; rail 0 from the beginning */
-    uint8_t failures;     /* time-outs in a row */
-    emx_time heard_ns;    /* time of the last data */
-    emx_time try_ns;      /* not usable: when it is tried again */
-    emx_time pause_ns;    /* until the next try but one; doubles */
-    uint64_t byte_ps;     /* smoothed: time for each byte, in ps; 0: unknown */
-    emx_time way_ns;      /* as emx_rndv_rx.way_ns */
-    uint64_t asked_bytes; /* requested from this peer, not arrived */
+    bool usable;           /* it has carried a full-sized frame; rail 0 from the beginning */
+    uint8_t failures;      /* time-outs in a row */
+    emx_time heard_ns;     /* time of the last data */
+    emx_time overtaken_ns; /* when a later request over another rail was seen to be answered before one over this */
+    emx_time left_ns;      /* of the last request that was repeated over another rail after a time-out */
+    emx_time try_ns;       /* not usable: when it is tried again */
+    emx_time pause_ns;     /* until the next try but one; doubles */
+    uint64_t byte_ps;      /* smoothed: time for each byte, in ps; 0: unknown */
+    emx_time way_ns;       /* as emx_rndv_rx.way_ns */
+    uint64_t asked_bytes;  /* requested from this peer, not arrived */
     struct emx_rtt block_rtt;
 };
 
