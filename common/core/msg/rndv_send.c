@@ -147,10 +147,11 @@ static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f
            emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
 }
 
-/* The rail to reply over: that which is asked for, or, if it is unknown or carries no such frames, the session's. */
+/* The rail to reply over: that which is asked for, or, if it is unknown, carries no such frames, or was left because it
+ * does not reach the peer, the session's. */
 static unsigned rndv_send_rail(const struct emx_session *s, const struct emx_f_pull *f)
 {
-    if (f->rail == emx_rails_first(s) || f->rail >= emx_rails_count(s) ||
+    if (f->rail == emx_rails_first(s) || f->rail >= emx_rails_count(s) || s->rails->rail[f->rail].left ||
         EMX_RNDV_HEAD_BYTES + f->chunk_bytes > s->rails->rail[f->rail].frame_bytes)
         return emx_rails_first(s);
     return f->rail;

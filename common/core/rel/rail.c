@@ -15,7 +15,8 @@
  * such frame at first, and stays if there is no other.
  *
  * If the session moves to another route (connect.c), the rails keep their numbers, and another is the session's route.
- * If that leaves through a card without a number, it takes the place of the route that the session has left.
+ * If that leaves through a card without a number, it takes the place of the route that the session has left. Data that is
+ * requested over a route that was left is sent over the one in use.
  *
  * Both sides need as many cards: two cards of the sender that lead to one of the receiver would only fill its queue.
  */
@@ -123,8 +124,10 @@ void emx_rails_moved(struct emx_session *s)
     struct emx_rails *t = s->rails;
     struct emx_rail *k;
 
+    t->rail[t->first].left = true;
     t->first = rail_of_route(t, r);
     k = &t->rail[t->first];
+    k->left = false;
     emx_list_del(&k->ready);
     rail_take_route(k, r);
     if (k->answer_due)
