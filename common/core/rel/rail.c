@@ -15,8 +15,8 @@
  * such frame at first, and stays if there is no other.
  *
  * If the session moves to another route (connect.c), the rails keep their numbers, and another is the session's route.
- * If that leaves through a card without a number, it takes the place of the route that the session has left. Data that is
- * requested over a route that was left is sent over the one in use.
+ * If that leaves through a card without a number, it takes the place of the route that the session has left. Data that
+ * is requested over a route that was left is sent over the one in use.
  *
  * Both sides need as many cards: two cards of the sender that lead to one of the receiver would only fill its queue.
  */
