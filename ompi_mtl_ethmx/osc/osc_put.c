@@ -133,36 +133,6 @@ static int transfer(const struct transfer *x, struct ompi_win_t *win, ompi_reque
     return osc_ethmx_op_started(op, transfer_general(x, op, here, address), request_p);
 }
 
-int osc_ethmx_put(const void *origin, osc_ethmx_count origin_count, ompi_datatype_t *origin_type, int rank,
-                  ptrdiff_t disp, osc_ethmx_count target_count, ompi_datatype_t *target_type, struct ompi_win_t *win)
-{
-    const struct transfer x = {false,
-                               (void *)origin,
-                               (size_t)origin_count,
-                               origin_type,
-                               rank,
-                               disp,
-                               (size_t)target_count,
-                               target_type,
-                               (size_t)origin_count * origin_type->super.size};
-    return transfer(&x, win, NULL);
-}
-
-int osc_ethmx_get(void *origin, osc_ethmx_count origin_count, ompi_datatype_t *origin_type, int rank, ptrdiff_t disp,
-                  osc_ethmx_count target_count, ompi_datatype_t *target_type, struct ompi_win_t *win)
-{
-    const struct transfer x = {true,
-                               origin,
-                               (size_t)origin_count,
-                               origin_type,
-                               rank,
-                               disp,
-                               (size_t)target_count,
-                               target_type,
-                               (size_t)origin_count * origin_type->super.size};
-    return transfer(&x, win, NULL);
-}
-
 int osc_ethmx_rput(const void *origin, osc_ethmx_count origin_count, ompi_datatype_t *origin_type, int rank,
                    ptrdiff_t disp, osc_ethmx_count target_count, ompi_datatype_t *target_type, struct ompi_win_t *win,
                    ompi_request_t **request_p)
@@ -193,4 +163,16 @@ int osc_ethmx_rget(void *origin, osc_ethmx_count origin_count, ompi_datatype_t *
                                target_type,
                                (size_t)origin_count * origin_type->super.size};
     return transfer(&x, win, request_p);
+}
+
+int osc_ethmx_put(const void *origin, osc_ethmx_count origin_count, ompi_datatype_t *origin_type, int rank,
+                  ptrdiff_t disp, osc_ethmx_count target_count, ompi_datatype_t *target_type, struct ompi_win_t *win)
+{
+    return osc_ethmx_rput(origin, origin_count, origin_type, rank, disp, target_count, target_type, win, NULL);
+}
+
+int osc_ethmx_get(void *origin, osc_ethmx_count origin_count, ompi_datatype_t *origin_type, int rank, ptrdiff_t disp,
+                  osc_ethmx_count target_count, ompi_datatype_t *target_type, struct ompi_win_t *win)
+{
+    return osc_ethmx_rget(origin, origin_count, origin_type, rank, disp, target_count, target_type, win, NULL);
 }

@@ -62,6 +62,16 @@ static void draw_world(struct sim_world *w, struct emx_rng *rng)
     sim_world_rate(w, 10000000000ull, 65536, 0);
 }
 
+/* Two nodes that are connected by wire 0 of some. */
+static void begin(struct sim_case *c, unsigned wires)
+{
+    struct sim_world *w = &c->world;
+
+    sim_case_begin(c, 2, wires);
+    sim_world_start(w);
+    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+}
+
 /* While messages of all kinds are under way, the wire in use ends, in both directions or in one. Everything arrives,
  * over the other wire. */
 static void under_load(struct sim_case *c)
@@ -95,11 +105,9 @@ static void one_message(struct sim_case *c)
     struct sim_world *w = &c->world;
     struct sim_node *a, *b;
 
-    sim_case_begin(c, 2, 2 + c->seed % 2);
-    sim_world_start(w);
+    begin(c, 2 + c->seed % 2);
     a = &w->nodes[0];
     b = &w->nodes[1];
-    sim_connect(c, a, b);
     set_cut(&cut, 1000000);
     sim_recv(p, b, a->party, 1, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
     sim_send(p, a, b->party, 1, len_bytes, ETHMX_SEND_SYNC, SIM_CONTIGUOUS);
@@ -120,11 +128,9 @@ static void comes_back(struct sim_case *c)
     struct sim_world *w = &c->world;
     struct sim_node *a, *b;
 
-    sim_case_begin(c, 2, 2);
-    sim_world_start(w);
+    begin(c, 2);
     a = &w->nodes[0];
     b = &w->nodes[1];
-    sim_connect(c, a, b);
     set_cut(&cut, 1000000);
     sim_queue_put(&w->queue, w->now_ns + emx_failover_silence_ns(&w->cfg) - SIM_S / 2 + c->seed * SIM_S / 20, set_cut,
                   &cut, 0);
@@ -144,12 +150,10 @@ static void stopped(struct sim_case *c)
     uint64_t away_ns;
     struct sim_node *a, *b;
 
-    sim_case_begin(c, 2, 2 + c->seed % 2);
-    sim_world_start(w);
+    begin(c, 2 + c->seed % 2);
     a = &w->nodes[0];
     b = &w->nodes[1];
     away_ns = emx_failover_silence_ns(&w->cfg) + c->seed * SIM_S;
-    sim_connect(c, a, b);
     sim_messages(c, a, b, 3, c->seed & 1 ? 300000 : 8);
     sim_node_pace(b, SIM_STOPPED, w->now_ns + away_ns);
     if (sim_program_run(p, w->now_ns + away_ns + SIM_S))
@@ -167,11 +171,9 @@ static void again_and_again(struct sim_case *c)
     struct sim_world *w = &c->world;
     struct sim_node *a, *b;
 
-    sim_case_begin(c, 2, 2);
-    sim_world_start(w);
+    begin(c, 2);
     a = &w->nodes[0];
     b = &w->nodes[1];
-    sim_connect(c, a, b);
     for (unsigned turn = 0; turn < 4 && !sim_failed(w); turn++) {
         cut.wire = turn % 2;
         set_cut(&cut, 1000000);
@@ -213,13 +215,8 @@ static void returns(struct sim_case *c)
 {
     struct cut cut = {.w = &c->world, .directions = c->seed % DIRECTIONS};
     struct sim_world *w = &c->world;
-    struct sim_node *a, *b;
 
-    sim_case_begin(c, 2, 2 + c->seed % 2);
-    sim_world_start(w);
-    a = &w->nodes[0];
-    b = &w->nodes[1];
-    sim_connect(c, a, b);
+    begin(c, 2 + c->seed % 2);
     set_cut(&cut, 1000000);
     send_for(c, w->now_ns + 20 * SIM_S);
     expect_failovers(w, 1, 2);
@@ -239,9 +236,7 @@ static void flaps(struct sim_case *c)
     struct cut cut = {.w = &c->world, .directions = c->seed % DIRECTIONS};
     struct sim_world *w = &c->world;
 
-    sim_case_begin(c, 2, 2);
-    sim_world_start(w);
-    sim_connect(c, &w->nodes[0], &w->nodes[1]);
+    begin(c, 2);
     for (unsigned i = 0; i < 40 && !sim_failed(w); i++) {
         set_cut(&cut, i % 2 ? 0 : 1000000);
         send_for(c, w->now_ns + 7 * SIM_S + c->seed * SIM_S);
@@ -259,11 +254,9 @@ static void none_left(struct sim_case *c)
     struct sim_world *w = &c->world;
     struct sim_node *a, *b;
 
-    sim_case_begin(c, 2, 2 + c->seed % 2);
-    sim_world_start(w);
+    begin(c, 2 + c->seed % 2);
     a = &w->nodes[0];
     b = &w->nodes[1];
-    sim_connect(c, a, b);
     p->doomed[a->party] = p->doomed[b->party] = p->loses = true;
     for (unsigned wire = 0; wire < w->wire_count; wire++)
         set_cut(&(struct cut){.w = w, .directions = BOTH, .wire = wire}, 1000000);
