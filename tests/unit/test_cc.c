@@ -271,7 +271,7 @@ static void idle_peers_are_small(void **state)
     (void)state;
     assert_true(sizeof(struct emx_peer) <= 112);
     assert_true(sizeof(struct emx_peer) + sizeof(struct emx_session) + sizeof(struct emx_connect) + ETHMX_ADDRESS_MAX <=
-                2472);
+                2176);
 }
 
 int main(void)

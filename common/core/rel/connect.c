@@ -489,41 +489,55 @@ static unsigned connect_next_to_try(const struct emx_session *s, emx_time now)
 }
 
 /* No route is left. */
-static void connect_give_up(struct emx_session *s, emx_time now)
+static void connect_give_up(struct emx_session *s, const char *reasons, emx_time now)
 {
     struct emx_connect *c = s->connect;
-    char why[sizeof(c->why) + 64], all[64] = "";
+    char why[EMX_CONNECT_WHY_BYTES + 64], all[64] = "";
 
     if (c->again)
         snprintf(all, sizeof(all), " (tried again and again for %llu s)",
                  (unsigned long long)(now - c->since_ns) / 1000000000);
-    snprintf(why, sizeof(why), "%s%s", c->why, all);
+    snprintf(why, sizeof(why), "%s%s", reasons, all);
     connect_unreachable(s, why, now);
+}
+
+/* Adds a reason to those of other routes. Without memory for them they are lost. */
+static void connect_add_reason(struct emx_session *s, const char *reason)
+{
+    struct emx_connect *c = s->connect;
+    size_t len;
+
+    if (!c->why && !(c->why = emx_alloc_get(&s->e->alloc, EMX_CONNECT_WHY_BYTES)))
+        return;
+    len = c->has_why ? strlen(c->why) : 0;
+    c->has_why = true;
+    snprintf(c->why + len, EMX_CONNECT_WHY_BYTES - len, "%s%s", len ? "; " : "", reason);
 }
 
 static void connect_route_failed(struct emx_session *s, emx_time now)
 {
     struct emx_connect *c = s->connect;
     const struct emx_route *r = emx_connect_route(s);
-    size_t len = strlen(c->why);
-    unsigned long long ms = connect_patience_ns(s) / 1000000;
     unsigned next = connect_next_to_try(s, now);
+    char reason[128];
 
     if (!c->got[0])
-        snprintf(c->why + len, sizeof(c->why) - len, "%s%s: no answer in %llu ms", len ? "; " : "", r->name, ms);
+        snprintf(reason, sizeof(reason), "%s: no answer in %llu ms", r->name,
+                 (unsigned long long)connect_patience_ns(s) / 1000000);
     else
-        snprintf(c->why + len, sizeof(c->why) - len, "%s%s: frames of %u bytes are lost, small ones are not (MTU?)",
-                 len ? "; " : "", r->name, r->frame_bytes);
+        snprintf(reason, sizeof(reason), "%s: frames of %u bytes are lost, small ones are not (MTU?)", r->name,
+                 r->frame_bytes);
+    connect_add_reason(s, reason);
     if (next == c->count) {
-        connect_give_up(s, now);
+        connect_give_up(s, c->why ? c->why : reason, now);
         return;
     }
     if (!next || !r->guess || c->again)
-        emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s",
-                       c->why + (len ? len + 2 : 0), next ? "trying the next way" : "trying again from the first way");
+        emx_event_post(s->e, EMX_EVENT_ROUTE_LOST, s->peer, ETHMX_ERR_UNREACHABLE, "%s; %s", reason,
+                       next ? "trying the next way" : "trying again from the first way");
     if (!next) {
         c->again = true;
-        c->why[0] = 0;
+        c->has_why = false;
     }
     connect_use_route(s, next, now);
 }

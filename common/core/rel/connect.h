@@ -22,6 +22,8 @@ struct emx_session;
 #define EMX_CONNECT_RETRY_NS 5000000 /* time to the first retry of a hello */
 #define EMX_FRAME_LEAST      400     /* no shorter frames are tried */
 
+#define EMX_CONNECT_WHY_BYTES 320
+
 /* The routes to a peer and the state of the handshake. Kept when connected, because a repeated hello needs a reply. */
 struct emx_connect {
     struct emx_route route[EMX_ROUTES_MAX];
@@ -37,8 +39,9 @@ struct emx_connect {
     bool relearns;     /* the routes for the address in told were requested */
     uint16_t told_bytes;
     uint8_t *told; /* the address in its hello, if it has more than the launcher's (learn.c); else NULL */
+    bool has_why;  /* since all were tried */
     bool again;    /* all routes have failed, and were tried again */
-    char why[320]; /* reasons of failed routes */
+    char *why;     /* reasons of failed routes, EMX_CONNECT_WHY_BYTES; NULL: none has failed */
 
     /* for path_mtu.c, when connected */
     bool mtu_probing;

@@ -118,8 +118,10 @@ static void session_strip(struct emx_session *s)
 
     session_quiesce(s);
     emx_rails_close(s);
-    if (s->connect)
+    if (s->connect) {
         emx_alloc_put(&e->alloc, s->connect->told);
+        emx_alloc_put(&e->alloc, s->connect->why);
+    }
     emx_alloc_put(&e->alloc, s->connect);
     s->connect = NULL;
     emx_alloc_put(&e->alloc, s->tags);
