@@ -161,9 +161,9 @@ static unsigned sys_speed(const char *net, const char *name, unsigned depth)
 /* By ethtool, which knows the interfaces of this network namespace. 0: unknown. */
 static unsigned sys_ethtool_speed(const char *name)
 {
-    struct {
+    union {
         struct ethtool_link_settings s;
-        uint32_t masks[3 * MASK_WORDS];
+        uint8_t room[sizeof(struct ethtool_link_settings) + 3 * MASK_WORDS * sizeof(uint32_t)];
     } link = {.s.cmd = ETHTOOL_GLINKSETTINGS};
     struct ifreq ifr = {.ifr_data = (void *)&link};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
