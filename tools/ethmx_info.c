@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * ethmx_info: what ethmx finds on this host and how it is set. Answers "which wire would I get, and why not the
- * other?" before a job runs. The documentation's tables of parameters and counters are its output too.
+ * other?" before a job runs. The documentation's tables of parameters and counters are its output too (info_tables.h).
  */
-#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "ethmx.h"
 #include "info_check.h"
+#include "info_tables.h"
 #include "json.h"
 
 enum section {
@@ -24,11 +24,12 @@ enum section {
     SECTION_CHECK = 64, /* advice, only on request */
 };
 
-enum form { FORM_TEXT, FORM_JSON, FORM_PARAMS_MD, FORM_COUNTERS_MD };
+enum form { FORM_TEXT, FORM_JSON };
 
 struct options {
     unsigned sections;
     enum form form;
+    void (*table)(void); /* prints a table as a document, instead of the sections; or NULL */
 };
 
 static const char usage_text[] =
@@ -46,6 +47,9 @@ static const char usage_text[] =
     "  -j, --json          the same for machines\n"
     "      --params-md     docs/parameters.md\n"
     "      --counters-md   docs/counters.md\n"
+    "      --params-man    ethmx-parameters(7)\n"
+    "      --counters-man  ethmx-counters(7)\n"
+    "      --params-list   parameters for scripts: variable, legal values and meaning, separated by tabs\n"
     "  -h, --help          this text\n"
     "  -V, --version       the version of this program\n"
     "\n"
@@ -73,17 +77,6 @@ static void info_print_wrapped(const char *text, unsigned indent)
         text += strspn(text, " ");
     }
     putchar('\n');
-}
-
-/* The environment variable of a parameter. */
-static const char *info_variable(const char *name, char *text, size_t text_len_bytes)
-{
-    size_t i;
-
-    snprintf(text, text_len_bytes, "ETHMX_%s", name);
-    for (i = 0; text[i]; i++)
-        text[i] = (char)toupper((unsigned char)text[i]);
-    return text;
 }
 
 static void info_text_interface(void *arg, const struct ethmx_interface_info *i)
@@ -139,7 +132,7 @@ static void info_text_params(const struct ethmx_config *cfg)
     for (unsigned i = 0; (p = ethmx_param(i)); i++) {
         if (ethmx_config_get(cfg, i, value, sizeof(value), &source))
             continue;
-        printf("  %s = %s  (%s)\n", info_variable(p->name, name, sizeof(name)), *value ? value : "\"\"", source);
+        printf("  %s = %s  (%s)\n", emx_tables_variable(p->name, name, sizeof(name)), *value ? value : "\"\"", source);
         info_print_wrapped(p->help, 6);
         printf("      Legal: %s. Default: %s.\n", p->range, *p->deflt ? p->deflt : "empty");
     }
@@ -335,7 +328,7 @@ static void info_json_params(struct emx_json *j, const struct ethmx_config *cfg)
             continue;
         emx_json_open(j, NULL, '{');
         emx_json_string(j, "name", p->name);
-        emx_json_string(j, "variable", info_variable(p->name, name, sizeof(name)));
+        emx_json_string(j, "variable", emx_tables_variable(p->name, name, sizeof(name)));
         emx_json_string(j, "value", value);
         emx_json_string(j, "source", source);
         emx_json_string(j, "default", p->deflt);
@@ -414,70 +407,9 @@ static int info_show_json(const struct ethmx_config *cfg, unsigned sections)
     return ret;
 }
 
-/* ---- Markdown --------------------------------------------------------------------------------------------- */
-
-/* A table cell: a bar would end it. */
-static void info_md_cell(const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '|')
-            putchar('\\');
-        putchar(*text);
-    }
-}
-
-static void info_show_params_md(void)
-{
-    const struct ethmx_param_info *p;
-    char name[64];
-
-    puts("<!-- Made by `ethmx_info --params-md`. Do not edit: change EMX_PARAMS in common/base/config.h. -->\n"
-         "# Parameters\n"
-         "\n"
-         "Each is an environment variable, read when an endpoint is opened. In Open MPI each is an MCA parameter too:\n"
-         "`ETHMX_EAGER_MAX=64k` and `--mca mtl_ethmx_eager_max 64k` mean the same.\n"
-         "Sizes take the suffixes k, m and g (1024 to the power of 1, 2 and 3); times take ns, us, ms and s.\n"
-         "`ethmx_info --params` shows the current values and who set them.\n"
-         "\n"
-         "| Variable | Default | Legal values | Meaning |\n"
-         "| --- | --- | --- | --- |");
-    for (unsigned i = 0; (p = ethmx_param(i)); i++) {
-        printf("| `%s` | ", info_variable(p->name, name, sizeof(name)));
-        if (*p->deflt)
-            printf("`%s`", p->deflt);
-        else
-            printf("empty");
-        printf(" | ");
-        info_md_cell(p->range);
-        printf(" | ");
-        info_md_cell(p->help);
-        puts(" |");
-    }
-}
-
-static void info_show_counters_md(void)
-{
-    const struct ethmx_counter_info *c;
-
-    puts(
-        "<!-- Made by `ethmx_info --counters-md`. Do not edit: change EMX_COUNTERS in common/base/stats.h. -->\n"
-        "# Counters\n"
-        "\n"
-        "Every endpoint keeps these, always. `ethmx_perf --counters` prints those that are not zero; in Open MPI they\n"
-        "are MPI_T performance variables. A counter only goes up; a level also goes down.\n"
-        "\n"
-        "| Name | Kind | Unit | Meaning |\n"
-        "| --- | --- | --- | --- |");
-    for (unsigned i = 0; (c = ethmx_counter(i)); i++) {
-        printf("| `%s` | %s | %s | ", c->name, c->level ? "level" : "counter", c->unit);
-        info_md_cell(c->help);
-        puts(" |");
-    }
-}
-
 /* ---- Program ---------------------------------------------------------------------------------------------- */
 
-enum { OPT_PARAMS_MD = 256, OPT_COUNTERS_MD };
+enum { OPT_PARAMS_MD = 256, OPT_COUNTERS_MD, OPT_PARAMS_MAN, OPT_COUNTERS_MAN, OPT_PARAMS_LIST };
 
 static const struct option long_options[] = {
     {"release", no_argument, NULL, 'r'},
@@ -491,6 +423,9 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, 'j'},
     {"params-md", no_argument, NULL, OPT_PARAMS_MD},
     {"counters-md", no_argument, NULL, OPT_COUNTERS_MD},
+    {"params-man", no_argument, NULL, OPT_PARAMS_MAN},
+    {"counters-man", no_argument, NULL, OPT_COUNTERS_MAN},
+    {"params-list", no_argument, NULL, OPT_PARAMS_LIST},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -504,8 +439,27 @@ static void info_usage_error(const char *what)
     exit(2);
 }
 
+/* An option that prints a table as a document. false: it is none. */
+static bool info_table_option(struct options *o, int c)
+{
+    static void (*const tables[])(void) = {
+        [OPT_PARAMS_MD - OPT_PARAMS_MD] = emx_tables_params_md,
+        [OPT_COUNTERS_MD - OPT_PARAMS_MD] = emx_tables_counters_md,
+        [OPT_PARAMS_MAN - OPT_PARAMS_MD] = emx_tables_params_man,
+        [OPT_COUNTERS_MAN - OPT_PARAMS_MD] = emx_tables_counters_man,
+        [OPT_PARAMS_LIST - OPT_PARAMS_MD] = emx_tables_params_list,
+    };
+
+    if (c < OPT_PARAMS_MD || c > OPT_PARAMS_LIST)
+        return false;
+    o->table = tables[c - OPT_PARAMS_MD];
+    return true;
+}
+
 static void info_option(struct options *o, int c)
 {
+    if (info_table_option(o, c))
+        return;
     switch (c) {
     case 'r':
         o->sections |= SECTION_VERSION;
@@ -534,12 +488,6 @@ static void info_option(struct options *o, int c)
     case 'j':
         o->form = FORM_JSON;
         break;
-    case OPT_PARAMS_MD:
-        o->form = FORM_PARAMS_MD;
-        break;
-    case OPT_COUNTERS_MD:
-        o->form = FORM_COUNTERS_MD;
-        break;
     case 'h':
         fputs(usage_text, stdout);
         exit(0);
@@ -557,6 +505,7 @@ static void info_parse(struct options *o, int argc, char **argv)
 
     o->sections = 0;
     o->form = FORM_TEXT;
+    o->table = NULL;
     while ((c = getopt_long(argc, argv, "riwmpcakjhV", long_options, NULL)) != -1)
         info_option(o, c);
     if (optind < argc)
@@ -585,10 +534,8 @@ int main(int argc, char **argv)
     int ret = 0;
 
     info_parse(&o, argc, argv);
-    if (o.form == FORM_PARAMS_MD)
-        info_show_params_md();
-    else if (o.form == FORM_COUNTERS_MD)
-        info_show_counters_md();
+    if (o.table)
+        o.table();
     else
         ret = info_show_host(&o);
     if (fflush(stdout) || ferror(stdout)) {
