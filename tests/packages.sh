@@ -9,7 +9,7 @@ packages_cluster=(iproute2 iputils-ping ethtool procps util-linux bc clang libbp
 packages_bench=(python3 gnuplot-nox)
 packages_apps=(python3 gnuplot-nox lammps hpcc)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
-    valgrind mandoc man-db groff-base)
+    valgrind mandoc man-db groff-base zsh)
 
 # tests/mpi/run-mpich-suite: MPICH's tests for Open MPI. run-mpi4py: mpi4py's.
 packages_suite=(dpkg-dev gcc make libc6-dev perl openmpi-bin libopenmpi-dev)
