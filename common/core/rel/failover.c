@@ -2,10 +2,10 @@
  *
  * Failover. A route may end under a connected session: a cable is pulled, a driver is reloaded, a switch fails. Some
  * wires report this (emx_engine_unreached). Otherwise silence shows it: a frame that needs a reply has got none for
- * connect_timeout, or a part of peer_timeout. A peer that computes, or is stopped, is silent as well. So the session
- * does not move at once. It probes the current route and the others in turn. If the current one replies first, or soon
- * after another, the session stays. If only another replies, it moves there. If none does, it stays, and the peer is
- * dead after peer_timeout as without other routes.
+ * SILENCE_NS, for connect_timeout, or for a part of peer_timeout. A peer that computes, or is stopped, is silent as
+ * well. So the session does not move at once. It probes the current route and the others in turn. If the current one
+ * replies first, or soon after another, the session stays. If only another replies, it moves there. If none does, it
+ * stays, and the peer is dead after peer_timeout as without other routes.
  *
  * Each side chooses the route of its own frames. The peer may have heard everything and await nothing, and yet its
  * acknowledgements are lost. So a probe says whether its sender searches by itself. Then the receiver probes its own
@@ -34,6 +34,7 @@
 #include "core/rel/session.h"
 #include "core/rel/tag.h"
 
+#define SILENCE_NS   1000000000
 #define SILENCE_PART 4         /* of peer_timeout */
 #define FIRST_NS     25000000  /* from a probe to the next */
 #define LAST_NS      400000000 /* the same, after some */
@@ -46,7 +47,7 @@
 
 emx_time emx_failover_silence_ns(const struct emx_config *cfg)
 {
-    return emx_min(cfg->p_connect_timeout, cfg->p_peer_timeout / SILENCE_PART);
+    return emx_min(SILENCE_NS, emx_min(cfg->p_connect_timeout, cfg->p_peer_timeout / SILENCE_PART));
 }
 
 /* ---- Moving ---- */
