@@ -46,9 +46,10 @@ const char *emx_busy_poll_set(int fd, const struct emx_config *cfg, bool zero_co
         return "";
     if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)))
         return busy_poll_refused(fd, errno);
-    if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &packets, sizeof(packets)) == 0 && zero_copy)
+    (void)setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &packets, sizeof(packets)); /* otherwise it is the kernel's */
+    if (zero_copy)
         return ", busy polling beside interrupts (with zero copy)";
-    if (zero_copy || setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)))
+    if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)))
         return ", busy polling beside interrupts (CAP_NET_ADMIN and Linux 5.11 could prefer it)";
     return ", busy polling";
 }

@@ -152,15 +152,26 @@ static int window_expose(struct osc_ethmx_module *m, void *base, size_t len_byte
     return status;
 }
 
+/* Whether all processes of the window have what they need to go on. None waits for one that has not. */
+static int window_agree(struct osc_ethmx_module *m, bool ready)
+{
+    int all = ready;
+    int rc = m->comm->c_coll->coll_allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, m->comm,
+                                             m->comm->c_coll->coll_allreduce_module);
+    return OMPI_SUCCESS == rc && !all ? OMPI_ERR_OUT_OF_RESOURCE : rc;
+}
+
 /* Tells all processes of the window about this one, also if something has failed here (state_key 0). */
 static int window_meet(struct osc_ethmx_module *m, const struct osc_ethmx_hello *own)
 {
     struct osc_ethmx_hello *all = malloc((size_t)m->size * sizeof(*all));
-    if (NULL == all) {
-        return OMPI_ERR_OUT_OF_RESOURCE; /* nothing was told: the others wait */
+    int rc = window_agree(m, NULL != all && NULL != m->targets);
+    if (OMPI_SUCCESS != rc) {
+        free(all);
+        return rc;
     }
-    int rc = m->comm->c_coll->coll_allgather(own, sizeof(*own), MPI_BYTE, all, sizeof(*own), MPI_BYTE, m->comm,
-                                             m->comm->c_coll->coll_allgather_module);
+    rc = m->comm->c_coll->coll_allgather(own, sizeof(*own), MPI_BYTE, all, sizeof(*own), MPI_BYTE, m->comm,
+                                         m->comm->c_coll->coll_allgather_module);
     for (int i = 0; OMPI_SUCCESS == rc && i < m->size; i++) {
         m->targets[i].module = m;
         m->targets[i].rank = i;
@@ -192,9 +203,6 @@ static int window_setup(struct osc_ethmx_module *m, void **base, size_t len_byte
     int status = NULL == m->targets ? ETHMX_ERR_NO_MEMORY : window_allocate(m, len_bytes, base);
     if (ETHMX_OK == status) {
         status = window_expose(m, NULL == base ? NULL : *base, len_bytes, &own);
-    }
-    if (NULL == m->targets) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
     }
     int rc = window_meet(m, &own);
     return ETHMX_OK != status ? osc_ethmx_error(status) : rc;
