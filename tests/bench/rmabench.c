@@ -5,6 +5,8 @@
  *     pingpong 8              half a round trip of two-sided messages, us: what the rest is compared with
  *     put, get, ... 8         the operation and MPI_Win_flush, us; the target waits in MPI_Barrier
  *     bandwidth 4194304       two-sided ping-pong, MB/s
+ *     oneway 4194304          two-sided messages, always from rank 0, each answered by an empty one, MB/s: the limit of
+ *                             put and get, since the kernel gets the memory of packets back on the other core
  *     put, get 4194304        the same as above, MB/s
  *     lock_put 8, lock_put99 8  lock, put, unlock while the target computes, us: the median and the 99th percentile
  *
@@ -96,6 +98,23 @@ static double run_pingpong(int bytes, int times)
     return (MPI_Wtime() - start) * 1e6 / (2 * times);
 }
 
+/* Microseconds of a message and an empty one back. */
+static double run_oneway(int bytes, int times)
+{
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    for (int i = 0; i < times; i++) {
+        if (rank == 0)
+            MPI_Send(buffer, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        MPI_Recv(memory, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (rank == 1)
+            MPI_Send(buffer, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    }
+    return (MPI_Wtime() - start) * 1e6 / times;
+}
+
 static void report(const char *name, int bytes, double us)
 {
     if (rank == 0)
@@ -113,14 +132,14 @@ static void measure(const char *name, void (*operation)(void), int bytes)
     report(name, bytes, bench_median(us, RUNS));
 }
 
-static void measure_pingpong(const char *name, int bytes)
+static void measure_two_sided(const char *name, double (*run_two_sided)(int bytes, int times), int bytes)
 {
     int times = bytes > 8 ? LONG : SHORT;
     double us[RUNS];
 
-    run_pingpong(bytes, times / 10);
+    run_two_sided(bytes, times / 10);
     for (int i = 0; i < RUNS; i++)
-        us[i] = run_pingpong(bytes, times);
+        us[i] = run_two_sided(bytes, times);
     report(name, bytes, bench_median(us, RUNS));
 }
 
@@ -162,13 +181,14 @@ int main(int argc, char **argv)
     buffer = malloc(LONG_BYTES);
     memset(buffer, 1, LONG_BYTES);
     memset(memory, 1, LONG_BYTES);
-    measure_pingpong("pingpong", 8);
+    measure_two_sided("pingpong", run_pingpong, 8);
     measure("put", do_put, 8);
     measure("get", do_get, 8);
     measure("accumulate", do_accumulate, 8);
     measure("fetch_and_op", do_fetch_and_op, 8);
     measure("compare_and_swap", do_compare_and_swap, 8);
-    measure_pingpong("bandwidth", LONG_BYTES);
+    measure_two_sided("bandwidth", run_pingpong, LONG_BYTES);
+    measure_two_sided("oneway", run_oneway, LONG_BYTES);
     measure("put", do_long_put, LONG_BYTES);
     measure("get", do_long_get, LONG_BYTES);
     measure_computing();
