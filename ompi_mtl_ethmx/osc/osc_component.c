@@ -31,7 +31,7 @@ MTL_ETHMX_EXPORT extern ompi_osc_base_component_t mca_osc_ethmx_component;
 ompi_osc_base_component_t mca_osc_ethmx_component = {
     .osc_version =
         {
-            OMPI_OSC_BASE_VERSION_3_0_0,
+            OSC_ETHMX_BASE_VERSION,
             .mca_component_name = "ethmx",
             MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
             .mca_register_component_params = component_register,

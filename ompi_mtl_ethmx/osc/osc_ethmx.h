@@ -26,11 +26,13 @@
 
 #include <ethmx_rma.h>
 
-/* Counts and displacement units in Open MPI's interface. */
+/* Counts and displacement units in Open MPI's interface, and its version. */
 #if MTL_ETHMX_SERIES == 600
+#define OSC_ETHMX_BASE_VERSION OMPI_OSC_BASE_VERSION_4_0_0
 typedef size_t osc_ethmx_count;
 typedef ptrdiff_t osc_ethmx_disp_unit;
 #else
+#define OSC_ETHMX_BASE_VERSION OMPI_OSC_BASE_VERSION_3_0_0
 typedef int osc_ethmx_count;
 typedef int osc_ethmx_disp_unit;
 #endif
