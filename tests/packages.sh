@@ -38,6 +38,14 @@ packages_slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libp
 packages_containers=(podman crun uidmap charliecloud-runtime mmdebstrap debian-archive-keyring libcap2-bin openmpi-bin)
 packages_container_root=(openmpi-bin libmnl0 libxdp1 libbpf1 libibverbs1 librdmacm1 libsodium23 iproute2 procps util-linux)
 
+# packaging/test-deb: what builds the packages and checks them, in a root; what an empty root has besides Debian's essential
+# packages.
+packages_deb=(build-essential debhelper lintian libcmocka-dev)
+packages_deb_empty=()
+
+# tests/check-release compares the library with its baseline.
+packages_release=(abigail-tools)
+
 # packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
 packages_install() {
     local name missing=()

@@ -35,7 +35,7 @@ extern "C" {
 #define ETHMX_AM_HEADER_MAX    512
 #define ETHMX_AM_HANDLERS      64
 
-/* The version of the library at run time, such as "0.1.0". */
+/* The version of the library at run time, such as "1.0.0". */
 const char *ethmx_version(void);
 
 enum ethmx_status {

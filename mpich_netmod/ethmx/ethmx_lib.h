@@ -13,7 +13,7 @@
 #include <ethmx.h>
 #include <ethmx_rma.h>
 
-#define MPIDI_ETHMX_LIBRARY "libethmx.so.0"
+#define MPIDI_ETHMX_LIBRARY "libethmx.so.1"
 
 /* All that is used. */
 #define MPIDI_ETHMX_CALLS(X)                                                                                           \
