@@ -195,6 +195,7 @@ static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS)
     }
     char address[256];
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .struct_bytes = sizeof(opt),
                                    .thread_multiple = enable_mpi_threads,
                                    .process = (uint64_t)OMPI_PROC_MY_NAME->jobid << 32 | (OMPI_PROC_MY_NAME->vpid + 1),
                                    .local_rank = ompi_process_info.my_local_rank,

@@ -33,7 +33,7 @@ static bool memory_tell(bool on)
     return false;
 }
 
-static const struct ethmx_memory_host host = {.name = "Open MPI", .tell = memory_tell};
+static const struct ethmx_memory_host host = {.struct_bytes = sizeof(host), .name = "Open MPI", .tell = memory_tell};
 
 void mtl_ethmx_memory_offer(bool on)
 {

@@ -66,7 +66,7 @@ int mtl_ethmx_del_procs(struct mca_mtl_base_module_t *mtl, size_t nprocs, struct
         }
         procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = NULL;
         if (NULL != mtl_ethmx.ep) {
-            struct ethmx_peer_info info;
+            struct ethmx_peer_info info = {.struct_bytes = sizeof(info)};
             ethmx_peer_query(mtl_ethmx.ep, peer, &info);
             MTL_ETHMX_VERBOSE(20, "peer %s on %s: %s%s%s%s%s, round trip %llu ns",
                               OMPI_NAME_PRINT(&procs[i]->super.proc_name), info.host, info.state,

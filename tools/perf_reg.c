@@ -143,6 +143,7 @@ static unsigned perf_reg_fill(const struct options *o, const struct table *t, st
 
     for (unsigned i = 0; i < o->plan.size_count; i++) {
         const struct ethmx_memory_case c = {
+            .struct_bytes = sizeof(c),
             .registrar = o->registrar,
             .len_bytes = (size_t)o->plan.size[i],
             .threads = t->several ? o->threads : 1,
@@ -151,7 +152,7 @@ static unsigned perf_reg_fill(const struct options *o, const struct table *t, st
             .huge = t->huge,
         };
 
-        cell[i] = (struct cell){.len_bytes = o->plan.size[i]};
+        cell[i] = (struct cell){.len_bytes = o->plan.size[i], .cost.struct_bytes = sizeof(cell[i].cost)};
         cell[i].done = !ethmx_memory_measure(&c, &cell[i].cost);
         done += cell[i].done;
     }
@@ -246,8 +247,12 @@ static void perf_reg_head(struct emx_json *j, const struct options *o, const str
 /* What can be said only of a registrar that works: it registers a page. */
 static bool perf_reg_try_registrar(const struct options *o, struct ethmx_memory_cost *c)
 {
-    const struct ethmx_memory_case page = {
-        .registrar = o->registrar, .len_bytes = PAGE_BYTES, .threads = 1, .rounds = 1, .resident = true};
+    const struct ethmx_memory_case page = {.struct_bytes = sizeof(page),
+                                           .registrar = o->registrar,
+                                           .len_bytes = PAGE_BYTES,
+                                           .threads = 1,
+                                           .rounds = 1,
+                                           .resident = true};
 
     if (!ethmx_memory_measure(&page, c))
         return true;
@@ -263,7 +268,7 @@ static void perf_reg_skip(const struct options *o, const struct table *t)
 
 int perf_reg_main(int argc, char **argv)
 {
-    struct ethmx_memory_cost first;
+    struct ethmx_memory_cost first = {.struct_bytes = sizeof(first)};
     struct cell cell[PERF_SIZES_MAX];
     struct emx_json j;
     struct options o;

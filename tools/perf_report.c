@@ -27,7 +27,7 @@ static void report_head_json(struct perf_print *p, const struct perf_plan *plan,
 
 void perf_print_head(struct perf_print *p, const struct perf_run *r)
 {
-    struct ethmx_peer_info info;
+    struct ethmx_peer_info info = {.struct_bytes = sizeof(info)};
 
     ethmx_peer_query(r->ep, r->peer, &info);
     p->started = true;

@@ -454,7 +454,7 @@ static void run_on_error(void *arg, struct ethmx_peer *peer, int status, const c
 /* The configuration: this end's environment, and the plan's wires. */
 static int run_open_endpoint(struct perf_run *r, const char *reach)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .reach = reach};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt), .reach = reach};
     struct ethmx_config *cfg;
     int ret = ethmx_config_create(&cfg);
 

@@ -25,6 +25,7 @@
 #include "endpoint/event.h"
 #include "endpoint/job_key.h"
 #include "endpoint/linger.h"
+#include "endpoint/sized.h"
 #include "endpoint/told.h"
 #include "endpoint/wait.h"
 
@@ -249,7 +250,10 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
 
     if (rc)
         return rc;
-    run = *opt;
+    rc = emx_sized_in(&run, sizeof(run), emx_sized_end(struct ethmx_ep_options, reach), opt, opt->struct_bytes,
+                      "ethmx_ep_options");
+    if (rc)
+        return rc;
     emx_job_key_of_run(run.job_key);
     opt = &run;
     id = ep_id(opt);

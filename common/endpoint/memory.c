@@ -7,6 +7,7 @@
 #include "ethmx.h"
 
 #include "base/log.h"
+#include "endpoint/sized.h"
 #include "mem/measure.h"
 #include "mem/memwatch.h"
 #include "mem/regcache.h"
@@ -99,7 +100,8 @@ static int memory_measure(const struct emx_registrar *r, const char *text, const
         emx_error_set("%zu bytes in %u threads cannot be measured (%s)%s", c->len_bytes, c->threads, r->name,
                       c->huge ? ": there are no transparent huge pages here" : "");
     else
-        *cost_p = (struct ethmx_memory_cost){.registrar = r->name,
+        *cost_p = (struct ethmx_memory_cost){.struct_bytes = cost_p->struct_bytes,
+                                             .registrar = r->name,
                                              .text = text,
                                              .register_ns = m.reg_ns,
                                              .fault_register_ns = m.fault_reg_ns,
@@ -108,7 +110,8 @@ static int memory_measure(const struct emx_registrar *r, const char *text, const
     return rc;
 }
 
-int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p)
+/* As ethmx_memory_measure(), with structures of the library's own size. */
+static int memory_measure_by_name(const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p)
 {
     struct emx_registrar r;
     char why[256];
@@ -124,6 +127,22 @@ int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_
         emx_verbs_registrar_close(&r);
     else
         emx_fake_registrar_close(&r);
+    return rc;
+}
+
+int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_cost *cost_p)
+{
+    struct ethmx_memory_case own;
+    struct ethmx_memory_cost cost = {.struct_bytes = cost_p->struct_bytes};
+    int rc = emx_sized_in(&own, sizeof(own), emx_sized_end(struct ethmx_memory_case, huge), c, c->struct_bytes,
+                          "ethmx_memory_case");
+
+    if (!rc)
+        rc = emx_sized_check(cost.struct_bytes, emx_sized_end(struct ethmx_memory_cost, copy_ns), "ethmx_memory_cost");
+    if (!rc)
+        rc = memory_measure_by_name(&own, &cost);
+    if (!rc)
+        emx_sized_out(cost_p, cost.struct_bytes, &cost, sizeof(cost));
     return rc;
 }
 

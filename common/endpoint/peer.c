@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "endpoint/ep.h"
 #include "endpoint/event.h"
+#include "endpoint/sized.h"
 
 int ethmx_peer_add(struct ethmx_ep *ep, const void *addr, size_t len_bytes, void *user, struct ethmx_peer **peer_p)
 {
@@ -65,11 +66,19 @@ void *ethmx_peer_user(const struct ethmx_peer *peer)
     return emx_peer_user(emx_peer_in(peer));
 }
 
-void ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct ethmx_peer_info *info_p)
+int ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct ethmx_peer_info *info_p)
 {
-    *info_p = (struct ethmx_peer_info){.state = "closed"};
-    if (!emx_ep_enter(ep))
-        return;
-    emx_peer_query(ep->progress.engine, emx_peer_in(peer), info_p);
-    emx_ep_leave(ep);
+    const unsigned struct_bytes = info_p->struct_bytes;
+    struct ethmx_peer_info info = {.state = "closed"};
+    int rc = emx_sized_check(struct_bytes, emx_sized_end(struct ethmx_peer_info, memory_bytes), "ethmx_peer_info");
+
+    if (rc)
+        return rc;
+    if (emx_ep_enter(ep)) {
+        emx_peer_query(ep->progress.engine, emx_peer_in(peer), &info);
+        emx_ep_leave(ep);
+    }
+    info.struct_bytes = struct_bytes;
+    emx_sized_out(info_p, struct_bytes, &info, sizeof(info));
+    return ETHMX_OK;
 }

@@ -12,6 +12,10 @@
  *
  * Order: messages from one peer match in the order they were sent, as MPI demands; between peers there is none.
  *
+ * Structures. Those that the library allocates may get more fields at their end in a later version. So may those with
+ * struct_bytes, which the program sets to their sizeof: the library then knows which fields the program has. The others
+ * stay as they are within a major version. Initialize structures ({.field = ...}), so that new fields are 0.
+ *
  * Errors are negative. For calls that open or configure, ethmx_error_text() has a sentence for the person at the
  * terminal: what happened, where, what to do.
  */
@@ -29,7 +33,7 @@ extern "C" {
 /* The library is compiled with hidden visibility; what is declared here is seen outside. */
 #pragma GCC visibility push(default)
 
-#define ETHMX_API_VERSION      3   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
+#define ETHMX_API_VERSION      4   /* changes when a program must be rebuilt; checked by ethmx_ep_open() */
 #define ETHMX_ADDRESS_MAX      256 /* bytes of the longest endpoint address */
 #define ETHMX_ADDRESS_LAUNCHER 56  /* bytes of the longest that ethmx_ep_address() writes, for a launcher to carry */
 #define ETHMX_AM_HEADER_MAX    512
@@ -139,6 +143,7 @@ int ethmx_memory_query(const struct ethmx_config *cfg, void (*fn)(void *arg, con
 
 /* What is measured by ethmx_memory_measure(). */
 struct ethmx_memory_case {
+    unsigned struct_bytes;
     const char *registrar; /* "verbs" or "verbs:DEVICE", "pin", "mlock"; NULL: the first that works */
     size_t len_bytes;      /* whole pages */
     unsigned threads;      /* up to 64 at the same time, each with memory of its own */
@@ -148,6 +153,7 @@ struct ethmx_memory_case {
 };
 
 struct ethmx_memory_cost {
+    unsigned struct_bytes;        /* set by the program */
     const char *registrar, *text; /* what was measured, in a word and in a sentence. Literals */
     uint64_t register_ns;
     uint64_t fault_register_ns; /* faulted in first, then registered */
@@ -161,6 +167,7 @@ int ethmx_memory_measure(const struct ethmx_memory_case *c, struct ethmx_memory_
 
 /* A host of ethmx, such as an MPI library, that has hooks in the memory functions of the process. */
 struct ethmx_memory_host {
+    unsigned struct_bytes;
     const char *name;
     /* on: from now on the host calls ethmx_memory_gone() for every page that leaves. false: it cannot. Not on: it may
      * stop. Called while the first endpoint that needs it is opened, and when the last one has been closed. */
@@ -178,6 +185,7 @@ void ethmx_memory_gone(const void *base, size_t len_bytes);
 
 struct ethmx_ep_options {
     unsigned api_version; /* ETHMX_API_VERSION */
+    unsigned struct_bytes;
     bool thread_multiple; /* several threads will use the endpoint at once */
     uint8_t job_key[16];  /* the same in every process of a job, unknown to others; all zero: random */
     uint64_t process;    /* of those with this key no other process has the number, such as the launcher's number of the
@@ -249,15 +257,18 @@ int ethmx_peer_address(struct ethmx_ep *ep, const struct ethmx_peer *peer, void 
 void *ethmx_peer_user(const struct ethmx_peer *peer);
 
 struct ethmx_peer_info {
-    char host[64];        /* the peer's host name */
-    char wire[16];        /* "packet", ...; "" before the first message */
-    char interface[32];   /* ours, towards it; "" in shared memory */
-    unsigned frame_bytes; /* longest frame to it */
-    uint64_t rtt_ns;      /* smoothed round-trip time, 0: not measured */
-    const char *state;    /* "known", "connecting", "connected", "dead", "closed" */
-    size_t memory_bytes;  /* core state held for it */
+    unsigned struct_bytes; /* set by the program */
+    char host[64];         /* the peer's host name */
+    char wire[16];         /* "packet", ...; "" before the first message */
+    char interface[32];    /* ours, towards it; "" in shared memory */
+    unsigned frame_bytes;  /* longest frame to it */
+    uint64_t rtt_ns;       /* smoothed round-trip time, 0: not measured */
+    const char *state;     /* "known", "connecting", "connected", "dead", "closed" */
+    size_t memory_bytes;   /* core state held for it */
 };
-void ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct ethmx_peer_info *info_p);
+
+/* ETHMX_ERR_PARAM: struct_bytes is not set. */
+int ethmx_peer_query(struct ethmx_ep *ep, const struct ethmx_peer *peer, struct ethmx_peer_info *info_p);
 
 /* ---- Data descriptions ------------------------------------------------------------------------------------ */
 

@@ -214,7 +214,7 @@ static void must(int rc)
 
 static void begin(void)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .job_key = {1}};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt), .job_key = {1}};
     uint8_t addr[ETHMX_ADDRESS_MAX];
     size_t bytes;
 

@@ -38,7 +38,8 @@ static void ignore(void *arg, const struct ethmx_result *result)
 
 static struct ethmx_ep *open_one(void)
 {
-    struct ethmx_ep_options options = {.api_version = ETHMX_API_VERSION, .job_key = {1, 2, 3}, .reach = "127.0.0.1"};
+    struct ethmx_ep_options options = {
+        .api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(options), .job_key = {1, 2, 3}, .reach = "127.0.0.1"};
     struct ethmx_config *cfg;
     struct ethmx_ep *ep;
 
@@ -70,7 +71,7 @@ static size_t memory_bytes(void)
     size_t most = 0;
 
     for (unsigned i = 0; i < PEERS; i++) {
-        struct ethmx_peer_info info;
+        struct ethmx_peer_info info = {.struct_bytes = sizeof(info)};
 
         ethmx_peer_query(one, peers[i], &info);
         if (info.memory_bytes > most)

@@ -44,7 +44,7 @@ static bool host_tell(bool on)
     return true;
 }
 
-static const struct ethmx_memory_host host = {.name = "regcost", .tell = host_tell};
+static const struct ethmx_memory_host host = {.struct_bytes = sizeof(host), .name = "regcost", .tell = host_tell};
 
 static struct emx_regcache *open_cache(enum emx_watch watch)
 {

@@ -14,7 +14,7 @@
 
 static struct ethmx_ep *open_expecting(const char *name, const char *value, int expect)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt)};
     struct ethmx_config *cfg;
     struct ethmx_ep *ep = NULL;
     int rc;
@@ -151,7 +151,7 @@ static void on_error(void *arg, struct ethmx_peer *peer, int status, const char 
 
 static struct ethmx_ep *open_telling(struct told *told, const char *const *settings)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt)};
     struct ethmx_ep *ep = open_with(&opt, settings);
 
     ethmx_ep_on_error(ep, on_error, told);
@@ -244,7 +244,7 @@ enum { COUNT = 60 }; /* fewer than may fly at first */
 
 static struct ethmx_ep *open_alone(void)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt)};
     const char *const settings[] = {"heartbeat", "0", "wires", "udp", NULL};
 
     return open_with(&opt, settings);
@@ -310,7 +310,8 @@ static void messages_leave_at_once(void **state)
 
 static uint32_t number_of(const uint8_t key, uint64_t process)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .job_key = {key}, .process = process};
+    struct ethmx_ep_options opt = {
+        .api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt), .job_key = {key}, .process = process};
     const char *const settings[] = {"wires", "udp", NULL};
     struct ethmx_ep *ep = open_with(&opt, settings);
     uint8_t buf[ETHMX_ADDRESS_MAX];

@@ -14,7 +14,8 @@
 
 static struct ethmx_ep *open_ep(bool threads, const char *heartbeat)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .thread_multiple = threads};
+    struct ethmx_ep_options opt = {
+        .api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt), .thread_multiple = threads};
     struct ethmx_config *cfg;
     struct ethmx_ep *ep;
 

@@ -253,7 +253,7 @@ static bool host_tell(bool on)
     return host_tells;
 }
 
-static const struct ethmx_memory_host host = {.name = "a test", .tell = host_tell};
+static const struct ethmx_memory_host host = {.struct_bytes = sizeof(host), .name = "a test", .tell = host_tell};
 
 static void test_host(void **state)
 {

@@ -39,7 +39,7 @@ static bool host_tell(bool on)
     return true;
 }
 
-static const struct ethmx_memory_host host = {.name = "the test", .tell = host_tell};
+static const struct ethmx_memory_host host = {.struct_bytes = sizeof(host), .name = "the test", .tell = host_tell};
 
 static int open_cache(char *why, size_t why_len_bytes)
 {

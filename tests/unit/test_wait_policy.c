@@ -370,8 +370,10 @@ static struct ethmx_ep *open_as_it_is(const struct idler *o)
     static const char *const name[] = {
         [EMX_WAIT_SPIN] = "spin", [EMX_WAIT_YIELD] = "yield", [EMX_WAIT_SLEEP] = "sleep", [EMX_WAIT_AUTO] = "auto"};
     const char *const settings[] = {"wait", name[o->mode], NULL};
-    struct ethmx_ep_options opt = {
-        .api_version = ETHMX_API_VERSION, .polls_others = o->polls_others, .local_ranks = o->local_ranks};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .struct_bytes = sizeof(opt),
+                                   .polls_others = o->polls_others,
+                                   .local_ranks = o->local_ranks};
 
     return open_with(&opt, settings);
 }
@@ -662,7 +664,7 @@ static void large_messages_are_counted(void **state)
 
 static struct ethmx_ep *open_threaded(void)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt)};
     struct ethmx_config *cfg;
     struct ethmx_ep *ep;
 

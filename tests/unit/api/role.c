@@ -204,8 +204,10 @@ static struct ethmx_config *make_config(const struct pair_options *o)
 
 struct ethmx_ep *open_endpoint(const struct pair_options *o)
 {
-    struct ethmx_ep_options opt = {
-        .api_version = ETHMX_API_VERSION, .thread_multiple = o->threads, .job_key = "a test's job"};
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .struct_bytes = sizeof(opt),
+                                   .thread_multiple = o->threads,
+                                   .job_key = "a test's job"};
     struct ethmx_config *cfg = make_config(o);
     struct ethmx_ep *ep = NULL;
 

@@ -83,7 +83,7 @@ bool flush_unexpected(const struct side *s)
 
 bool what_is_known(const struct side *s)
 {
-    struct ethmx_peer_info info;
+    struct ethmx_peer_info info = {.struct_bytes = sizeof(info)};
     uint64_t sent = counter(s->ep, "msgs_sent"), received = counter(s->ep, "msgs_received");
     uint8_t buf[100] = {0};
     struct ethmx_result r;
