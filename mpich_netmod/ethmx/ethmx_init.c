@@ -96,7 +96,8 @@ static void job_key(uint8_t key[16])
 /* NULL, or why not. */
 static const char *open_endpoint(void)
 {
-    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION, .struct_bytes = sizeof(opt),
+    struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .struct_bytes = sizeof(opt),
                                    .process = (uint64_t)MPIR_Process.rank + 1,
                                    .local_rank = (uint16_t)MPIR_Process.local_rank,
                                    .local_ranks = (unsigned)MPIR_Process.local_size};
