@@ -40,7 +40,7 @@ packages_container_root=(openmpi-bin libmnl0 libxdp1 libbpf1 libibverbs1 librdma
 
 # packaging/test-deb: what builds the packages and checks them, in a root; what an empty root has besides Debian's essential
 # packages.
-packages_deb=(build-essential debhelper lintian libcmocka-dev)
+packages_deb=(build-essential debhelper lintian libcmocka-dev iproute2)
 packages_deb_empty=()
 
 # tests/check-release compares the library with its baseline.
