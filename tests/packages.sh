@@ -10,6 +10,7 @@ packages_bench=(python3 gnuplot-nox)
 packages_apps=(python3 gnuplot-nox lammps hpcc)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
     valgrind mandoc man-db groff-base zsh)
+packages_wireshark=(tshark tcpdump python3)
 
 # tests/mpi/run-mpich-suite: MPICH's tests for Open MPI. run-mpi4py: mpi4py's.
 packages_suite=(dpkg-dev gcc make libc6-dev perl openmpi-bin libopenmpi-dev)

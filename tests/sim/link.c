@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "world.h"
 
 #define ETHERNET_MIN 46 /* payload; shorter frames are padded */
@@ -67,6 +68,7 @@ static void record(struct sim_link *l, const struct sim_frame *f, const char *fa
     const struct emx_frame *h = header(f);
     const char *name;
 
+    sim_capture(f, w->now_ns);
     sim_hash(w, w->now_ns ^ (uint64_t)(l->src << 16 | l->dst << 8 | l->wire) << 32 ^ f->len_bytes);
     sim_hash(w, (uint64_t)(unsigned char)fate[0] << 8 | (unsigned char)fate[1]);
     if (f->len_bytes < sizeof(*h)) {

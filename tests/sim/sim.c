@@ -7,6 +7,7 @@
  *     EMX_FIRST=N  without those that EMX_SEEDS=N would play: for runs in parts (run-seeds)
  *     EMX_SEED=N   only this seed
  *     EMX_TRACE=1  print what happens: frames and their fate, calls, completions
+ *     EMX_PCAP=FILE  write the frames to this file, for Wireshark
  *     EMX_KEEP=N   go on until N seeds of a scenario have failed (default 1)
  */
 #include <inttypes.h>
