@@ -62,15 +62,15 @@ void emx_tables_counters_md(void)
 {
     const struct ethmx_counter_info *c;
 
-    puts(
-        "<!-- Made by `ethmx_info --counters-md`. Do not edit: change EMX_COUNTERS in common/base/stats.h. -->\n"
-        "# Counters\n"
-        "\n"
-        "Every endpoint keeps these, always. `ethmx_perf --counters` prints those that are not zero; in Open MPI they\n"
-        "are MPI_T performance variables. A counter only goes up; a level also goes down.\n"
-        "\n"
-        "| Name | Kind | Unit | Meaning |\n"
-        "| --- | --- | --- | --- |");
+    puts("<!-- Made by `ethmx_info --counters-md`. Do not edit: change EMX_COUNTERS in common/base/stats.h. -->\n"
+         "# Counters\n"
+         "\n"
+         "Every endpoint keeps these, always. `ethmx_perf --counters` prints those that are not zero; `ethmx_top`\n"
+         "shows them while a job runs; in Open MPI they are MPI_T performance variables. A counter only goes up;\n"
+         "a level also goes down.\n"
+         "\n"
+         "| Name | Kind | Unit | Meaning |\n"
+         "| --- | --- | --- | --- |");
     for (unsigned i = 0; (c = ethmx_counter(i)); i++) {
         printf("| `%s` | %s | %s | ", c->name, c->level ? "level" : "counter", c->unit);
         tables_md_cell(c->help);
@@ -200,7 +200,9 @@ void emx_tables_counters_man(void)
          ".SH DESCRIPTION\n"
          "Every endpoint keeps these counters, always.\n"
          ".B ethmx_perf \\-\\-counters\n"
-         "prints those that are not zero.\n"
+         "prints those that are not zero,\n"
+         ".B ethmx_top\n"
+         "shows them while a job runs.\n"
          "In Open MPI they are MPI_T performance variables, such as\n"
          ".BR mtl_ethmx_frames_resent .\n"
          "A counter only goes up; a level also goes down.\n"
@@ -212,6 +214,7 @@ void emx_tables_counters_man(void)
     puts(".SH SEE ALSO\n"
          ".BR ethmx (7),\n"
          ".BR ethmx_perf (1),\n"
+         ".BR ethmx_top (1),\n"
          ".BR ethmx\\-parameters (7)");
 }
 

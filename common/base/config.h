@@ -144,6 +144,8 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
       "Most registrations that are kept.") \
     X(SIZE, reg_piece, "4m", 4096, 1073741824, "4k to 1g", \
       "Longer buffers are registered in parts of so many bytes (a power of 2), while the earlier parts are in flight.") \
+    X(BOOL, stats, "yes", 0, 0, "on or off", \
+      "Whether the counters of this process are kept where ethmx_top can read them: in a page of shared memory without a name, for processes of the same user and root.") \
     X(CHOICE, log, "warn", 0, 0, "error|warn|info|debug|trace", \
       "What goes to stderr. info tells which wire each peer got.")
 /* clang-format on */

@@ -196,7 +196,7 @@ static int ep_open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
                                            .job_cookie = ep->self.cookie,
                                            .job_secret = ep_job_secret(opt->job_key),
                                            .local_ranks = opt->local_ranks,
-                                           .stats = &ep->stats,
+                                           .stats = ep->stats,
                                            .placer = &ep->placer};
 
     return emx_links_open(&ep->progress.links, &params);
@@ -205,7 +205,7 @@ static int ep_open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
 static int ep_make_engine(struct ethmx_ep *ep, unsigned local_ranks)
 {
     const struct emx_engine_params params = {.cfg = &ep->cfg,
-                                             .stats = &ep->stats,
+                                             .stats = ep->stats,
                                              .alloc = &emx_alloc_libc,
                                              .self = &ep->self,
                                              .seed = ep_random_bits(),
@@ -267,7 +267,6 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     ep->threads = opt->thread_multiple;
     emx_list_init(&ep->failures);
     emx_clock_init(&ep->progress.clock);
-    ep->progress.stats = &ep->stats;
     ep->progress.on_event = emx_event_handle;
     ep->progress.on_event_arg = ep;
     rc = ep_copy_config(ep, cfg);
@@ -284,9 +283,15 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     if (rc)
         goto err_free;
     ep->self.cookie = ep_job_cookie(opt->job_key);
+    ep->stats = ep->progress.stats = emx_published_open(&ep->published, ep->cfg.p_stats);
+    if (!ep->stats) {
+        emx_error_set("out of memory");
+        rc = ETHMX_ERR_NO_MEMORY;
+        goto err_free;
+    }
     rc = ep_open_links(ep, id, opt);
     if (rc)
-        goto err_free;
+        goto err_unpublish;
     emx_netifs_spread(&ep->netifs, opt->local_rank); /* wires that open a few interfaces open the same in all ranks */
     ep_make_site(ep);
     rc = ep_make_address(ep, id);
@@ -297,6 +302,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     rc = emx_helper_start(ep);
     if (rc)
         goto err_destroy_engine;
+    emx_published_name(&ep->published, id, ep->self.cookie, opt->process);
     *ep_p = ep;
     return ETHMX_OK;
 
@@ -304,6 +310,8 @@ err_destroy_engine:
     emx_engine_destroy(ep->progress.engine);
 err_close_links:
     emx_links_close(&ep->progress.links);
+err_unpublish:
+    emx_published_close(&ep->published);
 err_free:
     ep_free_alive_page(ep->alive);
     free(ep);
@@ -395,6 +403,7 @@ void ethmx_ep_close(struct ethmx_ep *ep)
     emx_links_close(&ep->progress.links);
     emx_engine_destroy(ep->progress.engine);
     emx_event_drop(ep);
+    emx_published_close(&ep->published);
     ep_free_alive_page(ep->alive);
     free(ep);
 }

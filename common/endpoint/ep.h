@@ -18,6 +18,7 @@
 #include "endpoint/wait_policy.h"
 #include "endpoint/links.h"
 #include "endpoint/lock.h"
+#include "endpoint/published.h"
 #include "endpoint/route.h"
 #include "ethmx.h"
 #include "progress/progress.h"
@@ -55,7 +56,8 @@ struct ethmx_ep {
 
     pid_t pid;
     struct emx_config cfg;
-    struct emx_stats stats; /* read by ethmx_counter_read() without the lock */
+    struct emx_published published;
+    struct emx_stats *stats; /* read by ethmx_counter_read() and other processes without the lock */
     struct emx_address self;
     struct emx_netifs netifs;
     struct emx_way_site site;

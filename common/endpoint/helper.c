@@ -142,7 +142,7 @@ static void helper_count_run(struct ethmx_ep *ep)
 {
     if (!emx_lock_try(&ep->lock))
         return;
-    ep->stats.helper_runs++;
+    ep->stats->helper_runs++;
     emx_lock_return(&ep->lock);
 }
 

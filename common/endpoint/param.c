@@ -91,7 +91,7 @@ const struct ethmx_counter_info *ethmx_counter(unsigned i)
  * computes inside a callback, and an aligned 64-bit load is whole. */
 __attribute__((no_sanitize("thread"))) uint64_t ethmx_counter_read(const struct ethmx_ep *ep, unsigned i)
 {
-    const volatile uint64_t *value = (const volatile uint64_t *)&ep->stats;
+    const volatile uint64_t *value = (const volatile uint64_t *)ep->stats;
 
     return i < EMX_C_COUNT ? value[i] : 0;
 }

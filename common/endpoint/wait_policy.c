@@ -142,7 +142,7 @@ static void wait_policy_learn(struct emx_wait_policy *i, bool others_ran, uint64
 
 static bool wait_policy_is_observed(const struct ethmx_ep *ep)
 {
-    return !ep->wait_policy.settled && (!ep->wait_policy.oversubscribed || ep->stats.yields % SAMPLE == 0);
+    return !ep->wait_policy.settled && (!ep->wait_policy.oversubscribed || ep->stats->yields % SAMPLE == 0);
 }
 
 /* ---- Yielding and sleeping ---- */
@@ -172,7 +172,7 @@ static void wait_policy_yield(struct ethmx_ep *ep)
 
     if (!ep->wait_policy.yields++)
         ep->wait_policy.first_ns = ep->progress.clock.last_ns;
-    ep->stats.yields++;
+    ep->stats->yields++;
     emx_ep_leave(ep);
     before = observe ? host->switches() : 0;
     host->yield();
@@ -225,7 +225,7 @@ static void wait_policy_sleep(struct ethmx_ep *ep, bool short_sleep)
         ep->wait_policy.yields = ep->wait_policy.at_work = 0;
     else
         ep->wait_policy.sleeps++;
-    ep->stats.sleeps++;
+    ep->stats->sleeps++;
     atomic_fetch_add(&ep->sleepers, 1);
     emx_ep_leave(ep);
     host->sleep(&w);
