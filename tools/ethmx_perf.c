@@ -190,8 +190,14 @@ static void perf_run_tests(struct perf_run *r, struct perf_print *print)
         perf_plan_complete(&plan, (enum perf_test)test);
         for (unsigned i = 0; i < plan.size_count; i++) {
             struct perf_line line;
+            int ret;
 
-            if (perf_run_test(r, (enum perf_test)test, plan.size[i], &line))
+            if (print)
+                perf_print_progress(print, (enum perf_test)test, plan.size[i], i, plan.size_count);
+            ret = perf_run_test(r, (enum perf_test)test, plan.size[i], &line);
+            if (print)
+                perf_print_calm(print);
+            if (ret)
                 return;
             if (print)
                 perf_print_line(print, &line);

@@ -3,11 +3,26 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 void perf_print_init(struct perf_print *p, bool as_json, bool counters)
 {
-    *p = (struct perf_print){.as_json = as_json, .counters = counters, .last = PERF_TESTS};
+    *p = (struct perf_print){
+        .as_json = as_json, .counters = counters, .progress = isatty(STDERR_FILENO), .last = PERF_TESTS};
     emx_json_init(&p->json, stdout);
+}
+
+void perf_print_progress(const struct perf_print *p, enum perf_test test, uint64_t size_bytes, unsigned done,
+                         unsigned all)
+{
+    if (p->progress)
+        fprintf(stderr, "\r\033[K%s, %" PRIu64 " bytes (%u of %u)", perf_test_name(test), size_bytes, done + 1, all);
+}
+
+void perf_print_calm(const struct perf_print *p)
+{
+    if (p->progress)
+        fputs("\r\033[K", stderr);
 }
 
 static void report_head_json(struct perf_print *p, const struct perf_plan *plan, const struct ethmx_peer_info *info)

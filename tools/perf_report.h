@@ -14,6 +14,7 @@ struct perf_print {
     struct emx_json json;
     bool as_json;
     bool counters;
+    bool progress;       /* stderr is a terminal */
     bool started;        /* the head is printed */
     enum perf_test last; /* the test whose table head was printed last */
 };
@@ -22,6 +23,11 @@ void perf_print_init(struct perf_print *p, bool as_json, bool counters);
 
 /* Prints which hosts are connected, and over which wire. */
 void perf_print_head(struct perf_print *p, const struct perf_run *r);
+
+/* On a terminal: says in one line what is being measured; sizes: done of all. perf_print_calm() removes the line. */
+void perf_print_progress(const struct perf_print *p, enum perf_test test, uint64_t size_bytes, unsigned done,
+                         unsigned all);
+void perf_print_calm(const struct perf_print *p);
 
 void perf_print_line(struct perf_print *p, const struct perf_line *l);
 

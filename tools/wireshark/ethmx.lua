@@ -206,11 +206,11 @@ end
 local known
 
 -- Everything is by ids of endpoints: seq[src dst seq], op[sender receiver op], rop[sender receiver rop], rma[origin
--- target id]: messages. eager[src dst]: the one whose `more` frames follow. used, limit: credit. notes: by packet and
+-- target id]: messages. eager[src dst]: the one whose `more` frames follow. used, lost, credit: of eager bytes. notes: by packet and
 -- frame, what was derived.
 function ethmx.init()
-    known = { messages = 0, seq = {}, op = {}, rop = {}, rma = {}, eager = {}, chunk = {}, used = {}, limit = {},
-        credit = {}, begun = {}, fragments = {}, notes = {} }
+    known = { messages = 0, seq = {}, op = {}, rop = {}, rma = {}, eager = {}, chunk = {}, used = {}, lost = {},
+        credit = {}, fragments = {}, notes = {} }
 end
 
 local function key(a, b, c) return a .. ">" .. b .. ":" .. c end
@@ -308,7 +308,8 @@ local function note_credit(note, name, v, h, is_new)
         known.credit[there] = h.credit
     end
     if name == "given" and is_new then known.credit[back] = v.limit end
-    if not cost or not known.used[there] then return end
+    if h.is_cut then known.lost[there] = true end -- what its messages take is not known
+    if not cost or not known.used[there] or known.lost[there] then return end
     if is_new then known.used[there] = (known.used[there] + cost) % 0x100000000 end
     note.used = known.used[there]
     note.left = known.credit[back] and signed((known.credit[back] - note.used) % 0x100000000)
@@ -568,7 +569,7 @@ end
 local part_layout = { { "part.bits", 0, 8 }, { "part.len_bytes", 8, 2 }, { "part.flags", 10, 2 } }
 
 function rest_of.coalesced(tree, tvb, at, bytes)
-    local stop, n = math.min(at + bytes, tvb:len()), 0
+    local stop, n, is_whole = math.min(at + bytes, tvb:len()), 0, at + bytes <= tvb:len()
     while at + 12 <= stop do
         local len = tvb(at + 8, 2):le_uint()
         if at + 12 + len > stop then break end
@@ -578,7 +579,7 @@ function rest_of.coalesced(tree, tvb, at, bytes)
         put_bytes(item, "payload", tvb, at + 12, len)
         at = at + 12 + len
     end
-    if at ~= stop or n == 0 then malformed(tree, "the parts do not fill the frame") end
+    if is_whole and (at ~= stop or n == 0) then malformed(tree, "the parts do not fill the frame") end
 end
 
 -- The lengths of the parts of a coalesced frame.
@@ -636,7 +637,7 @@ function line_of.data(v)
 end
 
 function line_of.fin(v) return size(v.pulled_bytes) .. " taken" end
-function line_of.coalesced(_, h) return #h.part_bytes .. " messages" end
+function line_of.coalesced(_, h) return #h.part_bytes .. (h.is_cut and " or more" or "") .. " messages" end
 
 function line_of.fragment(v, h)
     return string.format("of frame %d, %d bytes at %d of %d", v["fragment.number"], h.data_bytes, v["fragment.offset"],
@@ -799,7 +800,10 @@ local function put_body(item, tvb, at, t, h, body_bytes)
     h.complete, h.data_bytes = true, body_bytes - t.bytes
     told(item, "header_bytes", t.bytes)
     v = put_layout(item, t.layout, tvb, at)
-    if t[1] == "coalesced" then h.part_bytes = parts_of(tvb, rest, math.min(rest + h.data_bytes, tvb:len())) end
+    if t[1] == "coalesced" then
+        h.is_cut = rest + h.data_bytes > tvb:len()
+        h.part_bytes = parts_of(tvb, rest, math.min(rest + h.data_bytes, tvb:len()))
+    end
     if rest_of[t[1]] then
         rest_of[t[1]](item, tvb, rest, h.data_bytes, v)
     else
@@ -894,7 +898,8 @@ local function dissect(tvb, pinfo, root, several)
         return tvb:len()
     end
     told(tree, "frames", #lines)
-    if several and at < tvb:len() then malformed(tree, "bytes without a frame follow") end
+    local is_cut = tvb:len() < tvb:reported_len() and at + TAG_BYTES + HEAD_BYTES > tvb:len()
+    if several and at < tvb:len() and not is_cut then malformed(tree, "bytes without a frame follow") end
     put_info(pinfo, lines)
     return tvb:len()
 end
