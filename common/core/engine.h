@@ -29,6 +29,7 @@
 #include "base/stats.h"
 #include "base/txframe.h"
 #include "ethmx.h"
+#include "ethmx_remote.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
 #include "core/time.h"
@@ -108,12 +109,18 @@ void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct et
 
 /* ---- Operations: results as the functions of ethmx.h with the same names ---- */
 
+enum emx_kind {
+    EMX_KIND_TAGGED,
+    EMX_KIND_AM,     /* bits is the handler */
+    EMX_KIND_REMOTE, /* a tagged message with remote data */
+};
+
 struct emx_op_args {
     uint64_t bits, mask; /* mask: receives */
     struct ethmx_data data;
     enum ethmx_send_mode mode; /* sends */
-    bool is_am;                /* sends: bits is the handler */
-    const void *am_header;
+    uint8_t kind;              /* sends: enum emx_kind */
+    const void *am_header;     /* REMOTE: EMX_REMOTE_BYTES of remote data */
     size_t am_header_bytes;
     ethmx_done_fn done;
     void *arg;
@@ -155,7 +162,11 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
 bool emx_engine_posts_timeless(const struct emx_engine *e);
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op);
 int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
-                     struct emx_unexpected **msg_p /* NULL: leave it */, struct ethmx_result *result_p);
+                     struct emx_unexpected **msg_p /* NULL: leave it */, struct ethmx_result *result_p,
+                     struct ethmx_remote *remote_p /* NULL: not wanted */);
+/* The remote data of a message that was taken out of matching, or of a receive that has completed. */
+struct ethmx_remote emx_unexpected_remote(const struct emx_unexpected *msg);
+struct ethmx_remote emx_op_remote(const struct emx_op *op);
 int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const struct emx_op_args *a,
                      struct ethmx_result *result_p, emx_time now);
 /* Returns a message unread; its sender completes. */

@@ -5,6 +5,7 @@
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
+#include "core/format/eager_head.h"
 #include "core/format/frame.h"
 #include "core/msg/coalesce.h"
 #include "core/msg/eager.h"
@@ -33,11 +34,11 @@ static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *
                                  .am_header = a->am_header,
                                  .total_bytes = (uint32_t)total_bytes,
                                  .am_header_bytes = (uint16_t)a->am_header_bytes,
-                                 .flags = a->is_am ? EMX_FF_AM : 0,
+                                 .flags = emx_op_args_flags(a),
                                  .bits = a->bits};
     unsigned frames;
 
-    if (!a->is_am && emx_coalesce_add(s, &a->data, a->bits))
+    if (a->kind == EMX_KIND_TAGGED && emx_coalesce_add(s, &a->data, a->bits))
         return ETHMX_OK;
     frames = emx_eager_frames(s, total_bytes);
     if (frames > emx_send_window_room(&s->tx) || !emx_credit_take(&s->credit, emx_eager_cost(total_bytes)))
@@ -53,7 +54,8 @@ static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *
 /* Whether the message shares a frame with earlier ones. */
 static bool output_shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
 {
-    return is_short && !op->eager && !op->sync && !op->is_am && emx_coalesce_add(s, &op->data, op->bits);
+    return is_short && !op->eager && !op->sync && !op->is_am && !op->am_header_bytes &&
+           emx_coalesce_add(s, &op->data, op->bits);
 }
 
 /* Moves the backlog's first operation into the window as far as there is room. false: it must wait. */
@@ -126,7 +128,8 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
     emx_session_deferred_ack(e);
     if (e->closing)
         return ETHMX_ERR_CLOSED;
-    if (a->am_header_bytes > (a->is_am ? ETHMX_AM_HEADER_MAX : 0) || (a->is_am && a->bits >= ETHMX_AM_HANDLERS))
+    if (!emx_message_head_fits(emx_op_args_flags(a), a->am_header_bytes) ||
+        (a->kind == EMX_KIND_AM && a->bits >= ETHMX_AM_HANDLERS))
         return ETHMX_ERR_PARAM;
     if (!s && peer->id != e->self.id && !(s = emx_session_start(e, peer, now)))
         return ETHMX_ERR_NO_MEMORY;
@@ -147,7 +150,7 @@ int emx_engine_send(struct emx_engine *e, struct emx_peer *peer, const struct em
         return rc;
     emx_count(e, msgs_sent);
     emx_add(e, bytes_sent, a->data.len_bytes);
-    e->stats->am_sent += a->is_am;
+    e->stats->am_sent += a->kind == EMX_KIND_AM;
     return rc;
 }
 

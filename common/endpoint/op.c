@@ -41,12 +41,27 @@ int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, con
     return start_send(ep, peer, &a);
 }
 
+int ethmx_isend_remote(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t remote,
+                       const struct ethmx_data *data, enum ethmx_send_mode mode, ethmx_done_fn done, void *arg)
+{
+    const struct emx_op_args a = {.bits = bits,
+                                  .data = emx_data_same(data),
+                                  .mode = mode,
+                                  .kind = EMX_KIND_REMOTE,
+                                  .am_header = &remote,
+                                  .am_header_bytes = sizeof(remote),
+                                  .done = done,
+                                  .arg = arg};
+
+    return start_send(ep, peer, &a);
+}
+
 int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, const void *header, size_t header_bytes,
                   const struct ethmx_data *data, ethmx_done_fn done, void *arg)
 {
     const struct emx_op_args a = {.bits = id,
                                   .data = data ? *data : (struct ethmx_data){0},
-                                  .is_am = true,
+                                  .kind = EMX_KIND_AM,
                                   .am_header = header,
                                   .am_header_bytes = header_bytes,
                                   .done = done,
@@ -94,18 +109,29 @@ int ethmx_cancel(struct ethmx_ep *ep, struct ethmx_req *req)
 int ethmx_iprobe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
                  struct ethmx_result *result_p)
 {
-    return ethmx_improbe(ep, peer, bits, mask, NULL, result_p);
+    return ethmx_probe_remote(ep, peer, bits, mask, NULL, result_p, NULL);
 }
 
 int ethmx_improbe(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
                   struct ethmx_message **msg_p, struct ethmx_result *result_p)
+{
+    return ethmx_probe_remote(ep, peer, bits, mask, msg_p, result_p, NULL);
+}
+
+struct ethmx_remote ethmx_req_remote(const struct ethmx_req *req)
+{
+    return emx_op_remote((const struct emx_op *)req);
+}
+
+int ethmx_probe_remote(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                       struct ethmx_message **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
 {
     struct emx_unexpected *msg = NULL;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = emx_engine_probe(ep->progress.engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p);
+    rc = emx_engine_probe(ep->progress.engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p, remote_p);
     if (rc == ETHMX_ERR_NO_MATCH)
         emx_wait_policy_probe(&ep->wait_policy);
     emx_ep_leave(ep);

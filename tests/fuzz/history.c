@@ -436,7 +436,7 @@ void history_send(struct history *h, unsigned n, unsigned to, uint64_t bits, siz
     struct emx_op_args a = {.bits = bits,
                             .data = {.len_bytes = len_bytes},
                             .mode = sync ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD,
-                            .is_am = am,
+                            .kind = am ? EMX_KIND_AM : EMX_KIND_TAGGED,
                             .am_header = "header",
                             .am_header_bytes = am ? 6 : 0,
                             .done = done};
@@ -493,7 +493,7 @@ void history_take(struct history *h, unsigned n, unsigned kind, uint64_t bits)
 {
     struct emx_unexpected *msg = NULL;
     struct ethmx_result result;
-    int rc = emx_engine_probe(h->node[n].engine, NULL, bits, bits ? UINT64_MAX : 0, kind ? &msg : NULL, &result);
+    int rc = emx_engine_probe(h->node[n].engine, NULL, bits, bits ? UINT64_MAX : 0, kind ? &msg : NULL, &result, NULL);
 
     if (rc == ETHMX_OK && kind == 1)
         emx_engine_release(h->node[n].engine, msg, fuzz_node_now(&h->node[n]));

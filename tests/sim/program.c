@@ -181,7 +181,8 @@ static struct sim_message *begin_send(struct sim_program *p, struct sim_node *n,
                                       enum sim_shape shape, const void *am_header)
 {
     struct emx_peer *peer = sim_node_peer(n, m->dst);
-    struct emx_op_args a = {.bits = m->bits, .mode = m->mode, .is_am = m->is_am, .done = sent, .arg = m};
+    struct emx_op_args a = {
+        .bits = m->bits, .mode = m->mode, .kind = m->is_am ? EMX_KIND_AM : EMX_KIND_TAGGED, .done = sent, .arg = m};
     int rc = ETHMX_ERR_NO_MEMORY;
 
     m->data = sim_buffer_to_send(m->ident, m->len_bytes, shape, &p->rng);
@@ -387,7 +388,7 @@ static bool probe(struct sim_program *p, struct sim_node *n, int from, uint64_t 
     memset(result, 0, sizeof(*result));
     if (from != SIM_ANY && !peer)
         return false;
-    rc = emx_engine_probe(n->engine, peer, bits, mask, msg_p, result);
+    rc = emx_engine_probe(n->engine, peer, bits, mask, msg_p, result, NULL);
     if (rc == ETHMX_ERR_NO_MATCH || may_fail(p, rc, n->party, from))
         return false;
     if (rc != ETHMX_OK) {

@@ -336,7 +336,7 @@ static struct emx_unexpected *take(unsigned at, uint64_t bits)
     struct emx_unexpected *a = NULL;
     struct ethmx_result r;
 
-    assert_int_equal(emx_engine_probe(engine[at], peer[at], bits, UINT64_MAX, &a, &r), ETHMX_OK);
+    assert_int_equal(emx_engine_probe(engine[at], peer[at], bits, UINT64_MAX, &a, &r, NULL), ETHMX_OK);
     return a;
 }
 

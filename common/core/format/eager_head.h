@@ -76,6 +76,14 @@ static_assert(offsetof(struct emx_f_eager, op) == 12 && offsetof(struct emx_f_ea
                   offsetof(struct emx_f_eager, joined) == 20,
               "words of an eager frame");
 
+/* Whether a message with these flags may have a header of this length. */
+static inline bool emx_message_head_fits(unsigned flags, size_t head_bytes)
+{
+    if (flags & EMX_FF_REMOTE)
+        return !(flags & EMX_FF_AM) && head_bytes == EMX_REMOTE_BYTES;
+    return head_bytes <= (flags & EMX_FF_AM ? ETHMX_AM_HEADER_MAX : 0);
+}
+
 /* Whether f is valid for a frame with n bytes of the message. All code that accepts eager messages checks this, that no
  * other message is incomplete (msg/eager.h), and that credit covers this one (rel/credit.h). */
 static inline bool emx_eager_fits(const struct emx_f_eager *f, size_t n)
@@ -84,7 +92,9 @@ static inline bool emx_eager_fits(const struct emx_f_eager *f, size_t n)
 
     if (n > f->total_bytes || (n < f->total_bytes && !n))
         return false;
-    if (f->am_header_bytes > f->total_bytes || f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+    if (f->am_header_bytes > f->total_bytes || !emx_message_head_fits(f->flags, f->am_header_bytes))
+        return false;
+    if (f->flags & EMX_FF_REMOTE && n < EMX_REMOTE_BYTES)
         return false;
     return !am || f->bits < ETHMX_AM_HANDLERS;
 }

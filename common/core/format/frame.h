@@ -147,11 +147,13 @@ struct EMX_LAYOUT emx_f_ack {
 static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 
 /* Flags of eager and rts. */
-#define EMX_FF_SYNC    1u  /* reply with matched */
-#define EMX_FF_AM      2u  /* an active message: bits is the handler's number */
-#define EMX_FF_STARVED 4u  /* rts: used only because credit is missing */
-#define EMX_FF_READ    8u  /* rts: the data's address in the sender's process (64 bits) ends the frame */
-#define EMX_FF_LENT    16u /* rts: struct emx_f_lent ends the frame */
+#define EMX_FF_SYNC      1u  /* reply with matched */
+#define EMX_FF_AM        2u  /* an active message: bits is the handler's number */
+#define EMX_FF_STARVED   4u  /* rts: used only because credit is missing */
+#define EMX_FF_READ      8u  /* rts: the data's address in the sender's process (64 bits) ends the frame */
+#define EMX_FF_LENT      16u /* rts: struct emx_f_lent ends the frame */
+#define EMX_FF_REMOTE    32u /* not with AM: the header is the remote data (ethmx_remote.h) */
+#define EMX_REMOTE_BYTES 8u  /* its length */
 
 struct EMX_LAYOUT emx_f_eager {
     uint64_t bits;

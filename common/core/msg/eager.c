@@ -201,7 +201,7 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
                                  .am_header = op->am_header,
                                  .total_bytes = (uint32_t)(op->am_header_bytes + op->msg_bytes),
                                  .am_header_bytes = op->am_header_bytes,
-                                 .flags = (op->sync ? EMX_FF_SYNC : 0) | (op->is_am ? EMX_FF_AM : 0),
+                                 .flags = (op->sync ? EMX_FF_SYNC : 0) | emx_op_flags(op),
                                  .op = op->id,
                                  .bits = op->bits};
     bool first = op->sent_bytes == 0;
@@ -251,27 +251,32 @@ static const uint8_t *eager_payload(const uint8_t *data, size_t head_bytes, size
 }
 
 /* Starts a message that continues in further frames. */
-static void eager_begin(struct emx_session *s, uint32_t got, uint32_t total)
+static void eager_begin(struct emx_session *s, const struct emx_f_eager *f, size_t got)
 {
-    s->eager.got = got;
-    s->eager.total = total;
+    s->eager.got = (uint32_t)got;
+    s->eager.total = f->total_bytes;
+    s->eager.head_bytes = f->am_header_bytes;
 }
 
 /* Copies the message from the frame into a posted receive. */
-static void eager_into_receive(struct emx_session *s, struct emx_op *op, const uint8_t *from, size_t n, uint32_t total)
+static void eager_into_receive(struct emx_session *s, struct emx_op *op, const struct emx_f_eager *f,
+                               const uint8_t *from, size_t n)
 {
     struct emx_engine *e = s->e;
+    size_t head_bytes = f->am_header_bytes;
 
     emx_count(e, match_posted);
-    emx_data_write(&op->data, 0, from, n);
-    if (n == total) {
-        emx_op_received(e, op, total);
+    if (head_bytes)
+        emx_op_set_remote(op, from);
+    emx_data_write(&op->data, 0, from + head_bytes, n - head_bytes);
+    if (n == f->total_bytes) {
+        emx_op_received(e, op, n - head_bytes);
         return;
     }
     emx_op_expect(e, op, s->peer);
-    op->msg_bytes = total;
+    op->msg_bytes = f->total_bytes - head_bytes;
     s->eager.op = op;
-    eager_begin(s, (uint32_t)n, total);
+    eager_begin(s, f, n);
 }
 
 static void eager_account(struct emx_engine *e, struct emx_unexpected *a, uint32_t cost)
@@ -294,6 +299,7 @@ static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct e
     a->sender_op = f->op;
     a->sync = f->flags & EMX_FF_SYNC;
     a->is_am = f->flags & EMX_FF_AM;
+    a->has_remote = f->flags & EMX_FF_REMOTE;
     a->am_header_bytes = f->am_header_bytes;
     a->total_bytes = f->total_bytes - f->am_header_bytes;
     a->got_bytes = n;
@@ -303,7 +309,7 @@ static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct e
     eager_account(e, a, emx_eager_cost(f->total_bytes));
     if (!a->whole) {
         s->eager.unexpected = a;
-        eager_begin(s, (uint32_t)n, f->total_bytes);
+        eager_begin(s, f, n);
     }
     if (!a->is_am)
         emx_unexpected_queue(e, a, s->peer, f->bits);
@@ -360,7 +366,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     emx_credit_charge(&s->credit, cost);
     if (f->flags & EMX_FF_SYNC)
         emx_eager_matched(s, f->op);
-    eager_into_receive(s, op, from, n, f->total_bytes);
+    eager_into_receive(s, op, f, from, n);
     emx_credit_release(s, cost);
     return EMX_ACCEPTED;
 }
@@ -407,7 +413,7 @@ static void eager_finish(struct emx_session *s)
     s->eager.unexpected = NULL;
     s->eager.discard = false;
     if (op)
-        emx_op_received(e, op, s->eager.total);
+        emx_op_received(e, op, s->eager.total - s->eager.head_bytes);
     if (!a)
         return;
     a->whole = true;
@@ -425,7 +431,7 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
     if (emx_eager_rx_idle(&s->eager) || !n || f->offset != s->eager.got || n > s->eager.total - s->eager.got)
         return EMX_DROP_MALFORMED;
     if (s->eager.op)
-        emx_data_write(&s->eager.op->data, s->eager.got, from, n);
+        emx_data_write(&s->eager.op->data, s->eager.got - s->eager.head_bytes, from, n);
     if (s->eager.unexpected) {
         memcpy(s->eager.unexpected->buf + s->eager.got, from, n);
         s->eager.unexpected->got_bytes += n;
@@ -460,6 +466,8 @@ int emx_eager_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx
     a->sync = false;
     op->where = EMX_OP_FILLING;
     op->peer = a->match.peer;
+    if (a->has_remote)
+        emx_op_set_remote(op, a->buf);
     emx_data_write(&op->data, 0, a->buf + a->am_header_bytes, a->got_bytes - a->am_header_bytes);
     if (a->whole) {
         emx_op_received(e, op, a->total_bytes);

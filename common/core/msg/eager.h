@@ -22,6 +22,7 @@ struct emx_unexpected;
 struct emx_eager_rx {
     struct emx_op *op;                 /* the receive it goes to, */
     struct emx_unexpected *unexpected; /* or the unexpected message */
+    uint16_t head_bytes;               /* of a header before the data */
     uint32_t got, total;               /* header and data; discard: goes nowhere */
     bool discard;
 };

@@ -66,8 +66,8 @@ bool emx_engine_fast(const struct emx_peer *p, const struct emx_op_args *a, unsi
         return false;
     if (!emx_credit_allows(&s->credit, emx_eager_cost(a->data.len_bytes)))
         return false;
-    if (a->is_am) /* a separate test: together with mode, its neighbour, it would be read at once and wait for two
-                     stores */
+    if (a->kind) /* not TAGGED. A separate test: together with mode, its neighbour, it would be read at once and wait
+                    for two stores */
         return false;
     *link_p = s->link;
     return true;

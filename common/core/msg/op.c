@@ -37,7 +37,7 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     op->rndv = NULL;
     op->exported = NULL;
     op->reading = 0;
-    op->is_send = op->is_am = op->sync = op->eager = op->counted_wait = op->matched = false;
+    op->is_send = op->is_am = op->sync = op->has_remote = op->eager = op->counted_wait = op->matched = false;
     op->am_header_bytes = 0;
     op->am_header = NULL;
     op->id = 0;
@@ -63,9 +63,9 @@ struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const s
         memcpy(op->am_header, a->am_header, a->am_header_bytes);
     }
     op->is_send = true;
-    op->is_am = a->is_am;
+    op->is_am = a->kind == EMX_KIND_AM;
     op->am_header_bytes = (uint16_t)a->am_header_bytes;
-    op->sync = a->mode == ETHMX_SEND_SYNC && !a->is_am;
+    op->sync = a->mode == ETHMX_SEND_SYNC && a->kind != EMX_KIND_AM;
     op->msg_bytes = a->data.len_bytes;
     emx_op_depend(e, op, p);
     return op;
@@ -267,6 +267,11 @@ void emx_op_result(const struct emx_op *op, ethmx_done_fn *done_p, void **arg_p,
                                       .peer = (struct ethmx_peer *)op->peer,
                                       .len_bytes = op->len_bytes,
                                       .msg_bytes = op->msg_bytes};
+}
+
+struct ethmx_remote emx_op_remote(const struct emx_op *op)
+{
+    return op->has_remote ? (struct ethmx_remote){true, op->remote} : (struct ethmx_remote){0};
 }
 
 size_t emx_op_data_bytes(const struct emx_op *op)

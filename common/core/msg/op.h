@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/list.h"
 #include "core/engine.h"
@@ -44,6 +45,7 @@ struct emx_op {
     struct emx_exported *exported; /* sends that devices read or write, receives that they write; else NULL */
     uint8_t where;                 /* enum emx_op_where */
     bool is_send, is_am, sync;
+    bool has_remote;   /* receives: the message had remote data */
     bool gso;          /* sends: its frames are marked for a GSO packet */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* counted in session.awaits */
@@ -53,10 +55,13 @@ struct emx_op {
     uint16_t chunk_bytes; /* announced by the sender */
     uint32_t id;          /* in the engine's table; 0: none */
     int status;
-    uint64_t bits;     /* of the message */
-    size_t len_bytes;  /* result */
-    size_t msg_bytes;  /* result; sends: total to send without header */
-    size_t sent_bytes; /* eager progress, header included */
+    uint64_t bits;    /* of the message */
+    size_t len_bytes; /* result */
+    size_t msg_bytes; /* result; sends: total to send without header */
+    union {
+        size_t sent_bytes; /* sends: eager progress, header included */
+        uint64_t remote;   /* receives: the message's remote data, if has_remote */
+    };
     union {
         uint8_t *am_header;  /* if am_header_bytes: an owned copy */
         struct emx_rma *rma; /* otherwise: a one-sided operation's record; NULL: none */
@@ -66,6 +71,24 @@ struct emx_op {
 static inline bool emx_op_is_rma(const struct emx_op *op)
 {
     return op->rma && !op->am_header_bytes;
+}
+
+/* The flags in frames of a message, by its kind. */
+static inline uint16_t emx_op_args_flags(const struct emx_op_args *a)
+{
+    return a->kind == EMX_KIND_AM ? EMX_FF_AM : a->kind == EMX_KIND_REMOTE ? EMX_FF_REMOTE : 0;
+}
+
+static inline uint16_t emx_op_flags(const struct emx_op *op)
+{
+    return op->is_am ? EMX_FF_AM : op->am_header_bytes ? EMX_FF_REMOTE : 0;
+}
+
+/* The receive has met a message with this header. */
+static inline void emx_op_set_remote(struct emx_op *op, const void *header)
+{
+    memcpy(&op->remote, header, sizeof(op->remote));
+    op->has_remote = true;
 }
 
 struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx_time now); /* NULL: no memory */

@@ -30,13 +30,13 @@ static int recv_take_unexpected(struct emx_engine *e, struct emx_unexpected *a, 
     return a->is_rts ? emx_rndv_receive(e, a, op, now) : emx_eager_receive(e, a, op);
 }
 
-/* A complete message needs no operation. */
+/* A complete message needs no operation, unless it has remote data to hand over. */
 static bool recv_deliver_whole(struct emx_engine *e, struct emx_unexpected *a, const struct ethmx_data *data,
                                struct ethmx_result *result_p)
 {
     bool fits = a->total_bytes <= data->len_bytes;
 
-    if (!a->whole || a->is_rts || a->local)
+    if (!a->whole || a->is_rts || a->local || a->has_remote)
         return false;
     if (a->sync && emx_eager_matched(a->session, a->sender_op))
         return false;
@@ -143,7 +143,7 @@ int emx_engine_cancel(struct emx_engine *e, struct emx_op *op)
 }
 
 int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
-                     struct emx_unexpected **msg_p, struct ethmx_result *result_p)
+                     struct emx_unexpected **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
 {
     struct emx_unexpected_match *m = emx_match_find(&e->match, bits, mask, peer);
     struct emx_unexpected *a;
@@ -155,6 +155,8 @@ int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits,
                                       .peer = (struct ethmx_peer *)m->peer,
                                       .len_bytes = a->total_bytes,
                                       .msg_bytes = a->total_bytes};
+    if (remote_p)
+        *remote_p = emx_unexpected_remote(a);
     if (msg_p) {
         emx_unexpected_take(e, a);
         emx_list_append(&e->taken, &a->am_link);

@@ -29,7 +29,7 @@ bool emx_engine_reserve_begin(struct emx_engine *e, struct emx_peer *peer, const
 {
     struct emx_session *s = peer->session;
 
-    if (e->closing || !s || !s->in_place || a->is_am || !emx_eager_now(s, a))
+    if (e->closing || !s || !s->in_place || a->kind != EMX_KIND_TAGGED || !emx_eager_now(s, a))
         return false;
     if (!emx_list_empty(&s->tx.control) || s->rx.held_count || !emx_send_window_clear(&s->tx))
         return false;

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "core/engine_impl.h"
+#include "core/format/eager_head.h"
 #include "core/format/frame.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_get.h"
@@ -137,7 +138,7 @@ static bool rndv_recv_is_valid(const struct emx_f_rts *f, size_t body_bytes)
         return false;
     if (f->flags & EMX_FF_LENT && f->flags & EMX_FF_READ)
         return false;
-    if (f->am_header_bytes > (am ? ETHMX_AM_HEADER_MAX : 0))
+    if (!emx_message_head_fits(f->flags, f->am_header_bytes))
         return false;
     if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
         return false;
@@ -153,6 +154,7 @@ static enum emx_drop rndv_recv_into_unexpected(struct emx_session *s, const stru
         return EMX_DROP_MEMORY;
     a->is_rts = true;
     a->is_am = f->flags & EMX_FF_AM;
+    a->has_remote = f->flags & EMX_FF_REMOTE;
     a->sender_op = f->op;
     a->total_bytes = f->total_bytes;
     a->am_header_bytes = f->am_header_bytes;
@@ -189,6 +191,8 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     if (!op)
         return rndv_recv_into_unexpected(s, f);
     emx_count(e, match_posted);
+    if (f->flags & EMX_FF_REMOTE)
+        emx_op_set_remote(op, f + 1);
     m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, rndv_recv_remote_address(f), rndv_recv_exported(f)};
     rndv_recv_start(s, op, &m, now);
     return EMX_ACCEPTED;
@@ -201,6 +205,8 @@ int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_
     if (!rndv_recv_reserve(e))
         return ETHMX_ERR_NO_MEMORY;
     op->peer = a->match.peer;
+    if (a->has_remote)
+        emx_op_set_remote(op, a->buf);
     rndv_recv_start(a->session, op, &m, now);
     emx_unexpected_free(e, a);
     return ETHMX_OK;

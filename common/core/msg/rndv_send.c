@@ -57,7 +57,7 @@ bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
                             .total_bytes = op->msg_bytes,
                             .op = op->id,
                             .am_header_bytes = op->am_header_bytes,
-                            .flags = (op->is_am ? EMX_FF_AM : 0) | (starved ? EMX_FF_STARVED : 0) |
+                            .flags = emx_op_flags(op) | (starved ? EMX_FF_STARVED : 0) |
                                      (lends     ? EMX_FF_LENT
                                       : address ? EMX_FF_READ
                                                 : 0),

@@ -18,6 +18,8 @@ static int self_straight(struct emx_engine *e, struct emx_op *op, const struct e
     size_t len = a->data.len_bytes < op->data.len_bytes ? a->data.len_bytes : op->data.len_bytes;
 
     emx_count(e, match_posted);
+    if (a->kind == EMX_KIND_REMOTE)
+        emx_op_set_remote(op, a->am_header);
     emx_data_copy(&op->data, &a->data, len);
     emx_op_received(e, op, a->data.len_bytes);
     return ETHMX_OK;
@@ -54,7 +56,8 @@ static int self_copied(struct emx_engine *e, struct emx_peer *p, const struct em
     m->cost = self_cost(a);
     e->stats->unexpected_bytes += m->cost;
     e->stats->unexpected_promised += m->cost;
-    m->is_am = a->is_am;
+    m->is_am = a->kind == EMX_KIND_AM;
+    m->has_remote = a->kind == EMX_KIND_REMOTE;
     m->whole = true;
     m->am_header_bytes = (uint16_t)a->am_header_bytes;
     m->total_bytes = a->data.len_bytes;
@@ -78,7 +81,8 @@ static int self_waiting(struct emx_engine *e, struct emx_peer *p, const struct e
     }
     op->where = EMX_OP_MATCHING;
     m->local = op;
-    m->is_am = a->is_am;
+    m->is_am = a->kind == EMX_KIND_AM;
+    m->has_remote = a->kind == EMX_KIND_REMOTE;
     m->whole = true;
     m->am_header_bytes = (uint16_t)a->am_header_bytes;
     m->total_bytes = a->data.len_bytes;
@@ -90,7 +94,7 @@ static int self_waiting(struct emx_engine *e, struct emx_peer *p, const struct e
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
 {
-    struct emx_op *op = a->is_am ? NULL : emx_op_match(e, a->bits, p);
+    struct emx_op *op = a->kind == EMX_KIND_AM ? NULL : emx_op_match(e, a->bits, p);
 
     if (op)
         return self_straight(e, op, a);
@@ -104,6 +108,8 @@ void emx_self_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx
     size_t len = a->total_bytes < op->data.len_bytes ? a->total_bytes : op->data.len_bytes;
 
     op->peer = a->match.peer;
+    if (a->has_remote)
+        emx_op_set_remote(op, a->buf);
     if (a->local) {
         emx_data_copy(&op->data, &a->local->data, len);
         emx_op_complete(e, a->local, ETHMX_OK);

@@ -34,6 +34,15 @@ struct emx_unexpected *emx_unexpected_new(struct emx_engine *e, struct emx_sessi
     return a;
 }
 
+struct ethmx_remote emx_unexpected_remote(const struct emx_unexpected *a)
+{
+    struct ethmx_remote r = {.present = a->has_remote};
+
+    if (r.present)
+        memcpy(&r.data, a->buf, sizeof(r.data));
+    return r;
+}
+
 bool emx_unexpected_lost(const struct emx_unexpected *a)
 {
     return (a->is_rts || !a->whole) && (a->orphan || (a->session && emx_session_over(a->session)));

@@ -37,6 +37,8 @@
     X(am_before_handler, 0) \
     X(am_handlers_answer, 0) \
     X(am_limits, 0) \
+    X(remote_lengths, 0) \
+    X(remote_mixed, 0) \
     X(rma_lengths, 0) \
     X(rma_atomics, 0) \
     X(rma_batches, 0) \
