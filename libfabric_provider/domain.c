@@ -45,17 +45,6 @@ static int domain_no_srx(struct fid_domain *domain, struct fi_rx_attr *attr, str
     return -FI_ENOSYS;
 }
 
-static int domain_no_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
-                            struct fi_atomic_attr *attr, uint64_t flags)
-{
-    (void)domain;
-    (void)type;
-    (void)op;
-    (void)attr;
-    (void)flags;
-    return -FI_EOPNOTSUPP;
-}
-
 static int domain_no_collective(struct fid_domain *domain, enum fi_collective_op op, struct fi_collective_attr *attr,
                                 uint64_t flags)
 {
@@ -81,7 +70,7 @@ static struct fi_ops_domain domain_ops = {.size = sizeof(struct fi_ops_domain),
                                           .poll_open = prov_poll_open,
                                           .stx_ctx = domain_no_stx,
                                           .srx_ctx = domain_no_srx,
-                                          .query_atomic = domain_no_atomic,
+                                          .query_atomic = prov_atomic_query,
                                           .query_collective = domain_no_collective};
 
 int prov_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain_p, void *context)

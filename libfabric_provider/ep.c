@@ -75,7 +75,11 @@ static int ep_start(struct prov_ep *ep)
     }
     atomic_fetch_add(&ep_open_count, 1);
     ethmx_ep_on_error(ep->ep, ep_on_error, NULL);
-    return 0;
+    if (!(ep->caps & (FI_RMA | FI_ATOMIC)))
+        return 0;
+    if (prov_rma_listen(ep))
+        return -FI_ENOMEM;
+    return prov_mr_ep_opened(ep);
 }
 
 static int ep_enable(struct prov_ep *ep)
@@ -142,7 +146,7 @@ static int ep_bind_cq(struct prov_ep *ep, struct prov_cq *cq, uint64_t flags)
 
 static int ep_bind_cntr(struct prov_ep *ep, struct prov_cntr *cntr, uint64_t flags)
 {
-    static const uint64_t kinds[PROV_CNTRS] = {[PROV_CNTR_SEND] = FI_SEND, [PROV_CNTR_RECV] = FI_RECV};
+    static const uint64_t kinds[PROV_CNTRS] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE};
     int rc = prov_watch_add(ep->domain, &cntr->watch, ep);
 
     for (unsigned i = 0; i < PROV_CNTRS && !rc; i++) {
@@ -209,6 +213,7 @@ static int ep_close(struct fid *fid)
         atomic_fetch_sub(&ep->av->refs, 1);
     }
     if (ep->ep) {
+        prov_mr_ep_closing(ep);
         ethmx_ep_close(ep->ep);
         atomic_fetch_sub(&ep_open_count, 1);
     }
@@ -327,6 +332,8 @@ int prov_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep 
                               .ops = &ep_ops,
                               .cm = &prov_cm_ops,
                               .msg = &prov_msg_ops,
+                              .rma = &prov_rma_ops,
+                              .atomic = &prov_atomic_ops,
                               .tagged = &prov_tagged_ops};
     atomic_fetch_add(&d->refs, 1);
     *ep_p = &ep->fid;

@@ -7,12 +7,15 @@
 
 #include "provider.h"
 
-#define CAPS_PRIMARY   (FI_MSG | FI_TAGGED)
-#define CAPS_DIRECTION (FI_SEND | FI_RECV)
+#define CAPS_ONESIDED  (FI_RMA | FI_ATOMIC)
+#define CAPS_PRIMARY   (FI_MSG | FI_TAGGED | CAPS_ONESIDED)
+#define CAPS_TARGET    (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CAPS_ORIGIN    (FI_READ | FI_WRITE)
+#define CAPS_DIRECTION (FI_SEND | FI_RECV | CAPS_ORIGIN | CAPS_TARGET)
 #define CAPS_SECONDARY (FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define CAPS           (CAPS_PRIMARY | CAPS_DIRECTION | CAPS_SECONDARY)
-#define TX_CAPS        (CAPS_PRIMARY | FI_SEND)
-#define RX_CAPS        (CAPS_PRIMARY | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+#define TX_CAPS        (CAPS_PRIMARY | FI_SEND | CAPS_ORIGIN)
+#define RX_CAPS        (CAPS_PRIMARY | FI_RECV | CAPS_TARGET | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
 
 #define TX_FLAGS                                                                                                       \
     (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
@@ -29,7 +32,8 @@ static void info_fill(struct fi_info *i)
                                       .msg_order = MSG_ORDER,
                                       .inject_size = PROV_INJECT_BYTES,
                                       .size = PROV_QUEUE_SIZE,
-                                      .iov_limit = PROV_IOV_MAX};
+                                      .iov_limit = PROV_IOV_MAX,
+                                      .rma_iov_limit = 1};
     *i->rx_attr = (struct fi_rx_attr){
         .caps = RX_CAPS, .msg_order = MSG_ORDER, .size = PROV_QUEUE_SIZE, .iov_limit = PROV_IOV_MAX};
     i->ep_attr->type = FI_EP_RDM;
@@ -89,7 +93,8 @@ static int info_check_tx(const struct fi_tx_attr *h, struct fi_tx_attr *a)
         return info_refuse("tx_attr->op_flags");
     if (!info_is_within(h->msg_order, MSG_ORDER) || h->comp_order)
         return info_refuse("tx_attr->msg_order or comp_order");
-    if (h->inject_size > a->inject_size || h->size > a->size || h->iov_limit > a->iov_limit || h->rma_iov_limit)
+    if (h->inject_size > a->inject_size || h->size > a->size || h->iov_limit > a->iov_limit ||
+        h->rma_iov_limit > a->rma_iov_limit)
         return info_refuse("tx_attr->inject_size, size, iov_limit or rma_iov_limit");
     a->op_flags = h->op_flags;
     if (h->caps)
@@ -157,6 +162,13 @@ static int info_check_domain(const struct fi_domain_attr *h, struct fi_domain_at
     return 0;
 }
 
+/* Both directions of what is wanted. */
+static uint64_t info_directions(uint64_t wanted)
+{
+    return (wanted & (FI_MSG | FI_TAGGED) ? FI_SEND | FI_RECV : 0) |
+           (wanted & CAPS_ONESIDED ? CAPS_ORIGIN | CAPS_TARGET : 0);
+}
+
 static int info_check_caps(uint64_t wanted, struct fi_info *i)
 {
     if (!info_is_within(wanted, CAPS))
@@ -167,7 +179,7 @@ static int info_check_caps(uint64_t wanted, struct fi_info *i)
     if (!(wanted & CAPS_PRIMARY))
         i->caps |= CAPS_PRIMARY;
     if (!(wanted & CAPS_DIRECTION))
-        i->caps |= CAPS_DIRECTION;
+        i->caps |= info_directions(i->caps);
     i->tx_attr->caps &= i->caps;
     i->rx_attr->caps &= i->caps;
     return 0;

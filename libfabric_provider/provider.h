@@ -30,12 +30,13 @@
 
 #include "ethmx.h"
 #include "ethmx_remote.h"
+#include "ethmx_rma.h"
 
 #define PROV_NAME_BYTES   ETHMX_ADDRESS_LAUNCHER /* of the name of an endpoint */
 #define PROV_ADDR_FORMAT  (FI_PROV_SPECIFIC | 0x784d)
 #define PROV_PROTOCOL     (FI_PROV_SPECIFIC | 0x784d)
 #define PROV_IOV_MAX      8
-#define PROV_INJECT_BYTES 4096
+#define PROV_INJECT_BYTES 16384
 #define PROV_QUEUE_SIZE   1024 /* what clients are told; queues grow */
 #define PROV_MULTI_BYTES  64   /* FI_OPT_MIN_MULTI_RECV unless set */
 
@@ -65,6 +66,12 @@ int prov_no_control(struct fid *fid, int command, void *arg);
 int prov_no_bind(struct fid *fid, struct fid *other, uint64_t flags);
 int prov_no_ops(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 
+/* Endpoints that are moved when the client looks at a queue or a counter. Under the domain's lock. */
+struct prov_watch {
+    struct prov_ep **ep;
+    unsigned count;
+};
+
 /* ---- Domains, domain.c ---- */
 
 struct prov_domain {
@@ -72,7 +79,9 @@ struct prov_domain {
     struct ethmx_config *cfg;
     bool threads; /* several at once */
     pthread_mutex_t lock;
-    atomic_uint refs; /* open objects */
+    atomic_uint refs;            /* open objects */
+    struct prov_watch endpoints; /* with one-sided operations, open */
+    struct prov_mr *regions;
 };
 
 int prov_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain_p, void *context);
@@ -89,8 +98,17 @@ static inline void prov_unlock(struct prov_domain *d)
         pthread_mutex_unlock(&d->lock);
 }
 
-/* mr.c */
+/* ---- Memory regions, mr.c ---- */
+
 extern struct fi_ops_mr prov_mr_ops;
+int prov_mr_ep_opened(struct prov_ep *ep); /* exposes all regions of its domain. 0, or -FI_E* */
+void prov_mr_ep_closing(struct prov_ep *ep);
+
+/* A key of a client may be 0, one of ethmx not. */
+static inline uint64_t prov_key(uint64_t key)
+{
+    return key + 1;
+}
 
 /* eq.c */
 int prov_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq_p, void *context);
@@ -103,12 +121,6 @@ struct prov_event {
     size_t missing_bytes; /* of an error: what did not fit */
     int status;           /* of ethmx, not 0: an error */
     int err;              /* FI_E* */
-};
-
-/* Endpoints that are moved when the client looks at a queue or a counter. Under the domain's lock. */
-struct prov_watch {
-    struct prov_ep **ep;
-    unsigned count;
 };
 
 struct prov_cq {
@@ -178,7 +190,7 @@ int prov_av_teach(struct prov_av *av, struct prov_ep *ep); /* all entries, to an
 
 /* ---- Endpoints, ep.c ---- */
 
-enum prov_cntr_kind { PROV_CNTR_SEND, PROV_CNTR_RECV, PROV_CNTRS };
+enum prov_cntr_kind { PROV_CNTR_SEND, PROV_CNTR_RECV, PROV_CNTR_READ, PROV_CNTR_WRITE, PROV_CNTRS };
 
 struct prov_ep {
     struct fid_ep fid;
@@ -209,6 +221,8 @@ int prov_ep_getname(fid_t fid, void *name, size_t *len_bytes_p);
 extern struct fi_ops_cm prov_cm_ops;         /* none.c */
 extern struct fi_ops_msg prov_msg_ops;       /* msg.c */
 extern struct fi_ops_tagged prov_tagged_ops; /* tagged.c */
+extern struct fi_ops_rma prov_rma_ops;       /* rma.c */
+extern struct fi_ops_atomic prov_atomic_ops; /* atomic.c */
 
 /* ---- Operations under way, req.c ---- */
 
@@ -227,6 +241,11 @@ struct prov_req {
     bool multi, claimed;
     bool discarded; /* claimed, and its data is not wanted */
     uint8_t *copy;  /* of injected data */
+    uint8_t cntr;   /* enum prov_cntr_kind; not of receives */
+    /* writes with remote data: whom to tell, and what */
+    bool tells;
+    struct ethmx_peer *to;
+    uint64_t told[2];
 };
 
 struct prov_req *prov_req_get(struct prov_ep *ep); /* locked; NULL: no memory */
@@ -264,6 +283,17 @@ struct prov_claim {
 };
 
 ssize_t prov_send(struct fid_ep *ep, const struct prov_send *s);
+/* For sends and one-sided operations. 0, and *r_p and *peer_p are set; or -FI_E*. flags: of the completion. */
+ssize_t prov_send_prepare(struct prov_ep *ep, const struct prov_send *s, uint64_t flags, struct prov_req **r_p,
+                          struct ethmx_peer **peer_p);
+/* What the call of ethmx has returned, as the client's call returns it. */
+ssize_t prov_send_started(struct prov_req *r, int status);
+void prov_send_done(void *arg, const struct ethmx_result *result);
+
+int prov_rma_listen(struct prov_ep *ep); /* rma.c: to remote data of writes. A status of ethmx */
+/* atomic.c */
+int prov_atomic_query(struct fid_domain *domain, enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,
+                      uint64_t flags);
 ssize_t prov_recv(struct fid_ep *ep, const struct prov_recv *r);
 ssize_t prov_peek(struct prov_ep *ep, const struct prov_recv *r);
 ssize_t prov_claimed(struct prov_ep *ep, const struct prov_recv *r); /* FI_CLAIM without FI_PEEK */

@@ -17,7 +17,7 @@ static void send_report(struct prov_ep *ep, const struct prov_req *r, int status
         .status = status,
         .err = status ? prov_error(status) : 0};
 
-    prov_cntr_count(ep->cntr[PROV_CNTR_SEND], status);
+    prov_cntr_count(ep->cntr[r->cntr], status);
     if (ep->send_cq && (status || r->reports))
         prov_cq_write(ep->send_cq, &ev);
 }
@@ -32,7 +32,7 @@ static void send_end(struct prov_req *r, int status)
     prov_unlock(ep->domain);
 }
 
-static void send_done(void *arg, const struct ethmx_result *result)
+void prov_send_done(void *arg, const struct ethmx_result *result)
 {
     send_end(arg, result->status);
 }
@@ -66,9 +66,8 @@ static bool send_copy(struct prov_req *r)
     return true;
 }
 
-/* 0, and *r_p and *peer_p are set. */
-static ssize_t send_prepare(struct prov_ep *ep, const struct prov_send *s, struct prov_req **r_p,
-                            struct ethmx_peer **peer_p)
+ssize_t prov_send_prepare(struct prov_ep *ep, const struct prov_send *s, uint64_t flags, struct prov_req **r_p,
+                          struct ethmx_peer **peer_p)
 {
     struct prov_req *r;
     ssize_t rc = 0;
@@ -85,7 +84,8 @@ static ssize_t send_prepare(struct prov_ep *ep, const struct prov_send *s, struc
     } else {
         r->context = s->context;
         r->tag = s->bits & ~PROV_MSG_BIT;
-        r->flags = FI_SEND | (s->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED);
+        r->flags = flags;
+        r->cntr = flags & FI_SEND ? PROV_CNTR_SEND : flags & FI_READ ? PROV_CNTR_READ : PROV_CNTR_WRITE;
         r->reports = !(s->flags & PROV_QUIET) && (!ep->send_selective || s->flags & FI_COMPLETION);
         prov_req_describe(r, s->iov, s->count);
         *r_p = r;
@@ -98,31 +98,37 @@ static ssize_t send_prepare(struct prov_ep *ep, const struct prov_send *s, struc
     return rc;
 }
 
+ssize_t prov_send_started(struct prov_req *r, int status)
+{
+    struct prov_ep *ep = r->ep;
+
+    if (status >= 0) {
+        if (status == ETHMX_OK)
+            send_end(r, ETHMX_OK);
+        return 0;
+    }
+    prov_lock(ep->domain);
+    prov_req_put(r);
+    prov_unlock(ep->domain);
+    return status == ETHMX_ERR_NO_MEMORY ? -FI_EAGAIN : -prov_error(status);
+}
+
 ssize_t prov_send(struct fid_ep *fid, const struct prov_send *s)
 {
     struct prov_ep *ep = (struct prov_ep *)fid;
     enum ethmx_send_mode mode = s->flags & SYNC_FLAGS ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD;
     struct ethmx_peer *peer;
     struct prov_req *r;
-    ssize_t rc = send_prepare(ep, s, &r, &peer);
+    ssize_t rc = prov_send_prepare(ep, s, FI_SEND | (s->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED), &r, &peer);
     int status;
 
     if (rc)
         return rc;
     if (s->flags & FI_REMOTE_CQ_DATA)
-        status = ethmx_isend_remote(ep->ep, peer, s->bits, s->data, &r->data, mode, send_done, r);
+        status = ethmx_isend_remote(ep->ep, peer, s->bits, s->data, &r->data, mode, prov_send_done, r);
     else
-        status = ethmx_isend(ep->ep, peer, s->bits, &r->data, mode, send_done, r);
-    if (status == ETHMX_INPROGRESS)
-        return 0;
-    if (status == ETHMX_OK) {
-        send_end(r, ETHMX_OK);
-        return 0;
-    }
-    prov_lock(ep->domain);
-    prov_req_put(r);
-    prov_unlock(ep->domain);
-    if (status == ETHMX_ERR_NO_MEMORY)
-        return -FI_EAGAIN;
-    return -prov_error(status);
+        status = ethmx_isend(ep->ep, peer, s->bits, &r->data, mode, prov_send_done, r);
+    if (status != ETHMX_INPROGRESS)
+        return prov_send_started(r, status);
+    return 0;
 }

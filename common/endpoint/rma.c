@@ -28,39 +28,37 @@ static uint64_t rma_key(void)
     return key;
 }
 
-static int rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p,
-                      uint64_t *key_p)
+int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, struct ethmx_region **region_p)
 {
     struct emx_rma_region *region;
-    uint64_t key;
-    int rc;
-
-    do {
-        key = rma_key();
-        rc = emx_engine_expose(ep->progress.engine, base, len_bytes, key, &region);
-    } while (rc == ETHMX_ERR_PARAM); /* another region has it */
-    if (rc)
-        return rc;
-    *region_p = (struct ethmx_region *)region;
-    *key_p = key;
-    return ETHMX_OK;
-}
-
-int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p, uint64_t *key_p)
-{
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     rc = emx_helper_serve(ep);
     if (!rc) {
-        rc = rma_expose(ep, base, len_bytes, region_p, key_p);
-        if (rc) {
+        rc = emx_engine_expose(ep->progress.engine, base, len_bytes, key, &region);
+        if (rc)
             emx_helper_unserve(ep);
-            emx_error_set("out of memory");
-        }
+        else
+            *region_p = (struct ethmx_region *)region;
     }
     emx_ep_leave(ep);
+    if (rc == ETHMX_ERR_PARAM)
+        emx_error_set("a region has the key already, or it is 0");
+    else if (rc)
+        emx_error_set("out of memory");
+    return rc;
+}
+
+int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p, uint64_t *key_p)
+{
+    int rc;
+
+    do {
+        *key_p = rma_key();
+        rc = ethmx_rma_expose_as(ep, base, len_bytes, *key_p, region_p);
+    } while (rc == ETHMX_ERR_PARAM); /* another region has it */
     return rc;
 }
 

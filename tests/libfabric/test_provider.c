@@ -5,217 +5,11 @@
  *
  * FI_PROVIDER_PATH names the folder of libethmx-fi.so.
  */
-#include "unit.h"
+#include "ends.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_tagged.h>
-
-#define NAME_BYTES 56
-#define PATIENCE_S 60 /* for what will never come */
-#define LARGE      1000000
-#define CAPS       (FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
-
-struct end {
-    struct fi_info *info;
-    struct fid_fabric *fabric;
-    struct fid_domain *domain;
-    struct fid_av *av;
-    struct fid_cq *tx, *rx;
-    struct fid_ep *ep;
-    fi_addr_t peer, self;
-    uint8_t *buf;
-};
-
-static struct end end[2];
-
-/* ---- Ends ---- */
-
-static struct fi_info *hints_new(uint64_t caps)
-{
-    struct fi_info *h = fi_allocinfo();
-
-    assert_non_null(h);
-    h->caps = caps;
-    h->ep_attr->type = FI_EP_RDM;
-    h->fabric_attr->prov_name = strdup("ethmx");
-    return h;
-}
-
-static struct fi_info *info_of(struct fi_info *hints, int want)
-{
-    struct fi_info *info = NULL;
-
-    assert_int_equal(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info), want);
-    fi_freeinfo(hints);
-    return info;
-}
-
-static struct fid_cq *cq_new(struct end *e, enum fi_cq_format format)
-{
-    struct fi_cq_attr attr = {.format = format, .wait_obj = FI_WAIT_UNSPEC, .size = 1};
-    struct fid_cq *cq;
-
-    assert_int_equal(fi_cq_open(e->domain, &attr, &cq, NULL), 0);
-    return cq;
-}
-
-static void end_open(struct end *e, uint64_t tx_flags, uint64_t rx_flags)
-{
-    struct fi_av_attr av = {.type = FI_AV_MAP};
-
-    e->info = info_of(hints_new(CAPS), 0);
-    assert_int_equal(fi_fabric(e->info->fabric_attr, &e->fabric, NULL), 0);
-    assert_int_equal(fi_domain(e->fabric, e->info, &e->domain, NULL), 0);
-    assert_int_equal(fi_av_open(e->domain, &av, &e->av, NULL), 0);
-    assert_int_equal(fi_endpoint(e->domain, e->info, &e->ep, NULL), 0);
-    e->tx = cq_new(e, FI_CQ_FORMAT_TAGGED);
-    e->rx = cq_new(e, FI_CQ_FORMAT_TAGGED);
-    assert_int_equal(fi_ep_bind(e->ep, &e->tx->fid, FI_TRANSMIT | tx_flags), 0);
-    assert_int_equal(fi_ep_bind(e->ep, &e->rx->fid, FI_RECV | rx_flags), 0);
-    assert_int_equal(fi_ep_bind(e->ep, &e->av->fid, 0), 0);
-    e->buf = calloc(1, LARGE);
-    assert_non_null(e->buf);
-}
-
-static void end_enable(struct end *e)
-{
-    assert_int_equal(fi_enable(e->ep), 0);
-}
-
-static fi_addr_t end_insert(struct end *e, struct end *other)
-{
-    uint8_t name[NAME_BYTES];
-    size_t len = sizeof(name);
-    fi_addr_t addr;
-
-    assert_int_equal(fi_getname(&other->ep->fid, name, &len), 0);
-    assert_int_equal(len, NAME_BYTES);
-    assert_int_equal(fi_av_insert(e->av, name, 1, &addr, 0, NULL), 1);
-    return addr;
-}
-
-static void end_close(struct end *e)
-{
-    assert_int_equal(fi_close(&e->ep->fid), 0);
-    assert_int_equal(fi_close(&e->av->fid), 0);
-    assert_int_equal(fi_close(&e->tx->fid), 0);
-    assert_int_equal(fi_close(&e->rx->fid), 0);
-    assert_int_equal(fi_close(&e->domain->fid), 0);
-    assert_int_equal(fi_close(&e->fabric->fid), 0);
-    fi_freeinfo(e->info);
-    free(e->buf);
-}
-
-static void open_both(uint64_t tx_flags, uint64_t rx_flags)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        end_open(&end[i], tx_flags, rx_flags);
-        end_enable(&end[i]);
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        end[i].self = end_insert(&end[i], &end[i]);
-        end[i].peer = end_insert(&end[i], &end[1 - i]);
-    }
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    open_both(0, 0);
-    return 0;
-}
-
-static int setup_selective(void **state)
-{
-    (void)state;
-    open_both(FI_SELECTIVE_COMPLETION, FI_SELECTIVE_COMPLETION);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    end_close(&end[0]);
-    end_close(&end[1]);
-    return 0;
-}
-
-/* ---- Completions ---- */
-
-static void poll_all(void)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        fi_cq_read(end[i].tx, NULL, 0);
-        fi_cq_read(end[i].rx, NULL, 0);
-    }
-}
-
-/* The next completion of the queue, or its error. */
-static ssize_t next_of(struct fid_cq *cq, struct fi_cq_tagged_entry *c, fi_addr_t *from)
-{
-    time_t late = time(NULL) + PATIENCE_S;
-    ssize_t rc;
-
-    memset(c, 0, sizeof(*c));
-    while ((rc = fi_cq_readfrom(cq, c, 1, from)) == -FI_EAGAIN) {
-        assert_true(time(NULL) < late);
-        poll_all();
-    }
-    return rc;
-}
-
-static struct fi_cq_tagged_entry done(struct fid_cq *cq, void *context)
-{
-    struct fi_cq_tagged_entry c;
-    fi_addr_t from;
-
-    assert_int_equal(next_of(cq, &c, &from), 1);
-    assert_ptr_equal(c.op_context, context);
-    return c;
-}
-
-static struct fi_cq_err_entry failed(struct fid_cq *cq, void *context)
-{
-    struct fi_cq_err_entry err = {0};
-    struct fi_cq_tagged_entry c;
-    fi_addr_t from;
-
-    assert_int_equal(next_of(cq, &c, &from), -FI_EAVAIL);
-    assert_int_equal(fi_cq_readerr(cq, &err, 0), 1);
-    assert_ptr_equal(err.op_context, context);
-    return err;
-}
-
-static void none_of(struct fid_cq *cq)
-{
-    struct fi_cq_tagged_entry c;
-
-    for (unsigned i = 0; i < 20; i++) {
-        poll_all();
-        assert_int_equal(fi_cq_read(cq, &c, 1), -FI_EAGAIN);
-    }
-}
-
-static void fill(uint8_t *buf, size_t len, unsigned seed)
-{
-    for (size_t i = 0; i < len; i++)
-        buf[i] = (uint8_t)(i * 7 + i / 251 + seed);
-}
-
-static void check(const uint8_t *buf, size_t len, unsigned seed)
-{
-    for (size_t i = 0; i < len; i++)
-        assert_int_equal(buf[i], (uint8_t)(i * 7 + i / 251 + seed));
-}
 
 /* ---- What is offered ---- */
 
@@ -684,7 +478,7 @@ static void queues_of_all_formats(void **state)
         struct fi_cq_data_entry c[2] = {0};
         char x;
 
-        end_open(&e, 0, 0);
+        end_open(&e, CAPS, 0, 0);
         assert_int_equal(fi_close(&e.ep->fid), 0);
         assert_int_equal(fi_close(&e.rx->fid), 0);
         e.rx = cq_new(&e, formats[i]);
@@ -717,7 +511,7 @@ static void counters_count(void **state)
     void *who[4];
 
     (void)state;
-    end_open(&e, 0, 0);
+    end_open(&e, CAPS, 0, 0);
     assert_int_equal(fi_cntr_open(e.domain, &attr, &sent, &sent), 0);
     assert_int_equal(fi_cntr_open(e.domain, &attr, &received, &received), 0);
     assert_int_equal(fi_ep_bind(e.ep, &sent->fid, FI_SEND), 0);
@@ -783,8 +577,6 @@ static void regions_have_keys(void **state)
     assert_int_equal(fi_close(&mr->fid), 0);
 }
 
-#define WITH_ENDS(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -805,7 +597,7 @@ int main(void)
         WITH_ENDS(too_long_messages),
         WITH_ENDS(cancelled_receives),
         WITH_ENDS(peek_claim_discard),
-        cmocka_unit_test_setup_teardown(only_selected_completions, setup_selective, teardown),
+        cmocka_unit_test_setup_teardown(only_selected_completions, ends_open_selective, ends_close),
         WITH_ENDS(delivery_waits_for_the_receive),
         WITH_ENDS(queues_sleep_and_wake),
         WITH_ENDS(a_queue_grows),
@@ -814,12 +606,6 @@ int main(void)
         WITH_ENDS(events_come_back),
         WITH_ENDS(regions_have_keys),
     };
-    int failures = 0;
 
-    setenv("ETHMX_WIRES", "shm", 1);
-    failures += cmocka_run_group_tests_name("over shm", tests, NULL, NULL);
-    setenv("ETHMX_WIRES", "udp", 1);
-    setenv("ETHMX_IF", "lo", 1);
-    failures += cmocka_run_group_tests_name("over udp", tests, NULL, NULL);
-    return failures;
+    return over_wires(tests, ARRAY_LEN(tests));
 }

@@ -56,6 +56,7 @@ transport_settings() {
 # transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
 # mca_mtl_ethmx.so is (empty: where Open MPI finds it by itself); INTERFACE is what joins the nodes (empty: each transport
 # chooses). NAME is one of
+#   ofi:ethmx                                  mtl/ofi over ethmx's libfabric provider, whose folder FI_PROVIDER_PATH is
 #   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING... WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
 #   tcp, ucx, ofi                              ob1, UCX, mtl/ofi: all by TCP
 #   tcp+sm, ucx+sm                             shared memory within a node, TCP between nodes
@@ -85,8 +86,12 @@ transport_args() {
         transport_mca=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "tcp;ofi_rxm"
             ${interface:+-x "FI_TCP_IFACE=$interface"})
         ;;
+    ofi:ethmx)
+        transport_mca=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include ethmx -x FI_PROVIDER=ethmx
+            ${FI_PROVIDER_PATH:+-x FI_PROVIDER_PATH})
+        ;;
     *)
-        echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, tcp+sm, vader, ucx, ucx+sm, ucx:sm, ofi)" >&2
+        echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, tcp+sm, vader, ucx, ucx+sm, ucx:sm, ofi, ofi:ethmx)" >&2
         return 1
         ;;
     esac

@@ -59,7 +59,7 @@ struct emx_rma_args {
     void *arg;
 };
 
-/* key: random, not 0. ETHMX_ERR_PARAM: another region has it. */
+/* key: not 0. ETHMX_ERR_PARAM: another region has it. */
 int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key,
                       struct emx_rma_region **region_p);
 /* ETHMX_ERR_BUSY: progress is reading a peer's data into it; when such reads have ended (emx_progress_end_reads()),

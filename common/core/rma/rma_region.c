@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Regions: a hash of chains by key. Keys are random, so their low bits are the hash.
+ * Regions: a hash of chains by key. The low bits of keys, which are random or counted, are the hash.
  */
 #include "core/engine_impl.h"
 #include "core/rma/rma_record.h"

@@ -256,3 +256,24 @@ bool rma_absent(const struct side *s)
     free(buf);
     return rma_close(s, &w);
 }
+
+/* A key that both roles know without a message. */
+bool rma_chosen_key(const struct side *s)
+{
+    uint8_t mem[64] = {0}, got[8] = {0}, want[8];
+    struct ethmx_region *region, *second;
+    struct ethmx_rma_target to = {.peer = s->peer, .key = 5, .offset = 8};
+    struct ethmx_data data = flat(got, sizeof(got));
+    struct pending p = {.done = false};
+
+    fill(want, sizeof(want), 1 - (unsigned)s->role);
+    fill(mem + 8, 8, (unsigned)s->role);
+    CHECK(ethmx_rma_expose_as(s->ep, mem, sizeof(mem), 0, &region) == ETHMX_ERR_PARAM);
+    CHECK(ethmx_rma_expose_as(s->ep, mem, sizeof(mem), 5, &region) == ETHMX_OK);
+    CHECK(ethmx_rma_expose_as(s->ep, mem, sizeof(mem), 5, &second) == ETHMX_ERR_PARAM);
+    CHECK(rma_meet(s, 1));
+    CHECK(rma_status(s, ethmx_rma_get(s->ep, &to, &data, done, &p), &p) == ETHMX_OK);
+    CHECK(!memcmp(got, want, sizeof(want)));
+    CHECK(rma_meet(s, 3));
+    return ethmx_rma_withdraw(s->ep, region) == ETHMX_OK;
+}

@@ -44,6 +44,7 @@
     X(rma_batches, 0) \
     X(rma_refused, 0) \
     X(rma_absent, 0) \
+    X(rma_chosen_key, 0) \
     X(many_threads, ONLY_THREADS) \
     X(absent_program, 0) \
     X(forked_child, 0) \
