@@ -4,13 +4,16 @@
 # Sourced by scripts that install what they need: Debian packages, by purpose.
 
 packages_build=(gcc make autoconf automake libtool pkg-config libc6-dev libmnl-dev libxdp-dev libbpf-dev libibverbs-dev librdmacm-dev libsodium-dev
-    libopenmpi-dev openmpi-bin)
+    libopenmpi-dev openmpi-bin libfabric-dev)
 packages_cluster=(iproute2 iputils-ping ethtool procps util-linux bc clang libbpf-dev linux-libc-dev bpftool)
 packages_bench=(python3 gnuplot-nox)
 packages_apps=(python3 gnuplot-nox lammps hpcc)
 packages_check=(libcmocka-dev clang libclang-rt-14-dev clang-format cppcheck shellcheck binutils jq python3 tcpdump
     valgrind mandoc man-db groff-base zsh)
 packages_wireshark=(tshark tcpdump python3)
+
+# tests/libfabric/run-fabtests: fabtests is in libfabric's source.
+packages_fabtests=(dpkg-dev gcc make autoconf automake libtool libfabric-dev libfabric-bin python3)
 
 # tests/mpi/run-mpich-suite: MPICH's tests for Open MPI. run-mpi4py: mpi4py's.
 packages_suite=(dpkg-dev gcc make libc6-dev perl openmpi-bin libopenmpi-dev)

@@ -44,8 +44,8 @@ struct ethmx_region;
 int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p,
                      uint64_t *key_p);
 
-/* The same with a key that the program has chosen, which is not 0: no message has to carry it. Whoever guesses it and may
- * send frames to the endpoint has access. ETHMX_ERR_PARAM: another region of the endpoint has it, or it is 0. */
+/* The same with a key that the program has chosen, which is not 0: no message has to carry it. Whoever guesses it and
+ * may send frames to the endpoint has access. ETHMX_ERR_PARAM: another region of the endpoint has it, or it is 0. */
 int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key,
                         struct ethmx_region **region_p);
 
