@@ -342,6 +342,25 @@ static void cancelled_receives(void **state)
     assert_int_equal(done(end[1].rx, &end[1]).len, 1);
 }
 
+/* A receive from it fails, and so does a send; others go on. */
+static void a_peer_that_has_gone(void **state)
+{
+    struct end *gone = &end[1];
+
+    (void)state;
+    assert_int_equal(fi_recv(gone->ep, gone->buf, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
+    assert_int_equal(fi_inject(end[0].ep, "x", 1, end[0].peer), 0);
+    done(gone->rx, NULL);
+    assert_int_equal(fi_trecv(end[0].ep, end[0].buf, 1, NULL, end[0].peer, 1, 0, &end[0]), 0);
+    assert_int_equal(fi_trecv(end[0].ep, end[0].buf, 1, NULL, end[0].self, 1, 0, &end[1]), 0);
+    assert_int_equal(fi_close(&gone->ep->fid), 0);
+    assert_int_equal(failed(end[0].rx, &end[0]).err, FI_ECONNRESET);
+    assert_int_equal(fi_tsend(end[0].ep, "x", 1, NULL, end[0].peer, 1, NULL), -FI_ECONNRESET);
+    assert_int_equal(fi_tinject(end[0].ep, "x", 1, end[0].self, 1), 0);
+    done(end[0].rx, &end[1]);
+    assert_int_equal(fi_endpoint(gone->domain, gone->info, &gone->ep, NULL), 0);
+}
+
 /* ---- Peek, claim, discard ---- */
 
 static ssize_t look(uint64_t tag, uint64_t flags, void *context, struct iovec *iov)
@@ -596,6 +615,7 @@ int main(void)
         WITH_ENDS(one_buffer_for_many),
         WITH_ENDS(too_long_messages),
         WITH_ENDS(cancelled_receives),
+        WITH_ENDS(a_peer_that_has_gone),
         WITH_ENDS(peek_claim_discard),
         cmocka_unit_test_setup_teardown(only_selected_completions, ends_open_selective, ends_close),
         WITH_ENDS(delivery_waits_for_the_receive),
