@@ -177,6 +177,11 @@ static void sent(void *arg, const struct ethmx_result *result)
     then(p, n);
 }
 
+static bool has_remote(const struct sim_program *p, const struct sim_message *m)
+{
+    return p->remotes && !m->is_am && m->ident & 1;
+}
+
 static struct sim_message *begin_send(struct sim_program *p, struct sim_node *n, struct sim_message *m,
                                       enum sim_shape shape, const void *am_header)
 {
@@ -189,6 +194,11 @@ static struct sim_message *begin_send(struct sim_program *p, struct sim_node *n,
     a.data = m->data->data;
     a.am_header = am_header;
     a.am_header_bytes = m->am_header_bytes;
+    if (has_remote(p, m)) {
+        a.kind = EMX_KIND_REMOTE;
+        a.am_header = &m->ident;
+        a.am_header_bytes = sizeof(m->ident);
+    }
     m->sent_step = ++p->world->step;
     if (peer)
         rc = sim_node_send(n, peer, &a);
@@ -310,9 +320,23 @@ static void end_receive(struct sim_receive *r, const struct ethmx_result *result
         give_up_buffer(p, &r->data);
 }
 
+/* Whether a receive that has completed has the remote data of its message. */
+static void check_remote(const struct sim_receive *r, struct ethmx_remote remote)
+{
+    const struct sim_program *p = r->program;
+
+    if (r->state != SIM_DONE || !r->message || !p->content || r->is_am)
+        return;
+    if (remote.present != has_remote(p, r->message) || (remote.present && remote.data != r->message->ident))
+        sim_fail(p->world, "party %u: message %u came with the remote data %" PRIx64, r->party,
+                 (unsigned)r->message->ident, remote.data);
+}
+
 static void received(void *arg, const struct ethmx_result *result)
 {
     struct sim_receive *r = arg;
+    bool posted = r->op;
+    struct ethmx_remote remote = posted ? emx_op_remote(r->op) : (struct ethmx_remote){0};
 
     if (r->state != SIM_OPEN) {
         sim_fail(r->program->world, "party %u: a receive completes twice", r->party);
@@ -320,6 +344,8 @@ static void received(void *arg, const struct ethmx_result *result)
     }
     r->program->open--;
     end_receive(r, result);
+    if (posted)
+        check_remote(r, remote);
     then(r->program, r->node);
 }
 

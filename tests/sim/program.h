@@ -78,6 +78,7 @@ struct sim_program {
     size_t open;         /* operations under way, active messages not handled, messages kept */
     size_t failed;       /* operations that ended with an error that is allowed */
     bool content;        /* contents must be right */
+    bool remotes;        /* some messages have remote data: their ident */
     bool no_memory;      /* operations may fail with ETHMX_ERR_NO_MEMORY */
     bool in_order;       /* active messages are handled in the order sent, of whatever handler */
     bool keeps;          /* handlers may keep a message for later */
