@@ -63,6 +63,7 @@ static void ep_on_error(void *arg, struct ethmx_peer *peer, int status, const ch
 static int ep_start(struct prov_ep *ep)
 {
     struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                   .struct_bytes = sizeof(opt),
                                    .thread_multiple = ep->domain->threads,
                                    .polls_others = atomic_load(&ep_open_count) > 0};
     int rc;
