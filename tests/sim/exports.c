@@ -193,7 +193,7 @@ static void is_worth_a_round_trip(struct sim_case *c)
     expect_read(c, "short ones", count_read(c, &tag, 40, 16384), 0, 0);
     w->lend_new = true;
     expect_read(c, "in new memory", count_read(c, &tag, 8 + 3 * 64, 65536), 8 + 3, 8 + 3);
-    expect_read(c, "long ones", count_read(c, &tag, 5, 131072), 5, 5);
+    expect_read(c, "long ones", count_read(c, &tag, 5, 262144), 5, 5);
     w->lend_new = false;
     w->lend_sure = true;
     count_read(c, &tag, 64, 65536); /* until one is found registered */

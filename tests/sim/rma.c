@@ -251,6 +251,7 @@ static void reads(struct sim_case *c)
     if (!m)
         abort();
     sim_case_begin(c, 2, 1);
+    w->cfg.p_eager_max = 65536;
     w->reliable = w->reads = true;
     w->read_slow_ns = c->seed % 2 * 100000;
     sim_world_start(w);

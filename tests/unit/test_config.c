@@ -31,7 +31,7 @@ static void defaults_are_what_the_table_says(void **state)
         assert_string_equal(shown(&cfg, i), deflt[i]);
         assert_string_equal(cfg.source[i], "default");
     }
-    assert_int_equal(cfg.p_eager_max, 64 * 1024);
+    assert_int_equal(cfg.p_eager_max, 128 * 1024);
     assert_int_equal(cfg.p_rto_min, 2000000);
     assert_int_equal(cfg.p_ethertype, 0x88b5);
     assert_int_equal(cfg.p_checksum, 1);

@@ -18,7 +18,7 @@ static void tables_end(void **state)
     }
     assert_int_equal(n, EMX_P_COUNT);
     assert_string_equal(ethmx_param(EMX_P_eager_max)->name, "eager_max");
-    assert_string_equal(ethmx_param(EMX_P_eager_max)->deflt, "64k");
+    assert_string_equal(ethmx_param(EMX_P_eager_max)->deflt, "128k");
     for (n = 0; ethmx_counter(n); n++)
         assert_true(*ethmx_counter(n)->name && *ethmx_counter(n)->unit && *ethmx_counter(n)->help);
     assert_int_equal(n, EMX_C_COUNT);
@@ -46,7 +46,7 @@ static void environment_is_read(void **state)
     setenv("ETHMX_WINDOW", "64", 1);
     assert_int_equal(ethmx_config_create(&cfg), ETHMX_OK);
     check_value(cfg, "window", "64", "environment");
-    check_value(cfg, "eager_max", "64k", "default");
+    check_value(cfg, "eager_max", "128k", "default");
     ethmx_config_destroy(cfg);
     unsetenv("ETHMX_WINDOW");
 }
