@@ -81,8 +81,8 @@ static double run(void (*operation)(void), int times)
     return start * 1e6 / times;
 }
 
-/* Microseconds of half a round trip. */
-static double run_pingpong(int bytes, int times)
+/* Microseconds of a message from rank 0 and one back. */
+static double run_round_trips(int bytes, int back_bytes, int times)
 {
     double start;
 
@@ -93,24 +93,7 @@ static double run_pingpong(int bytes, int times)
             MPI_Send(buffer, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         MPI_Recv(memory, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (rank == 1)
-            MPI_Send(buffer, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-    }
-    return (MPI_Wtime() - start) * 1e6 / (2 * times);
-}
-
-/* Microseconds of a message and an empty one back. */
-static double run_oneway(int bytes, int times)
-{
-    double start;
-
-    MPI_Barrier(MPI_COMM_WORLD);
-    start = MPI_Wtime();
-    for (int i = 0; i < times; i++) {
-        if (rank == 0)
-            MPI_Send(buffer, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
-        MPI_Recv(memory, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (rank == 1)
-            MPI_Send(buffer, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+            MPI_Send(buffer, back_bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
     }
     return (MPI_Wtime() - start) * 1e6 / times;
 }
@@ -132,14 +115,15 @@ static void measure(const char *name, void (*operation)(void), int bytes)
     report(name, bytes, bench_median(us, RUNS));
 }
 
-static void measure_two_sided(const char *name, double (*run_two_sided)(int bytes, int times), int bytes)
+/* per_trip: messages in a round trip that count. */
+static void measure_two_sided(const char *name, int bytes, int back_bytes, int per_trip)
 {
     int times = bytes > 8 ? LONG : SHORT;
     double us[RUNS];
 
-    run_two_sided(bytes, times / 10);
+    run_round_trips(bytes, back_bytes, times / 10);
     for (int i = 0; i < RUNS; i++)
-        us[i] = run_two_sided(bytes, times);
+        us[i] = run_round_trips(bytes, back_bytes, times) / per_trip;
     report(name, bytes, bench_median(us, RUNS));
 }
 
@@ -181,14 +165,14 @@ int main(int argc, char **argv)
     buffer = malloc(LONG_BYTES);
     memset(buffer, 1, LONG_BYTES);
     memset(memory, 1, LONG_BYTES);
-    measure_two_sided("pingpong", run_pingpong, 8);
+    measure_two_sided("pingpong", 8, 8, 2);
     measure("put", do_put, 8);
     measure("get", do_get, 8);
     measure("accumulate", do_accumulate, 8);
     measure("fetch_and_op", do_fetch_and_op, 8);
     measure("compare_and_swap", do_compare_and_swap, 8);
-    measure_two_sided("bandwidth", run_pingpong, LONG_BYTES);
-    measure_two_sided("oneway", run_oneway, LONG_BYTES);
+    measure_two_sided("bandwidth", LONG_BYTES, LONG_BYTES, 2);
+    measure_two_sided("oneway", LONG_BYTES, 0, 1);
     measure("put", do_long_put, LONG_BYTES);
     measure("get", do_long_get, LONG_BYTES);
     measure_computing();
