@@ -146,7 +146,7 @@ static int info_check_domain(const struct fi_domain_attr *h, struct fi_domain_at
         h->max_ep_tx_ctx > 1 || h->max_ep_rx_ctx > 1 || h->max_ep_stx_ctx || h->max_ep_srx_ctx)
         return info_refuse("a count of domain_attr");
     if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
-        if (h->mr_mode != FI_MR_UNSPEC && h->mr_mode != FI_MR_SCALABLE)
+        if (h->mr_mode != PROV_MR_UNSPEC && h->mr_mode != PROV_MR_SCALABLE)
             return info_refuse("domain_attr->mr_mode");
     }
     if (h->threading != FI_THREAD_UNSPEC)
@@ -232,7 +232,7 @@ int prov_getinfo(uint32_t version, const char *node, const char *service, uint64
     if (!i)
         return -FI_ENOMEM;
     if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
-        i->domain_attr->mr_mode = FI_MR_SCALABLE;
+        i->domain_attr->mr_mode = PROV_MR_SCALABLE;
     if (hints && !(flags & FI_PROV_ATTR_ONLY))
         rc = info_check(hints, i, version);
     if (rc) {

@@ -32,9 +32,14 @@
 #include "ethmx_remote.h"
 #include "ethmx_rma.h"
 
+/* Values that clients of older interfaces use. Later headers of libfabric lack the names, or warn of them. */
+#define PROV_SPECIFIC    (1u << 31)
+#define PROV_MR_UNSPEC   0
+#define PROV_MR_SCALABLE (1 << 1)
+
 #define PROV_NAME_BYTES   ETHMX_ADDRESS_LAUNCHER /* of the name of an endpoint */
-#define PROV_ADDR_FORMAT  (FI_PROV_SPECIFIC | 0x784d)
-#define PROV_PROTOCOL     (FI_PROV_SPECIFIC | 0x784d)
+#define PROV_ADDR_FORMAT  (PROV_SPECIFIC | 0x784d)
+#define PROV_PROTOCOL     (PROV_SPECIFIC | 0x784d)
 #define PROV_IOV_MAX      8
 #define PROV_INJECT_BYTES 16384
 #define PROV_QUEUE_SIZE   1024 /* what clients are told; queues grow */
