@@ -11,9 +11,11 @@
  *
  * With wavefront:WIRE the ranks are a pipeline, as in apps/wavefront.c: sweeps of 12 planes, for each of which a rank
  * takes a frame, computes as long as that program does, and sends a frame. Prints "wavefront BYTES MICROSECONDS": of a
- * plane. Not for AF_XDP: it takes all that comes to the interface, and MPI has to start the pipeline over that.
+ * plane. With rate:WIRE rank 0 sends 64 frames, and rank 1 sends one back when it has them, as in mpibench's "rate".
+ * Prints "rate BYTES FRAMES": a second. Neither is for AF_XDP: it takes all that comes to the interface, and MPI has to
+ * start the ranks together over that.
  *
- * usage: floor INTERFACE [--seconds S] [wavefront:]WIRE BYTES...
+ * usage: floor INTERFACE [--seconds S] [wavefront:|rate:]WIRE BYTES...
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -337,8 +339,6 @@ static void answer(const struct wire *w, const uint8_t *frame, int bytes)
 
 /* ---- The pipeline ---- */
 
-#define WAVEFRONT "wavefront:"
-
 enum { PLANES = 12, VALUES = 24, PASSES = 46 }; /* computing as apps/wavefront.c does with an edge of 200 bytes */
 
 static void sweep(const struct wire *w, const uint8_t *frame, int bytes, bool first)
@@ -373,17 +373,69 @@ static void wavefront(const struct wire *w, const uint8_t *frame, int bytes, dou
         printf("wavefront %d %.3f\n", bytes, bench_median(us, RUNS));
 }
 
-static bool is_wavefront;
+/* ---- Many frames one after the other ---- */
+
+enum { WINDOW = 64 };
+
+static void windows(const struct wire *w, const uint8_t *frame, int bytes, int count)
+{
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < WINDOW; k++)
+            if (rank == 0)
+                w->send(frame, (size_t)bytes);
+            else if (!await(w, PATIENCE_S))
+                die("a frame was lost");
+        if (rank != 0)
+            w->send(frame, (size_t)bytes);
+        else if (!await(w, PATIENCE_S))
+            die("a frame was lost");
+    }
+}
+
+/* The rings have more slots than a window has frames: nothing is lost. */
+static void rate(const struct wire *w, const uint8_t *frame, int bytes, double seconds)
+{
+    double per_second[RUNS], start;
+    int count = (int)(seconds / RUNS / (WINDOW * 2e-6)) + 10;
+
+    for (int i = 0; i < RUNS; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        start = MPI_Wtime();
+        windows(w, frame, bytes, count);
+        per_second[i] = (double)count * WINDOW / (MPI_Wtime() - start);
+    }
+    if (rank == 0)
+        printf("rate %d %.0f\n", bytes, bench_median(per_second, RUNS));
+}
+
+static void latency(const struct wire *w, const uint8_t *frame, int bytes, double seconds)
+{
+    uint8_t last[BYTES_MAX];
+
+    memcpy(last, frame, sizeof(last));
+    if (rank == 0)
+        printf("latency %d %.3f\n", bytes, ask(w, last, bytes, seconds));
+    else
+        answer(w, frame, bytes);
+}
+
+static const struct shape {
+    const char *prefix;
+    void (*run)(const struct wire *w, const uint8_t *frame, int bytes, double seconds);
+} shapes[] = {{"wavefront:", wavefront}, {"rate:", rate}, {"", latency}};
+
+static const struct shape *shape;
 
 static const void *find(const char *name)
 {
-    bool pipeline = !strncmp(name, WAVEFRONT, strlen(WAVEFRONT));
+    const struct shape *asked = shapes;
 
-    if (pipeline)
-        name += strlen(WAVEFRONT);
+    while (strncmp(name, asked->prefix, strlen(asked->prefix)) != 0)
+        asked++;
+    name += strlen(asked->prefix);
     for (unsigned i = 0; i < sizeof(wires) / sizeof(wires[0]); i++)
-        if (!strcmp(wires[i].name, name) && !(pipeline && wires[i].takes_all)) {
-            is_wavefront = pipeline;
+        if (!strcmp(wires[i].name, name) && !(asked->prefix[0] && wires[i].takes_all)) {
+            shape = asked;
             return &wires[i];
         }
     return NULL;
@@ -398,12 +450,7 @@ static void measure(const void *kind, int bytes, double seconds)
     bytes = bytes <= LAST ? LAST + 1 : bytes;
     MPI_Barrier(MPI_COMM_WORLD);
     w->open(interface);
-    if (is_wavefront)
-        wavefront(w, frame, bytes, seconds);
-    else if (rank == 0)
-        printf("latency %d %.3f\n", bytes, ask(w, frame, bytes, seconds));
-    else
-        answer(w, frame, bytes);
+    shape->run(w, frame, bytes, seconds);
     w->close();
     MPI_Barrier(MPI_COMM_WORLD);
 }
