@@ -3,7 +3,7 @@
  * scale: jobs of hundreds or thousands of endpoints around one switch, in virtual time.
  *
  *     scale          short jobs, with bars for time, losses and memory
- *     scale --long   the large ones: minutes, and up to 8 GB of memory
+ *     scale --long   the large ones: minutes, and up to 8 GB of memory; with a number, one of them
  *
  * Prints a table. Each endpoint knows all others from the start, as MPI's ranks do. A pattern is played twice: the
  * first time peers have to connect.
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "base/hash.h"
@@ -27,6 +28,7 @@
 #define REST_NS     20000000 /* between the plays: acknowledgements and the like are over */
 #define CARD_BYTES  65536
 #define FRAME_BYTES 1500
+#define PAGE_BYTES  4096
 #define SHORT_BYTES 8 /* messages of this length carry their sender */
 
 enum pattern {
@@ -99,12 +101,16 @@ struct job {
     uint64_t left;      /* operations of all ranks */
     size_t len_bytes;
     uint8_t *content;
+    /* Where messages are received: a place of whole pages for each rank and each of its receives at once. A place has
+     * memory from its first byte until its message was compared, since all of them would not fit. */
+    uint8_t *places;
+    size_t place_bytes, rank_places;
 };
 
 struct receive {
     struct rank *rank;
     unsigned from;
-    uint8_t data[];
+    uint8_t *data; /* a place of job.places */
 };
 
 static void proceed(struct rank *r);
@@ -155,6 +161,8 @@ static void received(void *arg, const struct ethmx_result *result)
         fail(j, "a receive failed", r, result->status);
     else if (memcmp(in->data, want, j->len_bytes))
         fail(j, "a message has other content than was sent", r, 0);
+    if (j->place_bytes >= PAGE_BYTES)
+        madvise(in->data, j->place_bytes, MADV_DONTNEED);
     free(in);
     over(r);
 }
@@ -178,10 +186,10 @@ static void post_send(struct rank *r, unsigned to, uint64_t bits)
     }
 }
 
-static void post_receive(struct rank *r, unsigned from, uint64_t bits)
+static void post_receive(struct rank *r, unsigned from, uint64_t bits, unsigned place)
 {
     struct job *j = r->job;
-    struct receive *in = malloc(sizeof(*in) + j->len_bytes);
+    struct receive *in = malloc(sizeof(*in));
     struct emx_op_args a = {
         .bits = bits, .mask = UINT64_MAX, .data = {.len_bytes = j->len_bytes}, .done = received, .arg = in};
     struct ethmx_result result;
@@ -192,6 +200,7 @@ static void post_receive(struct rank *r, unsigned from, uint64_t bits)
         abort();
     in->rank = r;
     in->from = from;
+    in->data = j->places + j->place_bytes * (r->ep->index * j->rank_places + place);
     a.data.base = in->data;
     rc = emx_progress_recv(&r->ep->progress, fabric_peer(&j->fabric, r->ep->index, from), &a, &op, &result);
     if (rc == ETHMX_OK)
@@ -215,13 +224,13 @@ static void begin_step(struct rank *r)
 
     if (j->row->pattern != INCAST) {
         r->open += 2;
-        post_receive(r, (me + n - distance(j, step)) % n, step);
+        post_receive(r, (me + n - distance(j, step)) % n, step, step % j->at_once);
         post_send(r, (me + distance(j, step)) % n, step);
         return;
     }
     r->open += operations(j, me);
     for (unsigned i = 1; !me && i <= j->row->partners; i++)
-        post_receive(r, i, 0);
+        post_receive(r, i, 0, i - 1);
     if (me && me <= j->row->partners)
         post_send(r, 0, 0);
 }
@@ -256,6 +265,22 @@ static void draw_distances(struct job *j)
     }
     j->distance = all;
     memmove(all, all + 1, j->row->partners * sizeof(*all));
+}
+
+static size_t job_places(const struct job *j)
+{
+    return j->row->pattern == INCAST ? j->row->partners : (size_t)j->row->endpoints * j->at_once;
+}
+
+static void job_map_places(struct job *j)
+{
+    j->place_bytes =
+        j->len_bytes < PAGE_BYTES ? j->len_bytes : (j->len_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    j->rank_places = j->at_once;
+    j->places = mmap(NULL, job_places(j) * j->place_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (j->places == MAP_FAILED)
+        abort();
 }
 
 static void job_init(struct job *j, const struct row *row)
@@ -296,11 +321,13 @@ static void job_init(struct job *j, const struct row *row)
     j->at_once = row->pattern == PAIRWISE || row->pattern == BRUCK ? 1 : j->steps;
     for (unsigned i = 0; i < row->endpoints; i++)
         j->rank[i] = (struct rank){.job = j, .ep = &j->fabric.endpoint[i], .number = i};
+    job_map_places(j);
 }
 
 static void job_fini(struct job *j)
 {
     fabric_fini(&j->fabric);
+    munmap(j->places, job_places(j) * j->place_bytes);
     free(j->rank);
     free(j->content);
     free(j->distance);
@@ -449,13 +476,18 @@ static bool play_row(const struct row *row)
 
 int main(int argc, char **argv)
 {
-    bool is_long = argc == 2 && !strcmp(argv[1], "--long");
+    bool is_long = argc > 1 && !strcmp(argv[1], "--long");
     const struct row *row = is_long ? long_rows : short_rows;
     unsigned rows = is_long ? sizeof(long_rows) / sizeof(*row) : sizeof(short_rows) / sizeof(*row), passed = 0;
+    unsigned one = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 
-    if (argc > 1 && !is_long) {
-        fprintf(stderr, "usage: scale [--long]\n");
+    if ((argc > 1 && !is_long) || argc > 3 || one > rows || (argc > 2 && !one)) {
+        fprintf(stderr, "usage: scale [--long [ROW]]; ROW: 1 to %zu\n", sizeof(long_rows) / sizeof(*row));
         return 2;
+    }
+    if (one) {
+        row += one - 1;
+        rows = 1;
     }
     head();
     for (unsigned i = 0; i < rows; i++)
