@@ -58,6 +58,15 @@ static enum emx_drop input_ack(struct emx_session *s, const uint8_t *data, emx_t
     return EMX_ACCEPTED;
 }
 
+static enum emx_drop input_doubled(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_f_doubled *f = (const void *)(data + sizeof(struct emx_frame));
+
+    (void)now;
+    emx_send_window_doubled(s, f->frames);
+    return EMX_ACCEPTED;
+}
+
 static enum emx_drop input_ping(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     (void)data, (void)now;

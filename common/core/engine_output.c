@@ -217,6 +217,20 @@ static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_
     return true;
 }
 
+/* Frames that arrived twice are told before anything else acknowledges them. The frame acknowledges, too, but for a map
+ * of early frames. */
+static bool output_doubled(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    if (!s->rx.doubled_due)
+        return false;
+    *(struct emx_f_doubled *)(scratch->b + sizeof(struct emx_frame)) = (struct emx_f_doubled){.frames = s->rx.doubled};
+    output_bare(s, EMX_F_doubled, f, scratch);
+    s->rx.doubled_due = false;
+    if (!s->rx.held_count && !s->ecn.due)
+        emx_reorder_acked(&s->rx);
+    return true;
+}
+
 static bool output_recall(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     struct emx_f_recall *t = (void *)(scratch->b + sizeof(struct emx_frame));
@@ -251,7 +265,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     if (s->state == EMX_S_CONNECTING)
         return output_close(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) ||
                output_ack(s, f, scratch) || output_ping(s, f, scratch, now);
-    if ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch))
+    if (output_doubled(s, f, scratch) || ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch)))
         return true;
     if (s->connect->mtu_probing && emx_connect_output_hello(s, f, scratch, now))
         return true;

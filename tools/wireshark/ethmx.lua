@@ -62,6 +62,7 @@ local types = {
     [31] = { "route_probe", false, "route.number:4 route.route:1 route.searches:1 -:2" },
     [32] = { "route_reply", false, "route.number:4 route.route:1 route.searches:1 -:2" },
     [33] = { "rail", false, "rail.rail:1 rail.answer:1 -:2 rail.number:4" },
+    [34] = { "doubled", false, "doubled.frames:4 -:4" },
 }
 
 local type_names = {}
@@ -99,6 +100,7 @@ for _, row in ipairs({
     { "route.number", "u32", "Search" }, { "route.route", "u8", "Route" },
     { "route.searches", "u8", "The sender hears nothing" }, { "rail.rail", "u8", "Rail" },
     { "rail.answer", "u8", "Kind", { [0] = "question", "reply" } }, { "rail.number", "u32", "Number" },
+    { "doubled.frames", "u32", "Frames that arrived twice" },
     { "lent.remote", "x64", "Address in the sender's memory" }, { "lent.key", "x64", "Key" },
     { "lent.len_bytes", "u64", "Bytes that the key covers" }, { "part.bits", "x64", "Match bits" },
     { "part.len_bytes", "u16", "Bytes" }, { "part.flags", "x16", "Flags" },
@@ -671,6 +673,7 @@ end
 
 function line_of.route_probe(v) return string.format("search %d, route %d", v["route.number"], v["route.route"]) end
 line_of.route_reply = line_of.route_probe
+function line_of.doubled(v) return string.format("%d frames arrived twice", v["doubled.frames"]) end
 function line_of.rail(v) return string.format("%d, %s", v["rail.rail"], v["rail.answer"] == 0 and "question" or "reply") end
 
 -- ---- A frame ----

@@ -111,11 +111,12 @@ enum emx_tag_key {
     X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data") \
     X(route_probe, 31, 0, 8, emx_failover_input_probe, "asks whether a route reaches the peer") \
     X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it") \
-    X(rail,   33, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it")
+    X(rail,   33, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it") \
+    X(doubled, 34, 0, 8, input_doubled, "tells how many frames have arrived twice")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 34 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 35 };
 
 struct emx_frame_info {
     const char *name;
@@ -292,6 +293,12 @@ struct EMX_LAYOUT emx_f_recall {
     uint32_t reserved;
 };
 static_assert(sizeof(struct emx_f_recall) == 8, "recall");
+
+struct EMX_LAYOUT emx_f_doubled {
+    uint32_t frames; /* sequenced ones that had arrived before, since the session began, mod 2^32 */
+    uint32_t reserved;
+};
+static_assert(sizeof(struct emx_f_doubled) == 8, "doubled");
 
 /* route_probe; route_reply returns it. */
 struct EMX_LAYOUT emx_f_route_probe {

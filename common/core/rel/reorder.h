@@ -32,6 +32,8 @@ struct emx_reorder {
     uint64_t early;        /* bit i: next+1+i is held */
     struct emx_list held;
     unsigned held_count;
+    uint32_t doubled; /* sequenced frames that had arrived before, mod 2^32 */
+    bool doubled_due; /* it is to be told */
 };
 
 void emx_reorder_init(struct emx_reorder *r, emx_time ack_delay_ns);

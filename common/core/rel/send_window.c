@@ -8,14 +8,15 @@
  *    that computes, so the first time-outs only retransmit one frame as a probe (RFC 9002, section 6.2.4; RFC 8985,
  *    section 7): the last one in the range of the peer's map of early frames, because its acknowledgement shows which
  *    earlier ones are missing. After PROBES of them the window counts as lost, and congestion control lets one frame
- *    leave at a time. If a frame that counted as lost, and was not retransmitted, is acknowledged, the time-out was
- *    false: the peer had been away. Then the earlier state is restored (after Eifel, RFC 4015, with this proof instead
- *    of time stamps).
+ *    leave at a time. The time-out was false, and the peer had been away, if a frame that counted as lost, and was not
+ *    retransmitted, is acknowledged; or if all that was retransmitted since the first time-out had arrived before, as
+ *    the peer tells (RFC 3708). Then the earlier state is restored (RFC 4015).
  *
  * Over a reliable route a frame is finished when the wire has it. The window holds only unsent frames, and
  * acknowledgements, time-outs and congestion have no role. The wire copies a frame before the next call of the engine,
  * which then reuses its buffer (engine.spent).
  */
+#include "base/min.h"
 #include "core/cc/cc.h"
 #include "core/engine_impl.h"
 #include "core/rel/rtt.h"
@@ -141,6 +142,7 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
     if (b->lost) {
         b->lost = false;
         s->tx.lost--;
+        s->tx.resent++;
         emx_count(s->e, frames_resent);
     } else {
         s->tx.send_next = b->link.next;
@@ -271,6 +273,7 @@ static bool send_window_reduce(struct emx_session *s, void (*why)(struct emx_cc 
         return false;
     why(&s->tx.cc, &ev);
     s->tx.recover = send_window_next_unsent(s);
+    s->tx.undoable = false;
     return true;
 }
 
@@ -350,17 +353,37 @@ static void send_window_undo(struct emx_session *s)
         s->tx.lost--;
         s->tx.in_flight++;
     }
-    s->tx.cc = s->tx.before;
+    if (s->tx.cc.cwnd_frames < s->tx.before.cwnd_frames)
+        s->tx.cc = s->tx.before;
     s->tx.recover = s->tx.acked;
+    s->tx.undoable = false;
     emx_count(s->e, timeouts_undone);
 }
 
 /* Handles the first acknowledgement after a time-out that declared the window lost. */
 static void send_window_judge(struct emx_session *s)
 {
-    if (s->tx.falsely)
+    if (s->tx.falsely && s->tx.undoable)
         send_window_undo(s);
     s->tx.doubtful = s->tx.falsely = false;
+}
+
+/* Frames that were lost make no such report. Frames that the network doubled do: then the window is as it was before
+ * the time-out, and no more. */
+void emx_send_window_doubled(struct emx_session *s, uint32_t frames)
+{
+    uint32_t more = frames - s->tx.doubled_told;
+
+    if ((int32_t)more <= 0)
+        return; /* late: a later one was handled */
+    s->tx.doubled_told = frames;
+    if (!s->tx.undoable)
+        return;
+    s->tx.resent -= emx_min(more, s->tx.resent);
+    if (s->tx.resent)
+        return;
+    send_window_undo(s);
+    send_window_go_on(s);
 }
 
 /* flew frames were in flight, and acked of them have arrived. */
@@ -457,9 +480,9 @@ static void send_window_count_all_lost(struct emx_session *s, emx_time now)
         b->lost = true;
         s->tx.lost++;
     }
-    if (!s->tx.doubtful)
+    if (!s->tx.undoable)
         s->tx.before = s->tx.cc;
-    s->tx.doubtful = true;
+    s->tx.doubtful = s->tx.undoable = true;
     if (flew > 1) { /* one frame says nothing about the network's capacity */
         ev = send_window_event(s, lost, flew, now);
         s->e->cc->timed_out(&s->tx.cc, &ev);
@@ -471,6 +494,10 @@ void emx_send_window_expire(struct emx_session *s, emx_time now)
 {
     if (now < emx_send_window_deadline(s))
         return;
+    if (!s->tx.backoff) {
+        s->tx.resent = 0;
+        s->tx.undoable = false;
+    }
     if (s->tx.backoff < PROBES)
         send_window_probe(s);
     else
@@ -508,7 +535,7 @@ void emx_send_window_fini(struct emx_session *s)
     send_window_put_all(s->e, &s->tx.control);
     s->tx.send_next = &s->tx.unacked;
     s->tx.in_flight = s->tx.lost = s->tx.slots_taken = 0;
-    s->tx.probing = s->tx.doubtful = s->tx.falsely = false;
+    s->tx.probing = s->tx.doubtful = s->tx.falsely = s->tx.undoable = false;
     send_window_end_start(s);
     s->tx.acked = s->tx.next;
     s->tx.rto_from_ns = 0;

@@ -24,6 +24,7 @@ struct emx_send_window {
     bool probing;         /* after a time-out one frame may leave, regardless of those in flight */
     bool doubtful;        /* the window counts as lost, */
     bool falsely;         /* and a part of it has arrived */
+    bool undoable;        /* the last time-outs made the window count as lost, and may have been false */
     bool started;         /* a frame was sent */
     uint32_t shortest_ns; /* shortest round trip; UINT32_MAX: not measured */
     struct emx_list unacked;
@@ -38,7 +39,9 @@ struct emx_send_window {
     uint32_t recover;      /* one window reduction per round trip */
     uint32_t start_frames; /* if started: its part of engine.start_frames */
     unsigned slots_taken;  /* eager messages in GSO packets, not acknowledged */
-    struct emx_cc before;  /* if doubtful: cc before that */
+    struct emx_cc before;  /* if undoable: cc before that */
+    uint32_t resent;       /* since the first of the last time-outs in a row; less those that had arrived */
+    uint32_t doubled_told; /* frames that arrived twice, as last told */
 };
 
 /* Number of frames that the window has room for. */
@@ -91,6 +94,8 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
 emx_time emx_send_window_deadline(const struct emx_session *s);
 void emx_send_window_expire(struct emx_session *s, emx_time now);
 void emx_send_window_marked(struct emx_session *s, uint32_t frames, emx_time now); /* this many arrived with marks */
+void emx_send_window_doubled(struct emx_session *s,
+                             uint32_t frames); /* so many had arrived before, since the session began */
 void emx_send_window_hurry(struct emx_session *s, emx_time now); /* the cause of loss is over: retransmit soon */
 void emx_send_window_fini(struct emx_session *s);
 void emx_send_window_spend(struct emx_engine *e); /* the wire has copied its frames */
