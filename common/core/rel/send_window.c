@@ -142,7 +142,7 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
     if (b->lost) {
         b->lost = false;
         s->tx.lost--;
-        s->tx.resent++;
+        s->tx.resent += s->tx.backoff > 0;
         emx_count(s->e, frames_resent);
     } else {
         s->tx.send_next = b->link.next;

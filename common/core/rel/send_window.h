@@ -40,7 +40,8 @@ struct emx_send_window {
     uint32_t start_frames; /* if started: its part of engine.start_frames */
     unsigned slots_taken;  /* eager messages in GSO packets, not acknowledged */
     struct emx_cc before;  /* if undoable: cc before that */
-    uint32_t resent;       /* since the first of the last time-outs in a row; less those that had arrived */
+    uint32_t resent;       /* between the first of the last time-outs in a row and an acknowledgement; less those that
+                              had arrived */
     uint32_t doubled_told; /* frames that arrived twice, as last told */
 };
 
