@@ -225,7 +225,7 @@ static bool output_doubled(struct emx_session *s, struct emx_txframe *f, struct 
         return false;
     *(struct emx_f_doubled *)(scratch->b + sizeof(struct emx_frame)) = (struct emx_f_doubled){.frames = s->rx.doubled};
     output_bare(s, EMX_F_doubled, f, scratch);
-    s->rx.doubled_due = false;
+    emx_reorder_told(&s->rx);
     if (!s->rx.held_count && !s->ecn.due)
         emx_reorder_acked(&s->rx);
     return true;

@@ -319,7 +319,7 @@ static enum emx_drop given_of(struct emx_session *s, uint32_t limit)
 {
     struct EMX_LAYOUT {
         struct emx_frame head;
-        struct emx_f_given given;
+        struct emx_f_recall given;
     } f = {.given = {.limit = limit}};
 
     return emx_credit_input_given(s, (const uint8_t *)&f, LATER_NS);

@@ -103,7 +103,7 @@ static void give_back(unsigned i, uint32_t limit)
 {
     struct EMX_LAYOUT {
         struct emx_frame head;
-        struct emx_f_given given;
+        struct emx_f_recall given;
     } f = {0};
     struct partner *p = &partners[i];
 

@@ -18,7 +18,7 @@
 #define EMX_CC_PIECE 4   /* they may meet in one queue. One peer takes this part of the rest of the limit, */
 #define EMX_CC_ALONE 4   /* and at least this many */
 #define EMX_CC_CLEAN 32  /* frames without a loss that show that the path has room */
-#define EMX_CC_STATE 3   /* private words of a congestion control in each session */
+#define EMX_CC_STATE 1   /* private words of a congestion control in each session */
 
 struct emx_cc {
     /* Set by the congestion control: */

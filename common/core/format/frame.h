@@ -4,13 +4,15 @@
  * numbers are little-endian. docs/protocol.md explains them.
  *
  *      0        1        2        3
- * 0  | version | type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, padding excluded
- * 4  | dst_id                             |  incarnation of the receiving endpoint 8  | cookie
- * |  of the receiving endpoint's job 12  | src_id                             |  incarnation of the sending endpoint 16
- * | seq                                |  of a sequenced frame; otherwise 0 20  | ack                                |
- * next sequence number expected from the receiver of this frame 24  | credit                             |  eager bytes
- * the receiver of this frame may have sent in all (mod 2^32) 28  | check                              |  CRC-32C over
- * what version says, this field as 0; 0 for none 32  | type-specific header, then data    |
+ *  0  | version| type   | body_bytes      |  version: EMX_FRAME_V_*; body: what follows the 32 bytes, without padding
+ *  4  | dst_id                            |  incarnation of the receiving endpoint
+ *  8  | cookie                            |  of the receiving endpoint's job
+ * 12  | src_id                            |  incarnation of the sending endpoint
+ * 16  | seq                               |  of a sequenced frame; otherwise 0
+ * 20  | ack                               |  next sequence number expected from the receiver of this frame
+ * 24  | credit                            |  eager bytes that the receiver of this frame may have sent, mod 2^32
+ * 28  | check                             |  CRC-32C over what version says, this field as 0; 0 for none
+ * 32  | type-specific header, then data   |
  */
 #ifndef EMX_CORE_FRAME_H
 #define EMX_CORE_FRAME_H
@@ -32,11 +34,8 @@
 #define EMX_FRAME_V_HEADER 0xD2 /* this header and that of the type; all of hello, hello_ack and coalesced */
 #define EMX_FRAME_V_FULL   0xB4 /* all */
 
-/* The first byte of a tag. It also differs in four bits. */
-#define EMX_FRAME_V_TAGGED 0x78
-
-/* The first byte of a short frame, below. Only wires without loss and damage carry these. */
-#define EMX_FRAME_V_SHORT 0x87
+#define EMX_FRAME_V_TAGGED 0x78 /* the first byte of a tag; it also differs in four bits */
+#define EMX_FRAME_V_SHORT  0x87 /* that of a short frame, below; only wires without loss and damage carry these */
 
 #define EMX_FRAME_MIN 256 /* a usable wire carries at least this */
 #define EMX_FRAME_MAX 65535
@@ -287,7 +286,7 @@ struct EMX_LAYOUT emx_f_put_done {
 };
 static_assert(sizeof(struct emx_f_put_done) == 16, "put_done");
 
-/* Requests to reduce the limit on eager bytes to this one, which is below that in the header. */
+/* recall: requests a lower limit on eager bytes than in the header. given: the sender applies it from now on. */
 struct EMX_LAYOUT emx_f_recall {
     uint32_t limit; /* mod 2^32 */
     uint32_t reserved;
@@ -308,12 +307,6 @@ struct EMX_LAYOUT emx_f_route_probe {
     uint16_t reserved;
 };
 static_assert(sizeof(struct emx_f_route_probe) == 8, "route_probe");
-
-struct EMX_LAYOUT emx_f_given {
-    uint32_t limit; /* applied by the sender of this frame from now on, mod 2^32 */
-    uint32_t reserved;
-};
-static_assert(sizeof(struct emx_f_given) == 8, "given");
 
 struct EMX_LAYOUT emx_f_matched {
     uint32_t op;

@@ -153,7 +153,7 @@ bool emx_credit_recall(struct emx_session *s, uint32_t *limit_p)
 
 enum emx_drop emx_credit_input_given(struct emx_session *s, const uint8_t *data, emx_time now)
 {
-    const struct emx_f_given *f = (const void *)(data + sizeof(struct emx_frame));
+    const struct emx_f_recall *f = (const void *)(data + sizeof(struct emx_frame));
     uint32_t left = f->limit - s->credit.released, kept;
 
     (void)now;
@@ -183,12 +183,12 @@ enum emx_drop emx_credit_input_recall(struct emx_session *s, const uint8_t *data
     if (s->credit.giving || h->credit != s->credit.limit || s->state != EMX_S_CONNECTED ||
         !emx_send_window_room(&s->tx))
         return EMX_DROP_STALE; /* the recall does not match the limit, or cannot be executed now */
-    b = emx_txbuf_get(&s->e->txbufs, sizeof(*h) + sizeof(struct emx_f_given));
+    b = emx_txbuf_get(&s->e->txbufs, sizeof(*h) + sizeof(struct emx_f_recall));
     if (!b)
         return EMX_DROP_MEMORY;
     s->credit.limit = emx_seq_before(f->limit, s->credit.used) ? s->credit.used : f->limit;
-    emx_engine_head(s->e, s->peer, emx_txbuf_frame(b), EMX_F_given, sizeof(struct emx_f_given));
-    *(struct emx_f_given *)(emx_txbuf_frame(b) + 1) = (struct emx_f_given){.limit = s->credit.limit};
+    emx_engine_head(s->e, s->peer, emx_txbuf_frame(b), EMX_F_given, sizeof(struct emx_f_recall));
+    *(struct emx_f_recall *)(emx_txbuf_frame(b) + 1) = (struct emx_f_recall){.limit = s->credit.limit};
     emx_send_window_push(s, b);
     s->credit.gave = s->credit.giving = true;
     s->credit.ack = b->seq + 1;

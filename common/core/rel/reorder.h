@@ -27,13 +27,13 @@ struct emx_reorder {
     uint32_t first;   /* the peer's first number */
     unsigned unacked; /* sequenced frames since the last acknowledgement */
     bool ack_now;
+    bool doubled_due;      /* `doubled` is to be told */
     emx_time ack_at_ns;    /* when one must leave; 0: none is owed */
     emx_time ack_delay_ns; /* how long one waits for a frame to carry it */
     uint64_t early;        /* bit i: next+1+i is held */
     struct emx_list held;
     unsigned held_count;
     uint32_t doubled; /* sequenced frames that had arrived before, mod 2^32 */
-    bool doubled_due; /* it is to be told */
 };
 
 void emx_reorder_init(struct emx_reorder *r, emx_time ack_delay_ns);
@@ -69,6 +69,11 @@ static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with an a
     r->unacked = 0;
     r->ack_at_ns = 0;
     r->ack_now = false;
+}
+
+static inline void emx_reorder_told(struct emx_reorder *r) /* the peer is told what has arrived twice */
+{
+    r->doubled_due = false;
 }
 
 /* Whether a frame that is sent should carry an acknowledgement. */
