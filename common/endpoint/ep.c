@@ -264,6 +264,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     if (!ep->alive)
         goto err_memory;
     ep->pid = getpid();
+    ep->wait_fd = ep->timer_fd = -1;
     ep->threads = opt->thread_multiple;
     emx_list_init(&ep->failures);
     emx_clock_init(&ep->progress.clock);
@@ -403,6 +404,7 @@ void ethmx_ep_close(struct ethmx_ep *ep)
     emx_links_close(&ep->progress.links);
     emx_engine_destroy(ep->progress.engine);
     emx_event_drop(ep);
+    emx_wait_close(ep);
     emx_published_close(&ep->published);
     ep_free_alive_page(ep->alive);
     free(ep);

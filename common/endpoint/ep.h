@@ -51,8 +51,10 @@ struct ethmx_ep {
 
     _Atomic uint32_t rounds;   /* calls of ethmx_progress(), read by the helper without the lock */
     _Atomic uint32_t sleepers; /* threads in ethmx_wait() */
+    _Atomic uint64_t armed;    /* rounds + 1 when ethmx_wait_arm() returned, so the next round ends it; 0: never */
     _Atomic uint32_t regions;  /* exposed to one-sided operations, which the helper serves; read without the lock */
     struct emx_helper *helper;
+    int wait_fd, timer_fd; /* of ethmx_wait_fd(): an epoll descriptor and the timer in it; -1: not made yet */
 
     pid_t pid;
     struct emx_config cfg;
@@ -63,6 +65,13 @@ struct ethmx_ep {
     struct emx_way_site site;
     struct emx_route_view view;
 };
+
+/* Whether the program sleeps, or waits for the endpoint's descriptor, and handles frames when these arrive. */
+static inline bool emx_ep_waits(const struct ethmx_ep *ep)
+{
+    return atomic_load(&ep->sleepers) ||
+           atomic_load(&ep->armed) == (uint64_t)atomic_load_explicit(&ep->rounds, memory_order_relaxed) + 1;
+}
 
 /* The public types are the engine's. */
 static inline struct emx_peer *emx_peer_in(const struct ethmx_peer *p)

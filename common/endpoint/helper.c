@@ -5,10 +5,10 @@
  * messages do not move, and finally the peers declare the program dead.
  *
  * So a helper thread checks the program from time to time. If the program has called ethmx_progress() since the last
- * check, or sleeps in ethmx_wait() or ethmx_progress(), nothing needs to be done. If not, the helper *runs*: it makes
- * progress, sleeps until a frame arrives or a timer is due, and so on, until it detects that the program is back. It
- * never runs callbacks: completions stay queued for the program's own thread. While the program is active, the helper
- * sleeps on its timer and on wakeups only, so that frames do not wake it.
+ * check, or waits in ethmx_wait() or ethmx_progress() or for the endpoint's descriptor, nothing needs to be done. If
+ * not, the helper *runs*: it makes progress, sleeps until a frame arrives or a timer is due, and so on, until it
+ * detects that the program is back. It never runs callbacks: completions stay queued for the program's own thread.
+ * While the program is active, the helper sleeps on its timer and on wakeups only, so that frames do not wake it.
  *
  * The interval of its checks is the difference between ETHMX_PROGRESS=caller, which only keeps peers from declaring the
  * program dead, and thread, where messages move while the program computes:
@@ -66,7 +66,7 @@ struct emx_helper {
 
 static bool helper_program_is_back(const struct ethmx_ep *ep, uint32_t seen)
 {
-    return atomic_load_explicit(&ep->rounds, memory_order_relaxed) != seen || atomic_load(&ep->sleepers);
+    return atomic_load_explicit(&ep->rounds, memory_order_relaxed) != seen || emx_ep_waits(ep);
 }
 
 static uint64_t helper_longest_sleep(const struct ethmx_ep *ep)
@@ -78,7 +78,7 @@ bool emx_helper_enter(struct ethmx_ep *ep)
 {
     if (!emx_lock_try(&ep->lock))
         return false;
-    if (!atomic_load(&ep->sleepers))
+    if (!emx_ep_waits(ep))
         return true;
     emx_lock_return(&ep->lock);
     return false;

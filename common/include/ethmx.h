@@ -55,7 +55,7 @@ enum ethmx_status {
     ETHMX_ERR_NO_MATCH = -8, /* a probe found nothing; a request is not cancellable any more */
     ETHMX_ERR_VERSION = -9,  /* built against another ETHMX_API_VERSION */
     ETHMX_ERR_CLOSED = -10,  /* the endpoint is closing, or the peer was removed */
-    ETHMX_ERR_BUSY = -11,    /* operations with the peer are open */
+    ETHMX_ERR_BUSY = -11,    /* operations with the peer are open, or something is to be done first */
     ETHMX_ERR_ACCESS = -12,  /* the peer has not exposed that memory (ethmx_rma.h) */
 };
 

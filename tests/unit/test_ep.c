@@ -6,7 +6,10 @@
 #include "api/role.h"
 
 #include "endpoint/ep.h"
+#include "ethmx_wait.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -365,6 +368,82 @@ static void numbers_are_unique_by_construction(void **state)
     assert_int_not_equal(number_of(1, job + 1), number_of(1, job + 1));
 }
 
+/* ---- Waiting by a descriptor ---- */
+
+static bool readable(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void waits_are_armed(void **state)
+{
+    struct ethmx_ep *ep = open_expecting(NULL, NULL, ETHMX_OK);
+    const struct ethmx_data none = {0};
+    uint8_t addr[ETHMX_ADDRESS_MAX];
+    size_t len = sizeof(addr);
+    struct ethmx_result result;
+    struct ethmx_peer *self;
+    struct pending p = {.done = false};
+    int fd = -1;
+
+    (void)state;
+    assert_int_equal(ethmx_wait_arm(ep), ETHMX_ERR_PARAM);
+    assert_int_equal(ethmx_wait_fd(ep, &fd), ETHMX_OK);
+    while (ethmx_progress(ep))
+        ;
+    assert_int_equal(ethmx_wait_arm(ep), ETHMX_OK);
+    assert_true(emx_ep_waits(ep));
+    assert_false(readable(fd, 0));
+    ethmx_progress(ep);
+    assert_false(emx_ep_waits(ep));
+    assert_int_equal(ethmx_ep_address(ep, addr, &len), ETHMX_OK);
+    assert_int_equal(ethmx_peer_add(ep, addr, len, NULL, &self), ETHMX_OK);
+    assert_int_equal(ethmx_irecv(ep, self, 1, UINT64_MAX, &none, done, &p, NULL, &result), ETHMX_INPROGRESS);
+    assert_int_equal(ethmx_isend(ep, self, 1, &none, ETHMX_SEND_STANDARD, NULL, NULL), ETHMX_OK);
+    assert_int_equal(ethmx_wait_arm(ep), ETHMX_ERR_BUSY);
+    assert_false(emx_ep_waits(ep));
+    while (!atomic_load(&p.done))
+        ethmx_progress(ep);
+    ethmx_ep_close(ep);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+/* The other endpoint has no helper and never answers, so only timers end the waits, until the peer is given up. */
+static void timers_end_waits(void **state)
+{
+    struct ethmx_ep *ep = open_expecting("peer_timeout", "100ms", ETHMX_OK);
+    struct ethmx_ep *other = open_expecting("heartbeat", "0", ETHMX_OK);
+    uint8_t addr[ETHMX_ADDRESS_MAX], byte = 1;
+    const struct ethmx_data data = {.base = &byte, .len_bytes = 1};
+    size_t len = sizeof(addr);
+    struct pending p = {.done = false};
+    struct ethmx_peer *peer;
+    unsigned waits = 0;
+    int fd, rc;
+
+    (void)state;
+    assert_int_equal(ethmx_wait_fd(ep, &fd), ETHMX_OK);
+    assert_int_equal(ethmx_ep_address(other, addr, &len), ETHMX_OK);
+    assert_int_equal(ethmx_peer_add(ep, addr, len, NULL, &peer), ETHMX_OK);
+    assert_int_equal(ethmx_isend(ep, peer, 1, &data, ETHMX_SEND_SYNC, done, &p), ETHMX_INPROGRESS);
+    while (!atomic_load(&p.done)) {
+        if (ethmx_progress(ep))
+            continue;
+        rc = ethmx_wait_arm(ep);
+        assert_true(rc == ETHMX_OK || rc == ETHMX_ERR_BUSY);
+        if (rc == ETHMX_OK) {
+            assert_true(readable(fd, 60000));
+            waits++;
+        }
+    }
+    assert_int_not_equal(p.result.status, ETHMX_OK);
+    assert_true(waits > 0);
+    ethmx_ep_close(other);
+    ethmx_ep_close(ep);
+}
+
 /* ---- What the host has ---- */
 
 struct census {
@@ -409,7 +488,8 @@ int main(void)
         cmocka_unit_test(addresses_are_checked),      cmocka_unit_test(peers_can_be_removed),
         cmocka_unit_test(unreachable_peer_fails),     cmocka_unit_test(killed_peer_is_noticed),
         cmocka_unit_test(messages_leave_at_once),     cmocka_unit_test(numbers_are_unique_by_construction),
-        cmocka_unit_test(host_is_described),
+        cmocka_unit_test(host_is_described),          cmocka_unit_test(waits_are_armed),
+        cmocka_unit_test(timers_end_waits),
     };
 
     setenv("ETHMX_WIRES", "udp", 0);

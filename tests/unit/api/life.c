@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ethmx_wait.h"
+
 #define WORKERS      4
 #define WORKER_TURNS 300
 
@@ -98,7 +100,8 @@ bool forked_child(const struct side *s)
     if (!pid) {
         bool ok = !ethmx_progress(s->ep) &&
                   ethmx_isend(s->ep, s->peer, 1, &none, ETHMX_SEND_STANDARD, NULL, NULL) == ETHMX_ERR_CLOSED &&
-                  ethmx_irecv(s->ep, NULL, 1, 1, &none, NULL, NULL, NULL, &r) == ETHMX_ERR_CLOSED;
+                  ethmx_irecv(s->ep, NULL, 1, 1, &none, NULL, NULL, NULL, &r) == ETHMX_ERR_CLOSED &&
+                  ethmx_wait_arm(s->ep) == ETHMX_ERR_CLOSED;
 
         ethmx_wait(s->ep, UINT64_MAX);
         ethmx_ep_close(s->ep);

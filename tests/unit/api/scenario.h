@@ -46,6 +46,7 @@
     X(rma_absent, 0) \
     X(rma_chosen_key, 0) \
     X(many_threads, ONLY_THREADS) \
+    X(waits_by_descriptor, 0) \
     X(absent_program, 0) \
     X(forked_child, 0) \
     X(closing_delivers, CLOSES_ROLE_0)
