@@ -2,6 +2,7 @@
  *
  * Completion queues: a ring that grows, because no completion may be lost.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ void prov_cq_write(struct prov_cq *cq, const struct prov_event *ev)
         cq->ring[(cq->head + cq->count++) & (cq->size - 1)] = *ev;
     else
         FI_WARN(&prov_provider, FI_LOG_CQ, "a completion is lost: there is no memory for it\n");
+    prov_wait_notify(&cq->wait);
     cq_unlock(cq);
 }
 
@@ -117,14 +119,28 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     ssize_t n;
 
     (void)cond; /* a hint */
-    if (!cq->waits)
+    if (cq->wait.object == FI_WAIT_NONE)
         return -FI_ENOSYS;
     while ((n = cq_readfrom(fid, buf, count, source)) == -FI_EAGAIN) {
         if (atomic_exchange(&cq->signaled, false) || prov_now_ms() >= deadline_ms)
             return -FI_EAGAIN;
-        prov_watch_sleep(cq->domain, &cq->watch);
+        if (cq->wait.object == FI_WAIT_YIELD)
+            sched_yield();
+        else if (!prov_cq_trywait(cq))
+            prov_wait_sleep(&cq->wait, deadline_ms);
     }
     return n;
+}
+
+int prov_cq_trywait(struct prov_cq *cq)
+{
+    int rc = prov_wait_begin(&cq->wait);
+
+    if (rc)
+        return rc;
+    if (!prov_cq_empty(cq) || atomic_load(&cq->signaled))
+        return -FI_EAGAIN;
+    return prov_wait_arm(cq->domain, &cq->wait, &cq->watch);
 }
 
 static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout_ms)
@@ -162,7 +178,10 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *to, uint64
 
 static int cq_signal(struct fid_cq *fid)
 {
-    atomic_store(&((struct prov_cq *)fid)->signaled, true);
+    struct prov_cq *cq = (struct prov_cq *)fid;
+
+    atomic_store(&cq->signaled, true);
+    prov_wait_wake(&cq->wait);
     return 0;
 }
 
@@ -187,16 +206,22 @@ static int cq_close(struct fid *fid)
     if (atomic_load(&cq->refs))
         return -FI_EBUSY;
     atomic_fetch_sub(&cq->domain->refs, 1);
+    prov_wait_close(&cq->wait);
     pthread_mutex_destroy(&cq->lock);
     free(cq->ring);
     free(cq);
     return 0;
 }
 
+static int cq_control(struct fid *fid, int command, void *arg)
+{
+    return prov_wait_control(&((struct prov_cq *)(void *)fid)->wait, command, arg);
+}
+
 static struct fi_ops cq_fi_ops = {.size = sizeof(struct fi_ops),
                                   .close = cq_close,
                                   .bind = prov_no_bind,
-                                  .control = prov_no_control,
+                                  .control = cq_control,
                                   .ops_open = prov_no_ops};
 
 static struct fi_ops_cq cq_ops = {.size = sizeof(struct fi_ops_cq),
@@ -211,23 +236,19 @@ static struct fi_ops_cq cq_ops = {.size = sizeof(struct fi_ops_cq),
 int prov_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq_p, void *context)
 {
     struct prov_domain *d = (struct prov_domain *)domain;
-    struct prov_cq *cq;
+    struct prov_cq *cq = calloc(1, sizeof(*cq));
+    int rc;
 
-    if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_YIELD) {
-        FI_WARN(&prov_provider, FI_LOG_CQ,
-                "completion queues have no wait object of type %d: FI_WAIT_NONE, UNSPEC and YIELD\n", attr->wait_obj);
-        return -FI_ENOSYS;
-    }
-    if (!(cq = calloc(1, sizeof(*cq))))
+    if (!cq)
         return -FI_ENOMEM;
     cq->domain = d;
     cq->format = attr->format;
-    cq->waits = attr->wait_obj != FI_WAIT_NONE;
-    pthread_mutex_init(&cq->lock, NULL);
-    if (!cq_grow(cq)) {
+    if ((rc = prov_wait_open(&cq->wait, attr->wait_obj)) || !cq_grow(cq)) {
+        prov_wait_close(&cq->wait);
         free(cq);
-        return -FI_ENOMEM;
+        return rc ? rc : -FI_ENOMEM;
     }
+    pthread_mutex_init(&cq->lock, NULL);
     cq->fid = (struct fid_cq){.fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &cq_fi_ops}, .ops = &cq_ops};
     atomic_fetch_add(&d->refs, 1);
     *cq_p = &cq->fid;

@@ -83,6 +83,18 @@ static int ep_start(struct prov_ep *ep)
     return prov_mr_ep_opened(ep);
 }
 
+/* Who waits already does not watch this endpoint yet. */
+static void ep_wake_waiters(struct prov_ep *ep)
+{
+    if (ep->send_cq)
+        prov_wait_wake(&ep->send_cq->wait);
+    if (ep->recv_cq)
+        prov_wait_wake(&ep->recv_cq->wait);
+    for (unsigned i = 0; i < PROV_CNTRS; i++)
+        if (ep->cntr[i])
+            prov_wait_wake(&ep->cntr[i]->wait);
+}
+
 static int ep_enable(struct prov_ep *ep)
 {
     int rc;
@@ -97,6 +109,7 @@ static int ep_enable(struct prov_ep *ep)
     rc = prov_av_teach(ep->av, ep);
     ep->enabled = !rc;
     prov_unlock(ep->domain);
+    ep_wake_waiters(ep);
     return rc;
 }
 

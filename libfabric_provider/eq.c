@@ -4,7 +4,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "provider.h"
 
@@ -21,6 +23,8 @@ struct prov_eq {
     pthread_mutex_t lock;
     pthread_cond_t written;
     struct eq_event *first, **end_p;
+    enum fi_wait_obj object;
+    int fd; /* readable while there are events; -1: the client has not asked for it */
 };
 
 static struct prov_eq *eq_of(struct fid_eq *fid)
@@ -32,6 +36,7 @@ static struct prov_eq *eq_of(struct fid_eq *fid)
 static ssize_t eq_take(struct prov_eq *eq, uint32_t *event, void *buf, size_t len, uint64_t flags)
 {
     struct eq_event *e = eq->first;
+    eventfd_t count;
     ssize_t n;
 
     if (!e)
@@ -44,8 +49,11 @@ static ssize_t eq_take(struct prov_eq *eq, uint32_t *event, void *buf, size_t le
     if (flags & FI_PEEK)
         return n;
     eq->first = e->next;
-    if (!eq->first)
+    if (!eq->first) {
         eq->end_p = &eq->first;
+        if (eq->fd >= 0)
+            eventfd_read(eq->fd, &count);
+    }
     free(e);
     return n;
 }
@@ -85,6 +93,8 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
     *eq->end_p = e;
     eq->end_p = &e->next;
     pthread_cond_broadcast(&eq->written);
+    if (eq->fd >= 0)
+        eventfd_write(eq->fd, 1);
     pthread_mutex_unlock(&eq->lock);
     return (ssize_t)len;
 }
@@ -111,6 +121,35 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
     return n;
 }
 
+int prov_eq_trywait(struct fid_eq *fid)
+{
+    struct prov_eq *eq = eq_of(fid);
+    bool empty;
+
+    pthread_mutex_lock(&eq->lock);
+    empty = !eq->first;
+    pthread_mutex_unlock(&eq->lock);
+    return eq->fd < 0 ? -FI_EINVAL : empty ? 0 : -FI_EAGAIN;
+}
+
+static int eq_control(struct fid *fid, int command, void *arg)
+{
+    struct prov_eq *eq = (struct prov_eq *)(void *)fid;
+
+    switch (command) {
+    case FI_GETWAIT:
+        if (eq->fd < 0)
+            return -FI_ENODATA;
+        *(int *)arg = eq->fd;
+        return 0;
+    case FI_GETWAITOBJ:
+        *(enum fi_wait_obj *)arg = eq->object;
+        return 0;
+    default:
+        return -FI_ENOSYS;
+    }
+}
+
 static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
 {
     (void)fid;
@@ -129,6 +168,8 @@ static int eq_close(struct fid *fid)
         eq->first = e->next;
         free(e);
     }
+    if (eq->fd >= 0)
+        close(eq->fd);
     pthread_cond_destroy(&eq->written);
     pthread_mutex_destroy(&eq->lock);
     free(eq);
@@ -138,7 +179,7 @@ static int eq_close(struct fid *fid)
 static struct fi_ops eq_fi_ops = {.size = sizeof(struct fi_ops),
                                   .close = eq_close,
                                   .bind = prov_no_bind,
-                                  .control = prov_no_control,
+                                  .control = eq_control,
                                   .ops_open = prov_no_ops};
 
 static struct fi_ops_eq eq_ops = {.size = sizeof(struct fi_ops_eq),
@@ -150,14 +191,21 @@ static struct fi_ops_eq eq_ops = {.size = sizeof(struct fi_ops_eq),
 
 int prov_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq_p, void *context)
 {
+    enum fi_wait_obj object = attr ? attr->wait_obj : FI_WAIT_NONE;
     struct prov_eq *eq;
     pthread_condattr_t ca;
 
     (void)fabric;
-    if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
+    if (object != FI_WAIT_NONE && object != FI_WAIT_UNSPEC && object != FI_WAIT_FD)
         return -FI_ENOSYS;
     if (!(eq = calloc(1, sizeof(*eq))))
         return -FI_ENOMEM;
+    eq->object = object;
+    eq->fd = -1;
+    if (object == FI_WAIT_FD && (eq->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+        free(eq);
+        return -FI_EMFILE;
+    }
     eq->writable = attr && attr->flags & FI_WRITE;
     eq->end_p = &eq->first;
     pthread_mutex_init(&eq->lock, NULL);

@@ -63,14 +63,28 @@ static int fabric_no_wait(struct fid_fabric *fabric, struct fi_wait_attr *attr, 
     return -FI_ENOSYS;
 }
 
-/* Whether the client may wait for these: not if there is something to read. */
+static int fabric_trywait_one(struct fid *fid)
+{
+    switch (fid->fclass) {
+    case FI_CLASS_CQ:
+        return prov_cq_trywait((struct prov_cq *)(void *)fid);
+    case FI_CLASS_CNTR:
+        return prov_cntr_trywait((struct prov_cntr *)(void *)fid);
+    case FI_CLASS_EQ:
+        return prov_eq_trywait((struct fid_eq *)(void *)fid);
+    default:
+        return -FI_EINVAL;
+    }
+}
+
 static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
+    int rc = 0;
+
     (void)fabric;
-    for (int i = 0; i < count; i++)
-        if (fids[i]->fclass == FI_CLASS_CQ && !prov_cq_empty((struct prov_cq *)(void *)fids[i]))
-            return -FI_EAGAIN;
-    return 0;
+    for (int i = 0; i < count && !rc; i++)
+        rc = fabric_trywait_one(fids[i]);
+    return rc;
 }
 
 static struct fi_ops fabric_fi_ops = {.size = sizeof(struct fi_ops),

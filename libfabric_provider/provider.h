@@ -77,6 +77,35 @@ struct prov_watch {
     unsigned count;
 };
 
+/* ---- Wait objects of queues and counters, wait.c ---- */
+
+struct prov_domain;
+
+struct prov_wait {
+    enum fi_wait_obj object;
+    int fd, event_fd;  /* -1: there is nothing to sleep on */
+    atomic_bool armed; /* a client sleeps, or is about to */
+    atomic_bool woken; /* the event is set */
+};
+
+int prov_wait_open(struct prov_wait *w, enum fi_wait_obj object); /* 0, or -FI_E* */
+void prov_wait_close(struct prov_wait *w);
+int prov_wait_control(struct prov_wait *w, int command, void *arg);
+void prov_wait_wake(struct prov_wait *w);
+
+/* To sleep: begin, look whether the object has something new, arm, sleep. A write in between ends the sleep. arm:
+ * -FI_EAGAIN: an endpoint has something to do first. The deadline is one of prov_deadline_ms(). */
+int prov_wait_begin(struct prov_wait *w);
+int prov_wait_arm(struct prov_domain *d, struct prov_wait *w, struct prov_watch *watch);
+void prov_wait_sleep(struct prov_wait *w, int64_t deadline_ms);
+
+/* The object has something new. */
+static inline void prov_wait_notify(struct prov_wait *w)
+{
+    if (__builtin_expect(atomic_load(&w->armed), 0))
+        prov_wait_wake(w);
+}
+
 /* ---- Domains, domain.c ---- */
 
 struct prov_domain {
@@ -117,6 +146,7 @@ static inline uint64_t prov_key(uint64_t key)
 
 /* eq.c */
 int prov_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq_p, void *context);
+int prov_eq_trywait(struct fid_eq *fid); /* as prov_cq_trywait() */
 
 /* ---- Completion queues, cq.c ---- */
 
@@ -132,7 +162,7 @@ struct prov_cq {
     struct fid_cq fid;
     struct prov_domain *domain;
     enum fi_cq_format format;
-    bool waits; /* sread is allowed */
+    struct prov_wait wait;
     struct prov_watch watch;
     pthread_mutex_t lock;
     struct prov_event *ring;
@@ -144,34 +174,41 @@ struct prov_cq {
 int prov_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq_p, void *context);
 void prov_cq_write(struct prov_cq *cq, const struct prov_event *ev);
 bool prov_cq_empty(struct prov_cq *cq);
+int prov_cq_trywait(struct prov_cq *cq); /* 0: the client may sleep; or -FI_E* */
 
 /* ---- Counters, cntr.c ---- */
 
 struct prov_cntr {
     struct fid_cntr fid;
     struct prov_domain *domain;
+    struct prov_wait wait;
     struct prov_watch watch;
     atomic_uint_fast64_t value, errors;
+    atomic_uint_fast64_t seen; /* their sum when the client last read one of them */
     atomic_uint refs;
 };
 
 int prov_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr_p, void *context);
+int prov_cntr_trywait(struct prov_cntr *cntr); /* as prov_cq_trywait() */
 
 static inline void prov_cntr_count(struct prov_cntr *cntr, bool failed)
 {
-    if (cntr)
-        atomic_fetch_add(failed ? &cntr->errors : &cntr->value, 1);
+    if (!cntr)
+        return;
+    atomic_fetch_add(failed ? &cntr->errors : &cntr->value, 1);
+    prov_wait_notify(&cntr->wait);
 }
 
 /* poll.c */
 int prov_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **poll_p);
 
-/* ---- Progress and waiting, watch.c ---- */
+/* ---- Progress, watch.c ---- */
 
 int prov_watch_add(struct prov_domain *d, struct prov_watch *w, struct prov_ep *ep); /* 0, or -FI_ENOMEM */
 void prov_watch_remove(struct prov_domain *d, struct prov_watch *w, struct prov_ep *ep);
 void prov_watch_progress(struct prov_domain *d, struct prov_watch *w);
-void prov_watch_sleep(struct prov_domain *d, struct prov_watch *w); /* a short time */
+/* The endpoint *i_p of them, of those that are open; NULL: there are no more. */
+struct ethmx_ep *prov_watch_next(struct prov_domain *d, struct prov_watch *w, unsigned *i_p);
 int64_t prov_now_ms(void);
 /* When a wait of timeout_ms (negative: for ever) that begins now is over. */
 int64_t prov_deadline_ms(int timeout_ms);

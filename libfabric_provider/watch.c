@@ -2,13 +2,10 @@
  *
  * Watches: the endpoints behind a queue or a counter. A client that looks there moves them.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "provider.h"
-
-#define SLEEP_NS 1000000 /* another thread may put something into the queue meanwhile */
 
 int prov_watch_add(struct prov_domain *d, struct prov_watch *w, struct prov_ep *ep)
 {
@@ -43,9 +40,8 @@ void prov_watch_remove(struct prov_domain *d, struct prov_watch *w, struct prov_
     prov_unlock(d);
 }
 
-/* The i-th endpoint that is open; NULL: there are no more. Progress runs without the lock, so the list is read again
- * each time. */
-static struct ethmx_ep *watch_next(struct prov_domain *d, struct prov_watch *w, unsigned *i_p)
+/* Progress runs without the lock, so the list is read again each time. */
+struct ethmx_ep *prov_watch_next(struct prov_domain *d, struct prov_watch *w, unsigned *i_p)
 {
     struct ethmx_ep *ep = NULL;
 
@@ -61,19 +57,8 @@ void prov_watch_progress(struct prov_domain *d, struct prov_watch *w)
     struct ethmx_ep *ep;
     unsigned i = 0;
 
-    while ((ep = watch_next(d, w, &i)))
+    while ((ep = prov_watch_next(d, w, &i)))
         ethmx_progress(ep);
-}
-
-void prov_watch_sleep(struct prov_domain *d, struct prov_watch *w)
-{
-    unsigned i = 0;
-    struct ethmx_ep *ep = watch_next(d, w, &i);
-
-    if (ep && w->count == 1)
-        ethmx_wait(ep, SLEEP_NS);
-    else
-        sched_yield();
 }
 
 int64_t prov_now_ms(void)

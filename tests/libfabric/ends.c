@@ -31,9 +31,11 @@ struct fi_info *info_of(struct fi_info *hints, int want)
     return info;
 }
 
+enum fi_wait_obj wait_object = FI_WAIT_UNSPEC;
+
 struct fid_cq *cq_new(struct end *e, enum fi_cq_format format)
 {
-    struct fi_cq_attr attr = {.format = format, .wait_obj = FI_WAIT_UNSPEC, .size = 1};
+    struct fi_cq_attr attr = {.format = format, .wait_obj = wait_object, .size = 1};
     struct fid_cq *cq;
 
     assert_int_equal(fi_cq_open(e->domain, &attr, &cq, NULL), 0);

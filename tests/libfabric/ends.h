@@ -35,6 +35,7 @@ struct end {
 };
 
 extern struct end end[2];
+extern enum fi_wait_obj wait_object; /* of completion queues */
 
 /* What fi_getinfo() says to these hints, which are freed. want: what it returns. */
 struct fi_info *hints_new(uint64_t caps);
