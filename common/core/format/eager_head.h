@@ -125,6 +125,21 @@ static inline bool emx_eager_is_whole(const struct emx_frame *h, uint32_t len_by
     return !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == joined;
 }
 
+/* As emx_eager_is_whole(), for an eager frame with remote data, which is before the data. */
+static inline bool emx_eager_is_remote(const struct emx_frame *h, uint32_t len_bytes, uint32_t joined,
+                                       struct emx_eager_whole *m)
+{
+    const struct emx_f_eager *f = (const void *)(h + 1);
+
+    if (h->type != EMX_F_eager || len_bytes < sizeof(*h) + sizeof(*f) + EMX_REMOTE_BYTES)
+        return false;
+    *m = (struct emx_eager_whole){.data = (const uint8_t *)(f + 1) + EMX_REMOTE_BYTES,
+                                  .bits = f->bits,
+                                  .len_bytes = f->total_bytes - EMX_REMOTE_BYTES};
+    return f->flags == EMX_FF_REMOTE && f->am_header_bytes == EMX_REMOTE_BYTES && f->total_bytes >= EMX_REMOTE_BYTES &&
+           h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == joined;
+}
+
 /* Whether a short frame with len_bytes is complete. */
 static inline bool emx_eager_is_short(const struct emx_short *h, uint32_t len_bytes)
 {
