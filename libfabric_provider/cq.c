@@ -59,6 +59,12 @@ bool prov_cq_empty(struct prov_cq *cq)
     return empty;
 }
 
+/* Saves a call. If several threads use it, that must look under the lock. */
+static inline bool cq_may_have(const struct prov_cq *cq)
+{
+    return cq->domain->threads || cq->count;
+}
+
 static size_t cq_entry_bytes(enum fi_cq_format format)
 {
     switch (format) {
@@ -83,7 +89,10 @@ static ssize_t cq_take(struct prov_cq *cq, uint8_t *buf, size_t count, fi_addr_t
     while (n < count && cq->count && !cq->ring[cq->head].err) {
         const struct prov_event *ev = &cq->ring[cq->head];
 
-        memcpy(buf + n * bytes, &ev->entry, bytes); /* each format begins as the longer ones do */
+        if (cq->format == FI_CQ_FORMAT_TAGGED) /* a length that the compiler knows */
+            memcpy(buf + n * bytes, &ev->entry, sizeof(ev->entry));
+        else
+            memcpy(buf + n * bytes, &ev->entry, bytes); /* each format begins as the longer ones do */
         if (source)
             source[n] = ev->source;
         cq->head = (cq->head + 1) & (cq->size - 1);
@@ -98,11 +107,13 @@ static ssize_t cq_take(struct prov_cq *cq, uint8_t *buf, size_t count, fi_addr_t
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
 {
     struct prov_cq *cq = (struct prov_cq *)fid;
-    ssize_t n = count ? cq_take(cq, buf, count, source) : -FI_EAGAIN;
+    ssize_t n = count && cq_may_have(cq) ? cq_take(cq, buf, count, source) : -FI_EAGAIN;
 
     if (n != -FI_EAGAIN)
         return n;
     prov_watch_progress(cq->domain, &cq->watch);
+    if (!cq_may_have(cq))
+        return -FI_EAGAIN;
     return count ? cq_take(cq, buf, count, source) : prov_cq_empty(cq) ? -FI_EAGAIN : 0;
 }
 

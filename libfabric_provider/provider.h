@@ -42,6 +42,7 @@
 #define PROV_PROTOCOL     (PROV_SPECIFIC | 0x784d)
 #define PROV_IOV_MAX      8
 #define PROV_INJECT_BYTES 16384
+#define PROV_SMALL_BYTES  128  /* injected data of this length is copied into the request */
 #define PROV_QUEUE_SIZE   1024 /* what clients are told; queues grow */
 #define PROV_MULTI_BYTES  64   /* FI_OPT_MIN_MULTI_RECV unless set */
 
@@ -275,15 +276,16 @@ struct prov_req {
     struct ethmx_req *req;      /* receives, once posted */
     struct ethmx_peer *from;    /* receives; NULL: any */
     struct ethmx_remote remote; /* receives of claimed messages */
-    struct ethmx_data data;     /* the data points to iov or copy */
+    struct ethmx_data data;     /* the data points to iov, copy or small */
     struct ethmx_iov iov[PROV_IOV_MAX];
     uint64_t flags, tag; /* of the completion */
     bool reports;        /* success is reported, too */
     bool posted;         /* in the endpoint's list */
     bool multi, claimed;
     bool discarded; /* claimed, and its data is not wanted */
-    uint8_t *copy;  /* of injected data */
-    uint8_t cntr;   /* enum prov_cntr_kind; not of receives */
+    uint8_t *copy;  /* of injected data, if it is not small; owned */
+    uint8_t small[PROV_SMALL_BYTES];
+    uint8_t cntr; /* enum prov_cntr_kind; not of receives */
     /* writes with remote data: whom to tell, and what */
     bool tells;
     struct ethmx_peer *to;

@@ -62,7 +62,8 @@ void prov_req_put(struct prov_req *r)
             r->next->prev = r->prev;
         r->posted = false;
     }
-    free(r->copy);
+    if (r->copy)
+        free(r->copy);
     r->copy = NULL;
     r->next = r->ep->free;
     r->ep->free = r;

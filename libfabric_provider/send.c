@@ -9,7 +9,7 @@
 
 #define SYNC_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 
-static void send_report(struct prov_ep *ep, const struct prov_req *r, int status)
+static void send_report(struct prov_cq *cq, const struct prov_req *r, int status)
 {
     struct prov_event ev = {
         .entry = {.op_context = r->context, .flags = r->flags, .len = r->data.len_bytes, .tag = r->tag},
@@ -17,16 +17,16 @@ static void send_report(struct prov_ep *ep, const struct prov_req *r, int status
         .status = status,
         .err = status ? prov_error(status) : 0};
 
-    prov_cntr_count(ep->cntr[r->cntr], status);
-    if (ep->send_cq && (status || r->reports))
-        prov_cq_write(ep->send_cq, &ev);
+    prov_cq_write(cq, &ev);
 }
 
 static void send_end(struct prov_req *r, int status)
 {
     struct prov_ep *ep = r->ep;
 
-    send_report(ep, r, status);
+    prov_cntr_count(ep->cntr[r->cntr], status);
+    if (ep->send_cq && (status || r->reports))
+        send_report(ep->send_cq, r, status);
     prov_lock(ep->domain);
     prov_req_put(r);
     prov_unlock(ep->domain);
@@ -49,20 +49,21 @@ static size_t send_len_bytes(const struct prov_send *s)
 static bool send_copy(struct prov_req *r)
 {
     size_t done_bytes = 0;
+    uint8_t *to = r->small;
 
     if (!r->data.len_bytes)
         return true;
-    if (!(r->copy = malloc(r->data.len_bytes)))
+    if (r->data.len_bytes > sizeof(r->small) && !(to = r->copy = malloc(r->data.len_bytes)))
         return false;
     if (r->data.iov) {
         for (size_t i = 0; i < r->data.iov_count; i++) {
-            memcpy(r->copy + done_bytes, r->iov[i].base, r->iov[i].len_bytes);
+            memcpy(to + done_bytes, r->iov[i].base, r->iov[i].len_bytes);
             done_bytes += r->iov[i].len_bytes;
         }
     } else {
-        memcpy(r->copy, r->data.base, r->data.len_bytes);
+        memcpy(to, r->data.base, r->data.len_bytes);
     }
-    r->data = (struct ethmx_data){.len_bytes = r->data.len_bytes, .base = r->copy};
+    r->data = (struct ethmx_data){.len_bytes = r->data.len_bytes, .base = to};
     return true;
 }
 

@@ -40,7 +40,7 @@ void prov_watch_remove(struct prov_domain *d, struct prov_watch *w, struct prov_
     prov_unlock(d);
 }
 
-/* Progress runs without the lock, so the list is read again each time. */
+/* Progress runs without the lock, so other threads may change the list meanwhile. */
 struct ethmx_ep *prov_watch_next(struct prov_domain *d, struct prov_watch *w, unsigned *i_p)
 {
     struct ethmx_ep *ep = NULL;
@@ -57,8 +57,14 @@ void prov_watch_progress(struct prov_domain *d, struct prov_watch *w)
     struct ethmx_ep *ep;
     unsigned i = 0;
 
-    while ((ep = prov_watch_next(d, w, &i)))
-        ethmx_progress(ep);
+    if (d->threads) {
+        while ((ep = prov_watch_next(d, w, &i)))
+            ethmx_progress(ep);
+        return;
+    }
+    for (; i < w->count; i++)
+        if (w->ep[i]->ep)
+            ethmx_progress(w->ep[i]->ep);
 }
 
 int64_t prov_now_ms(void)
