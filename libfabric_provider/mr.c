@@ -13,6 +13,7 @@ struct prov_mr {
     struct prov_mr *next, **at_p; /* in the domain's list */
     void *base;
     size_t len_bytes;
+    unsigned access; /* ETHMX_RMA_MAY_* */
     struct mr_exposed {
         struct mr_exposed *next;
         struct prov_ep *ep;
@@ -29,7 +30,7 @@ static int mr_expose(struct prov_mr *mr, struct prov_ep *ep)
     if (!x)
         return -FI_ENOMEM;
     x->ep = ep;
-    status = ethmx_rma_expose_as(ep->ep, mr->base, mr->len_bytes, prov_key(mr->fid.key), &x->region);
+    status = ethmx_rma_expose_for(ep->ep, mr->base, mr->len_bytes, prov_key(mr->fid.key), mr->access, &x->region);
     if (status) {
         free(x);
         FI_WARN(&prov_provider, FI_LOG_MR, "%s\n", ethmx_error_text());
@@ -169,6 +170,8 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
     mr->domain = d;
     mr->base = attr->mr_iov->iov_base;
     mr->len_bytes = attr->mr_iov->iov_len;
+    mr->access = (attr->access & FI_REMOTE_READ ? ETHMX_RMA_MAY_READ : 0) |
+                 (attr->access & FI_REMOTE_WRITE ? ETHMX_RMA_MAY_WRITE : 0);
     mr->fid = (struct fid_mr){.fid = {.fclass = FI_CLASS_MR, .context = attr->context, .ops = &mr_fi_ops},
                               .key = attr->requested_key};
     prov_lock(d);

@@ -28,7 +28,8 @@ static uint64_t rma_key(void)
     return key;
 }
 
-int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, struct ethmx_region **region_p)
+int ethmx_rma_expose_for(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, unsigned access,
+                         struct ethmx_region **region_p)
 {
     struct emx_rma_region *region;
     int rc;
@@ -37,7 +38,7 @@ int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint6
         return ETHMX_ERR_CLOSED;
     rc = emx_helper_serve(ep);
     if (!rc) {
-        rc = emx_engine_expose(ep->progress.engine, base, len_bytes, key, &region);
+        rc = emx_engine_expose(ep->progress.engine, base, len_bytes, key, access, &region);
         if (rc)
             emx_helper_unserve(ep);
         else
@@ -49,6 +50,11 @@ int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint6
     else if (rc)
         emx_error_set("out of memory");
     return rc;
+}
+
+int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, struct ethmx_region **region_p)
+{
+    return ethmx_rma_expose_for(ep, base, len_bytes, key, EMX_RMA_MAY_BOTH, region_p);
 }
 
 int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p, uint64_t *key_p)

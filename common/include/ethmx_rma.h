@@ -20,9 +20,9 @@
  * all such operations of all endpoints, those of the target with itself included. Not with regard to put, get, and
  * what the target's program does to the memory itself.
  *
- * Errors. ETHMX_ERR_ACCESS: the key names no region of the peer, or the range is not within it: nothing was changed. If
- * the region was withdrawn during the operation, a part of a put may have been written before. An error of an operation
- * that is complete here already is the result of the next flush.
+ * Errors. ETHMX_ERR_ACCESS: the key names no region of the peer, the range is not within it, or the region does not
+ * permit the operation: nothing was changed. If the region was withdrawn during the operation, a part of a put may have
+ * been written before. An error of an operation that is complete here already is the result of the next flush.
  */
 #ifndef ETHMX_RMA_H
 #define ETHMX_RMA_H
@@ -37,6 +37,10 @@ extern "C" {
 
 #define ETHMX_RMA_ATOMIC_MAX 1024 /* bytes of the longest accumulate or fetch; longer ones are several */
 
+/* What peers may do with a region. A fetch that changes memory, and a compare and swap, need both. */
+#define ETHMX_RMA_MAY_READ  1u /* get, fetch */
+#define ETHMX_RMA_MAY_WRITE 2u /* put, accumulate */
+
 struct ethmx_region;
 
 /* Exposes memory to all peers that have the key. It must stay until it is withdrawn. Regions may overlap. The first one
@@ -48,6 +52,11 @@ int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct e
  * may send frames to the endpoint has access. ETHMX_ERR_PARAM: another region of the endpoint has it, or it is 0. */
 int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key,
                         struct ethmx_region **region_p);
+
+/* The same for peers that may only do some operations; the others fail at them with ETHMX_ERR_ACCESS, and change
+ * nothing. access: ETHMX_RMA_MAY_*, added. */
+int ethmx_rma_expose_for(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, unsigned access,
+                         struct ethmx_region **region_p);
 
 /* Ends that. After ETHMX_OK nothing accesses the memory any more. Operations that are under way there, and later ones,
  * fail at their origin with ETHMX_ERR_ACCESS. ETHMX_ERR_NO_MEMORY: try again. Closing the

@@ -185,7 +185,8 @@ void fuzz_node_start(struct fuzz_node *n, const struct emx_address *self, const 
     FUZZ_CHECK(emx_engine_create(&params, &n->engine) == ETHMX_OK, "no engine");
     n->exposed = calloc(1, FUZZ_REGION_BYTES);
     FUZZ_CHECK(n->exposed, "no memory");
-    FUZZ_CHECK(emx_engine_expose(n->engine, n->exposed, FUZZ_REGION_BYTES, FUZZ_REGION_KEY, &n->region) == ETHMX_OK,
+    FUZZ_CHECK(emx_engine_expose(n->engine, n->exposed, FUZZ_REGION_BYTES, FUZZ_REGION_KEY, EMX_RMA_MAY_BOTH,
+                                 &n->region) == ETHMX_OK,
                "no region");
     n->wire.ops = &ops;
     n->progress =

@@ -101,6 +101,38 @@ static void what_is_not_exposed_is_refused(void **state)
     assert_int_equal(failed(end[0].tx, end).err, FI_EACCES);
 }
 
+static void ended(bool permitted)
+{
+    if (permitted)
+        done(end[0].tx, end);
+    else
+        assert_int_equal(failed(end[0].tx, end).err, FI_EACCES);
+}
+
+static void access_is_what_was_registered(void **state)
+{
+    static const uint64_t access[] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
+    uint64_t one = 1, old;
+    struct fid_mr *mr;
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(access); i++) {
+        assert_int_equal(fi_mr_reg(end[1].domain, end[1].buf, 100, access[i], 0, 5, 0, &mr, NULL), 0);
+        assert_int_equal(fi_write(end[0].ep, &one, 8, NULL, end[0].peer, 0, 5, end), 0);
+        ended(access[i] == FI_REMOTE_WRITE);
+        assert_int_equal(fi_read(end[0].ep, end[0].buf, 8, NULL, end[0].peer, 0, 5, end), 0);
+        ended(access[i] == FI_REMOTE_READ);
+        assert_int_equal(
+            fi_fetch_atomic(end[0].ep, NULL, 1, NULL, &old, NULL, end[0].peer, 0, 5, FI_UINT64, FI_ATOMIC_READ, end),
+            0);
+        ended(access[i] == FI_REMOTE_READ);
+        assert_int_equal(
+            fi_fetch_atomic(end[0].ep, &one, 1, NULL, &old, NULL, end[0].peer, 0, 5, FI_UINT64, FI_SUM, end), 0);
+        ended(false);
+        assert_int_equal(fi_close(&mr->fid), 0);
+    }
+}
+
 static void regions_from_before_the_endpoint(void **state)
 {
     struct end e = {0};
@@ -174,6 +206,7 @@ int main(void)
         ONESIDED(writes_of_pieces_at_an_offset),
         ONESIDED(remote_data_follows_the_write),
         ONESIDED(what_is_not_exposed_is_refused),
+        ONESIDED(access_is_what_was_registered),
         cmocka_unit_test(regions_from_before_the_endpoint),
         ONESIDED(atomics),
         ONESIDED(atomics_that_there_are),

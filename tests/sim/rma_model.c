@@ -111,7 +111,8 @@ void rma_model_init(struct rma_model *m, struct sim_case *c)
             s->key = emx_rng_next(&m->rng);
         } while (!s->key);
         if (m->w->nodes[i].engine &&
-            emx_engine_expose(m->w->nodes[i].engine, s->base, s->len_bytes, s->key, &s->region) && !m->no_memory)
+            emx_engine_expose(m->w->nodes[i].engine, s->base, s->len_bytes, s->key, EMX_RMA_MAY_BOTH, &s->region) &&
+            !m->no_memory)
             s->region = NULL;
     }
 }

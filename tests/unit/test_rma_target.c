@@ -157,7 +157,7 @@ static int begin(void **state)
     assert_int_equal(partner->session->state, EMX_S_CONNECTED);
     for (unsigned i = 0; i < sizeof(mem); i++)
         mem[i] = before[i] = (uint8_t)(i * 7);
-    assert_int_equal(emx_engine_expose(engine, mem, sizeof(mem), KEY, &region), ETHMX_OK);
+    assert_int_equal(emx_engine_expose(engine, mem, sizeof(mem), KEY, EMX_RMA_MAY_BOTH, &region), ETHMX_OK);
     return 0;
 }
 

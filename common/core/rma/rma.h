@@ -59,14 +59,16 @@ struct emx_rma_args {
     void *arg;
 };
 
-/* key: not 0. ETHMX_ERR_PARAM: another region has it. */
-int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key,
+/* key: not 0. ETHMX_ERR_PARAM: another region has it. access: ETHMX_RMA_MAY_* */
+int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key, unsigned access,
                       struct emx_rma_region **region_p);
 /* ETHMX_ERR_BUSY: progress is reading a peer's data into it; when such reads have ended (emx_progress_end_reads()),
  * call again. New operations do not find it from the first call on. */
 int emx_engine_withdraw(struct emx_engine *e, struct emx_rma_region *region, emx_time now);
 int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, emx_time now);
 int emx_engine_rma_flush(struct emx_engine *e, struct emx_peer *peer, ethmx_done_fn done, void *arg, emx_time now);
+
+#define EMX_RMA_MAY_BOTH (ETHMX_RMA_MAY_READ | ETHMX_RMA_MAY_WRITE)
 
 /* ---- Structures ---- */
 

@@ -209,10 +209,18 @@ static void rma_origin_count(struct emx_engine *e, const struct emx_rma_args *a)
         emx_add(e, rma_bytes, a->data.len_bytes);
 }
 
+static unsigned rma_origin_access(const struct emx_rma_args *a)
+{
+    if (a->kind == EMX_RMA_GET || (a->kind == EMX_RMA_FETCH_OP && a->op == ETHMX_RMA_NO_OP))
+        return ETHMX_RMA_MAY_READ;
+    return a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_ACCUMULATE ? ETHMX_RMA_MAY_WRITE : EMX_RMA_MAY_BOTH;
+}
+
 /* Memory of the endpoint itself: nothing is sent. */
 static int rma_origin_self(struct emx_engine *e, const struct emx_rma_args *a)
 {
-    uint8_t *memory = emx_rma_memory(e, a->key, a->offset, a->data.len_bytes, NULL), stage[ETHMX_RMA_ATOMIC_MAX];
+    uint8_t *memory = emx_rma_memory(e, a->key, a->offset, a->data.len_bytes, rma_origin_access(a), NULL);
+    uint8_t stage[ETHMX_RMA_ATOMIC_MAX];
     const struct ethmx_data there = {.base = memory, .len_bytes = a->data.len_bytes};
 
     if (!memory)

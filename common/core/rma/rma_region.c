@@ -27,12 +27,12 @@ static struct emx_rma_region *rma_region_find(const struct emx_engine *e, uint64
     return NULL;
 }
 
-uint8_t *emx_rma_memory(const struct emx_engine *e, uint64_t key, uint64_t offset, uint64_t len_bytes,
+uint8_t *emx_rma_memory(const struct emx_engine *e, uint64_t key, uint64_t offset, uint64_t len_bytes, unsigned access,
                         struct emx_rma_region **region_p)
 {
     struct emx_rma_region *region = rma_region_find(e, key);
 
-    if (!region || offset > region->len_bytes || len_bytes > region->len_bytes - offset)
+    if (!region || access & ~region->access || offset > region->len_bytes || len_bytes > region->len_bytes - offset)
         return NULL;
     if (region_p)
         *region_p = region;
@@ -68,7 +68,7 @@ static bool rma_region_grow(struct emx_engine *e, struct emx_rma_engine *all)
     return true;
 }
 
-int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key,
+int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key, unsigned access,
                       struct emx_rma_region **region_p)
 {
     struct emx_rma_engine *all = emx_rma_engine(e);
@@ -80,7 +80,8 @@ int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64
         return ETHMX_ERR_PARAM;
     if (!all || !rma_region_grow(e, all) || !(region = emx_alloc_get(&e->alloc, sizeof(*region))))
         return ETHMX_ERR_NO_MEMORY;
-    *region = (struct emx_rma_region){.key = key, .base = len_bytes ? base : (void *)region, .len_bytes = len_bytes};
+    *region = (struct emx_rma_region){
+        .key = key, .base = len_bytes ? base : (void *)region, .len_bytes = len_bytes, .access = access};
     emx_list_init(&region->served);
     emx_list_append(rma_region_bucket(all, key), &region->link);
     all->region_count++;

@@ -17,10 +17,12 @@ struct emx_rma_region {
     uint64_t key;           /* 0: it is being withdrawn */
     uint8_t *base;
     uint64_t len_bytes;
+    unsigned access; /* ETHMX_RMA_MAY_* */
 };
 
-/* The memory of this range of the region with this key; NULL: there is no such region, or it is not within it. */
-uint8_t *emx_rma_memory(const struct emx_engine *e, uint64_t key, uint64_t offset, uint64_t len_bytes,
+/* The memory of this range of the region with this key; NULL: there is no such region, it is not within it, or the
+ * region does not permit all of access. region_p may be NULL. */
+uint8_t *emx_rma_memory(const struct emx_engine *e, uint64_t key, uint64_t offset, uint64_t len_bytes, unsigned access,
                         struct emx_rma_region **region_p);
 void emx_rma_region_hide(struct emx_rma_region *region); /* it is not found any more */
 void emx_rma_region_free(struct emx_engine *e, struct emx_rma_region *region);

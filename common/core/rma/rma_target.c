@@ -126,7 +126,7 @@ enum emx_drop emx_rma_input_put(struct emx_session *s, const uint8_t *data, emx_
     if (last && !rma_target_has_room(s))
         return EMX_DROP_MALFORMED;
     /* The range includes the frames that follow: if it is not within the region, none is written. */
-    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, NULL);
+    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, ETHMX_RMA_MAY_WRITE, NULL);
     if (!memory)
         return last ? rma_target_refuse(s, f->id) : EMX_ACCEPTED;
     if (last && !rma_target_tell(s, f->id, EMX_RMA_DONE))
@@ -144,6 +144,14 @@ static bool rma_target_is_valid(const struct emx_f_rma *f, size_t n)
         return emx_rma_is_integer(f->type) && f->len_bytes == emx_rma_type_bytes(f->type) && n == 2 * f->len_bytes;
     return emx_rma_fits(f->op, f->type) && f->len_bytes % emx_rma_type_bytes(f->type) == 0 &&
            n == (f->op == ETHMX_RMA_NO_OP ? 0 : f->len_bytes);
+}
+
+/* What an atomic operation needs. */
+static unsigned rma_target_access(const struct emx_f_rma *f)
+{
+    if (f->flags & EMX_RMA_FETCH && f->op == ETHMX_RMA_NO_OP && !(f->flags & EMX_RMA_SWAP))
+        return ETHMX_RMA_MAY_READ;
+    return f->flags & EMX_RMA_FETCH ? EMX_RMA_MAY_BOTH : ETHMX_RMA_MAY_WRITE;
 }
 
 static void rma_target_change(const struct emx_f_rma *f, uint8_t *memory)
@@ -169,7 +177,7 @@ enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, e
         return EMX_DROP_MEMORY;
     if (!rma_target_has_room(s))
         return EMX_DROP_MALFORMED;
-    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, NULL);
+    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, rma_target_access(f), NULL);
     if (!memory)
         return rma_target_refuse(s, f->id);
     if (f->flags & EMX_RMA_FETCH) {
@@ -226,7 +234,7 @@ enum emx_drop emx_rma_input_put_rts(struct emx_session *s, const uint8_t *data, 
         return EMX_DROP_MEMORY;
     if (!rma_target_has_room(s))
         return EMX_DROP_MALFORMED;
-    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, &region);
+    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, ETHMX_RMA_MAY_WRITE, &region);
     if (!memory)
         return rma_target_refuse(s, f->id);
     op = rma_target_serve(s, region, f->id, memory, f->len_bytes, now);
@@ -272,7 +280,7 @@ enum emx_drop emx_rma_input_get(struct emx_session *s, const uint8_t *data, emx_
         return EMX_DROP_MEMORY;
     if (!rma_target_has_room(s))
         return EMX_DROP_MALFORMED;
-    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, &region);
+    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, ETHMX_RMA_MAY_READ, &region);
     if (!memory || f->len_bytes > INT64_MAX)
         return rma_target_refuse(s, f->id);
     if (f->len_bytes <= rma_target_reply_room(s)) {

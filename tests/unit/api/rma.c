@@ -228,6 +228,34 @@ bool rma_refused(const struct side *s)
     return true;
 }
 
+/* What a region does not permit is refused, by the peer and by the endpoint itself. */
+bool rma_access(const struct side *s)
+{
+    struct ethmx_rma_target to[] = {{.peer = s->peer, .key = 77}, {.peer = s->self, .key = 77}};
+    struct ethmx_region *region;
+    uint8_t mem[16] = {0}, buf[8] = {1};
+    int64_t old;
+
+    CHECK(ethmx_rma_expose_for(s->ep, mem, sizeof(mem), 77, ETHMX_RMA_MAY_READ, &region) == ETHMX_OK);
+    CHECK(rma_meet(s, 1));
+    for (unsigned i = 0; i < ARRAY_LEN(to); i++) {
+        CHECK(rma_put(s, &to[i], flat(buf, 8), ETHMX_RMA_REMOTE) == ETHMX_ERR_ACCESS);
+        CHECK(rma_add(s, &to[i], 1, &old) == ETHMX_ERR_ACCESS);
+        CHECK(rma_get(s, &to[i], flat(buf, 8)) == ETHMX_OK && buf[0] == 0);
+    }
+    CHECK(rma_meet(s, 3));
+    CHECK(ethmx_rma_withdraw(s->ep, region) == ETHMX_OK);
+    CHECK(ethmx_rma_expose_for(s->ep, mem, sizeof(mem), 77, ETHMX_RMA_MAY_WRITE, &region) == ETHMX_OK);
+    CHECK(rma_meet(s, 5));
+    for (unsigned i = 0; i < ARRAY_LEN(to); i++) {
+        CHECK(rma_get(s, &to[i], flat(buf, 8)) == ETHMX_ERR_ACCESS);
+        CHECK(rma_add(s, &to[i], 1, &old) == ETHMX_ERR_ACCESS);
+        CHECK(rma_put(s, &to[i], flat(buf, 8), ETHMX_RMA_REMOTE) == ETHMX_OK);
+    }
+    CHECK(rma_meet(s, 7));
+    return ethmx_rma_withdraw(s->ep, region) == ETHMX_OK;
+}
+
 /* The target makes no call while it is used. */
 bool rma_absent(const struct side *s)
 {

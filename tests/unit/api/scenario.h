@@ -43,6 +43,7 @@
     X(rma_atomics, 0) \
     X(rma_batches, 0) \
     X(rma_refused, 0) \
+    X(rma_access, 0) \
     X(rma_absent, 0) \
     X(rma_chosen_key, 0) \
     X(many_threads, ONLY_THREADS) \
