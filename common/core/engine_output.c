@@ -280,6 +280,15 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     return carried || output_ack(s, f, scratch) || output_close(s, f, scratch);
 }
 
+/* Whether output_one() would find nothing. What is asked of a session with work of its kind only counts as more. */
+static inline bool output_is_over(const struct emx_session *s)
+{
+    return s->tx.send_next == &s->tx.unacked && !s->tx.lost && emx_list_empty(&s->tx.control) &&
+           emx_list_empty(&s->backlog) && emx_list_empty(&s->pulling.pulls) && emx_list_empty(&s->pulled.requests) &&
+           s->state == EMX_S_CONNECTED && !s->ping_due && !s->pong_due && !s->credit.recall_due && !s->byes_due &&
+           !s->rx.ack_now && !s->fragment.out && !s->rails && !s->connect->mtu_probing;
+}
+
 /* On a reliable session the window is free again when its frames have left. */
 static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
 {
@@ -367,6 +376,10 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
             n++;
             if (output_ends_run(&f[n - 1], run, max - n))
                 max = n;
+            if (output_is_over(s)) {
+                more = false;
+                break;
+            }
         }
         emx_list_del(&s->ready);
         if (more)

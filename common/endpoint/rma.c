@@ -108,15 +108,11 @@ static void rma_note_started(struct ethmx_ep *ep, size_t len_bytes, int rc)
 /* more: frames may wait for those of the next operation. */
 static int rma_start(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_rma_args *a, bool more)
 {
-    emx_time now;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    now = emx_clock_now(&ep->progress.clock);
-    rc = emx_engine_rma(ep->progress.engine, emx_peer_in(peer), a, now);
-    if (!more)
-        emx_progress_flush(&ep->progress, now);
+    rc = emx_progress_rma(&ep->progress, emx_peer_in(peer), a, more);
     rma_note_started(ep, a->data.len_bytes, rc);
     emx_ep_leave(ep);
     if (rc == ETHMX_ERR_PARAM)

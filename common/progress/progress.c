@@ -19,6 +19,7 @@
 #include "progress/progress.h"
 
 #include "base/pause.h"
+#include "core/rma/rma.h"
 
 #define RX_BATCHES 4     /* of one link in one round; then the others have their turn */
 #define SWEEP_NS   50000 /* longest time that a wire is left alone */
@@ -93,6 +94,24 @@ int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const 
     if (!progress_reserve_all(p, peer, a, now, &rc))
         rc = emx_engine_send(p->engine, peer, a, now);
     emx_progress_flush(p, now);
+    return rc;
+}
+
+int emx_progress_rma(struct emx_progress *p, struct emx_peer *peer, const struct emx_rma_args *a, bool more)
+{
+    emx_time now = emx_clock_now(&p->clock);
+    struct emx_txframe f = {.to = NULL};
+    const struct emx_link *k = NULL;
+    unsigned link;
+    int rc;
+
+    if (!more && emx_engine_rma_direct(peer, &link) && p->links.link[link].ops->tx_room(p->links.link[link].wire))
+        k = &p->links.link[link];
+    rc = emx_engine_rma(p->engine, peer, a, k ? &f : NULL, now);
+    if (f.to)
+        k->ops->tx(k->wire, &f, 1);
+    if (!more)
+        emx_progress_flush(p, now);
     return rc;
 }
 
@@ -315,6 +334,41 @@ static __attribute__((noinline)) unsigned progress_input(struct emx_progress *p,
     return total;
 }
 
+/* A frame of one-sided operations: answers a request at once, or completes an operation. false: nothing was done. */
+static bool progress_input_rma(struct emx_progress *p, unsigned i, struct emx_wire_peek f, emx_time *now_p,
+                               struct emx_op **fast_p)
+{
+    struct emx_link *k = &p->links.link[i];
+    struct emx_txframe reply = {.to = NULL};
+    bool done;
+
+    if (!fast_p || *fast_p || f.len_bytes < 2 || p->delivering || emx_engine_has_results(p->engine))
+        return false;
+    if (emx_engine_rma_is_reply(f.data)) {
+        *fast_p = emx_engine_rma_reply(p->engine, i, f.data, f.len_bytes, progress_round_time(p, now_p));
+        return *fast_p;
+    }
+    if (!emx_engine_rma_is_request(f.data) || !k->ops->tx_room(k->wire))
+        return false;
+    done = emx_engine_rma_request(p->engine, i, f.data, f.len_bytes, &reply, progress_round_time(p, now_p));
+    if (reply.to)
+        k->ops->tx(k->wire, &reply, 1);
+    return done;
+}
+
+/* A frame that is no message for the fast path. Not inline, as progress_take(). Looks at the frame again: arguments
+ * would cost an idle poll more. */
+static __attribute__((noinline)) unsigned progress_input_other(struct emx_progress *p, unsigned i, emx_time *now_p,
+                                                               struct emx_op **fast_p)
+{
+    struct emx_link *k = &p->links.link[i];
+
+    if (!progress_input_rma(p, i, k->ops->peek(k->wire), now_p, fast_p))
+        return progress_input(p, i, now_p);
+    k->ops->consume(k->wire);
+    return 1;
+}
+
 /* For a wire that supports peek() and has no frame outstanding. */
 static inline unsigned progress_input_peek(struct emx_progress *p, unsigned i, emx_time *now_p, struct emx_op **fast_p)
 {
@@ -323,7 +377,7 @@ static inline unsigned progress_input_peek(struct emx_progress *p, unsigned i, e
 
     if (!f.data)
         return 0;
-    return progress_input_fast(p, i, &f, now_p, fast_p) ? 1 : progress_input(p, i, now_p);
+    return progress_input_fast(p, i, &f, now_p, fast_p) ? 1 : progress_input_other(p, i, now_p, fast_p);
 }
 
 static inline unsigned progress_input_cheap(struct emx_progress *p, emx_time *now_p, struct emx_op **fast_p)

@@ -19,6 +19,8 @@
 #include "progress/link.h"
 #include "core/engine.h"
 
+struct emx_rma_args;
+
 struct emx_progress {
     /* the owner's, set before the first call; none of it is freed here */
     struct emx_engine *engine;
@@ -128,6 +130,9 @@ static inline int emx_progress_send(struct emx_progress *p, struct emx_peer *pee
 
     return emx_progress_send_fast(p, peer, a, &rc) ? rc : emx_progress_send_long(p, peer, a);
 }
+
+/* Starts a one-sided operation. more: frames may wait for those of the next one. Results as emx_engine_rma(). */
+int emx_progress_rma(struct emx_progress *p, struct emx_peer *peer, const struct emx_rma_args *a, bool more);
 
 /* Posts a receive. Results as emx_engine_recv(). */
 static inline int emx_progress_recv(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a,

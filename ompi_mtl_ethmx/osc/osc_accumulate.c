@@ -65,6 +65,7 @@ static int parts_start(const struct parts *p, const struct ethmx_rma_target *to,
     const char *operand = NULL == p->operand ? NULL : p->operand + offset;
     if (NULL == p->fetched) {
         const struct ethmx_data data = {.base = (void *)operand, .len_bytes = len_bytes};
+        osc_ethmx_sends(p->op->target);
         return ethmx_rma_accumulate(ep, to, p->rma_op, p->type, &data, osc_ethmx_op_mode(p->op, last),
                                     osc_ethmx_op_done, p->op);
     }

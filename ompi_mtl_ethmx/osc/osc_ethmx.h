@@ -88,8 +88,10 @@ struct osc_ethmx_target {
     struct ethmx_peer *peer;            /* NULL: not used yet */
     struct osc_ethmx_target *next_used; /* of those with a peer */
     int rank;
-    int32_t open; /* operations that are not complete at the origin */
-    int status;   /* the first error of an operation, until it is reported. ETHMX_* */
+    int32_t open;     /* operations that are not complete at the origin */
+    int status;       /* the first error of an operation, until it is reported. ETHMX_* */
+    uint32_t sent;    /* puts and accumulates, which may be complete at the origin before they are at the target */
+    uint32_t flushed; /* so many of them are complete at the target */
     enum osc_ethmx_held held;
     bool started;         /* in the group of MPI_Win_start */
     uint64_t posts_taken; /* of state->posted[rank] */
@@ -172,6 +174,12 @@ int osc_ethmx_target(struct osc_ethmx_module *m, int rank, struct osc_ethmx_targ
 
 /* The same for an operation: checks that there is an access epoch. */
 int osc_ethmx_access(struct osc_ethmx_module *m, int rank, struct osc_ethmx_target **t_p);
+
+/* A put or an accumulate is about to be started: completion must flush it. */
+static inline void osc_ethmx_sends(struct osc_ethmx_target *t)
+{
+    __atomic_add_fetch(&t->sent, 1, __ATOMIC_RELAXED);
+}
 
 /* Completes operations: all with the target, or with all targets, there or (local) here. */
 int osc_ethmx_complete(struct osc_ethmx_target *t, bool local);

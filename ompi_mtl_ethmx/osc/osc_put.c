@@ -21,8 +21,11 @@ static int transfer_start(const struct transfer *x, struct osc_ethmx_target *t, 
                           void *here, size_t len_bytes, enum ethmx_rma_mode mode, ethmx_done_fn done, void *arg)
 {
     const struct ethmx_data data = {.base = here, .len_bytes = len_bytes};
-    return x->is_get ? ethmx_rma_get(t->module->ep, there, &data, done, arg)
-                     : ethmx_rma_put(t->module->ep, there, &data, mode, done, arg);
+    if (x->is_get) {
+        return ethmx_rma_get(t->module->ep, there, &data, done, arg);
+    }
+    osc_ethmx_sends(t);
+    return ethmx_rma_put(t->module->ep, there, &data, mode, done, arg);
 }
 
 static int transfer_single(const struct transfer *x, struct osc_ethmx_target *t, void *here,

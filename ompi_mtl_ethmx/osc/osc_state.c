@@ -39,6 +39,7 @@ int osc_ethmx_state_add(struct osc_ethmx_target *t, size_t offset, uint64_t n)
     const struct ethmx_rma_target to = state_of(t, offset);
     const struct ethmx_data data = {.base = &n, .len_bytes = sizeof(n)};
     struct osc_ethmx_waiting w = {.over = false};
+    osc_ethmx_sends(t);
     return osc_ethmx_await(&w, ethmx_rma_accumulate(t->module->ep, &to, ETHMX_RMA_SUM, ETHMX_RMA_UINT64, &data,
                                                     ETHMX_RMA_LOCAL, osc_ethmx_over, &w));
 }

@@ -107,12 +107,30 @@ static int target_drain(struct osc_ethmx_target *t)
     return __atomic_exchange_n(&t->status, ETHMX_OK, __ATOMIC_RELAXED);
 }
 
+/* Whether a flush has to ask the target. Operations that return data are complete there when they are here. */
+static bool target_is_dirty(const struct osc_ethmx_target *t)
+{
+    return __atomic_load_n(&t->sent, __ATOMIC_RELAXED) != __atomic_load_n(&t->flushed, __ATOMIC_RELAXED);
+}
+
+/* sent: before the flush. Flushes of several threads may end in any order: the count does not go back. */
+static void target_flushed(struct osc_ethmx_target *t, uint32_t sent)
+{
+    uint32_t before = __atomic_load_n(&t->flushed, __ATOMIC_RELAXED);
+    while ((int32_t)(sent - before) > 0 &&
+           !__atomic_compare_exchange_n(&t->flushed, &before, sent, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        ;
+    }
+}
+
 int osc_ethmx_complete(struct osc_ethmx_target *t, bool local)
 {
     struct osc_ethmx_waiting w = {.over = false};
     int status = ETHMX_OK;
-    if (!local) {
+    if (!local && target_is_dirty(t)) {
+        uint32_t sent = __atomic_load_n(&t->sent, __ATOMIC_RELAXED);
         status = osc_ethmx_await(&w, ethmx_rma_flush(t->module->ep, t->peer, osc_ethmx_over, &w));
+        target_flushed(t, sent);
     }
     int drained = target_drain(t);
     return osc_ethmx_error(ETHMX_OK != drained ? drained : status);

@@ -4,15 +4,19 @@
  * ping-pong over a wire made of memory; no system call, no other thread. Meant for valgrind --tool=callgrind, which
  * counts inside measured_send(), measured_recv() and measured_idle() (see count-instructions).
  *
- *     instructions reliable|lossy ROUNDS
+ *     instructions reliable|lossy ROUNDS [fetch]
  *
- * reliable: as over shared memory. lossy: as over Ethernet, with acknowledgements and a checksum.
+ * reliable: as over shared memory. lossy: as over Ethernet, with acknowledgements and a checksum. fetch: instead of
+ * messages, fetch and add on 8 bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/rma/rma.h"
+#include "endpoint/ep.h"
 #include "ethmx.h"
+#include "ethmx_rma.h"
 #include "progress/clock.h"
 #include "wire/netif.h"
 #include "wire/udp/udp.h"
@@ -288,12 +292,69 @@ static void round_trip(void)
     }
 }
 
+/* ---- Fetch and add ---- */
+
+#define KEY 1
+
+static int64_t counter; /* exposed by endpoint 1 */
+static unsigned ended;
+
+static void fetched(void *arg, const struct ethmx_result *result)
+{
+    (void)arg;
+    must(result->status);
+    ended++;
+}
+
+/* Without a helper thread, which ethmx_rma_expose() starts. */
+static void expose(void)
+{
+    struct emx_rma_region *region;
+
+    must(emx_engine_expose(ep[1]->progress.engine, &counter, sizeof(counter), KEY, &region));
+}
+
+__attribute__((noinline)) void measured_fetch(int64_t *old)
+{
+    const struct ethmx_rma_target to = {.peer = peer[0], .key = KEY};
+    const struct ethmx_data data = {.base = old, .len_bytes = sizeof(*old)};
+    const int64_t one = 1;
+
+    must(ethmx_rma_fetch(ep[0], &to, ETHMX_RMA_SUM, ETHMX_RMA_INT64, &one, &data, fetched, NULL));
+}
+
+__attribute__((noinline)) void measured_serve(void)
+{
+    ethmx_progress(ep[1]);
+}
+
+__attribute__((noinline)) void measured_result(void)
+{
+    ethmx_progress(ep[0]);
+}
+
+static void fetch_and_add(void)
+{
+    int64_t expected = counter, old = -1;
+
+    ended = 0;
+    measured_fetch(&old);
+    ethmx_progress(ep[0]);
+    measured_serve();
+    measured_result();
+    if (ended != 1 || old != expected || counter != expected + 1) {
+        fprintf(stderr, "instructions: a fetch did not end at once\n");
+        exit(1);
+    }
+    ethmx_progress(ep[1]);
+}
+
 int main(int argc, char **argv)
 {
     unsigned long rounds = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
 
     if (!rounds) {
-        fprintf(stderr, "usage: instructions reliable|lossy ROUNDS\n");
+        fprintf(stderr, "usage: instructions reliable|lossy ROUNDS [fetch]\n");
         return 2;
     }
     reliable = !strcmp(argv[1], "reliable");
@@ -303,6 +364,13 @@ int main(int argc, char **argv)
     setenv("ETHMX_HEARTBEAT", "0", 1);
     begin();
     connect_both();
+    if (argc > 3) {
+        expose();
+        for (unsigned long i = 0; i < rounds; i++)
+            fetch_and_add();
+        printf("%lu\n", rounds);
+        return 0;
+    }
     for (unsigned long i = 0; i < rounds; i++)
         round_trip();
     printf("%lu\n", 2 * rounds);

@@ -536,7 +536,7 @@ void history_rma(struct history *h, unsigned n, unsigned to, unsigned how)
     a.arg = c;
     a.data = (struct ethmx_data){.base = c->data + sizeof(none), .len_bytes = len_bytes};
     a.operand = a.compare = a.set = a.data.base;
-    if (emx_engine_rma(h->node[n].engine, peer, &a, fuzz_node_now(&h->node[n])) != ETHMX_INPROGRESS)
+    if (emx_progress_rma(&h->node[n].progress, peer, &a, how / 5 % 2) != ETHMX_INPROGRESS)
         forget_call(c);
     pump(h, n);
 }

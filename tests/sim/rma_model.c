@@ -297,7 +297,7 @@ static int start(struct call *k, struct emx_rma_args *a)
     a->arg = k;
     if (!peer)
         return ETHMX_ERR_NO_MEMORY;
-    return emx_engine_rma(n->engine, peer, a, sim_node_now(n));
+    return emx_progress_rma(&n->progress, peer, a, emx_rng_chance(&n->world->rng, 300000));
 }
 
 int rma_put(struct rma_model *m, unsigned origin, unsigned target, unsigned block, size_t len_bytes,

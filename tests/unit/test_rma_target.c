@@ -383,7 +383,7 @@ static void start(enum emx_rma_kind kind, void *buf, size_t len_bytes)
                                    .data = {.base = buf, .len_bytes = len_bytes},
                                    .done = done};
 
-    assert_int_equal(emx_engine_rma(engine, partner, &a, now), ETHMX_INPROGRESS);
+    assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_INPROGRESS);
     pump();
 }
 
@@ -477,18 +477,18 @@ static void wrong_arguments(void **state)
                              .data = {.base = &value, .len_bytes = 8}};
 
     (void)state;
-    assert_int_equal(emx_engine_rma(engine, partner, &a, now), ETHMX_ERR_PARAM);
+    assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_PARAM);
     a.op = ETHMX_RMA_SUM;
     a.data.len_bytes = 7;
-    assert_int_equal(emx_engine_rma(engine, partner, &a, now), ETHMX_ERR_PARAM);
+    assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_PARAM);
     a.data.len_bytes = ETHMX_RMA_ATOMIC_MAX + 8;
-    assert_int_equal(emx_engine_rma(engine, partner, &a, now), ETHMX_ERR_PARAM);
+    assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_PARAM);
     a.kind = EMX_RMA_COMPARE_SWAP;
     a.data.len_bytes = 16;
-    assert_int_equal(emx_engine_rma(engine, partner, &a, now), ETHMX_ERR_PARAM);
+    assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_PARAM);
     a.kind = EMX_RMA_PUT;
     a.offset = UINT64_MAX - 15;
-    assert_int_equal(emx_engine_rma(engine, partner, &a, now), ETHMX_ERR_ACCESS);
+    assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_ACCESS);
     assert_int_equal(stats.rma_puts + stats.rma_atomics, 0);
     assert_int_equal(emx_engine_rma_flush(engine, partner, done, NULL, now), ETHMX_OK);
 }

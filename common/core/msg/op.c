@@ -189,7 +189,7 @@ struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer
 
 /* ---- Completion ---- */
 
-void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
+static inline void op_end(struct emx_engine *e, struct emx_op *op, int status)
 {
     if (op->where == EMX_OP_POSTED)
         op_unpost(e, op);
@@ -203,8 +203,20 @@ void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
         emx_list_del(&op->peer_link);
     op->status = status;
     op->where = EMX_OP_DONE;
+}
+
+void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status)
+{
+    op_end(e, op, status);
     emx_list_append(&e->completed, &op->link);
     e->ready_flags.pending |= EMX_RESULT_DONE;
+    if (emx_op_is_rma(op))
+        e->up->rma_ended(e, op, status);
+}
+
+void emx_op_end(struct emx_engine *e, struct emx_op *op, int status)
+{
+    op_end(e, op, status);
     if (emx_op_is_rma(op))
         e->up->rma_ended(e, op, status);
 }

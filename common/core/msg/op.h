@@ -104,6 +104,7 @@ void emx_op_await(struct emx_op *op); /* a send waits for the peer's program */
 /* A receive waits for the rest of a message of p. */
 void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p);
 void emx_op_complete(struct emx_engine *e, struct emx_op *op, int status);
+void emx_op_end(struct emx_engine *e, struct emx_op *op, int status); /* the same, and the caller delivers it */
 void emx_op_discard(struct emx_engine *e, struct emx_op *op); /* it has just completed, and nobody takes its result */
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* sets the status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);

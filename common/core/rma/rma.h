@@ -13,7 +13,7 @@
  * no deadlock.
  *
  * rma_record.c has the origin's records and flushes, rma_origin.c its operations, rma_target.c what targets do,
- * rma_region.c the regions, rma_apply.c the arithmetic.
+ * rma_direct.c and rma_fast.c the short ways, rma_region.c the regions, rma_apply.c the arithmetic.
  */
 #ifndef EMX_CORE_RMA_H
 #define EMX_CORE_RMA_H
@@ -65,10 +65,33 @@ int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64
 /* ETHMX_ERR_BUSY: progress is reading a peer's data into it; when such reads have ended (emx_progress_end_reads()),
  * call again. New operations do not find it from the first call on. */
 int emx_engine_withdraw(struct emx_engine *e, struct emx_rma_region *region, emx_time now);
-int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, emx_time now);
+/* Whether a frame to the peer may leave at once, over this link. */
+bool emx_engine_rma_direct(const struct emx_peer *peer, unsigned *link_p);
+/* f: NULL, or it gets the operation's frame if that leaves at once: the wire must take it. Without one f->to is NULL.
+ */
+int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, struct emx_txframe *f,
+                   emx_time now);
 int emx_engine_rma_flush(struct emx_engine *e, struct emx_peer *peer, ethmx_done_fn done, void *arg, emx_time now);
 
 #define EMX_RMA_MAY_BOTH (ETHMX_RMA_MAY_READ | ETHMX_RMA_MAY_WRITE)
+
+/* Whether the frame, if it is one of a session, can be a request for emx_engine_rma_request(), or a reply for
+ * emx_engine_rma_reply(). */
+static inline bool emx_engine_rma_is_request(const uint8_t *data)
+{
+    return (data[1] == EMX_F_rma_atomic || data[1] == EMX_F_rma_get) && data[0] != EMX_FRAME_V_SHORT;
+}
+static inline bool emx_engine_rma_is_reply(const uint8_t *data)
+{
+    return data[1] == EMX_F_rma_reply && data[0] != EMX_FRAME_V_SHORT;
+}
+/* The fast path of such a frame, of at least two bytes. false, NULL: nothing was done, and emx_engine_input() must
+ * handle it. request: the wire must take f, unless f->to is NULL. reply: the operation is complete, and belongs to the
+ * caller, as that of emx_engine_input_compact(). */
+bool emx_engine_rma_request(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                            struct emx_txframe *f, emx_time now);
+struct emx_op *emx_engine_rma_reply(struct emx_engine *e, unsigned link, const uint8_t *data, uint32_t len_bytes,
+                                    emx_time now);
 
 /* ---- Structures ---- */
 
@@ -97,9 +120,11 @@ struct emx_rma_peer {
     int error; /* the first of operations that were complete here, since the last flush; or ETHMX_OK */
 
     /* this side is the target */
-    unsigned owed;          /* operations whose reply has not entered the window */
-    unsigned serving;       /* long ones under way */
-    struct emx_txbuf *done; /* a reply that has not entered the window, and takes more; NULL: none */
+    unsigned owed;            /* operations whose reply has not entered the window */
+    unsigned serving;         /* long ones under way */
+    struct emx_txbuf *done;   /* a reply that has not entered the window, and takes more; NULL: none */
+    bool answering;           /* the reply with data is to go to answer, and leaves at once */
+    struct emx_txbuf *answer; /* NULL: none */
 };
 
 /* In an engine, from the first operation or region on. */
@@ -125,6 +150,11 @@ void emx_rma_fini(struct emx_engine *e);
 /* As emx_engine_check(), for a session and for the engine. */
 const char *emx_rma_check_session(const struct emx_session *s);
 const char *emx_rma_check(const struct emx_engine *e);
+
+/* A reply with data waits for the window. */
+void emx_rma_reply_later(struct emx_session *s, struct emx_txbuf *b);
+/* The operation whose data is in this reply, which has it now. NULL: the reply is wrong, or for none. */
+struct emx_op *emx_rma_answered(struct emx_session *s, const uint8_t *data);
 
 enum emx_drop emx_rma_input_put(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rma_input_get(struct emx_session *s, const uint8_t *data, emx_time now);

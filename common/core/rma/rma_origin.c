@@ -2,8 +2,9 @@
  *
  * One-sided operations, the origin: makes requests, and handles replies.
  *
- * An operation takes an id, and its frames enter the window, in the call if nothing waits before it. Otherwise it waits
- * in the session's backlog, like a message, or for an id. The data of a put is copied into its frames, several if
+ * An operation takes an id, and its frames enter the window, in the call if nothing waits before it; a single frame
+ * leaves there without the lists of output, as short messages do. Otherwise the operation waits in the session's
+ * backlog, like a message, or for an id. The data of a put is copied into its frames, several if
  * necessary, of which the target replies to the last. A put above eager_max is announced, and pulled by the target from
  * the program's memory; its fin is the reply.
  */
@@ -22,6 +23,7 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 #include "core/rma/rma_apply.h"
+#include "core/rma/rma_direct.h"
 #include "core/rma/rma_record.h"
 #include "core/rma/rma_region.h"
 
@@ -84,8 +86,8 @@ static void rma_origin_write_body(const struct emx_op *op, size_t offset, uint8_
         emx_data_read(&op->data, offset, to, n);
 }
 
-/* Sends one frame. false: no room or no memory. */
-static bool rma_origin_send_frame(struct emx_session *s, struct emx_op *op)
+/* Sends one frame. f: as emx_engine_rma(). false: no room or no memory. */
+static bool rma_origin_send_frame(struct emx_session *s, struct emx_op *op, struct emx_txframe *f_p, emx_time now)
 {
     const struct emx_rma *r = op->rma;
     size_t offset = op->sent_bytes, n = rma_origin_body_bytes(s, r, offset);
@@ -103,8 +105,11 @@ static bool rma_origin_send_frame(struct emx_session *s, struct emx_op *op)
                             .offset = r->offset + offset,
                             .len_bytes = r->len_bytes - offset};
     rma_origin_write_body(op, offset, (uint8_t *)(f + 1), n);
-    emx_send_window_push(s, b);
     op->sent_bytes += r->kind == EMX_RMA_PUT ? n : r->len_bytes;
+    if (f_p && !offset && op->sent_bytes == op->msg_bytes && emx_rma_is_direct(s))
+        emx_rma_send_direct(s, b, f_p, now);
+    else
+        emx_send_window_push(s, b);
     return true;
 }
 
@@ -138,13 +143,13 @@ static bool rma_origin_is_long(const struct emx_session *s, const struct emx_op 
            op->msg_bytes > rma_origin_room(s);
 }
 
-/* Moves it into the window as far as there is room. true: all of it. */
-static bool rma_origin_go(struct emx_session *s, struct emx_op *op)
+/* Moves it into the window as far as there is room. f: as emx_engine_rma(). true: all of it. */
+static bool rma_origin_go(struct emx_session *s, struct emx_op *op, struct emx_txframe *f, emx_time now)
 {
     if (rma_origin_is_long(s, op))
         return rma_origin_announce(s, op);
     do {
-        if (!rma_origin_send_frame(s, op))
+        if (!rma_origin_send_frame(s, op, f, now))
             return false;
     } while (op->sent_bytes < op->msg_bytes);
     op->where = EMX_OP_REMOTE;
@@ -153,7 +158,7 @@ static bool rma_origin_go(struct emx_session *s, struct emx_op *op)
 
 bool emx_rma_advance(struct emx_session *s, struct emx_op *op)
 {
-    if (!rma_origin_go(s, op))
+    if (!rma_origin_go(s, op, NULL, 0))
         return false;
     emx_list_del(&op->link);
     if (rma_origin_is_copied(op)) {
@@ -164,7 +169,7 @@ bool emx_rma_advance(struct emx_session *s, struct emx_op *op)
 }
 
 /* Sends an operation that has just begun, or lets it wait. */
-static int rma_origin_start(struct emx_session *s, struct emx_op *op)
+static int rma_origin_start(struct emx_session *s, struct emx_op *op, struct emx_txframe *f, emx_time now)
 {
     struct emx_engine *e = s->e;
 
@@ -173,7 +178,7 @@ static int rma_origin_start(struct emx_session *s, struct emx_op *op)
     op->where = EMX_OP_BACKLOG;
     if (!emx_rma_take_id(op->rma)) {
         emx_list_append(&s->rma->held, &op->link);
-    } else if (s->state != EMX_S_CONNECTED || !emx_list_empty(&s->backlog) || !rma_origin_go(s, op)) {
+    } else if (s->state != EMX_S_CONNECTED || !emx_list_empty(&s->backlog) || !rma_origin_go(s, op, f, now)) {
         emx_op_queue(s, op);
     } else if (rma_origin_is_copied(op)) {
         emx_rma_part(op->rma);
@@ -273,13 +278,15 @@ static struct emx_op *rma_origin_new(struct emx_session *s, const struct emx_rma
     return op;
 }
 
-int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, emx_time now)
+int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, struct emx_txframe *f,
+                   emx_time now)
 {
     struct emx_session *s = peer->session;
     struct emx_op *op;
     int rc;
 
-    emx_session_deferred_ack(e);
+    if (!f) /* otherwise it is handled when the frame has left */
+        emx_session_deferred_ack(e);
     if (e->closing)
         return ETHMX_ERR_CLOSED;
     if (!rma_origin_is_valid(a))
@@ -295,7 +302,7 @@ int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx
             return s->end_status;
         if (!(op = rma_origin_new(s, a, now)))
             return ETHMX_ERR_NO_MEMORY;
-        rc = rma_origin_start(s, op);
+        rc = rma_origin_start(s, op, f, now);
     }
     if (rc >= 0)
         rma_origin_count(e, a);
@@ -313,22 +320,48 @@ static struct emx_op *rma_origin_find(struct emx_session *s, uint32_t id)
     return wants_data && r->op->where == EMX_OP_REMOTE ? r->op : NULL;
 }
 
+static size_t rma_origin_reply_bytes(const uint8_t *data)
+{
+    return ((const struct emx_frame *)(const void *)data)->body_bytes - sizeof(struct emx_f_rma_reply);
+}
+
+static struct emx_op *rma_origin_of_reply(struct emx_session *s, const uint8_t *data)
+{
+    const struct emx_f_rma_reply *f = (const void *)(data + sizeof(struct emx_frame));
+
+    return rma_origin_find(s, f->id);
+}
+
+static void rma_origin_take_data(struct emx_op *op, const uint8_t *data, size_t n)
+{
+    emx_data_write(&op->data, 0, data + sizeof(struct emx_frame) + sizeof(struct emx_f_rma_reply), n);
+    op->len_bytes = n;
+}
+
 enum emx_drop emx_rma_input_reply(struct emx_session *s, const uint8_t *data, emx_time now)
 {
-    const struct emx_frame *h = (const void *)data;
-    const struct emx_f_rma_reply *f = (const void *)(h + 1);
-    size_t n = h->body_bytes - sizeof(*f);
-    struct emx_op *op = rma_origin_find(s, f->id);
+    struct emx_op *op = rma_origin_of_reply(s, data);
+    size_t n = rma_origin_reply_bytes(data);
 
     (void)now;
     if (!op)
         return EMX_ACCEPTED; /* sequenced: it is handled once, valid or not */
     if (n != op->msg_bytes)
         return EMX_DROP_MALFORMED;
-    emx_data_write(&op->data, 0, (const uint8_t *)(f + 1), n);
-    op->len_bytes = n;
+    rma_origin_take_data(op, data, n);
     emx_op_complete(s->e, op, ETHMX_OK);
     return EMX_ACCEPTED;
+}
+
+struct emx_op *emx_rma_answered(struct emx_session *s, const uint8_t *data)
+{
+    struct emx_op *op = rma_origin_of_reply(s, data);
+    size_t n = rma_origin_reply_bytes(data);
+
+    if (!op || n != op->msg_bytes)
+        return NULL;
+    rma_origin_take_data(op, data, n);
+    return op;
 }
 
 enum emx_drop emx_rma_input_get_rts(struct emx_session *s, const uint8_t *data, emx_time now)

@@ -71,16 +71,27 @@ static bool rma_target_tell(struct emx_session *s, uint32_t id, enum emx_rma_sta
     return true;
 }
 
+void emx_rma_reply_later(struct emx_session *s, struct emx_txbuf *b)
+{
+    emx_send_window_control(s, b);
+    s->rma->owed++;
+}
+
 /* Replies with n bytes of data. NULL: no memory; otherwise write them there. */
 static uint8_t *rma_target_reply(struct emx_session *s, uint32_t id, size_t n)
 {
-    struct emx_f_rma_reply *f = rma_target_frame(s, EMX_F_rma_reply, sizeof(*f) + n);
+    struct emx_f_rma_reply *f;
+    struct emx_txbuf *b = emx_rma_buffer(s, EMX_F_rma_reply, sizeof(*f) + n);
 
-    if (!f)
+    if (!b)
         return NULL;
+    if (s->rma->answering)
+        s->rma->answer = b;
+    else
+        emx_rma_reply_later(s, b);
+    f = (struct emx_f_rma_reply *)(emx_txbuf_frame(b) + 1);
     f->id = id;
     f->reserved = 0;
-    s->rma->owed++;
     emx_count(s->e, rma_served);
     return (uint8_t *)(f + 1);
 }
