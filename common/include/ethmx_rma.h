@@ -22,7 +22,8 @@
  *
  * Errors. ETHMX_ERR_ACCESS: the key names no region of the peer, the range is not within it, or the region does not
  * permit the operation: nothing was changed. If the region was withdrawn during the operation, a part of a put may have
- * been written before. An error of an operation that is complete here already is the result of the next flush.
+ * been written before, and a get by a process of the same node may have read what was there afterwards. An error of an
+ * operation that is complete here already is the result of the next flush.
  */
 #ifndef ETHMX_RMA_H
 #define ETHMX_RMA_H
@@ -58,9 +59,9 @@ int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint6
 int ethmx_rma_expose_for(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, unsigned access,
                          struct ethmx_region **region_p);
 
-/* Ends that. After ETHMX_OK nothing accesses the memory any more. Operations that are under way there, and later ones,
- * fail at their origin with ETHMX_ERR_ACCESS. ETHMX_ERR_NO_MEMORY: try again. Closing the
- * endpoint withdraws all regions. */
+/* Ends that. After ETHMX_OK nothing writes to the memory any more, and only a get that a process of the same node has
+ * begun reads it. Operations that are under way there, and later ones, fail at their origin with ETHMX_ERR_ACCESS.
+ * ETHMX_ERR_NO_MEMORY: try again. Closing the endpoint withdraws all regions. */
 int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region);
 
 /* The memory of a peer that an operation is about. The peer may be the endpoint itself. */

@@ -239,8 +239,8 @@ static void withdrawals(struct sim_case *c)
     end(m);
 }
 
-/* A long put between processes of one host is read from the origin's memory. The target withdraws its region before,
- * during and after that; reads may take long, and write until they end. */
+/* A long put between processes of one host is read from the origin's memory, a long get from the target's. The target
+ * withdraws its region before, during and after that; reads may take long, and write until they end. */
 static void reads(struct sim_case *c)
 {
     struct rma_model *m = calloc(1, sizeof(*m));
@@ -264,10 +264,17 @@ static void reads(struct sim_case *c)
     sim_node_pump(&w->nodes[0]);
     if (rma_wait(m, w->now_ns + SIM_S) && w->nodes[1].stats.bytes_read != 70000)
         sim_fail(w, "a long put was not read");
-    m->fails[1] = true;
-    rma_put(m, 0, 1, 3, 70000, ETHMX_RMA_REMOTE, SIM_CONTIGUOUS);
+    rma_get(m, 0, 1, 3, SIM_CONTIGUOUS);
     sim_node_pump(&w->nodes[0]);
-    sim_world_run_until(w, w->now_ns + c->seed / 2 * 2000);
+    if (rma_wait(m, w->now_ns + SIM_S) && w->nodes[0].stats.bytes_read != 70000)
+        sim_fail(w, "a long get was not read");
+    m->fails[1] = true;
+    if (c->seed / 2 % 2)
+        rma_get(m, 0, 1, 3, SIM_CONTIGUOUS);
+    else
+        rma_put(m, 0, 1, 3, 70000, ETHMX_RMA_REMOTE, SIM_CONTIGUOUS);
+    sim_node_pump(&w->nodes[0]);
+    sim_world_run_until(w, w->now_ns + c->seed / 4 * 4000);
     if (!sim_failed(w) && withdraw(m, 1))
         sim_fail(w, "the region is not withdrawn");
     memcpy(left, s->base, s->len_bytes);
@@ -376,7 +383,7 @@ const struct sim_scenario sim_rma[] = {
     {"rma-mask-puts", "the same, puts and a get", masked_puts, CASES, 0},
     {"rma-mask-long", "the same, a long put and a long get", masked_long, CASES, 0},
     {"rma-withdrawals", "a region is withdrawn while it is used", withdrawals, 0, 5},
-    {"rma-reads", "long puts are read from the origin's memory", reads, 200, 0},
+    {"rma-reads", "long puts and gets are read from the other process's memory", reads, 200, 0},
     {"rma-deaths", "a node dies that others use", deaths, 0, 3},
     {"rma-removals", "a peer is removed while it is used", removals, 0, 3},
     {"rma-memory", "the n-th allocation fails", out_of_memory, 4 * 150 * 4, 0},

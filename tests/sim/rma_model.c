@@ -69,17 +69,25 @@ static void *need(void *p)
     return p;
 }
 
-/* The data of puts that are open can be read; other addresses are those of messages, or of anything. */
+/* Whether a read is about this memory. */
+static bool is_within(const struct emx_wire_read *r, const uint8_t *base, size_t len_bytes)
+{
+    uint64_t begin = (uintptr_t)base;
+
+    return r->remote >= begin && r->len_bytes <= len_bytes && r->remote - begin <= len_bytes - r->len_bytes;
+}
+
+/* The data of puts that are open can be read, and regions; other addresses are those of messages, or of anything. */
 static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r)
 {
     struct rma_model *m = arg;
 
-    for (const struct call *k = m->first; k; k = k->next) {
-        uint64_t begin = k->data ? (uintptr_t)k->data->mem : 0;
+    const struct rma_site *site = &m->site[from->index];
+    bool found = site->base && is_within(r, site->base, site->len_bytes);
 
-        if (!k->data || k->origin != from->index || r->remote < begin ||
-            r->remote + r->len_bytes > begin + k->data->mem_bytes)
-            continue;
+    for (const struct call *k = m->first; k && !found; k = k->next)
+        found = k->data && k->origin == from->index && is_within(r, k->data->mem, k->data->mem_bytes);
+    if (found) {
         memcpy(r->local, (const void *)(uintptr_t)r->remote, r->len_bytes);
         return ETHMX_OK;
     }

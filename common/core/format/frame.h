@@ -105,7 +105,7 @@ enum emx_tag_key {
     X(rma_get, 25, 1, 32, emx_rma_input_get, "asks for data of such memory") \
     X(rma_atomic, 26, 1, 32, emx_rma_input_atomic, "changes elements of such memory") \
     X(rma_put_rts, 27, 1, 48, emx_rma_input_put_rts, "a long put that waits to be pulled") \
-    X(rma_get_rts, 28, 1, 16, emx_rma_input_get_rts, "answers a get: its data waits to be pulled") \
+    X(rma_get_rts, 28, 1, 24, emx_rma_input_get_rts, "answers a get: its data waits to be pulled") \
     X(rma_reply, 29, 1,  8, emx_rma_input_reply, "answers a get or an atomic with data") \
     X(rma_done, 30, 1, 16, emx_rma_input_done, "answers one-sided operations without data") \
     X(route_probe, 31, 0, 8, emx_failover_input_probe, "asks whether a route reaches the peer") \

@@ -40,14 +40,15 @@ struct EMX_LAYOUT emx_f_rma_put_rts {
 };
 static_assert(sizeof(struct emx_f_rma_put_rts) == 48, "long put");
 
-/* Reply to an rma_get whose data waits to be pulled. */
+/* Reply to an rma_get whose data waits to be pulled, or to be read. */
 struct EMX_LAYOUT emx_f_rma_get_rts {
     uint32_t id;
     uint32_t op; /* the target's operation, for pull and fin */
     uint16_t chunk_bytes;
     uint16_t reserved[3];
+    uint64_t remote; /* address of the data in the target's process; 0: it cannot be read */
 };
-static_assert(sizeof(struct emx_f_rma_get_rts) == 16, "long get");
+static_assert(sizeof(struct emx_f_rma_get_rts) == 24, "long get");
 
 /* Reply to an rma_get or a fetching rma_atomic; the data follows. */
 struct EMX_LAYOUT emx_f_rma_reply {

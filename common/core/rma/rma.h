@@ -5,7 +5,8 @@
  *
  * Requests and replies are sequenced frames, so each is handled exactly once and in order, and nothing has to remember
  * what was done. A long put or get is announced instead (rma_put_rts, rma_get_rts), and the side that the data goes to
- * pulls it as it pulls a message (msg/pull.c): with the same pace, and in its place.
+ * pulls it as it pulls a message (msg/pull.c): with the same pace, and in its place. Within a node it reads the data
+ * from the other process's memory (msg/read.c).
  *
  * Bounds. An origin has at most EMX_RMA_OPEN_MAX operations at a target for which no reply has arrived; further ones
  * wait here, in order. So replies that cannot leave, and long operations, need little memory at a target. A target

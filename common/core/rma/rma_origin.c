@@ -373,7 +373,7 @@ enum emx_drop emx_rma_input_get_rts(struct emx_session *s, const uint8_t *data, 
         return EMX_ACCEPTED;
     if (f->chunk_bytes < 8 || op->rma->kind != EMX_RMA_GET || !op->msg_bytes)
         return EMX_DROP_MALFORMED;
-    return emx_rndv_pull(s, op, f->op, f->chunk_bytes, 0, now) ? EMX_ACCEPTED : EMX_DROP_MEMORY;
+    return emx_rndv_pull(s, op, f->op, f->chunk_bytes, f->remote, now) ? EMX_ACCEPTED : EMX_DROP_MEMORY;
 }
 
 /* An operation without data to return is complete, or any has failed. */
@@ -390,6 +390,8 @@ static void rma_origin_done(struct emx_session *s, struct emx_rma *r, int status
     }
     if (op->where == EMX_OP_BACKLOG || (!status && !op->is_send))
         return; /* it was not sent, or waits for data: the peer is wrong */
+    if (emx_read_late(op, status))
+        return; /* its data is being read: it ends when the read has */
     if (op->where == EMX_OP_ANNOUNCED)
         emx_rndv_forget_pull_requests(s, op);
     else if (op->where == EMX_OP_PULLING)

@@ -13,6 +13,7 @@
 #include "core/engine_impl.h"
 #include "core/msg/eager.h"
 #include "core/msg/op.h"
+#include "core/msg/read.h"
 #include "core/msg/rndv.h"
 #include "core/rel/ack.h"
 #include "core/rel/send_window.h"
@@ -257,7 +258,7 @@ enum emx_drop emx_rma_input_put_rts(struct emx_session *s, const uint8_t *data, 
     return EMX_ACCEPTED;
 }
 
-/* Lets the origin pull. */
+/* Lets the origin pull or read. */
 static enum emx_drop rma_target_announce(struct emx_session *s, struct emx_op *op)
 {
     struct emx_f_rma_get_rts *t;
@@ -267,7 +268,8 @@ static enum emx_drop rma_target_announce(struct emx_session *s, struct emx_op *o
     op->chunk_bytes = emx_rndv_chunk_bytes(s);
     if (!emx_op_take_id(s->e, op) || !(t = rma_target_frame(s, EMX_F_rma_get_rts, sizeof(*t))))
         return rma_target_serve_later(s, op);
-    *t = (struct emx_f_rma_get_rts){.id = op->rma->id, .op = op->id, .chunk_bytes = op->chunk_bytes};
+    *t = (struct emx_f_rma_get_rts){
+        .id = op->rma->id, .op = op->id, .chunk_bytes = op->chunk_bytes, .remote = emx_read_address(s, op)};
     op->where = EMX_OP_ANNOUNCED;
     emx_op_expect(s->e, op, s->peer);
     emx_count(s->e, rma_served);
