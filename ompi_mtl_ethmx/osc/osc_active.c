@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Active target synchronisation. Fence is completion and a barrier. Post adds to a counter of each origin, for which
- * start waits; complete adds to a counter of each target, for which wait waits.
+ * start waits; complete adds to a counter of each target, for which wait waits. All of them wait by osc_watch.c: they
+ * end with an error if a process dies that they wait for.
  */
 #include "osc_ethmx.h"
-
-#include "ompi/mca/coll/coll.h"
 
 /* Locks are held, or an access epoch of another kind is open. */
 static bool active_is_open(const struct osc_ethmx_module *m)
@@ -27,7 +26,7 @@ int osc_ethmx_fence(int assert, struct ompi_win_t *win)
     }
     m->epoch = assert &MPI_MODE_NOSUCCEED ? OSC_ETHMX_NONE : OSC_ETHMX_FENCE;
     m->fence_used = false;
-    int barrier = m->comm->c_coll->coll_barrier(m->comm, m->comm->c_coll->coll_barrier_module);
+    int barrier = osc_ethmx_error(osc_ethmx_state_barrier(m));
     return OMPI_SUCCESS != rc ? rc : barrier;
 }
 
@@ -54,6 +53,18 @@ static int *active_ranks(const struct osc_ethmx_module *m, ompi_group_t *group)
     return ranks;
 }
 
+/* Waits until the target has posted. */
+static int active_await_post(struct osc_ethmx_module *m, const struct osc_ethmx_target *t)
+{
+    struct osc_ethmx_watch w = {.module = m, .ranks = &t->rank, .count = 1};
+    int status = ETHMX_OK;
+    while (ETHMX_OK == status && __atomic_load_n(&m->state->posted[t->rank], __ATOMIC_ACQUIRE) == t->posts_taken) {
+        status = osc_ethmx_watch(&w);
+    }
+    osc_ethmx_watch_end(&w);
+    return osc_ethmx_error(status);
+}
+
 static int active_start(struct osc_ethmx_module *m, bool nocheck)
 {
     for (int i = 0; i < m->start_count; i++) {
@@ -62,13 +73,24 @@ static int active_start(struct osc_ethmx_module *m, bool nocheck)
         if (OMPI_SUCCESS != rc) {
             return rc;
         }
-        while (!nocheck && __atomic_load_n(&m->state->posted[t->rank], __ATOMIC_ACQUIRE) == t->posts_taken) {
-            opal_progress();
+        if (!nocheck && OMPI_SUCCESS != (rc = active_await_post(m, t))) {
+            return rc;
         }
         t->posts_taken += !nocheck;
         t->started = true;
     }
     return OMPI_SUCCESS;
+}
+
+static void active_end_access(struct osc_ethmx_module *m)
+{
+    for (int i = 0; i < m->start_count; i++) {
+        m->targets[m->started[i]].started = false;
+    }
+    free(m->started);
+    m->started = NULL;
+    m->start_count = 0;
+    m->epoch = OSC_ETHMX_NONE;
 }
 
 int osc_ethmx_start(ompi_group_t *group, int assert, struct ompi_win_t *win)
@@ -89,7 +111,11 @@ int osc_ethmx_start(ompi_group_t *group, int assert, struct ompi_win_t *win)
         m->epoch = OSC_ETHMX_NONE;
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    return active_start(m, 0 != (assert &MPI_MODE_NOCHECK));
+    int rc = active_start(m, 0 != (assert &MPI_MODE_NOCHECK));
+    if (OMPI_SUCCESS != rc) {
+        active_end_access(m);
+    }
+    return rc;
 }
 
 int osc_ethmx_complete_epoch(struct ompi_win_t *win)
@@ -103,12 +129,8 @@ int osc_ethmx_complete_epoch(struct ompi_win_t *win)
         struct osc_ethmx_target *t = &m->targets[m->started[i]];
         int told = osc_ethmx_error(osc_ethmx_state_add(t, OSC_ETHMX_STATE(completed), 1));
         rc = OMPI_SUCCESS != rc ? rc : told;
-        t->started = false;
     }
-    free(m->started);
-    m->started = NULL;
-    m->start_count = 0;
-    m->epoch = OSC_ETHMX_NONE;
+    active_end_access(m);
     return rc;
 }
 
@@ -146,9 +168,9 @@ int osc_ethmx_post(ompi_group_t *group, int assert, struct ompi_win_t *win)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     m->post_count = ompi_group_size(group);
-    int rc = assert &MPI_MODE_NOCHECK ? OMPI_SUCCESS : active_post(m, ranks, m->post_count);
-    free(ranks);
-    return rc;
+    m->posted_to = ranks;
+    m->waiting = (struct osc_ethmx_watch){.module = m, .ranks = ranks, .count = m->post_count};
+    return assert &MPI_MODE_NOCHECK ? OMPI_SUCCESS : active_post(m, ranks, m->post_count);
 }
 
 static bool active_is_complete(const struct osc_ethmx_module *m)
@@ -159,6 +181,9 @@ static bool active_is_complete(const struct osc_ethmx_module *m)
 static void active_end(struct osc_ethmx_module *m)
 {
     m->completes_taken += (uint64_t)m->post_count;
+    osc_ethmx_watch_end(&m->waiting);
+    free(m->posted_to);
+    m->posted_to = NULL;
     m->post_count = 0;
     m->posted = false;
 }
@@ -169,11 +194,12 @@ int osc_ethmx_wait(struct ompi_win_t *win)
     if (!m->posted) {
         return OMPI_ERR_RMA_SYNC;
     }
-    while (!active_is_complete(m)) {
-        opal_progress();
+    int status = ETHMX_OK;
+    while (ETHMX_OK == status && !active_is_complete(m)) {
+        status = osc_ethmx_watch(&m->waiting);
     }
     active_end(m);
-    return OMPI_SUCCESS;
+    return osc_ethmx_error(status);
 }
 
 int osc_ethmx_test(struct ompi_win_t *win, int *flag)
@@ -182,10 +208,10 @@ int osc_ethmx_test(struct ompi_win_t *win, int *flag)
     if (!m->posted) {
         return OMPI_ERR_RMA_SYNC;
     }
-    opal_progress();
+    int status = osc_ethmx_watch(&m->waiting);
     *flag = active_is_complete(m);
-    if (*flag) {
+    if (*flag || ETHMX_OK != status) {
         active_end(m);
     }
-    return OMPI_SUCCESS;
+    return *flag ? OMPI_SUCCESS : osc_ethmx_error(status);
 }

@@ -222,8 +222,11 @@ static void window_destroy(struct osc_ethmx_module *m)
     free(m->targets);
     free(m->state);
     free(m->started);
+    osc_ethmx_watch_end(&m->waiting);
+    free(m->posted_to);
     free(m->allocated);
     OBJ_DESTRUCT(&m->lock);
+    OBJ_DESTRUCT(&m->locking);
     free(m);
 }
 
@@ -240,6 +243,7 @@ static int component_select(struct ompi_win_t *win, void **base, size_t size, os
     m->ep = m->mtl->ep;
     m->flavor = flavor;
     OBJ_CONSTRUCT(&m->lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&m->locking, opal_mutex_t);
     int rc = ompi_comm_dup(comm, &m->comm);
     if (OMPI_SUCCESS == rc) {
         rc = window_setup(m, base, size, disp_unit);

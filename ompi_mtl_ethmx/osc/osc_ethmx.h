@@ -8,9 +8,10 @@
  * a table of these, which origins read.
  *
  * Files: osc_component (selection, creation and end of windows), osc_state (states of peers), osc_target (epochs,
- * addresses), osc_dynamic (attached memory), osc_op (operations under way, requests), osc_put (put and get),
- * osc_accumulate (accumulates of types that ethmx has), osc_type (these types), osc_locked (accumulates of others),
- * osc_active (fence; post, start, complete, wait), osc_passive (locks, flushes).
+ * addresses), osc_watch (processes that die while they are waited for), osc_dynamic (attached memory), osc_op
+ * (operations under way, requests), osc_put (put and get), osc_accumulate (accumulates of types that ethmx has),
+ * osc_type (these types), osc_locked (accumulates of others), osc_active (fence; post, start, complete, wait),
+ * osc_passive (locks, flushes).
  */
 #ifndef OSC_ETHMX_H
 #define OSC_ETHMX_H
@@ -50,13 +51,16 @@ struct osc_ethmx_table {
     uint64_t generation, key, count;
 };
 
-/* lock: how many hold it shared, or OSC_ETHMX_EXCLUSIVE, which also counts those that just try. */
-#define OSC_ETHMX_EXCLUSIVE (1ull << 32)
+/* lock: how many hold it shared, those included that just try; and from this bit on the rank that holds it alone, plus
+ * one. */
+#define OSC_ETHMX_ALONE_BIT 32
+#define OSC_ETHMX_ROUNDS    32 /* of a barrier: 2^32 ranks */
 
 struct osc_ethmx_state {
     uint64_t lock;
-    uint64_t accumulate; /* 1: somebody does an accumulate that ethmx has not */
-    uint64_t completed;  /* how often origins have called complete */
+    uint64_t accumulate;                /* the same: held while somebody does an accumulate that ethmx has not */
+    uint64_t completed;                 /* how often origins have called complete */
+    uint64_t arrived[OSC_ETHMX_ROUNDS]; /* by round of a barrier: how often its message has come */
     struct osc_ethmx_table table;
     uint64_t posted[]; /* by rank: how often it has posted to this process */
 };
@@ -81,6 +85,17 @@ enum osc_ethmx_epoch {
 };
 
 struct osc_ethmx_module;
+struct osc_ethmx_ask;
+
+/* A wait for other processes: zeroes, with the module and whom it waits for. */
+struct osc_ethmx_watch {
+    struct osc_ethmx_module *module;
+    const int *ranks; /* NULL: any of the window */
+    int count;
+    unsigned turn, rounds;
+    uint64_t due_us;           /* the next question */
+    struct osc_ethmx_ask *ask; /* NULL: none is open */
+};
 
 struct osc_ethmx_target {
     struct osc_ethmx_module *module;
@@ -106,8 +121,9 @@ struct osc_ethmx_module {
     struct ethmx_ep *ep;
     ompi_communicator_t *comm; /* our own */
     int rank, size, flavor;
-    opal_mutex_t lock; /* epochs, peers, ranges; taken by threaded programs only */
-    void *allocated;   /* by MPI_Win_allocate */
+    opal_mutex_t lock;    /* epochs, peers, ranges; taken by threaded programs only */
+    opal_mutex_t locking; /* one thread gets a lock for MPI_Win_lock_all */
+    void *allocated;      /* by MPI_Win_allocate */
     struct ethmx_region *memory_region, *state_region;
     struct osc_ethmx_state *state; /* ours */
     struct osc_ethmx_target *targets, *used;
@@ -120,7 +136,10 @@ struct osc_ethmx_module {
     int start_count;
     bool posted; /* between MPI_Win_post and MPI_Win_wait */
     int post_count;
+    int *posted_to;           /* ranks of MPI_Win_post */
     uint64_t completes_taken; /* of state->completed */
+    struct osc_ethmx_watch waiting;
+    uint64_t barriers; /* begun */
 
     /* Of a dynamic window: our own ranges, their regions, and the exposed table. */
     struct osc_ethmx_range *ranges;
@@ -149,6 +168,11 @@ void osc_ethmx_over(void *waiting, const struct ethmx_result *result);
 /* Waits if the call has returned ETHMX_INPROGRESS. ETHMX_*. */
 int osc_ethmx_await(struct osc_ethmx_waiting *w, int status);
 
+/* Makes progress. ETHMX_*: an error if one of those who are waited for has failed. After the wait, in any case: end. */
+int osc_ethmx_watch(struct osc_ethmx_watch *w);
+void osc_ethmx_watch_end(struct osc_ethmx_watch *w);
+uint64_t osc_ethmx_now_us(void);
+
 /* ---- States of peers. ETHMX_* ----------------------------------------------------------------------------- */
 
 #define OSC_ETHMX_STATE(field) offsetof(struct osc_ethmx_state, field)
@@ -163,6 +187,9 @@ int osc_ethmx_state_unlock(struct osc_ethmx_target *t, enum osc_ethmx_held held)
 /* The same for accumulates that ethmx has not. */
 int osc_ethmx_state_accumulate_lock(struct osc_ethmx_target *t);
 int osc_ethmx_state_accumulate_unlock(struct osc_ethmx_target *t);
+
+/* Waits until all processes of the window are here. */
+int osc_ethmx_state_barrier(struct osc_ethmx_module *m);
 
 /* Reads len_bytes of one of the target's regions. */
 int osc_ethmx_state_read(struct osc_ethmx_target *t, uint64_t key, uint64_t offset, void *to, size_t len_bytes);

@@ -7,8 +7,6 @@
  */
 #include "osc_ethmx.h"
 
-#include <time.h>
-
 #define BACKOFF_MAX_US 256
 
 void osc_ethmx_over(void *waiting, const struct ethmx_result *result)
@@ -71,58 +69,69 @@ int osc_ethmx_state_read(struct osc_ethmx_target *t, uint64_t key, uint64_t offs
 
 /* ---- Locks ------------------------------------------------------------------------------------------------ */
 
-static uint64_t state_now_us(void)
+/* What a lock is while this process holds it alone. */
+static uint64_t state_alone(const struct osc_ethmx_target *t)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+    return (uint64_t)(t->module->rank + 1) << OSC_ETHMX_ALONE_BIT;
 }
 
-/* Ranks wait for different times, so that they do not meet again. */
-static void state_backoff(const struct osc_ethmx_target *t, unsigned attempt)
+/* Ranks wait for different times, so that they do not meet again. old: the lock; who holds it alone is watched, if it
+ * is held shared any rank may be the holder. */
+static int state_backoff(const struct osc_ethmx_target *t, unsigned attempt, uint64_t old, struct osc_ethmx_watch *w)
 {
+    int holder = (int)(old >> OSC_ETHMX_ALONE_BIT) - 1, status;
     uint64_t us = attempt < 8 ? 1u << attempt : BACKOFF_MAX_US;
     us += us * (uint64_t)(t->module->rank % 8) / 8;
-    uint64_t until_us = state_now_us() + us;
+    uint64_t until_us = osc_ethmx_now_us() + us;
+    w->ranks = holder < 0 || holder >= t->module->size ? NULL : &holder;
+    w->count = 1;
     do {
-        opal_progress();
-    } while (state_now_us() < until_us);
+        status = osc_ethmx_watch(w);
+    } while (ETHMX_OK == status && osc_ethmx_now_us() < until_us);
+    w->ranks = NULL;
+    return status;
 }
 
-/* *got_p: whether it has the lock now. */
-static int state_try_shared(struct osc_ethmx_target *t, bool *got_p)
+/* *old_p: the lock before, *got_p: whether it has the lock now. */
+static int state_try_shared(struct osc_ethmx_target *t, uint64_t *old_p, bool *got_p)
 {
-    uint64_t old = 0;
-    int status = state_fetch_add(t, OSC_ETHMX_STATE(lock), 1, &old);
-    *got_p = old < OSC_ETHMX_EXCLUSIVE;
+    *old_p = 0;
+    int status = state_fetch_add(t, OSC_ETHMX_STATE(lock), 1, old_p);
+    *got_p = 0 == *old_p >> OSC_ETHMX_ALONE_BIT;
     if (ETHMX_OK == status && !*got_p) {
         status = osc_ethmx_state_add(t, OSC_ETHMX_STATE(lock), (uint64_t)-1);
     }
     return status;
 }
 
-static int state_try_alone(struct osc_ethmx_target *t, size_t offset, uint64_t value, bool *got_p)
+static int state_try_alone(struct osc_ethmx_target *t, size_t offset, uint64_t *old_p, bool *got_p)
 {
-    uint64_t old = 1;
-    int status = state_swap(t, offset, 0, value, &old);
-    *got_p = 0 == old;
+    *old_p = 1;
+    int status = state_swap(t, offset, 0, state_alone(t), old_p);
+    *got_p = 0 == *old_p;
+    return status;
+}
+
+/* Tries until it has the lock, or knows that it will never be given back. */
+static int state_get(struct osc_ethmx_target *t, size_t offset, bool shared)
+{
+    struct osc_ethmx_watch w = {.module = t->module};
+    int status = ETHMX_OK;
+    bool got = false;
+    for (unsigned attempt = 0; ETHMX_OK == status && !got; attempt++) {
+        uint64_t old;
+        status = shared ? state_try_shared(t, &old, &got) : state_try_alone(t, offset, &old, &got);
+        if (ETHMX_OK == status && !got) {
+            status = state_backoff(t, attempt, old, &w);
+        }
+    }
+    osc_ethmx_watch_end(&w);
     return status;
 }
 
 int osc_ethmx_state_lock(struct osc_ethmx_target *t, enum osc_ethmx_held held)
 {
-    if (OSC_ETHMX_NOCHECK == held) {
-        return ETHMX_OK;
-    }
-    for (unsigned attempt = 0;; attempt++) {
-        bool got;
-        int status = OSC_ETHMX_SHARED == held ? state_try_shared(t, &got)
-                                              : state_try_alone(t, OSC_ETHMX_STATE(lock), OSC_ETHMX_EXCLUSIVE, &got);
-        if (ETHMX_OK != status || got) {
-            return status;
-        }
-        state_backoff(t, attempt);
-    }
+    return OSC_ETHMX_NOCHECK == held ? ETHMX_OK : state_get(t, OSC_ETHMX_STATE(lock), OSC_ETHMX_SHARED == held);
 }
 
 int osc_ethmx_state_unlock(struct osc_ethmx_target *t, enum osc_ethmx_held held)
@@ -130,22 +139,38 @@ int osc_ethmx_state_unlock(struct osc_ethmx_target *t, enum osc_ethmx_held held)
     if (OSC_ETHMX_NOCHECK == held) {
         return ETHMX_OK;
     }
-    return osc_ethmx_state_add(t, OSC_ETHMX_STATE(lock), -(OSC_ETHMX_SHARED == held ? 1 : OSC_ETHMX_EXCLUSIVE));
+    return osc_ethmx_state_add(t, OSC_ETHMX_STATE(lock), -(OSC_ETHMX_SHARED == held ? 1 : state_alone(t)));
 }
 
 int osc_ethmx_state_accumulate_lock(struct osc_ethmx_target *t)
 {
-    for (unsigned attempt = 0;; attempt++) {
-        bool got;
-        int status = state_try_alone(t, OSC_ETHMX_STATE(accumulate), 1, &got);
-        if (ETHMX_OK != status || got) {
-            return status;
-        }
-        state_backoff(t, attempt);
-    }
+    return state_get(t, OSC_ETHMX_STATE(accumulate), false);
 }
 
 int osc_ethmx_state_accumulate_unlock(struct osc_ethmx_target *t)
 {
-    return osc_ethmx_state_add(t, OSC_ETHMX_STATE(accumulate), (uint64_t)-1);
+    return osc_ethmx_state_add(t, OSC_ETHMX_STATE(accumulate), -state_alone(t));
+}
+
+/* ---- Barrier ---------------------------------------------------------------------------------------------- */
+
+/* In round k each process tells the one that is 2^k ranks ahead, and hears of the one that is 2^k behind. */
+int osc_ethmx_state_barrier(struct osc_ethmx_module *m)
+{
+    struct osc_ethmx_watch w = {.module = m};
+    int status = ETHMX_OK;
+    m->barriers++;
+    for (unsigned k = 0; ETHMX_OK == status && 1ull << k < (uint64_t)m->size; k++) {
+        struct osc_ethmx_target *t;
+        int rank = (int)(((uint64_t)m->rank + (1ull << k)) % (uint64_t)m->size);
+        if (OMPI_SUCCESS != osc_ethmx_target(m, rank, &t)) {
+            return ETHMX_ERR_UNREACHABLE;
+        }
+        status = osc_ethmx_state_add(t, OSC_ETHMX_STATE(arrived) + k * sizeof(uint64_t), 1);
+        while (ETHMX_OK == status && __atomic_load_n(&m->state->arrived[k], __ATOMIC_ACQUIRE) < m->barriers) {
+            status = osc_ethmx_watch(&w);
+        }
+    }
+    osc_ethmx_watch_end(&w);
+    return status;
 }

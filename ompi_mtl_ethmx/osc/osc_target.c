@@ -56,19 +56,18 @@ int osc_ethmx_target(struct osc_ethmx_module *m, int rank, struct osc_ethmx_targ
 
 /* ---- Epochs ----------------------------------------------------------------------------------------------- */
 
-/* MPI_Win_lock_all locks a target when the first operation needs that. The module's lock keeps other threads from the
- * same meanwhile. */
+/* MPI_Win_lock_all locks a target when the first operation needs that. Other threads do not do the same meanwhile. */
 static int target_lock(struct osc_ethmx_module *m, struct osc_ethmx_target *t)
 {
     int status = ETHMX_OK;
-    OPAL_THREAD_LOCK(&m->lock);
+    OPAL_THREAD_LOCK(&m->locking);
     if (OSC_ETHMX_FREE == t->held) {
         status = osc_ethmx_state_lock(t, OSC_ETHMX_SHARED);
         if (ETHMX_OK == status) {
             __atomic_store_n(&t->held, OSC_ETHMX_SHARED, __ATOMIC_RELEASE);
         }
     }
-    OPAL_THREAD_UNLOCK(&m->lock);
+    OPAL_THREAD_UNLOCK(&m->locking);
     return osc_ethmx_error(status);
 }
 
