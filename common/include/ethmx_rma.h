@@ -36,7 +36,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-#define ETHMX_RMA_ATOMIC_MAX 1024 /* bytes of the longest accumulate or fetch; longer ones are several */
+#define ETHMX_RMA_ATOMIC_MAX 1024 /* bytes of the longest fetch; longer ones are several */
 
 /* What peers may do with a region. A fetch that changes memory, and a compare and swap, need both. */
 #define ETHMX_RMA_MAY_READ  1u /* get, fetch */
@@ -128,7 +128,7 @@ size_t ethmx_rma_type_bytes(enum ethmx_rma_type type);
 
 /* Each of these returns ETHMX_OK: done here, done is not called. ETHMX_INPROGRESS: done will be called once; all that
  * was passed by pointer must stay until then (struct ethmx_data as ethmx.h says). Errors: PARAM (an operation that the
- * type has not, a length that is not of whole elements or above ETHMX_RMA_ATOMIC_MAX), PEER_DEAD, UNREACHABLE,
+ * type has not, a length that is not of whole elements, or a fetch above ETHMX_RMA_ATOMIC_MAX), PEER_DEAD, UNREACHABLE,
  * NO_MEMORY, CLOSED, ACCESS (that is known here already): nothing was done, done is not called. */
 
 int ethmx_rma_put(struct ethmx_ep *ep, const struct ethmx_rma_target *to, const struct ethmx_data *data,

@@ -73,10 +73,10 @@ static int parts_start(const struct parts *p, const struct ethmx_rma_target *to,
     return ethmx_rma_fetch(ep, to, p->rma_op, p->type, operand, &old, osc_ethmx_op_done, p->op);
 }
 
-/* One run, in parts that ethmx does in one frame. offset: of the array of elements. last: of the runs. */
+/* One run; of a fetch, in parts that ethmx does at a time. offset: of the array of elements. last: of the runs. */
 static int parts_of_run(const struct parts *p, uint64_t address, size_t offset, size_t len_bytes, bool last)
 {
-    size_t most = ETHMX_RMA_ATOMIC_MAX / p->extent * p->extent;
+    size_t most = NULL == p->fetched ? len_bytes : ETHMX_RMA_ATOMIC_MAX / p->extent * p->extent;
     int rc = OMPI_SUCCESS;
     while (OMPI_SUCCESS == rc && len_bytes > 0) {
         struct ethmx_rma_target to;

@@ -8,6 +8,7 @@
  *     oneway 4194304          two-sided messages, always from rank 0, each answered by an empty one, MB/s: the limit of
  *                             put and get, since the kernel gets the memory of packets back on the other core
  *     put, get 4194304        the same as above, MB/s
+ *     accumulate 65536        and 1048576: sums of 64 bits, MB/s
  *     lock_put 8, lock_put99 8  lock, put, unlock while the target computes, us: the median and the 99th percentile
  *
  * Each is the median of several runs, but the last two, which are of single operations.
@@ -21,7 +22,15 @@
 
 #include "bench.h"
 
-enum { RUNS = 7, SHORT = 2000, LONG = 60, LONG_BYTES = 4 << 20, COMPUTED = 1000 };
+enum {
+    RUNS = 7,
+    SHORT = 2000,
+    LONG = 60,
+    LONG_BYTES = 4 << 20,
+    MIDDLE_BYTES = 64 << 10,
+    MANY_BYTES = 1 << 20,
+    COMPUTED = 1000
+};
 
 static int rank;
 static MPI_Win win;
@@ -61,6 +70,21 @@ static void do_long_put(void)
 static void do_long_get(void)
 {
     MPI_Get(buffer, LONG_BYTES, MPI_BYTE, 1, 0, LONG_BYTES, MPI_BYTE, win);
+}
+
+static void accumulate_long(int bytes)
+{
+    MPI_Accumulate(buffer, bytes / 8, MPI_INT64_T, 1, 0, bytes / 8, MPI_INT64_T, MPI_SUM, win);
+}
+
+static void do_middle_accumulate(void)
+{
+    accumulate_long(MIDDLE_BYTES);
+}
+
+static void do_long_accumulate(void)
+{
+    accumulate_long(MANY_BYTES);
 }
 
 /* Microseconds each. */
@@ -175,6 +199,8 @@ int main(int argc, char **argv)
     measure_two_sided("oneway", LONG_BYTES, 0, 1);
     measure("put", do_long_put, LONG_BYTES);
     measure("get", do_long_get, LONG_BYTES);
+    measure("accumulate", do_middle_accumulate, MIDDLE_BYTES);
+    measure("accumulate", do_long_accumulate, MANY_BYTES);
     measure_computing();
     free(buffer);
     MPI_Win_free(&win);

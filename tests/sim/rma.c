@@ -152,6 +152,7 @@ static void masked_atomics(struct sim_case *c)
 
     rma_change(m, 0, 1, EMX_RMA_FETCH_OP, ETHMX_RMA_SUM, 0, 1, SIM_CONTIGUOUS);
     rma_change(m, 0, 1, EMX_RMA_ACCUMULATE, ETHMX_RMA_PROD, 0, 2, SIM_CONTIGUOUS);
+    rma_change(m, 0, 1, EMX_RMA_ACCUMULATE, ETHMX_RMA_SUM, 0, 200, SIM_CONTIGUOUS); /* in two frames */
     rma_change(m, 0, 1, EMX_RMA_COMPARE_SWAP, 0, 0, 1, SIM_CONTIGUOUS);
     rma_count(m, 0, 1, 0, true);
     rma_count(m, 0, 1, 0, true);

@@ -513,7 +513,7 @@ static void any_change(struct rma_model *m, unsigned origin, unsigned target)
                                   ETHMX_RMA_MAX,     ETHMX_RMA_BXOR, ETHMX_RMA_NO_OP};
     static const enum emx_rma_kind kinds[] = {EMX_RMA_ACCUMULATE, EMX_RMA_FETCH_OP, EMX_RMA_COMPARE_SWAP};
     enum emx_rma_kind kind = kinds[below(m, 3)];
-    unsigned most = below(m, 4) ? 3 : ETHMX_RMA_ATOMIC_MAX / 8;
+    unsigned most = below(m, 4) ? 3 : kind == EMX_RMA_ACCUMULATE ? RMA_CELLS - 2 : ETHMX_RMA_ATOMIC_MAX / 8;
     unsigned count = kind == EMX_RMA_COMPARE_SWAP ? 1 : 1 + below(m, most);
 
     rma_change(m, origin, target, kind, ops[below(m, sizeof(ops))], below(m, below(m, 2) ? 3 : RMA_CELLS - count + 1),

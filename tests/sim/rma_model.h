@@ -17,7 +17,7 @@
 
 #define RMA_NODES    5
 #define RMA_COUNTERS 4
-#define RMA_CELLS    160 /* of 8 bytes */
+#define RMA_CELLS    250 /* of 8 bytes: more than a frame has */
 #define RMA_BLOCKS   4
 
 struct rma_model;

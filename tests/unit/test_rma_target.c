@@ -213,9 +213,11 @@ static void malformed_requests(void **state)
         {ETHMX_RMA_BAND, ETHMX_RMA_DOUBLE, 0, 8, 8},
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, 0, 0},
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, 12, 12},
-        {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, 16, 8},
+        {ETHMX_RMA_SUM, ETHMX_RMA_INT64, EMX_RMA_FETCH, 16, 8},
+        {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, 16, 4},
+        {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, 16, 0},
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, 8, 16},
-        {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, ETHMX_RMA_ATOMIC_MAX + 8, ETHMX_RMA_ATOMIC_MAX + 8},
+        {ETHMX_RMA_SUM, ETHMX_RMA_INT64, EMX_RMA_FETCH, ETHMX_RMA_ATOMIC_MAX + 8, ETHMX_RMA_ATOMIC_MAX + 8},
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, UINT64_MAX - 7, 8},
         {ETHMX_RMA_NO_OP, ETHMX_RMA_INT64, EMX_RMA_FETCH, 8, 8},
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 4, 8, 8},
@@ -468,6 +470,37 @@ static void replies_of_another_kind(void **state)
     assert_true(is_complete());
 }
 
+/* The parts are of complete elements; the last is replied to. If all is not within the region nothing is changed. */
+static void accumulate_in_parts(void **state)
+{
+    const uint64_t operand[2] = {5, 7};
+    uint64_t value[4];
+    struct frame f;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        f = request(0, 16 * i, 32 - 16 * i);
+        f.t.request.op = ETHMX_RMA_REPLACE;
+        f.t.request.type = ETHMX_RMA_UINT64;
+        memcpy(f.t.body + HEAD, operand, 16);
+        assert_int_equal(say(&f, EMX_F_rma_atomic, HEAD + 16), EMX_ACCEPTED);
+        pump();
+        assert_int_equal(got[EMX_F_rma_done], i);
+    }
+    memcpy(value, mem, sizeof(value));
+    assert_true(value[0] == 5 && value[1] == 7 && value[2] == 5 && value[3] == 7);
+    assert_int_equal(last_done().status, EMX_RMA_DONE);
+    memcpy(before, mem, sizeof(mem));
+    for (unsigned i = 0; i < 2; i++) {
+        f = request(1, sizeof(mem) - 24 + 16 * i, 32 - 16 * i);
+        f.t.request.type = ETHMX_RMA_UINT64;
+        assert_int_equal(say(&f, EMX_F_rma_atomic, HEAD + 16), EMX_ACCEPTED);
+    }
+    pump();
+    assert_int_equal(last_done().status, EMX_RMA_REFUSED);
+    assert_memory_equal(mem, before, sizeof(mem));
+}
+
 static void wrong_arguments(void **state)
 {
     uint64_t value = 0;
@@ -481,6 +514,7 @@ static void wrong_arguments(void **state)
     a.op = ETHMX_RMA_SUM;
     a.data.len_bytes = 7;
     assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_PARAM);
+    a.kind = EMX_RMA_FETCH_OP;
     a.data.len_bytes = ETHMX_RMA_ATOMIC_MAX + 8;
     assert_int_equal(emx_engine_rma(engine, partner, &a, NULL, now), ETHMX_ERR_PARAM);
     a.kind = EMX_RMA_COMPARE_SWAP;
@@ -503,6 +537,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(replies_are_collected, begin, end),
         cmocka_unit_test_setup_teardown(wrong_replies, begin, end),
         cmocka_unit_test_setup_teardown(replies_of_another_kind, begin, end),
+        cmocka_unit_test_setup_teardown(accumulate_in_parts, begin, end),
         cmocka_unit_test_setup_teardown(wrong_arguments, begin, end),
     };
 

@@ -17,15 +17,16 @@
 #define EMX_RMA_SWAP  2u /* compare and swap; op has no meaning */
 
 /* rma_put: the data follows; if it is less than len_bytes, the rest follows in further frames, of which the last is
- * replied to. rma_get: nothing follows. rma_atomic: the operand follows, of len_bytes (none for ETHMX_RMA_NO_OP); or
- * the values to compare with and to set, both of len_bytes. */
+ * replied to. rma_get: nothing follows. rma_atomic: the operand follows, of len_bytes (none for ETHMX_RMA_NO_OP), or
+ * without EMX_RMA_FETCH a part of it as in rma_put, of complete elements; or the values to compare with and to set,
+ * both of len_bytes. */
 struct EMX_LAYOUT emx_f_rma {
     uint32_t id;        /* of the operation, returned in the reply */
     uint8_t op, type;   /* rma_atomic: enum ethmx_rma_op, ethmx_rma_type */
     uint16_t flags;     /* rma_atomic */
     uint64_t key;       /* of the region */
     uint64_t offset;    /* in the region */
-    uint64_t len_bytes; /* from there on; rma_put: of this frame and those that follow */
+    uint64_t len_bytes; /* from there on; of this frame and those that follow */
 };
 static_assert(sizeof(struct emx_f_rma) == 32, "one-sided operation");
 

@@ -44,7 +44,7 @@ size_t emx_eager_room(const struct emx_session *s)
 
 /* If there are GSO packets, the frames of a message have the length that these allow, whether or not they are sent in
  * one. */
-static size_t eager_part_limit(const struct emx_session *s)
+size_t emx_eager_part_limit(const struct emx_session *s)
 {
     size_t limit = eager_frame_limit(s);
 
@@ -57,12 +57,12 @@ static size_t eager_first_room(const struct emx_session *s, uint64_t total_bytes
 {
     if (total_bytes <= emx_eager_room(s))
         return total_bytes;
-    return eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
+    return emx_eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_eager);
 }
 
 static size_t eager_more_room(const struct emx_session *s)
 {
-    return eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
+    return emx_eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_more);
 }
 
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
@@ -121,10 +121,15 @@ static void eager_read_message(const struct emx_eager_source *m, size_t offset, 
     emx_data_read(m->data, offset - m->am_header_bytes, to, n);
 }
 
+bool emx_eager_take_slot(struct emx_session *s)
+{
+    return s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, true);
+}
+
 /* Whether a message of that many frames is sent as a GSO packet. */
 static bool eager_take_gso(struct emx_session *s, unsigned frames)
 {
-    return frames > 1 && s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, true);
+    return frames > 1 && emx_eager_take_slot(s);
 }
 
 size_t emx_eager_part(const struct emx_session *s, uint64_t total_bytes, size_t offset)

@@ -63,7 +63,9 @@ struct emx_eager_source { /* source of an eager message */
 };
 
 bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, unsigned frames); /* false: no memory */
-size_t emx_eager_room(const struct emx_session *s); /* longest message in one frame */
+size_t emx_eager_room(const struct emx_session *s);       /* longest message in one frame */
+size_t emx_eager_part_limit(const struct emx_session *s); /* length of the frames of a message of several */
+bool emx_eager_take_slot(struct emx_session *s); /* whether the next ones, of EMX_JOINED_BYTES, are a GSO packet */
 unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes);
 /* Whether a message is sent eagerly to this peer, and whether that is possible now. */
 bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_t total_bytes);

@@ -19,6 +19,7 @@
 #include "core/msg/rndv.h"
 #include "core/peer.h"
 #include "core/rel/ack.h"
+#include "core/rel/offload_probe.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
@@ -59,12 +60,26 @@ static uint16_t rma_origin_flags(const struct emx_rma *r)
     return r->kind == EMX_RMA_FETCH_OP ? EMX_RMA_FETCH : 0;
 }
 
+/* Bytes of a put or an accumulate in the frame that begins with this offset. With several frames they have the length
+ * that GSO packets allow. */
+static size_t rma_origin_part_bytes(const struct emx_session *s, const struct emx_rma *r, size_t offset)
+{
+    size_t unit = r->kind == EMX_RMA_PUT ? 1 : emx_rma_type_bytes(r->type);
+    size_t room = emx_eager_part_limit(s) - sizeof(struct emx_frame) - sizeof(struct emx_f_rma);
+
+    if (!offset && r->len_bytes <= rma_origin_room(s))
+        return r->len_bytes;
+    return emx_min(r->len_bytes - offset, room - room % unit);
+}
+
 /* Bytes behind the header of the frame that begins with this offset of the data. */
 static size_t rma_origin_body_bytes(const struct emx_session *s, const struct emx_rma *r, size_t offset)
 {
     switch (r->kind) {
     case EMX_RMA_PUT:
-        return emx_min(r->len_bytes - offset, rma_origin_room(s));
+        return rma_origin_part_bytes(s, r, offset);
+    case EMX_RMA_ACCUMULATE:
+        return r->action == ETHMX_RMA_NO_OP ? 0 : rma_origin_part_bytes(s, r, offset);
     case EMX_RMA_GET:
         return 0;
     case EMX_RMA_COMPARE_SWAP:
@@ -86,6 +101,24 @@ static void rma_origin_write_body(const struct emx_op *op, size_t offset, uint8_
         emx_data_read(&op->data, offset, to, n);
 }
 
+/* Whether its data may be in several frames. */
+static bool rma_origin_is_parted(const struct emx_rma *r)
+{
+    return r->kind == EMX_RMA_PUT || (r->kind == EMX_RMA_ACCUMULATE && r->action != ETHMX_RMA_NO_OP);
+}
+
+/* Marks the frames of a long operation for GSO packets. Each of these takes a slot of the target's ring. */
+static void rma_origin_join(struct emx_session *s, struct emx_op *op, struct emx_txbuf *b, size_t offset, size_t n)
+{
+    size_t run_bytes = EMX_WIRE_JOIN_BYTES / b->len_bytes * n;
+    bool begins = n && offset % run_bytes == 0;
+
+    if (begins)
+        op->gso = op->msg_bytes - offset >= EMX_JOINED_BYTES && emx_eager_take_slot(s);
+    b->gso = op->gso && s->gso_bytes;
+    b->slot = b->gso && begins;
+}
+
 /* Sends one frame. f: as emx_engine_rma(). false: no room or no memory. */
 static bool rma_origin_send_frame(struct emx_session *s, struct emx_op *op, struct emx_txframe *f_p, emx_time now)
 {
@@ -105,11 +138,14 @@ static bool rma_origin_send_frame(struct emx_session *s, struct emx_op *op, stru
                             .offset = r->offset + offset,
                             .len_bytes = r->len_bytes - offset};
     rma_origin_write_body(op, offset, (uint8_t *)(f + 1), n);
-    op->sent_bytes += r->kind == EMX_RMA_PUT ? n : r->len_bytes;
-    if (f_p && !offset && op->sent_bytes == op->msg_bytes && emx_rma_is_direct(s))
+    op->sent_bytes = rma_origin_is_parted(r) ? offset + n : r->len_bytes;
+    if (f_p && !offset && op->sent_bytes == op->msg_bytes && emx_rma_is_direct(s)) {
         emx_rma_send_direct(s, b, f_p, now);
-    else
-        emx_send_window_push(s, b);
+        return true;
+    }
+    if (rma_origin_is_parted(r))
+        rma_origin_join(s, op, b, offset, n);
+    emx_send_window_push(s, b);
     return true;
 }
 
@@ -199,7 +235,9 @@ static bool rma_origin_is_valid(const struct emx_rma_args *a)
         return len_bytes <= INT64_MAX;
     if (a->kind == EMX_RMA_COMPARE_SWAP)
         return emx_rma_is_integer(a->type) && len_bytes == bytes;
-    return emx_rma_fits(a->op, a->type) && len_bytes && len_bytes <= ETHMX_RMA_ATOMIC_MAX && len_bytes % bytes == 0;
+    if (len_bytes > (a->kind == EMX_RMA_ACCUMULATE ? INT64_MAX : ETHMX_RMA_ATOMIC_MAX))
+        return false;
+    return emx_rma_fits(a->op, a->type) && len_bytes && len_bytes % bytes == 0;
 }
 
 static void rma_origin_count(struct emx_engine *e, const struct emx_rma_args *a)
@@ -238,8 +276,11 @@ static int rma_origin_self(struct emx_engine *e, const struct emx_rma_args *a)
         emx_data_copy(&a->data, &there, a->data.len_bytes);
         break;
     case EMX_RMA_ACCUMULATE:
-        emx_data_read(&a->data, 0, stage, a->data.len_bytes);
-        emx_rma_apply(a->op, a->type, memory, stage, a->data.len_bytes);
+        for (size_t at = 0, n; at < a->data.len_bytes; at += n) { /* a stage is of complete elements */
+            n = emx_min(a->data.len_bytes - at, sizeof(stage));
+            emx_data_read(&a->data, at, stage, n);
+            emx_rma_apply(a->op, a->type, memory + at, stage, n);
+        }
         break;
     default: /* the result may lie where the operand does */
         memcpy(stage, memory, a->data.len_bytes);
@@ -275,6 +316,7 @@ static struct emx_op *rma_origin_new(struct emx_session *s, const struct emx_rma
     }
     op->is_send = a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_ACCUMULATE;
     op->msg_bytes = a->data.len_bytes;
+    op->gso = false;
     return op;
 }
 

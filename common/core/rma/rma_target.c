@@ -150,12 +150,19 @@ enum emx_drop emx_rma_input_put(struct emx_session *s, const uint8_t *data, emx_
 
 static bool rma_target_is_valid(const struct emx_f_rma *f, size_t n)
 {
-    if (f->flags & ~(EMX_RMA_FETCH | EMX_RMA_SWAP) || !f->len_bytes || f->len_bytes > ETHMX_RMA_ATOMIC_MAX)
+    size_t bytes = emx_rma_type_bytes(f->type);
+
+    if (f->flags & ~(EMX_RMA_FETCH | EMX_RMA_SWAP) || !f->len_bytes || f->len_bytes > INT64_MAX)
         return false;
     if (f->flags & EMX_RMA_SWAP)
-        return emx_rma_is_integer(f->type) && f->len_bytes == emx_rma_type_bytes(f->type) && n == 2 * f->len_bytes;
-    return emx_rma_fits(f->op, f->type) && f->len_bytes % emx_rma_type_bytes(f->type) == 0 &&
-           n == (f->op == ETHMX_RMA_NO_OP ? 0 : f->len_bytes);
+        return emx_rma_is_integer(f->type) && f->len_bytes == bytes && n == 2 * bytes;
+    if (!emx_rma_fits(f->op, f->type) || f->len_bytes % bytes || n % bytes)
+        return false;
+    if (f->flags & EMX_RMA_FETCH && f->len_bytes > ETHMX_RMA_ATOMIC_MAX)
+        return false;
+    if (f->op == ETHMX_RMA_NO_OP)
+        return !n;
+    return f->flags & EMX_RMA_FETCH ? n == f->len_bytes : n && n <= f->len_bytes;
 }
 
 /* What an atomic operation needs. */
@@ -166,40 +173,42 @@ static unsigned rma_target_access(const struct emx_f_rma *f)
     return f->flags & EMX_RMA_FETCH ? EMX_RMA_MAY_BOTH : ETHMX_RMA_MAY_WRITE;
 }
 
-static void rma_target_change(const struct emx_f_rma *f, uint8_t *memory)
+static void rma_target_change(const struct emx_f_rma *f, uint8_t *memory, size_t n)
 {
     const uint8_t *operand = (const uint8_t *)(f + 1);
 
     if (f->flags & EMX_RMA_SWAP)
         emx_rma_swap(memory, operand, operand + f->len_bytes, f->len_bytes);
     else
-        emx_rma_apply(f->op, f->type, memory, operand, f->len_bytes);
+        emx_rma_apply(f->op, f->type, memory, operand, n);
 }
 
 enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_rma *f = (const void *)(h + 1);
+    size_t n = h->body_bytes - sizeof(*f);
+    bool last = n >= f->len_bytes || !n;
     uint8_t *memory, *old;
 
     (void)now;
-    if (!rma_target_is_valid(f, h->body_bytes - sizeof(*f)))
+    if (!rma_target_is_valid(f, n))
         return EMX_DROP_MALFORMED;
     if (!emx_rma_peer(s))
         return EMX_DROP_MEMORY;
-    if (!rma_target_has_room(s))
+    if (last && !rma_target_has_room(s))
         return EMX_DROP_MALFORMED;
     memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, rma_target_access(f), NULL);
     if (!memory)
-        return rma_target_refuse(s, f->id);
+        return last ? rma_target_refuse(s, f->id) : EMX_ACCEPTED;
     if (f->flags & EMX_RMA_FETCH) {
         if (!(old = rma_target_reply(s, f->id, f->len_bytes)))
             return EMX_DROP_MEMORY;
         memcpy(old, memory, f->len_bytes);
-    } else if (!rma_target_tell(s, f->id, EMX_RMA_DONE)) {
+    } else if (last && !rma_target_tell(s, f->id, EMX_RMA_DONE)) {
         return EMX_DROP_MEMORY;
     }
-    rma_target_change(f, memory);
+    rma_target_change(f, memory, n);
     return EMX_ACCEPTED;
 }
 
