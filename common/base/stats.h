@@ -69,6 +69,7 @@
     X(peers_connected, "peers", 1, "Peers connected.") \
     X(peers_dead, "peers", 0, "Peers declared dead.") \
     X(failovers, "times", 0, "Connections that went on over another wire or card, because the one in use did not reach the peer any more.") \
+    X(interfaces_lost, "times", 0, "Interfaces in use that were removed, went down, or lost their carrier or their IP address.") \
     X(gso_packets_sent, "packets", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
     X(gso_packets_received, "packets", 0, "UDP packets of several frames received (packet and xdp wires).") \
     X(reg_made, "registrations", 0, "Parts of the program's memory registered with a device.") \

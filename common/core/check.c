@@ -248,13 +248,16 @@ static const char *check_unexpected(const struct emx_engine *e, uint64_t promise
     return NULL;
 }
 
-/* Checks that routes are requested before the handshake, and once more during it (learn.c). */
+/* Checks that routes are requested before the handshake, once more during it (learn.c), and when an interface is back.
+ */
 static const char *check_routing(const struct emx_engine *e)
 {
     emx_list_each(l, &e->want_routes)
     {
         const struct emx_session *s = emx_list_entry(l, struct emx_session, routing);
 
+        if (s->state == EMX_S_CONNECTED && s->connect->renews)
+            continue;
         if (s->state != EMX_S_ROUTES && (s->state != EMX_S_CONNECTING || !s->connect->relearns))
             return "routes: they are asked for a session that needs none";
     }

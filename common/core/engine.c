@@ -122,6 +122,7 @@ static const struct emx_upcalls engine_upcalls = {
     .pull_more = emx_rndv_more,
     .resized = emx_fast_open,
     .moved = emx_get_moved,
+    .rail_lost = emx_rndv_rail_lost,
     .rma_ended = emx_rma_ended,
     .frames_lost = emx_path_mtu_probe,
 };

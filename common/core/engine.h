@@ -76,6 +76,9 @@ struct emx_route {
     uint16_t gso_bytes; /* longest frame that may travel in a GSO packet, 0: none does */
     uint8_t more_bytes; /* by which its headers are longer than those of IPv4 and UDP */
     uint8_t card;       /* the same for routes that leave through the same interface */
+    uint8_t theirs;     /* the peer's interface: its number in the peer's address + 1; 0: none */
+    bool by_ip;         /* the wire needs the interface's IP address */
+    bool down, lost;    /* its interface, or the peer's, carries nothing now (emx_engine_interface()) */
     bool guess;         /* unlikely to lead to the peer: tried for a shorter time, at first */
     bool reliable;      /* the wire loses, duplicates and reorders nothing: no acknowledgements, no copies kept */
     bool connected;     /* the wire has connections: frames are lost only with one, never for their length, and never
@@ -95,6 +98,15 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
 /* The wire of this link has given up reaching `to` (emx_wire_ops.unreachable). A peer that is connected that way uses
  * its next route from now on, if there is one over another wire that may lose frames as this one did. */
 void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now);
+
+struct emx_interface {      /* the state of an interface of this host */
+    const char *name, *why; /* why: what it lacks, for people; NULL: nothing. Then the routes are requested again */
+    unsigned numbers;       /* mask: in this endpoint's address */
+    bool carries, has_ip;   /* it is up and has a carrier; it has the IP address that peers know */
+};
+
+/* It has changed. Peers over one that carries nothing take their next route and are told; they return later. */
+void emx_engine_interface(struct emx_engine *e, const struct emx_interface *i, emx_time now);
 
 /* What is known of a peer's address: the given address, or that of its hello. Valid until the next call. */
 const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer);

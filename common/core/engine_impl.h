@@ -98,8 +98,9 @@ struct emx_engine {
     struct emx_timer tick;     /* checks peers with open operations */
     struct emx_peer **watched; /* peers with open operations, and some that had */
     unsigned watched_count, watched_room;
-    bool unwatched;         /* memory was missing to add some to watched */
-    struct emx_list living; /* sessions that are not over; the last checked is last */
+    bool unwatched;           /* memory was missing to add some to watched */
+    uint16_t lost_interfaces; /* mask: of this endpoint's address, they carry nothing now */
+    struct emx_list living;   /* sessions that are not over; the last checked is last */
     struct emx_list ready[EMX_ENGINE_LINKS], hello_acking[EMX_ENGINE_LINKS];
     unsigned link_peers[EMX_ENGINE_LINKS];
     unsigned local_ranks;  /* ranks that share the links; 0: unknown */

@@ -52,6 +52,10 @@ struct emx_upcalls {
     /* The session is about to leave its link. */
     void (*moved)(struct emx_session *s, emx_time now);
 
+    /* This rail of a connected session carries nothing any more: what was asked or is to be sent over it takes others.
+     * Without rails: rail 0. */
+    void (*rail_lost)(struct emx_session *s, unsigned rail);
+
     /* A one-sided operation has completed here with this status. May free it. */
     void (*rma_ended)(struct emx_engine *e, struct emx_op *op, int status);
 

@@ -181,11 +181,17 @@ static int ep_copy_config(struct ethmx_ep *ep, const struct ethmx_config *cfg)
 static int ep_read_netifs(struct ethmx_ep *ep, const char *reach)
 {
     char why[512];
-    int rc = emx_netifs_read(&ep->netifs, &ep->cfg, reach, why, sizeof(why));
+    int rc;
 
-    if (rc)
+    emx_netif_watch_open(&ep->watch);
+    rc = emx_netifs_read(&ep->netifs, &ep->cfg, reach, why, sizeof(why));
+    if (rc) {
         emx_error_set("%s", why);
-    return rc;
+        emx_netif_watch_close(&ep->watch);
+        return rc;
+    }
+    emx_netif_watch_start(&ep->watch, &ep->netifs);
+    return ETHMX_OK;
 }
 
 static int ep_open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep_options *opt)
@@ -269,7 +275,8 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     emx_list_init(&ep->failures);
     emx_clock_init(&ep->progress.clock);
     ep->progress.on_event = emx_event_handle;
-    ep->progress.on_event_arg = ep;
+    ep->progress.on_event_arg = ep->progress.on_look_arg = ep;
+    ep->progress.on_look = emx_event_look;
     rc = ep_copy_config(ep, cfg);
     if (!rc)
         rc = ep_check_auth(&ep->cfg);
@@ -288,7 +295,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     if (!ep->stats) {
         emx_error_set("out of memory");
         rc = ETHMX_ERR_NO_MEMORY;
-        goto err_free;
+        goto err_unwatch;
     }
     rc = ep_open_links(ep, id, opt);
     if (rc)
@@ -313,6 +320,8 @@ err_close_links:
     emx_links_close(&ep->progress.links);
 err_unpublish:
     emx_published_close(&ep->published);
+err_unwatch:
+    emx_netif_watch_close(&ep->watch);
 err_free:
     ep_free_alive_page(ep->alive);
     free(ep);
@@ -402,6 +411,7 @@ void ethmx_ep_close(struct ethmx_ep *ep)
     while (!emx_progress_end_reads(&ep->progress))
         sched_yield();
     emx_links_close(&ep->progress.links);
+    emx_netif_watch_close(&ep->watch);
     emx_engine_destroy(ep->progress.engine);
     emx_event_drop(ep);
     emx_wait_close(ep);

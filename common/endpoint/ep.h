@@ -25,6 +25,7 @@
 #include "core/format/address.h"
 #include "core/engine.h"
 #include "wire/netif.h"
+#include "wire/netif_watch.h"
 
 struct emx_helper; /* helper.c */
 
@@ -62,6 +63,7 @@ struct ethmx_ep {
     struct emx_stats *stats; /* read by ethmx_counter_read() and other processes without the lock */
     struct emx_address self;
     struct emx_netifs netifs;
+    struct emx_netif_watch watch; /* on these */
     struct emx_way_site site;
     struct emx_route_view view;
 };

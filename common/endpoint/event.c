@@ -79,6 +79,45 @@ void emx_event_handle(void *arg, emx_time now)
     }
 }
 
+/* Its numbers among the interfaces that peers are told of. */
+static unsigned event_told_numbers(const struct ethmx_ep *ep, const struct emx_netif *nif)
+{
+    unsigned numbers = 0;
+
+    for (unsigned i = 0; i < ep->site.told_count; i++)
+        numbers |= (unsigned)(ep->site.told[i] == nif) << i;
+    return numbers;
+}
+
+static void event_interface_changed(void *arg, const struct emx_netif_news *news)
+{
+    struct ethmx_ep *ep = arg;
+    const struct emx_links *l = &ep->progress.links;
+    const struct emx_interface i = {.name = news->nif->name,
+                                    .numbers = event_told_numbers(ep, news->nif),
+                                    .carries = news->carries,
+                                    .has_ip = news->has_ip,
+                                    .why = news->why[0] ? news->why : NULL};
+
+    for (unsigned n = 0; n < l->count && news->nif->index != news->old_index; n++)
+        if (l->link[n].ops->renumber)
+            l->link[n].ops->renumber(l->link[n].wire, news->old_index, news->nif);
+    ep->stats->interfaces_lost += i.why && !news->again;
+    if (i.why && !news->again)
+        emx_log(EMX_LOG_WARN, "interface %s: peers are reached by others, where there are any", i.why);
+    else if (!i.why)
+        emx_log(EMX_LOG_WARN, "interface %s is back", i.name);
+    emx_engine_interface(ep->progress.engine, &i, emx_clock_now(&ep->progress.clock));
+}
+
+void emx_event_look(void *arg, emx_time now)
+{
+    struct ethmx_ep *ep = arg;
+
+    (void)now;
+    emx_netif_watch_read(&ep->watch, event_interface_changed, ep);
+}
+
 unsigned emx_event_deliver(struct ethmx_ep *ep)
 {
     struct emx_list *link;

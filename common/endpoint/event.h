@@ -11,6 +11,9 @@
  * emx_event_deliver(). Under the lock, in any thread. */
 void emx_event_handle(void *ep, emx_time now);
 
+/* emx_progress.on_look of an endpoint: tells wires and engine how the interfaces have changed. Under the lock. */
+void emx_event_look(void *ep, emx_time now);
+
 /* Reports failures to the program, by its callback or on stderr. Runs in the program's thread, under the lock, which is
  * released during the callbacks. Returns how many there were. */
 unsigned emx_event_deliver(struct ethmx_ep *ep);

@@ -21,6 +21,8 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
                           .frame_bytes = way->frame_bytes,
                           .gso_bytes = way->gso_bytes,
                           .more_bytes = way->more_bytes,
+                          .theirs = way->theirs,
+                          .by_ip = k->ops->by_ip,
                           .guess = way->guess,
                           .reliable = k->attr.reliable,
                           .connected = k->attr.connected,
@@ -31,6 +33,29 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
 
     snprintf(r.name, sizeof(r.name), "%s%s%.15s", k->ops->name, way->interface[0] ? " " : "", way->interface);
     return r;
+}
+
+/* Whether the interface of a route carries nothing now. */
+static bool route_is_down(const struct emx_route_view *v, const char *interface)
+{
+    const struct emx_netifs *n = v->site->netifs;
+
+    for (unsigned i = 0; i < n->count && interface[0]; i++)
+        if (!strcmp(n->nif[i].name, interface))
+            return !n->nif[i].up;
+    return false;
+}
+
+/* Routes through interfaces that carry nothing come last. */
+static void route_sort(struct emx_route *r, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++)
+        for (unsigned j = i; j && r[j - 1].down && !r[j].down; j--) {
+            struct emx_route down = r[j - 1];
+
+            r[j - 1] = r[j];
+            r[j] = down;
+        }
 }
 
 /* The first number of a route through the same interface, or n: ways without an interface have one each. */
@@ -144,6 +169,7 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
         for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++) {
             r[n] = make_route(k, link, &s.way[i]);
             r[n].card = (uint8_t)route_find_card(r, n, s.way[i].interface);
+            r[n].down = route_is_down(v, s.way[i].interface);
             n++;
         }
         if (!s.count) {
@@ -151,6 +177,7 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
             emx_text_add(&reasons, "%s: %s", k->ops->name, s.obstacle);
         }
     }
+    route_sort(r, n);
     if (n)
         snprintf(why, why_len_bytes, "%s", buf);
     else

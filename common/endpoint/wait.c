@@ -22,6 +22,8 @@ void emx_wait_prepare(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait 
     bool all;
 
     w->fd_count = emx_links_fds(&ep->progress.links, ep->progress.full, w->fd, &all);
+    if (ep->watch.fd >= 0)
+        w->fd[w->fd_count++] = (struct pollfd){.fd = ep->watch.fd, .events = POLLIN};
     if (!all)
         timeout_ns = emx_min(timeout_ns, POLL_ONLY_NS);
     if (ep->threads)

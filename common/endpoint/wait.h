@@ -9,7 +9,7 @@
 
 /* The descriptors and the time to sleep; filled under the lock and used without it. */
 struct emx_wait {
-    struct pollfd fd[EMX_LINKS_FDS + 1];
+    struct pollfd fd[EMX_LINKS_FDS + 2]; /* the watch on interfaces, the helper */
     unsigned fd_count;
     uint64_t timeout_ns;
 };

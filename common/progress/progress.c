@@ -21,13 +21,14 @@
 #include "base/pause.h"
 #include "core/rma/rma.h"
 
-#define RX_BATCHES 4     /* of one link in one round; then the others have their turn */
-#define SWEEP_NS   50000 /* longest time that a wire is left alone */
-#define PATIENCE   8     /* rounds that timers wait for frames to be looked at */
-#define CLOCK_GAP  8     /* rounds for one reading of the clock, */
-#define EXPORTS    8     /* regions exported in one round */
-#define CLOSE_NS   8000  /* if they took no longer than this */
-#define LOOKS      8     /* polls in a round of a program that only waits */
+#define RX_BATCHES 4       /* of one link in one round; then the others have their turn */
+#define SWEEP_NS   50000   /* longest time that a wire is left alone */
+#define LOOK_NS    1000000 /* interval of on_look() */
+#define PATIENCE   8       /* rounds that timers wait for frames to be looked at */
+#define CLOCK_GAP  8       /* rounds for one reading of the clock, */
+#define EXPORTS    8       /* regions exported in one round */
+#define CLOSE_NS   8000    /* if they took no longer than this */
+#define LOOKS      8       /* polls in a round of a program that only waits */
 
 /* Reads the clock unless this round has done so. */
 static inline emx_time progress_round_time(struct emx_progress *p, emx_time *now_p)
@@ -500,12 +501,21 @@ static bool progress_timers_may_fire(struct emx_progress *p, unsigned frames)
     return true;
 }
 
+static void progress_look_at_host(struct emx_progress *p, bool always, emx_time now)
+{
+    if (!p->on_look || (!always && now < p->look_ns))
+        return;
+    p->look_ns = now + LOOK_NS;
+    p->on_look(p->on_look_arg, now);
+}
+
 /* What depends on time. every_wire: even if it is not due. Returns how many frames came. */
 static unsigned progress_look_around(struct emx_progress *p, unsigned frames, bool every_wire, emx_time *now_p)
 {
     emx_time now = progress_round_time(p, now_p);
 
     progress_clock_was_read(p, now);
+    progress_look_at_host(p, every_wire, now);
     if (now >= p->sweep_ns) {
         p->sweep_ns = now + SWEEP_NS;
         every_wire = true;

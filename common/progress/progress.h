@@ -29,6 +29,8 @@ struct emx_progress {
     struct emx_stats *stats;                   /* wire_full */
     void (*on_event)(void *arg, emx_time now); /* the engine has events: takes all of them (emx_engine_event()) */
     void *on_event_arg;
+    void (*on_look)(void *arg, emx_time now); /* the owner's own work, about every millisecond; NULL: there is none */
+    void *on_look_arg;
 
     /* the owner's, changed as it likes */
     uint64_t open_ops;   /* operations whose completion was not delivered yet */
@@ -41,6 +43,7 @@ struct emx_progress {
 
     /* progress.c's own */
     emx_time sweep_ns;                     /* when all wires are polled next, those that need a system call too */
+    emx_time look_ns;                      /* when on_look() is due */
     emx_time read_ns;                      /* when a round last read the clock */
     unsigned rounds_dark, rounds_dark_max; /* rounds since then, and their limit */
     unsigned held_back;                    /* rounds that timers have waited for frames to be handled */

@@ -216,7 +216,7 @@ static int rtnl_on_address(const struct nlmsghdr *nlh, void *arg)
     return MNL_CB_OK;
 }
 
-static int rtnl_dump_links(struct all *all)
+static int rtnl_dump_links(mnl_cb_t fn, void *arg)
 {
     char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -228,11 +228,10 @@ static int rtnl_dump_links(struct all *all)
     ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
     ifi->ifi_family = AF_UNSPEC;
     mnl_attr_put_u32(nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
-    all->count = 0;
-    return rtnl_ask(nlh, rtnl_on_link, all);
+    return rtnl_ask(nlh, fn, arg);
 }
 
-static int rtnl_dump_addresses(struct all *all)
+static int rtnl_dump_addresses(mnl_cb_t fn, void *arg)
 {
     char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -243,7 +242,7 @@ static int rtnl_dump_addresses(struct all *all)
     nlh->nlmsg_seq = 1;
     ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
     ifa->ifa_family = AF_UNSPEC;
-    return rtnl_ask(nlh, rtnl_on_address, all);
+    return rtnl_ask(nlh, fn, arg);
 }
 
 /* Reads links and addresses, again if they changed meanwhile. */
@@ -252,9 +251,10 @@ static int rtnl_read_all(struct all *all)
     int ret = -1;
 
     for (unsigned i = 0; i < DUMP_TRIES && ret; i++) {
-        ret = rtnl_dump_links(all);
+        all->count = 0;
+        ret = rtnl_dump_links(rtnl_on_link, all);
         if (!ret)
-            ret = rtnl_dump_addresses(all);
+            ret = rtnl_dump_addresses(rtnl_on_address, all);
         if (ret && errno != EINTR)
             break;
     }
@@ -291,6 +291,67 @@ static void rtnl_keep_important(struct emx_netifs *n, const struct all *all, con
         if (n->nif[i].loopback && n->nif[i].up && !n->loopback_index)
             n->loopback_index = n->nif[i].index;
 }
+
+/* ---- States of known interfaces ---- */
+
+struct states {
+    const struct emx_netifs *n;
+    struct emx_netif_state *state;
+};
+
+static int rtnl_on_state_link(const struct nlmsghdr *nlh, void *arg)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    bool ethernet = ifi->ifi_type == ARPHRD_ETHER;
+    const struct states *s = arg;
+    struct emx_netif nif = {.index = (unsigned)ifi->ifi_index};
+    const struct nlattr *a;
+
+    mnl_attr_for_each(a, nlh, sizeof(*ifi)) rtnl_read_link_attr(&nif, a, ethernet);
+    for (unsigned i = 0; i < s->n->count; i++) {
+        if (strcmp(s->n->nif[i].name, nif.name) != 0)
+            continue;
+        s->state[i] = (struct emx_netif_state){.index = nif.index,
+                                               .mtu_bytes = nif.mtu_bytes,
+                                               .up = ifi->ifi_flags & IFF_UP,
+                                               .running = ifi->ifi_flags & IFF_RUNNING};
+        memcpy(s->state[i].mac, nif.mac, sizeof(nif.mac));
+    }
+    return MNL_CB_OK;
+}
+
+static int rtnl_on_state_address(const struct nlmsghdr *nlh, void *arg)
+{
+    const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+    const struct rtnl_address a = rtnl_read_address(nlh);
+    const struct states *s = arg;
+
+    for (unsigned i = 0; i < s->n->count; i++) {
+        const struct emx_ip ip = emx_netif_ip(&s->n->nif[i]);
+
+        if (s->state[i].index == ifa->ifa_index && emx_ip_equal(&ip, &a.ip))
+            s->state[i].has_ip = !(a.flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED));
+    }
+    return MNL_CB_OK;
+}
+
+bool emx_netifs_look(const struct emx_netifs *n, struct emx_netif_state state[EMX_NETIF_MAX])
+{
+    struct states s = {.n = n, .state = state};
+    int ret = -1;
+
+    for (unsigned i = 0; i < DUMP_TRIES && ret; i++) {
+        memset(state, 0, n->count * sizeof(*state));
+        ret = rtnl_dump_links(rtnl_on_state_link, &s);
+        if (!ret)
+            ret = rtnl_dump_addresses(rtnl_on_state_address, &s);
+        if (ret && errno != EINTR)
+            break;
+    }
+    return !ret;
+}
+
+/* ---- Routes ---- */
 
 struct route {
     unsigned index;

@@ -71,6 +71,7 @@ struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_ne
                              unsigned score)
 {
     struct emx_way w = {.score = score,
+                        .theirs = (uint8_t)s->theirs_tried,
                         .frame_bytes = (uint16_t)emx_min_u(emx_min_u(frame_bytes, s->frame_bytes), UINT16_MAX)};
 
     if (nif)
@@ -174,9 +175,11 @@ void emx_way_each_ip(struct emx_way_search *s, emx_way_try_fn *try, const void *
 {
     s->obstacle = "it told no interface";
     for (unsigned i = 0; i < s->if_count; i++) {
+        s->theirs_tried = i + 1;
         if (!emx_ip_is_none(&s->ifs[i].ip))
             try(s, i, arg);
     }
+    s->theirs_tried = 0;
 }
 
 unsigned emx_way_told(const struct emx_way_site *site, const struct emx_netif *nif)

@@ -42,6 +42,7 @@ struct emx_way {
     uint16_t frame_bytes;
     uint16_t gso_bytes;          /* longest frame that may travel in a GSO packet, 0: none does */
     uint8_t more_bytes;          /* by which its headers are longer than those of IPv4 and UDP */
+    uint8_t theirs;              /* the peer's interface: its number + 1; 0: none */
     bool guess;                  /* it leads to the peer if a guess is right */
     char interface[IF_NAMESIZE]; /* that it leaves through, "": none */
 };
@@ -56,6 +57,7 @@ struct emx_way_search {
     bool decides;                  /* of two pairs of interfaces that suit both ends alike, our end chooses */
     const struct emx_wire_if *ifs; /* the peer's */
     unsigned if_count;
+    unsigned theirs_tried; /* emx_way_each_ip(): the number + 1 of the peer's interface; otherwise 0 */
 
     struct emx_way way[EMX_WAYS_MAX]; /* best first */
     unsigned count;

@@ -1569,6 +1569,59 @@ static void interfaces_are_read(void **state)
 }
 
 /* The interface towards where the peers are comes first. */
+static void keep_news(void *arg, const struct emx_netif_news *news)
+{
+    *(struct emx_netif_news *)arg = *news;
+}
+
+/* Until the kernel has told what is expected of eth0; other interfaces have no news. */
+static void await_news(struct emx_netif_watch *w, struct emx_netif_news *news, const char *why)
+{
+    struct pollfd fd = {.fd = w->fd, .events = POLLIN};
+
+    news->why[0] = '?';
+    while (strcmp(news->why, why) != 0) {
+        assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+        emx_netif_watch_read(w, keep_news, news);
+        assert_true(!news->nif || !strcmp(news->nif->name, "eth0"));
+    }
+    assert_int_equal(news->carries, !why[0]);
+    assert_int_equal(w->netifs->nif[news->nif - w->netifs->nif].up, !why[0]);
+}
+
+/* An interface that goes down, loses its carrier, and is back with another MTU. */
+static void changes_of_interfaces_are_told(void **state)
+{
+    struct emx_netif_news news = {.nif = NULL};
+    struct emx_netif_watch w;
+    struct emx_netifs n;
+    char err[512];
+
+    (void)state;
+    host_enter(&world_a);
+    emx_netif_watch_open(&w);
+    assert_int_equal(host_read_netifs(&world_a, &n, "eth0,eth1", NULL, err, sizeof(err)), ETHMX_OK);
+    emx_netif_watch_start(&w, &n);
+    emx_netif_watch_read(&w, keep_news, &news);
+    assert_null(news.nif);
+    host_set_up(&world_a, false);
+    host_enter(&world_a);
+    await_news(&w, &news, "eth0 is down");
+    host_set_mtu(&world_a, 1280);
+    host_set_up(&world_a, true);
+    await_news(&w, &news, "");
+    assert_true(news.again);
+    assert_int_equal(news.nif->mtu_bytes, 1280);
+    host_set_up(&world_b, false);
+    host_enter(&world_a);
+    await_news(&w, &news, "eth0 has no carrier");
+    host_set_up(&world_b, true);
+    host_enter(&world_a);
+    await_news(&w, &news, "");
+    host_set_mtu(&world_a, host_mtu(&world_a));
+    emx_netif_watch_close(&w);
+}
+
 static void interface_of_reach_is_first(void **state)
 {
     static const struct {
@@ -1754,6 +1807,7 @@ static const struct {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(routes_are_found),
     cmocka_unit_test(interface_of_reach_is_first),
+    cmocka_unit_test(changes_of_interfaces_are_told),
     cmocka_unit_test(interfaces_are_read),
     cmocka_unit_test(many_interfaces_are_sifted),
     cmocka_unit_test(host_ids_tell_namespaces_apart),

@@ -7,6 +7,7 @@
 #define EMX_TESTS_CONFORM_WORLD_H
 
 #include "wire/netif.h"
+#include "wire/netif_watch.h"
 #include "wire/packet/packet.h"
 #include "wire/shm/shm.h"
 #include "wire/udp/udp.h"

@@ -247,6 +247,47 @@ static void flaps(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The interface of wire 0 at this node carries frames, or not: the wire ends, and the kernel says so. */
+static void set_interface(struct cut *cut, struct sim_node *n, bool carries)
+{
+    const struct emx_interface i = {
+        .name = "w0", .numbers = 1, .carries = carries, .has_ip = true, .why = carries ? NULL : "w0 is down"};
+
+    set_cut(cut, carries ? 0 : 1000000);
+    emx_engine_interface(n->engine, &i, cut->w->now_ns);
+    sim_node_pump(n);
+}
+
+/* One node is told that an interface ends, and tells the other: both go on over the other wire long before silence
+ * would show it, and return when the interface is back. */
+static void interface_ends(struct sim_case *c)
+{
+    struct cut cut = {.w = &c->world, .directions = BOTH};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, 2);
+    a = &w->nodes[c->seed & 1];
+    b = &w->nodes[!(c->seed & 1)];
+    for (unsigned turn = 0; turn < 3 && !sim_failed(w); turn++) {
+        sim_messages(c, a, b, 3, c->seed & 2 ? 3000000 : 8);
+        sim_messages(c, b, a, 3, c->seed & 4 ? 3000000 : 8);
+        sim_world_run_until(w, w->now_ns + c->seed / 8 * SIM_MS / 4);
+        set_interface(&cut, a, false);
+        if (sim_program_run(p, w->now_ns + emx_failover_silence_ns(&w->cfg) / 2))
+            sim_model_check(p);
+        sim_world_run_until(w, w->now_ns + 100 * SIM_MS);
+        expect_wire(w, "w1");
+        set_interface(&cut, a, true);
+        sim_world_run_until(w, w->now_ns + emx_failover_silence_ns(&w->cfg) / 2);
+        expect_wire(w, "w0");
+    }
+    expect_failovers(w, 6, 6);
+    expect_all_alive(w);
+    sim_case_end(c);
+}
+
 /* All wires end: the peer is dead as without others. */
 static void none_left(struct sim_case *c)
 {
@@ -277,6 +318,7 @@ const struct sim_scenario sim_failovers[] = {
     {"failover-again", "wires end in turn", again_and_again, 12, 0},
     {"failover-return", "the wire works again: it is used again", returns, 12, 0},
     {"failover-flaps", "the wire comes and goes", flaps, 8, 0},
+    {"failover-told", "a node is told that an interface ends: both move at once, and return", interface_ends, 32, 0},
     {"failover-none", "all wires end: the peer is dead", none_left, 4, 0},
     {0},
 };

@@ -175,6 +175,46 @@ static void dies_away(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* A node is told that the interface of a wire has ended, in the middle of messages. Nobody waits for a time-out of the
+ * session: the messages go on over the other wire, and over both when the interface is back. */
+static void told(struct sim_case *c)
+{
+    struct shape x = alike(c);
+    struct sim_world *w = &c->world;
+    const unsigned dead = c->seed & 1;
+    struct sim_node *n;
+    struct emx_interface i = {.name = dead ? "w1" : "w0", .numbers = 1u << dead, .has_ip = true, .why = "it is down"};
+    uint64_t railed;
+
+    prepare(c, &x, 0);
+    n = &w->nodes[c->seed >> 1 & 1];
+    sim_messages(c, &w->nodes[0], &w->nodes[1], 8, MESSAGE_BYTES);
+    sim_world_run_until(w, w->now_ns + 60 * SIM_MS + c->seed * SIM_MS);
+    railed = w->nodes[1].stats.bytes_railed;
+    for (unsigned k = 0; k < 2; k++) {
+        sim_world_link(w, k, !k, dead)->faults.cut[0].from_ns = w->now_ns;
+        sim_world_link(w, k, !k, dead)->faults.cut[0].until_ns = w->now_ns + 100 * SIM_MS;
+    }
+    emx_engine_interface(n->engine, &i, w->now_ns);
+    sim_node_pump(n);
+    sim_world_run_until(w, w->now_ns + 100 * SIM_MS);
+    i.carries = true;
+    i.why = NULL;
+    emx_engine_interface(n->engine, &i, w->now_ns);
+    sim_node_pump(n);
+    if (!railed)
+        sim_fail(w, "the second wire carries nothing");
+    sim_program_run(&c->program, w->now_ns + 300 * SIM_MS);
+    sim_messages(c, &w->nodes[0], &w->nodes[1], 8, MESSAGE_BYTES);
+    railed = w->nodes[1].stats.bytes_railed;
+    sim_program_run(&c->program, w->now_ns + 300 * SIM_MS);
+    if (w->nodes[1].stats.bytes_railed - railed < MESSAGE_BYTES)
+        sim_fail(w, "the wire that is back carries nothing");
+    if (!sim_failed(w))
+        sim_model_check(&c->program);
+    sim_case_end(c);
+}
+
 static void slow(struct sim_case *c)
 {
     struct shape x = alike(c);
@@ -282,6 +322,7 @@ const struct sim_scenario sim_rails[] = {
     {"rails-first-dies", "the first wire carries no more data in the middle of a message", first_dies, 16, 0},
     {"rails-moves", "the sessions leave the first wire in the middle of messages", moves, 20, 0},
     {"rails-dies-away", "the second wire dies while the sender is stopped", dies_away, 40, 0},
+    {"rails-told", "a node is told that an interface ends, and is back", told, 16, 0},
     {"rails-slow", "the second wire is ten times slower", slow, 2, 0},
     {"rails-far", "the second wire has a longer way", far, 2, 0},
     {"rails-lossy", "the second wire loses 5% of the frames", lossy, 2, 0},

@@ -304,7 +304,7 @@ struct EMX_LAYOUT emx_f_route_probe {
     uint32_t number;  /* of the search */
     uint8_t route;    /* number of the route, at the sender of the probe */
     uint8_t searches; /* 1: it hears nothing from the receiver, which should probe its own routes */
-    uint16_t reserved;
+    uint16_t lost;    /* mask: interfaces in the sender's address that carry nothing now */
 };
 static_assert(sizeof(struct emx_f_route_probe) == 8, "route_probe");
 

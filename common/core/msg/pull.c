@@ -441,6 +441,18 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
     pull_want(r, b);
 }
 
+void emx_pull_ask_others(struct emx_session *s, unsigned rail)
+{
+    emx_list_each(l, &s->e->asking)
+    {
+        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, asking);
+
+        for (unsigned i = 0; r->op->peer->session == s && i < r->active; i++)
+            if (r->block[i].rail == rail)
+                pull_ask_again(r, &r->block[i]);
+    }
+}
+
 /* Requests over others what a rail has not carried while another has. Returns when to look at the rails again. */
 static emx_time pull_check_rails(struct emx_rndv *r, emx_time now)
 {

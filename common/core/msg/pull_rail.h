@@ -69,6 +69,9 @@ void emx_pull_change_rail(struct emx_rndv *r, struct emx_block *b, unsigned rail
 /* Nothing of a message has arrived for a time-out: its block is about to be requested again, over another rail. */
 void emx_pull_leave_rail(struct emx_rndv *r, struct emx_block *b, emx_time now);
 
+/* Requests over other rails all blocks that this one was to carry. */
+void emx_pull_ask_others(struct emx_session *s, unsigned rail);
+
 /* A block has been requested: its rail may fall silent before the message does. */
 void emx_pull_await_rail(struct emx_rndv *r, const struct emx_block *b, emx_time now);
 

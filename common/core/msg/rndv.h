@@ -121,6 +121,7 @@ struct emx_rndv_rx {
 
 void emx_rndv_open(struct emx_session *s);  /* the session begins */
 void emx_rndv_moved(struct emx_session *s); /* it has a new route, over which no response was measured yet */
+void emx_rndv_rail_lost(struct emx_session *s, unsigned rail);
 bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved); /* false: no memory */
 enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now);
@@ -137,6 +138,7 @@ uint16_t emx_rndv_chunk_bytes(const struct emx_session *s);     /* longest chunk
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op); /* fin without pulling */
 bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now);
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
+void emx_rndv_send_by_others(struct emx_session *s, unsigned rail); /* what the peer has requested over this rail */
 bool emx_rndv_output_rail(struct emx_rail *k, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i);
 void emx_rndv_more(struct emx_engine *e, emx_time now); /* distributes the pull window */
 void emx_rndv_expire(struct emx_rndv *r, emx_time now);

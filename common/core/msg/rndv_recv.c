@@ -10,6 +10,7 @@
 #include "core/format/eager_head.h"
 #include "core/format/frame.h"
 #include "core/msg/op.h"
+#include "core/msg/pull_rail.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/read.h"
 #include "core/msg/rndv.h"
@@ -36,6 +37,12 @@ void emx_rndv_moved(struct emx_session *s)
         emx_rails_moved(s);
     }
     emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
+}
+
+void emx_rndv_rail_lost(struct emx_session *s, unsigned rail)
+{
+    emx_pull_ask_others(s, rail);
+    emx_rndv_send_by_others(s, rail);
 }
 
 int emx_rndv_refuse(struct emx_session *s, uint32_t sender_op)

@@ -136,6 +136,19 @@ void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *o
         }
 }
 
+void emx_rndv_send_by_others(struct emx_session *s, unsigned rail)
+{
+    struct emx_list *requests = rndv_send_requests(s, rail), *l;
+
+    if (rail == emx_rails_first(s) || !requests)
+        return;
+    while ((l = emx_list_pop(requests))) {
+        emx_list_entry(l, struct emx_pull_request, link)->rail = (uint8_t)emx_rails_first(s);
+        emx_list_append(&s->pulled.requests, l);
+    }
+    emx_session_ready(s);
+}
+
 /* Whether a block requested for the first time is sent in GSO packets. All blocks of a message go the same way, to keep
  * their order. A message of one frame has nothing to be joined with. */
 static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f, unsigned rail)

@@ -198,6 +198,10 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
     struct emx_connect *c;
 
     (void)e;
+    if (s && s->state == EMX_S_CONNECTED && s->connect->renews) {
+        emx_learn_places(s, r, n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX);
+        return;
+    }
     if (s && s->state == EMX_S_CONNECTING && s->connect->relearns) {
         connect_learned(s, r, n < EMX_ROUTES_MAX ? n : EMX_ROUTES_MAX, now);
         return;

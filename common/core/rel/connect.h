@@ -24,6 +24,12 @@ struct emx_session;
 
 #define EMX_CONNECT_WHY_BYTES 320
 
+/* As far as is known of the interfaces at both ends. */
+static inline bool emx_route_carries(const struct emx_route *r)
+{
+    return !r->down && !r->lost;
+}
+
 /* The routes to a peer and the state of the handshake. Kept when connected, because a repeated hello needs a reply. */
 struct emx_connect {
     struct emx_route route[EMX_ROUTES_MAX];
@@ -36,6 +42,7 @@ struct emx_connect {
     bool has_place;    /* it counts there now */
     bool got[2];       /* hello_acks: small, full */
     bool due[2];       /* hellos to send */
+    bool renews;       /* connected: the routes were requested, because an interface is back and may have changed */
     bool relearns;     /* the routes for the address in told were requested */
     uint16_t told_bytes;
     uint8_t *told; /* the address in its hello, if it has more than the launcher's (learn.c); else NULL */

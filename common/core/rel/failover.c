@@ -11,6 +11,10 @@
  * acknowledgements are lost. So a probe says whether its sender searches by itself. Then the receiver probes its own
  * routes, too.
  *
+ * The endpoint reports when an interface of this host carries nothing any more (emx_engine_interface). Then a session
+ * moves at once, and its probes tell the peer which interfaces of this side carry nothing. The peer moves then, too: it
+ * may see nothing of it, behind a switch.
+ *
  * Later it probes the route that failed, at growing distances while it is in use, and returns when several probes in a
  * row are replied to.
  *
@@ -28,6 +32,7 @@
 #include "core/rel/failover.h"
 #include "core/rel/fragment.h"
 #include "core/rel/offload_probe.h"
+#include "core/rel/rail.h"
 #include "core/rel/rtt.h"
 #include "core/rel/seal.h"
 #include "core/rel/send_window.h"
@@ -142,6 +147,16 @@ static unsigned failover_next(const struct emx_session *s)
     unsigned i = s->connect->current + 1;
 
     while (i < s->connect->count && (s->connect->route[i].link == s->link || !failover_suits(s, i)))
+        i++;
+    return i;
+}
+
+/* The best other route whose interfaces carry frames; the number of routes: there is none. */
+static unsigned failover_next_carrying(const struct emx_session *s)
+{
+    unsigned i = 0;
+
+    while (i < s->connect->count && !(failover_suits(s, i) && emx_route_carries(&s->connect->route[i])))
         i++;
     return i;
 }
@@ -279,6 +294,96 @@ void emx_failover_expire(struct emx_session *s, emx_time now)
         failover_begin(s, EMX_FAILOVER_GO_BACK, now);
 }
 
+/* ---- Interfaces ---- */
+
+static bool failover_leaves_by(const struct emx_route *r, const char *interface)
+{
+    const char *blank = strchr(r->name, ' ');
+
+    return blank && !strcmp(blank + 1, interface);
+}
+
+/* The interfaces of the session's routes are known to carry frames, or not. Routes of the mask have changed. */
+static void failover_review(struct emx_session *s, unsigned changed, const char *why, emx_time now)
+{
+    struct emx_connect *c = s->connect;
+    unsigned rails = emx_rails_review(s, changed, now), next = failover_next_carrying(s);
+
+    if (c->failover.away && changed >> c->failover.home & 1 && emx_route_carries(&c->route[c->failover.home])) {
+        c->failover.home_ns = now;
+        emx_session_arm(s, now);
+    }
+    if (changed >> c->current & 1 && !emx_route_carries(emx_connect_route(s)) && next < c->count)
+        failover_leave(s, next, why, now);
+    for (; rails; rails &= rails - 1)
+        s->e->up->rail_lost(s, (unsigned)__builtin_ctz(rails));
+}
+
+/* Sets down of the session's routes through the interface. Returns the mask of those that changed. */
+static unsigned failover_mark(struct emx_session *s, const struct emx_interface *i)
+{
+    unsigned changed = 0;
+
+    for (unsigned n = 0; n < s->connect->count; n++) {
+        struct emx_route *r = &s->connect->route[n];
+        bool down = !i->carries || (r->by_ip && !i->has_ip);
+
+        if (!failover_leaves_by(r, i->name) || r->down == down)
+            continue;
+        r->down = down;
+        changed |= 1u << n;
+    }
+    return changed;
+}
+
+/* The peer is told by a probe. A session that is about to go back probes anyway; it is not while the peer's interface
+ * carries nothing. */
+static void failover_tell(struct emx_session *s, bool lost, emx_time now)
+{
+    const struct emx_failover *v = &s->connect->failover;
+
+    if (!lost && !emx_list_linked(&s->routing)) {
+        s->connect->renews = true;
+        emx_session_ask_routes(s);
+    }
+    if (failover_has_choice(s) && (lost || !v->away || !emx_route_carries(&s->connect->route[v->home])))
+        failover_begin(s, lost ? EMX_FAILOVER_SEARCH : EMX_FAILOVER_CHECK, now);
+}
+
+void emx_engine_interface(struct emx_engine *e, const struct emx_interface *i, emx_time now)
+{
+    if (i->why)
+        e->lost_interfaces |= (uint16_t)i->numbers;
+    else
+        e->lost_interfaces &= (uint16_t)~i->numbers;
+    emx_list_each(l, &e->living)
+    {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
+        unsigned changed = failover_mark(s, i);
+
+        if (!changed || s->state != EMX_S_CONNECTED)
+            continue;
+        failover_review(s, changed, i->why, now);
+        failover_tell(s, i->why, now);
+    }
+}
+
+/* The peer says which of its interfaces carry nothing. */
+static void failover_told(struct emx_session *s, uint16_t lost, emx_time now)
+{
+    unsigned changed = 0;
+
+    for (unsigned n = 0; n < s->connect->count; n++) {
+        struct emx_route *r = &s->connect->route[n];
+        bool is_lost = r->theirs && lost >> (r->theirs - 1) & 1;
+
+        changed |= (unsigned)(r->lost != is_lost) << n;
+        r->lost = is_lost;
+    }
+    if (changed)
+        failover_review(s, changed, "its interface carries nothing", now);
+}
+
 /* ---- Frames, out ---- */
 
 static void failover_build(struct emx_session *s, const struct emx_route *r, enum emx_frame_type type,
@@ -322,10 +427,12 @@ bool emx_failover_output(struct emx_session *s, unsigned link, struct emx_txfram
     if (!v->due || s->connect->route[v->asked].link != link)
         return false;
     v->due = false;
-    failover_build(
-        s, &s->connect->route[v->asked], EMX_F_route_probe,
-        &(struct emx_f_route_probe){.number = v->number, .route = v->asked, .searches = v->goal == EMX_FAILOVER_SEARCH},
-        f, scratch);
+    failover_build(s, &s->connect->route[v->asked], EMX_F_route_probe,
+                   &(struct emx_f_route_probe){.number = v->number,
+                                               .route = v->asked,
+                                               .searches = v->goal == EMX_FAILOVER_SEARCH,
+                                               .lost = s->e->lost_interfaces},
+                   f, scratch);
     return true;
 }
 
@@ -338,6 +445,7 @@ enum emx_drop emx_failover_input_probe(struct emx_session *s, const uint8_t *dat
 
     if (s->state != EMX_S_CONNECTED)
         return EMX_DROP_STALE;
+    failover_told(s, t->lost, now);
     v = &s->connect->failover;
     v->reply_left = (uint8_t)s->connect->count;
     v->reply_link = (uint8_t)s->e->input_link;

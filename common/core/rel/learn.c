@@ -13,6 +13,7 @@
 #include "core/format/address.h"
 #include "core/rel/connect.h"
 #include "core/rel/learn.h"
+#include "core/rel/rail.h"
 #include "core/rel/session.h"
 #include "core/rel/tag.h"
 
@@ -103,4 +104,31 @@ bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned
     s->to = r[current].to;
     s->gso_bytes = r[current].gso_bytes ? (uint16_t)(r[current].gso_bytes - tag_bytes) : 0;
     return true;
+}
+
+/* How many of the n routes before this one go the same way: by the same wire and interfaces. */
+static unsigned learn_same_before(const struct emx_route *route, const struct emx_route *r, unsigned n)
+{
+    unsigned same = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        same += r[i].link == route->link && r[i].theirs == route->theirs && !strcmp(r[i].name, route->name);
+    return same;
+}
+
+void emx_learn_places(struct emx_session *s, const struct emx_route *r, unsigned n)
+{
+    struct emx_connect *c = s->connect;
+
+    c->renews = false;
+    for (unsigned i = 0; i < c->count; i++) {
+        struct emx_route *route = &c->route[i];
+        unsigned before = learn_same_before(route, c->route, i);
+
+        for (unsigned j = 0; j < n; j++)
+            if (learn_same_before(route, &r[j], 1) && learn_same_before(route, r, j) == before)
+                route->to = r[j].to;
+        emx_rails_renew(s, route);
+    }
+    s->to = emx_connect_route(s)->to;
 }

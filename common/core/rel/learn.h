@@ -16,5 +16,7 @@ struct emx_session;
 void emx_learn_address(struct emx_session *s, const struct emx_address *a, const void *addr, size_t len_bytes);
 /* Takes the routes that were requested again. false: the handshake must restart, with the first. */
 bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned n);
+/* The session is connected, and keeps its routes. Where these are among the n, they may lead to other places. */
+void emx_learn_places(struct emx_session *s, const struct emx_route *r, unsigned n);
 
 #endif

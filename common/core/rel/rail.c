@@ -72,6 +72,7 @@ static void rail_take_route(struct emx_rail *k, const struct emx_route *r)
     k->to = r->to;
     k->link = r->link;
     k->card = r->card;
+    k->left = !emx_route_carries(r);
     k->seal = (uint8_t)emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum);
     k->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     k->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
@@ -127,7 +128,6 @@ void emx_rails_moved(struct emx_session *s)
     t->rail[t->first].left = true;
     t->first = rail_of_route(t, r);
     k = &t->rail[t->first];
-    k->left = false;
     emx_list_del(&k->ready);
     rail_take_route(k, r);
     if (k->answer_due)
@@ -207,6 +207,47 @@ void emx_rail_failed(struct emx_rail *k, emx_time now)
     k->try_ns = now + k->pause_ns;
     k->byte_ps = 0;
     emx_count(t->s->e, rails_failed);
+}
+
+void emx_rails_renew(struct emx_session *s, const struct emx_route *r)
+{
+    struct emx_rails *t = s->rails;
+
+    for (unsigned i = 0; t && i < t->count; i++)
+        if (t->rail[i].card == r->card && t->rail[i].link == r->link)
+            t->rail[i].to = r->to;
+}
+
+/* A route says nothing of the direction from the peer: the peer may have numbered its rails otherwise. Where it was
+ * wrong to set the rail aside, the next question finds it. */
+static bool rail_review(struct emx_rail *k, const struct emx_route *r, emx_time now)
+{
+    k->left = !emx_route_carries(r);
+    if (!k->left) {
+        k->pause_ns = TRY_NS;
+        k->try_ns = now;
+        return false;
+    }
+    k->failures = EMX_RAIL_FAILURES - 1;
+    emx_rail_failed(k, now);
+    return true;
+}
+
+unsigned emx_rails_review(struct emx_session *s, unsigned changed, emx_time now)
+{
+    struct emx_rails *t = s->rails;
+    unsigned lost = 0;
+
+    if (!t)
+        return changed >> s->connect->current & !emx_route_carries(emx_connect_route(s));
+    for (; changed; changed &= changed - 1) {
+        const struct emx_route *r = &s->connect->route[__builtin_ctz(changed)];
+
+        for (unsigned i = 0; i < t->count; i++)
+            if (t->rail[i].card == r->card && t->rail[i].link == r->link && rail_review(&t->rail[i], r, now))
+                lost |= 1u << i;
+    }
+    return lost;
 }
 
 /* ---- Frames ---- */

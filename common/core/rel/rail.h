@@ -32,7 +32,7 @@ struct emx_rail {
     uint32_t last_rop; /* of the last data frame */
     uint16_t frame_bytes, gso_bytes;
     uint8_t link, seal, card;
-    bool left; /* the session's route until it did not reach the peer any more; no data is sent over it */
+    bool left; /* it does not reach the peer any more, or its interface carries nothing: no data is sent over it */
     bool answer_due;
     uint32_t answer; /* number of the question */
 
@@ -75,6 +75,13 @@ uint16_t emx_rails_frame_bytes(const struct emx_session *s, uint16_t most_bytes)
 /* The rail that is the session's route, and how many there are: data can be sent over them. */
 unsigned emx_rails_first(const struct emx_session *s);
 unsigned emx_rails_count(const struct emx_session *s);
+
+/* Routes of the mask carry frames, or not, as their interfaces do. Returns the mask of rails that carry nothing any
+ * more. */
+unsigned emx_rails_review(struct emx_session *s, unsigned changed, emx_time now);
+
+/* The route of a rail leads to another place. */
+void emx_rails_renew(struct emx_session *s, const struct emx_route *r);
 
 void emx_rail_heard(struct emx_rail *k, emx_time now);  /* data has arrived */
 void emx_rail_failed(struct emx_rail *k, emx_time now); /* requested data has not, although the peer sends */

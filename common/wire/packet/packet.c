@@ -521,6 +521,19 @@ static void packet_sweep(struct emx_wire *base)
         packet_detach_filter(w);
 }
 
+static void packet_renumber(struct emx_wire *base, unsigned old_index, const struct emx_netif *nif)
+{
+    struct packet_wire *w = (struct packet_wire *)base;
+
+    for (unsigned i = 0; i < w->port_count; i++)
+        if (w->port[i].ifindex == old_index) {
+            w->port[i].ifindex = nif->index;
+            memcpy(w->port[i].mac, nif->mac, ETH_ALEN);
+        }
+    if (w->bound_ifindex == old_index)
+        packet_bind_tx(w, nif->index);
+}
+
 static int packet_fd(struct emx_wire *base, unsigned i)
 {
     struct packet_wire *w = (struct packet_wire *)base;
@@ -548,5 +561,6 @@ const struct emx_wire_ops emx_wire_packet = {
     .peek = packet_peek,
     .consume = packet_consume,
     .fd = packet_fd,
+    .renumber = packet_renumber,
     .sweep = packet_sweep,
 };

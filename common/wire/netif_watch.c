@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A notice of the kernel says only that something may have changed: then the state of all interfaces is read again. So
+ * it does not matter if notices are lost, which happens when many come at once.
+ *
+ * An interface whose driver was reloaded has the same name and another index.
+ */
+#include "wire/netif_watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define NOTICE_BYTES 8192
+#define NOTICES_MOST 64 /* read in one call */
+
+static_assert(EMX_NETIF_MAX <= 64, "masks");
+
+void emx_netif_watch_open(struct emx_netif_watch *w)
+{
+    const struct sockaddr_nl all = {.nl_family = AF_NETLINK,
+                                    .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+
+    *w = (struct emx_netif_watch){.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE)};
+    if (w->fd >= 0 && bind(w->fd, (const struct sockaddr *)&all, sizeof(all)))
+        emx_netif_watch_close(w);
+}
+
+void emx_netif_watch_start(struct emx_netif_watch *w, struct emx_netifs *netifs)
+{
+    w->netifs = netifs;
+}
+
+void emx_netif_watch_close(struct emx_netif_watch *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    w->fd = -1;
+}
+
+static bool watch_has(const struct emx_netif *nif)
+{
+    return nif->chosen && !nif->loopback;
+}
+
+/* Whether a notice may be about one of the interfaces. A new interface may be one that was removed. */
+static bool watch_concerns(const struct emx_netif_watch *w, const struct nlmsghdr *h)
+{
+    const struct ifinfomsg *link = NLMSG_DATA(h);
+    const struct ifaddrmsg *address = NLMSG_DATA(h);
+    bool of_link = h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK;
+    const struct emx_netif *nif;
+
+    if (h->nlmsg_len < NLMSG_LENGTH(of_link ? sizeof(*link) : sizeof(*address)))
+        return false;
+    nif = emx_netif_by_index(w->netifs, of_link ? (unsigned)link->ifi_index : address->ifa_index);
+    return nif ? watch_has(nif) : w->silent && of_link;
+}
+
+/* Takes one message of notices. false: there is none. */
+static bool watch_take(struct emx_netif_watch *w, bool *changed_p)
+{
+    union {
+        struct nlmsghdr h;
+        char bytes[NOTICE_BYTES];
+    } m;
+    ssize_t len = recv(w->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC);
+    unsigned left = (unsigned)len;
+
+    if (len < 0) {
+        *changed_p |= errno == ENOBUFS; /* some were lost */
+        return errno == ENOBUFS || errno == EINTR;
+    }
+    if (left > sizeof(m))
+        *changed_p = true;
+    else
+        for (const struct nlmsghdr *h = &m.h; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
+            *changed_p |= watch_concerns(w, h);
+    return true;
+}
+
+static void watch_say(const struct emx_netif *nif, const struct emx_netif_state *now, struct emx_netif_news *news)
+{
+    const struct emx_ip ip = emx_netif_ip(nif);
+    char text[EMX_IP_TEXT];
+
+    if (!now->index)
+        snprintf(news->why, sizeof(news->why), "%s was removed", nif->name);
+    else if (!now->up)
+        snprintf(news->why, sizeof(news->why), "%s is down", nif->name);
+    else if (!now->running)
+        snprintf(news->why, sizeof(news->why), "%s has no carrier", nif->name);
+    else if (!news->has_ip)
+        snprintf(news->why, sizeof(news->why), "%s has lost its address %s", nif->name, emx_ip_text(&ip, text));
+}
+
+/* Compares an interface with its present state. true: it has changed. */
+static bool watch_compare(struct emx_netif_watch *w, unsigned i, const struct emx_netif_state *now,
+                          struct emx_netif_news *news)
+{
+    struct emx_netif *nif = &w->netifs->nif[i];
+    const struct emx_ip ip = emx_netif_ip(nif);
+    const uint64_t bit = UINT64_C(1) << i;
+
+    *news = (struct emx_netif_news){.nif = nif,
+                                    .carries = now->index && now->up && now->running,
+                                    .has_ip = now->has_ip || emx_ip_is_none(&ip),
+                                    .old_index = nif->index};
+    news->again = (w->silent | w->bare) & bit;
+    watch_say(nif, now, news);
+    nif->up = news->carries;
+    if (now->index) {
+        nif->index = now->index;
+        nif->mtu_bytes = now->mtu_bytes;
+        memcpy(nif->mac, now->mac, sizeof(nif->mac));
+    }
+    if (news->carries == !(w->silent & bit) && news->has_ip == !(w->bare & bit) && nif->index == news->old_index)
+        return false;
+    w->silent = news->carries ? w->silent & ~bit : w->silent | bit;
+    w->bare = news->has_ip ? w->bare & ~bit : w->bare | bit;
+    return true;
+}
+
+static void watch_look(struct emx_netif_watch *w, emx_netif_news_fn *fn, void *arg)
+{
+    struct emx_netif_state now[EMX_NETIF_MAX];
+    struct emx_netif_news news;
+
+    if (!emx_netifs_look(w->netifs, now))
+        return;
+    for (unsigned i = 0; i < w->netifs->count; i++)
+        if (watch_has(&w->netifs->nif[i]) && watch_compare(w, i, &now[i], &news))
+            fn(arg, &news);
+}
+
+void emx_netif_watch_read(struct emx_netif_watch *w, emx_netif_news_fn *fn, void *arg)
+{
+    bool changed = false;
+
+    if (w->fd < 0)
+        return;
+    for (unsigned i = 0; i < NOTICES_MOST && watch_take(w, &changed); i++)
+        ;
+    if (changed)
+        watch_look(w, fn, arg);
+}
