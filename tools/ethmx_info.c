@@ -10,6 +10,7 @@
 
 #include "ethmx.h"
 #include "info_check.h"
+#include "info_rails.h"
 #include "info_tables.h"
 #include "json.h"
 
@@ -79,11 +80,18 @@ static void info_print_wrapped(const char *text, unsigned indent)
     putchar('\n');
 }
 
+/* What walks over the interfaces. */
+struct interfaces {
+    struct emx_info_rails rails;
+    unsigned count;
+    struct emx_json *j;
+};
+
 static void info_text_interface(void *arg, const struct ethmx_interface_info *i)
 {
-    unsigned *count = arg;
+    struct interfaces *all = arg;
 
-    ++*count;
+    all->count++;
     printf("  %-15s %-18s %-17s mtu %-5u %-4s %s\n", i->name,
            *i->ipv4   ? i->ipv4
            : *i->ipv6 ? i->ipv6
@@ -98,6 +106,10 @@ static void info_text_interface(void *arg, const struct ethmx_interface_info *i)
     if (i->numa_node >= 0)
         printf(", NUMA node %d", i->numa_node);
     printf("\n    %s%s%s\n", i->chosen ? "used" : "not used", *i->reason ? ": " : "", i->reason);
+    if (!i->chosen)
+        return;
+    emx_info_rails_look(&all->rails, i);
+    printf("    %s\n", all->rails.is);
 }
 
 static void info_text_wire(void *arg, const struct ethmx_wire_info *w)
@@ -184,16 +196,17 @@ static int info_text_check(const struct ethmx_config *cfg)
 /* Shows the sections that ask the host. 0, or the error of the last that failed; its sentence is on stderr. */
 static int info_text_host(const struct ethmx_config *cfg, unsigned sections)
 {
-    unsigned count = 0, usable = 0;
+    struct interfaces all = {.rails = {.cfg = cfg}};
+    unsigned usable = 0;
     int ret = 0, err;
 
     if (sections & SECTION_INTERFACES) {
         puts("Interfaces");
-        err = ethmx_each_interface(cfg, info_text_interface, &count);
+        err = ethmx_each_interface(cfg, info_text_interface, &all);
         if (err) {
             fprintf(stderr, "ethmx_info: %s\n", ethmx_error_text());
             ret = err;
-        } else if (!count) {
+        } else if (!all.count) {
             puts("  none");
         }
         putchar('\n');
@@ -246,7 +259,8 @@ static int info_show_text(const struct ethmx_config *cfg, unsigned sections)
 
 static void info_json_interface(void *arg, const struct ethmx_interface_info *i)
 {
-    struct emx_json *j = arg;
+    struct interfaces *all = arg;
+    struct emx_json *j = all->j;
 
     emx_json_open(j, NULL, '{');
     emx_json_string(j, "name", i->name);
@@ -262,6 +276,10 @@ static void info_json_interface(void *arg, const struct ethmx_interface_info *i)
     emx_json_bool(j, "up", i->up);
     emx_json_bool(j, "chosen", i->chosen);
     emx_json_string(j, "reason", i->reason);
+    if (i->chosen) {
+        emx_json_uint(j, "rail", emx_info_rails_look(&all->rails, i));
+        emx_json_string(j, "rail_reason", all->rails.is);
+    }
     emx_json_close(j, '}');
 }
 
@@ -371,9 +389,11 @@ static int info_json_host(struct emx_json *j, const char *name, int err)
 
 static int info_show_json(const struct ethmx_config *cfg, unsigned sections)
 {
+    struct interfaces all = {.rails = {.cfg = cfg}};
     struct emx_json j;
     int ret = 0, err;
 
+    all.j = &j;
     emx_json_init(&j, stdout);
     emx_json_open(&j, NULL, '{');
     if (sections & SECTION_VERSION) {
@@ -382,7 +402,7 @@ static int info_show_json(const struct ethmx_config *cfg, unsigned sections)
     }
     if (sections & SECTION_INTERFACES) {
         emx_json_open(&j, "interfaces", '[');
-        err = info_json_host(&j, "interfaces", ethmx_each_interface(cfg, info_json_interface, &j));
+        err = info_json_host(&j, "interfaces", ethmx_each_interface(cfg, info_json_interface, &all));
         ret = err ? err : ret;
     }
     if (sections & SECTION_WIRES) {

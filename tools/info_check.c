@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "info_check.h"
+#include "info_rails.h"
 
 #ifndef SO_PREFER_BUSY_POLL
 #define SO_PREFER_BUSY_POLL 69
@@ -667,6 +668,7 @@ struct check_each {
     emx_check_fn *fn;
     void *arg;
     unsigned links;
+    struct emx_info_rails rails;
 };
 
 static void check_interface(void *arg, const struct ethmx_interface_info *i)
@@ -677,13 +679,20 @@ static void check_interface(void *arg, const struct ethmx_interface_info *i)
     if (!i->chosen)
         return;
     e->links++;
+    emx_info_rails_look(&e->rails, i);
+    e->fn(e->arg, &(struct emx_finding){.where = i->name,
+                                        .name = "rail",
+                                        .verdict = *e->rails.command ? EMX_COSTS : EMX_FINE,
+                                        .is = e->rails.is,
+                                        .cost = *e->rails.command ? "large messages do not use it" : "",
+                                        .command = e->rails.command});
     emx_check_link(e->host, &link, e->fn, e->arg);
 }
 
 int emx_check_all(const struct ethmx_config *cfg, emx_check_fn *fn, void *arg, unsigned *links_p)
 {
     struct emx_checked_host h;
-    struct check_each e = {.host = &h, .fn = fn, .arg = arg};
+    struct check_each e = {.host = &h, .fn = fn, .arg = arg, .rails = {.cfg = cfg}};
     int ret;
 
     emx_checked_host_init(&h, cfg);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "info_check.h"
+#include "info_rails.h"
 
 static const char *const feature_names[] = {
     "tx-checksum-ip-generic",  "rx-checksum",         "rx-gro",
@@ -369,6 +370,57 @@ static void test_other_namespace(void **state)
     assert_line(w, "eth2 card: not seen: virtual (veth), and /sys does not show what is below it");
 }
 
+/* Interfaces in order of preference: what each carries of large messages, and the command for one that is left out. */
+static void test_rails(void **state)
+{
+    static const struct {
+        struct ethmx_interface_info i;
+        unsigned rail;
+        const char *is, *command;
+    } row[] = {
+        {{.name = "e0", .ipv4 = "10.0.0.1/24", .mtu_bytes = 9000, .speed_mbit = 100000, .numa_node = 1},
+         1,
+         "rail 1, and all other messages, 100000 Mbit/s, NUMA node 1",
+         ""},
+        {{.name = "lo", .ipv4 = "127.0.0.1/8", .mtu_bytes = 65536, .numa_node = -1}, 0, "this host only", ""},
+        {{.name = "e1", .ipv4 = "", .mtu_bytes = 9000, .numa_node = -1},
+         0,
+         "no IP",
+         "ip addr add ADDRESS/PREFIX dev e1"},
+        {{.name = "e2", .ipv4 = "10.2.0.1/24", .mtu_bytes = 1500, .numa_node = -1},
+         0,
+         "half",
+         "ip link set e2 mtu 9000"},
+        {{.name = "e3", .ipv4 = "10.3.0.1/24", .mtu_bytes = 4500, .numa_node = -1},
+         2,
+         "rail 2, for large messages",
+         ""},
+        {{.name = "e4", .ipv4 = "", .ipv6 = "fd00::1/64", .mtu_bytes = 9000, .numa_node = -1}, 3, "rail 3", ""},
+        {{.name = "e5", .ipv4 = "10.5.0.1/24", .mtu_bytes = 9000, .numa_node = -1},
+         0,
+         "ETHMX_RAILS allows no more",
+         "unset ETHMX_RAILS"},
+    };
+    struct world *w = *state;
+    struct emx_info_rails r = {.cfg = w->cfg};
+
+    assert_int_equal(ethmx_config_set(w->cfg, "rails", "3", "test"), 0);
+    for (size_t k = 0; k < sizeof(row) / sizeof(row[0]); k++) {
+        struct ethmx_interface_info i = row[k].i;
+
+        i.ipv6 = i.ipv6 ? i.ipv6 : "";
+        assert_int_equal(emx_info_rails_look(&r, &i), row[k].rail);
+        if (!strstr(r.is, row[k].is))
+            fail_msg("%s: %s", i.name, r.is);
+        assert_string_equal(r.command, row[k].command);
+    }
+    assert_int_equal(ethmx_config_set(w->cfg, "rails", "auto", "test"), 0);
+    assert_int_equal(emx_info_rails_look(&r, &row[0].i), 4);
+    assert_int_equal(emx_info_rails_look(&r, &row[0].i), 0);
+    assert_non_null(strstr(r.is, "there are 4 others"));
+    assert_string_equal(r.command, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, end_world)
 
 int main(void)
@@ -377,7 +429,7 @@ int main(void)
         TEST(test_fine),     TEST(test_moderation),      TEST(test_deferral), TEST(test_busy_polling),
         TEST(test_queues),   TEST(test_queues_of_sysfs), TEST(test_udp_hash), TEST(test_interrupts),
         TEST(test_features), TEST(test_cores),           TEST(test_buffers),  TEST(test_not_seen),
-        TEST(test_below),    TEST(test_other_namespace),
+        TEST(test_below),    TEST(test_other_namespace), TEST(test_rails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
