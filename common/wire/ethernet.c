@@ -53,7 +53,7 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
     const struct emx_wire_value ours = ethernet_behind(&s->ours, skip_bytes);
     const struct emx_wire_value theirs = ethernet_behind(&s->theirs, skip_bytes);
 
-    ends_p->by_udp = false;
+    ends_p->by_udp = ends_p->spare = false;
     if (!emx_ethernet_part_read(&ours, &ends_p->ours) || !emx_ethernet_part_read(&theirs, &ends_p->theirs)) {
         s->obstacle = "its address does not say how";
         return false;
@@ -94,6 +94,7 @@ static void ethernet_add_one(struct emx_way_search *s, const struct emx_ethernet
 {
     struct emx_offload_way gso = *ip;
 
+    w->guess = ends->spare;
     gso.frame_bytes = (uint16_t)emx_min_u(gso.frame_bytes, w->frame_bytes);
     if (!ends->ours.gso_port || !gso.port || gso.frame_bytes < EMX_WAY_FRAME_MIN)
         gso.frame_bytes = 0;
@@ -123,8 +124,7 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
     ethernet_add_one(s, ends, &w, mac, &way, 0, nif->index);
 }
 
-/* Whether the address is in our network and in the one that the peer tells. */
-static bool ethernet_same_subnet(const struct emx_netif *nif, const struct emx_wire_if *theirs)
+bool emx_ethernet_same_subnet(const struct emx_netif *nif, const struct emx_wire_if *theirs)
 {
     bool v6 = emx_ip_is_v6(&theirs->ip);
     const struct emx_ip ours = v6 ? nif->ip6 : emx_ip_from_v4(nif->ip.s_addr);
@@ -144,7 +144,7 @@ static const struct emx_netif *ethernet_route(struct emx_way_search *s, const st
 
     if (!emx_ip_is_link_local6(&theirs->ip)) {
         nif = emx_way_towards(s, &theirs->ip, &on_link);
-        *same_p = nif && on_link && ethernet_same_subnet(nif, theirs);
+        *same_p = nif && on_link && emx_ethernet_same_subnet(nif, theirs);
         return nif;
     }
     while ((nif = emx_way_next_link(s, &theirs->ip, &at)))

@@ -33,6 +33,7 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
 struct emx_ethernet_ends {
     struct emx_ethernet_part ours, theirs;
     bool by_udp; /* set by the caller: single frames travel in UDP where possible; false after the call below */
+    bool spare;  /* the same: the way is not the kernel's, and is no rail */
     bool v6;     /* IP packets between them are of IPv6 */
 };
 bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
@@ -43,6 +44,9 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
  */
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], const struct emx_ip *ip, unsigned mtu_bytes, unsigned score);
+
+/* Whether the address is in our network and in the one that the peer tells. */
+bool emx_ethernet_same_subnet(const struct emx_netif *nif, const struct emx_wire_if *theirs);
 
 /* The UDP port to which single frames to this destination go, host order; 0: they are frames of the EtherType. */
 static inline uint16_t emx_ethernet_udp_port(const struct emx_wire_addr *a)

@@ -22,6 +22,7 @@
 #define EMX_IP_UDP_BYTES   28    /* headers of IPv4 and UDP */
 #define EMX_IP6_UDP_BYTES  48    /* headers of IPv6 and UDP */
 #define EMX_WAY_V6         2000u /* added to the score of a way by IPv6, whose header is longer */
+#define EMX_WAY_SPARE      8000u /* added to the score of a way that is not the kernel's */
 #define EMX_WAY_SCOPED     4000u /* added to the score of a way by a link-local address: its link is a guess */
 #define EMX_UDP_DATA_BYTES 65507 /* longest datagram's */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Ways of the packet wire: between interfaces in one subnet; on one host over the loopback interface.
+ *
+ * Of several interfaces in one subnet the kernel's route takes one. The others are spare: if it fails, frames of an
+ * EtherType can leave by them without a route.
  */
 #include <arpa/inet.h>
 
@@ -11,6 +14,24 @@ struct packet_way_ends {
     const struct emx_wire *wire;
     struct emx_ethernet_ends ends;
 };
+
+static void packet_way_add_spare(struct emx_way_search *s, unsigned place, struct packet_way_ends *e,
+                                 const struct emx_netif *routed)
+{
+    const struct emx_netifs *n = s->site->netifs;
+    const struct emx_wire_if *theirs = &s->ifs[place];
+
+    e->ends.by_udp = false;
+    e->ends.spare = true;
+    for (unsigned i = 0; i < n->count; i++) {
+        const struct emx_netif *nif = &n->nif[i];
+
+        if (nif != routed && nif->chosen && nif->has_mac && !nif->loopback && nif->rank % s->if_count == place &&
+            emx_ethernet_same_subnet(nif, theirs))
+            emx_ethernet_add(s, &e->ends, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
+                             emx_way_score(s, nif, place) + EMX_WAY_SPARE);
+    }
+}
 
 static void packet_way_try(struct emx_way_search *s, unsigned place, const void *arg)
 {
@@ -23,6 +44,8 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
     e.ends.by_udp = emx_packet_prefers_udp(e.wire, nif->index);
     emx_ethernet_add(s, &e.ends, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
                      emx_way_score(s, nif, place));
+    if (!emx_ip_is_link_local6(&theirs->ip))
+        packet_way_add_spare(s, place, &e, nif);
 }
 
 void emx_packet_ways(struct emx_wire *w, struct emx_way_search *s)
