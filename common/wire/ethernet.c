@@ -154,6 +154,23 @@ static const struct emx_netif *ethernet_route(struct emx_way_search *s, const st
     return best;
 }
 
+const uint8_t *emx_ethernet_mac(const struct emx_way_search *s, const struct emx_netif *nif,
+                                const struct emx_wire_if *theirs)
+{
+    const uint8_t *only = NULL;
+
+    if (emx_wire_if_has_mac(theirs))
+        return theirs->mac;
+    for (unsigned i = 0; i < s->if_count; i++) {
+        if (!emx_wire_if_has_mac(&s->ifs[i]))
+            continue;
+        if (only && memcmp(only, s->ifs[i].mac, sizeof(s->ifs[i].mac)) != 0)
+            return NULL;
+        only = s->ifs[i].mac;
+    }
+    return emx_ip_is_v6(&theirs->ip) && !nif->ip.s_addr ? only : NULL;
+}
+
 const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const struct emx_wire_if *theirs)
 {
     bool same_subnet;
@@ -165,7 +182,7 @@ const struct emx_netif *emx_ethernet_towards(struct emx_way_search *s, const str
         s->obstacle = "it is in another subnet, and Ethernet frames pass no router";
         return NULL;
     }
-    if (!emx_wire_if_has_mac(theirs)) {
+    if (!emx_ethernet_mac(s, nif, theirs)) {
         s->obstacle = "the MAC address of its interface is not known yet";
         return NULL;
     }

@@ -45,6 +45,11 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
 void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *ends, const struct emx_netif *nif,
                       const uint8_t mac[6], const struct emx_ip *ip, unsigned mtu_bytes, unsigned score);
 
+/* The MAC address of the peer's interface. One with both families tells it once, with its IPv4 address. From an
+ * interface with IPv6 only, it is known all the same if the peer tells no other. NULL: unknown. */
+const uint8_t *emx_ethernet_mac(const struct emx_way_search *s, const struct emx_netif *nif,
+                                const struct emx_wire_if *theirs);
+
 /* Whether the address is in our network and in the one that the peer tells. */
 bool emx_ethernet_same_subnet(const struct emx_netif *nif, const struct emx_wire_if *theirs);
 

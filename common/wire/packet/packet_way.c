@@ -27,7 +27,7 @@ static void packet_way_add_spare(struct emx_way_search *s, unsigned place, struc
         const struct emx_netif *nif = &n->nif[i];
 
         if (nif != routed && nif->chosen && nif->has_mac && !nif->loopback && nif->rank % s->if_count == place &&
-            emx_ethernet_same_subnet(nif, theirs))
+            emx_wire_if_has_mac(theirs) && emx_ethernet_same_subnet(nif, theirs))
             emx_ethernet_add(s, &e->ends, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
                              emx_way_score(s, nif, place) + EMX_WAY_SPARE);
     }
@@ -42,8 +42,8 @@ static void packet_way_try(struct emx_way_search *s, unsigned place, const void 
     if (!nif)
         return;
     e.ends.by_udp = emx_packet_prefers_udp(e.wire, nif->index);
-    emx_ethernet_add(s, &e.ends, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
-                     emx_way_score(s, nif, place));
+    emx_ethernet_add(s, &e.ends, nif, emx_ethernet_mac(s, nif, theirs), &theirs->ip,
+                     emx_way_common_mtu(s->site, nif, theirs), emx_way_score(s, nif, place));
     if (!emx_ip_is_link_local6(&theirs->ip))
         packet_way_add_spare(s, place, &e, nif);
 }

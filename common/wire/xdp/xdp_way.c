@@ -42,8 +42,8 @@ static void xdp_way_try(struct emx_way_search *s, unsigned place, const void *ar
         s->obstacle = "the interfaces that lead to it are without it at one end";
         return;
     }
-    emx_ethernet_add(s, arg, nif, theirs->mac, &theirs->ip, emx_way_common_mtu(s->site, nif, theirs),
-                     emx_way_score(s, nif, place));
+    emx_ethernet_add(s, arg, nif, emx_ethernet_mac(s, nif, theirs), &theirs->ip,
+                     emx_way_common_mtu(s->site, nif, theirs), emx_way_score(s, nif, place));
 }
 
 void emx_xdp_ways(struct emx_wire *w, struct emx_way_search *s)
