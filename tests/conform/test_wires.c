@@ -43,6 +43,7 @@ struct pair {
     bool shaped;                  /* eth0 of host a is made slow */
     bool uncut;                   /* eth0 of host a cuts no GSO packets: the kernel does */
     bool v6;                      /* by IPv6 */
+    bool scoped;                  /* by link-local addresses */
     bool gso;                     /* frames may go in GSO packets */
     enum emx_gso_sockets sockets; /* that carry these */
     bool udp;                     /* single frames go in UDP */
@@ -68,6 +69,7 @@ static int setup(void **state)
     end_init(&p->a, p->host_a, p->ops, ID_A);
     end_init(&p->b, p->host_b, p->ops, ID_B);
     p->a.v6 = p->b.v6 = p->v6;
+    p->a.scoped = p->b.scoped = p->scoped;
     p->a.gso = p->b.gso = p->gso;
     p->a.cfg.p_gso = p->b.cfg.p_gso = p->sockets;
     p->a.udp = p->b.udp = p->udp;
@@ -319,7 +321,8 @@ static void fd_tells(void **state)
 static void too_long_is_counted(void **state)
 {
     struct pair *p = *state;
-    unsigned limit = p->a.attr.frame_bytes + (p->udp && p->host_a == p->host_b ? EMX_IP_UDP_BYTES : 0);
+    unsigned headers_bytes = p->v6 ? EMX_IP6_UDP_BYTES : EMX_IP_UDP_BYTES;
+    unsigned limit = p->a.attr.frame_bytes + (p->udp && p->host_a == p->host_b ? headers_bytes : 0);
     unsigned len[] = {500, limit + 1, 700, limit + 20000}, l;
     struct emx_rxframe rx;
 
@@ -1742,9 +1745,10 @@ static void nothing_is_lost_when_full(void **state)
  * hand from within the host: UDP_FAR is udp between hosts. */
 enum { HOSTS = 1, INSIDE = 2, PACKET = 4, UDP = 8, GSO = 16, SHM = 32, XDP = 64, UDP_FAR = 128, XDP_GSO = 256 };
 enum { DEVICES = 512, VERBS = 1024 };
-enum { TORN = 2048 }; /* with packets that UDP sockets drop */
-enum { UDP6 = 4096 }; /* udp by IPv6 */
-enum { V4 = 8192 };   /* the addresses are of IPv4 */
+enum { TORN = 2048 };  /* with packets that UDP sockets drop */
+enum { UDP6 = 4096 };  /* udp by IPv6 */
+enum { V4 = 8192 };    /* the addresses are of IPv4 */
+enum { LINK = 16384 }; /* by link-local addresses, too */
 enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP | XDP, RDMA = DEVICES | VERBS, EVERYWHERE = ETHERNET | SHM | RDMA };
 
 static const struct {
@@ -1756,11 +1760,11 @@ static const struct {
     {                                                                                                                  \
 #fn, fn, where                                                                                                 \
     }
-    CASE(every_size_arrives, EVERYWHERE | GSO | XDP_GSO),
-    CASE(batches_arrive_in_order, EVERYWHERE | GSO | XDP_GSO),
+    CASE(every_size_arrives, LINK | EVERYWHERE | GSO | XDP_GSO),
+    CASE(batches_arrive_in_order, LINK | EVERYWHERE | GSO | XDP_GSO),
     CASE(batch_goes_to_several, HOSTS | INSIDE | PACKET | UDP | SHM | GSO | RDMA),
     CASE(interfaces_are_used_together, HOSTS | PACKET | UDP | XDP),
-    CASE(both_directions, EVERYWHERE | GSO | XDP_GSO),
+    CASE(both_directions, LINK | EVERYWHERE | GSO | XDP_GSO),
     CASE(lent_frames_stay, EVERYWHERE | GSO | XDP_GSO),
     CASE(rx_keeps_the_rest, EVERYWHERE | GSO | XDP_GSO),
     CASE(fd_tells, EVERYWHERE | GSO | XDP_GSO),
@@ -1785,15 +1789,15 @@ static const struct {
     CASE(look_passes_no_gso_packet_over, HOSTS | INSIDE | GSO),
     CASE(gso_packets_cut_on_the_way_arrive, HOSTS | GSO | XDP_GSO),
     CASE(gso_packets_switched_off_go_singly, HOSTS | INSIDE | GSO | XDP_GSO),
-    CASE(foreign_gso_packets_are_taken_apart, HOSTS | INSIDE | GSO | XDP_GSO),
-    CASE(strange_packets_to_the_port_do_no_harm, HOSTS | INSIDE | GSO | XDP_GSO),
-    CASE(damaged_frames_cost_no_others, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
-    CASE(short_gso_packets_bring_what_they_have, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
-    CASE(torn_gso_packets_do_no_harm, TORN | HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
-    CASE(parts_unlike_frames_do_no_harm, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(foreign_gso_packets_are_taken_apart, V4 | HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(strange_packets_to_the_port_do_no_harm, V4 | HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(damaged_frames_cost_no_others, V4 | HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(short_gso_packets_bring_what_they_have, V4 | HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(torn_gso_packets_do_no_harm, V4 | TORN | HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(parts_unlike_frames_do_no_harm, V4 | HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
     CASE(odd_gso_packets_are_aligned, HOSTS | INSIDE | UDP),
     CASE(calm_comes_and_goes, HOSTS | INSIDE | UDP),
-    CASE(lines_go_both_ways, HOSTS | INSIDE | UDP),
+    CASE(lines_go_both_ways, LINK | HOSTS | INSIDE | UDP),
     CASE(lines_stay_in_their_network, HOSTS | UDP),
     CASE(lines_stand_faults, HOSTS | UDP),
     CASE(lines_stand_a_new_address, HOSTS | UDP | V4),
@@ -1801,7 +1805,7 @@ static const struct {
     CASE(icmp_and_empty_are_ignored, HOSTS | INSIDE | UDP),
     CASE(datagrams_may_be_marked, HOSTS | INSIDE | UDP),
     CASE(marks_of_both_families_are_told, HOSTS | INSIDE | UDP6),
-    CASE(marks_are_told, HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
+    CASE(marks_are_told, V4 | HOSTS | INSIDE | GSO | XDP_GSO | UDP_FAR),
 };
 
 static const struct CMUnitTest others[] = {
@@ -1817,7 +1821,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(ports_follow_configuration),
 };
 
-static struct pair pairs[16];
+static struct pair pairs[24];
 
 #define TESTS_MAX (ARRAY_LEN(pairs) * ARRAY_LEN(cases) + ARRAY_LEN(others))
 
@@ -1863,7 +1867,10 @@ static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigne
             continue;
         if (cases[i].where & V4 && p->v6)
             continue;
-        snprintf(names[count], sizeof(names[count]), "%s %s%s%s%s%s: %s", p->ops->name, name, p->v6 ? " ipv6" : "",
+        snprintf(names[count], sizeof(names[count]), "%s %s%s%s%s%s: %s", p->ops->name, name,
+                 p->scoped ? " link-local"
+                 : p->v6   ? " ipv6"
+                           : "",
                  p->gso ? " gso" : "", p->sockets == EMX_GSO_UDP ? " by udp" : "", p->udp ? " in udp" : "",
                  cases[i].name);
         tests[count] = (struct CMUnitTest){names[count], cases[i].fn, setup, teardown, p};
@@ -1916,50 +1923,69 @@ static unsigned add_path(unsigned count, unsigned path)
 }
 
 static unsigned add_gso(unsigned count, const struct emx_wire_ops *ops, enum emx_gso_sockets sockets, unsigned wire,
-                        unsigned path)
+                        unsigned path, bool v6)
 {
     struct pair *p = add_pair(ops, path);
 
     p->gso = true;
     p->sockets = sockets;
+    p->v6 = v6;
     return add_cases(count, p, wire, path);
 }
 
-static unsigned add_udp(unsigned count, unsigned path)
+static unsigned add_udp(unsigned count, unsigned path, bool v6)
 {
     struct pair *p = add_pair(&emx_wire_packet, path);
 
     p->udp = true;
+    p->v6 = v6;
     return add_cases(count, p, cases_of(&emx_wire_packet, path), path);
 }
 
+/* By addresses of IPv6 alone. */
 static unsigned add_v6(unsigned count, unsigned path)
 {
     struct pair *p;
 
     if (emx_ip_is_none(&netifs_find(&world_a.netifs6, "eth0")->ip6)) {
-        printf("SKIP udp ipv6: the kernel has no IPv6\n");
+        printf("SKIP ipv6: the kernel has none\n");
         return count;
     }
     p = add_pair(&emx_wire_udp, path);
     p->v6 = true;
-    return add_cases(count, p, UDP | UDP6, path);
+    count = add_cases(count, p, UDP | UDP6, path);
+    count = add_gso(count, &emx_wire_packet, EMX_GSO_AUTO, GSO, path, true);
+    count = add_udp(count, path, true);
+    return count;
+}
+
+/* First: an interface that goes down forgets its link-local addresses, and its routes. */
+static unsigned add_link_local(unsigned count)
+{
+    struct pair *p;
+
+    if (emx_ip_is_none(&netifs_find(&world_a.netifs6, "eth0")->ip6))
+        return count;
+    p = add_pair(&emx_wire_udp, HOSTS);
+    p->v6 = p->scoped = true;
+    return add_cases(count, p, LINK, HOSTS);
 }
 
 /* Between network namespaces, and inside one. */
 static unsigned add_namespaces(unsigned count)
 {
+    count = add_link_local(count);
     for (unsigned i = 0; i < ARRAY_LEN(others); i++) /* routes first: an interface that goes down forgets them */
         tests[count++] = others[i];
     for (unsigned path = HOSTS; path <= INSIDE; path++) {
         count = add_path(count, path);
         count = add_v6(count, path);
-        count = add_gso(count, &emx_wire_packet, EMX_GSO_AUTO, GSO, path);
+        count = add_gso(count, &emx_wire_packet, EMX_GSO_AUTO, GSO, path, false);
         if (path == HOSTS) /* inside a host the kernel routes no packets that tests craft for UDP sockets */
-            count = add_gso(count, &emx_wire_packet, EMX_GSO_UDP, GSO, path);
-        count = add_udp(count, path);
+            count = add_gso(count, &emx_wire_packet, EMX_GSO_UDP, GSO, path, false);
+        count = add_udp(count, path, false);
         if (path == HOSTS && is_there(&emx_wire_xdp, path))
-            count = add_gso(count, &emx_wire_xdp, EMX_GSO_AUTO, XDP_GSO, path);
+            count = add_gso(count, &emx_wire_xdp, EMX_GSO_AUTO, XDP_GSO, path, false);
     }
     return count;
 }

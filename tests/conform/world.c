@@ -21,8 +21,8 @@
 
 #define WORK_MS 10 /* between two rounds of ends that wait for each other */
 
-struct host world_a = {.ip = "10.88.0.1", .ip6 = "fd88::1", .interfaces = INTERFACES};
-struct host world_b = {.ip = "10.88.0.2", .ip6 = "fd88::2", .interfaces = INTERFACES};
+struct host world_a = {.ip = "10.88.0.1", .ip6 = "fd88::1", .link6 = "fe80::88:1", .interfaces = INTERFACES};
+struct host world_b = {.ip = "10.88.0.2", .ip6 = "fd88::2", .link6 = "fe80::88:2", .interfaces = INTERFACES};
 struct host world_c = {.interfaces = INTERFACES};
 
 static void host_part_families(struct host *h)
@@ -161,11 +161,15 @@ void end_init(struct end *e, const struct host *h, const struct emx_wire_ops *op
 /* ---- How two ends of a wire meet ---- */
 
 /* The IP address of an end, for the other; on one host loopback's. */
-static struct in_addr ip_between(const struct end *e, const struct end *other)
+static struct emx_ip ip_between(const struct end *e, const struct end *other)
 {
-    struct in_addr ip;
+    bool same = e->host == other->host;
+    struct emx_ip ip;
 
-    assert_int_equal(inet_pton(AF_INET, e->host == other->host ? "127.0.0.1" : e->host->ip, &ip), 1);
+    assert_true(emx_ip_parse(&ip, e->scoped ? e->host->link6
+                                  : e->v6   ? same ? "::1" : e->host->ip6
+                                  : same    ? "127.0.0.1"
+                                            : e->host->ip));
     return ip;
 }
 
@@ -198,8 +202,8 @@ static void shm_way(struct emx_wire_addr *a, const struct end *from, const struc
 
 static struct emx_offload_way gso_way(const struct end *from, const struct end *to)
 {
-    return (struct emx_offload_way){.from = emx_ip_from_v4(ip_between(from, to).s_addr),
-                                    .to = emx_ip_from_v4(ip_between(to, from).s_addr),
+    return (struct emx_offload_way){.from = ip_between(from, to),
+                                    .to = ip_between(to, from),
                                     .port = to->gso_port,
                                     .frame_bytes = (uint16_t)from->attr.frame_bytes};
 }
@@ -223,11 +227,9 @@ static void xdp_way(struct emx_wire_addr *a, const struct end *from, const struc
 
 static void udp_way(struct emx_wire_addr *a, const struct end *from, const struct end *to)
 {
-    struct emx_ip ip = emx_ip_from_v4(ip_between(to, from).s_addr);
+    const struct emx_ip ip = ip_between(to, from);
 
-    if (to->v6)
-        assert_true(emx_ip_parse(&ip, to->host == from->host ? "::1" : to->host->ip6));
-    emx_udp_addr(a, &ip, 0, to->port);
+    emx_udp_addr(a, &ip, to->scoped ? from->host->eth0_index : 0, to->port);
 }
 
 /* On one host, too, by the device. */
@@ -307,7 +309,7 @@ int end_try_open(struct end *e, char *why, size_t why_len_bytes)
         describe(e);
     }
     if (!ret && (e->gso || e->udp))
-        e->attr.frame_bytes -= 28; /* IPv4 and UDP headers */
+        e->attr.frame_bytes -= e->v6 ? EMX_IP6_UDP_BYTES : EMX_IP_UDP_BYTES;
     return ret;
 }
 

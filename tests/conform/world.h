@@ -19,8 +19,8 @@
 
 struct host {
     int ns_fd;
-    const char *interfaces; /* as in ETHMX_IF */
-    const char *ip, *ip6;
+    const char *interfaces;       /* as in ETHMX_IF */
+    const char *ip, *ip6, *link6; /* of eth0; link6: link-local */
     struct emx_netifs netifs;
     struct emx_netifs netifs6; /* with the IPv6 addresses alone; netifs have none */
     unsigned eth0_index;
@@ -65,6 +65,7 @@ struct end {
     uint32_t id;
     uint16_t udp_port; /* packet: the same for single frames in UDP */
     bool v6;           /* of the host's addresses it uses those of IPv6 */
+    bool scoped;       /* the link-local one */
     bool udp;          /* what it sends goes in UDP; attr.frame_bytes is then the longest frame that does */
     bool gso;          /* what it sends may go in GSO packets; attr.frame_bytes is then the longest frame that does */
 };

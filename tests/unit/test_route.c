@@ -458,6 +458,13 @@ static const struct scenario scenarios[] = {
         .expect = {NULL},
         .why = "its address is one of ours too",
     }, {
+        .what = "two cards in one subnet: the kernel takes one, packet keeps the other in reserve",
+        .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "10.0.0.3", 24, 1500, 1}},
+        .theirs = {{"eth0", "10.0.0.2", 24, 1500, 0}, {"eth1", "10.0.0.4", 24, 1500, 1}},
+        .table = {{"10.0.0.0", 24, 2, false}},
+        .expect = {"packet eth0 mac0 1500", "packet eth0 mac1 1500", "packet eth1 mac1 1500", "udp eth0 10.0.0.2 1472",
+                   "udp eth0 10.0.0.4 1472"},
+    }, {
         .what = "an interface without IPv6 towards an address of it",
         .ours = {{"eth0", "10.0.0.1", 24, 1500, 0}, {"eth1", "", 0, 1500, 1}},
         .theirs = {{"eth0", "", 0, 1500, 0}},
