@@ -288,6 +288,27 @@ static void interface_ends(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The interface ends while hellos are sent over it: the next wire is tried at once. */
+static void interface_ends_early(struct sim_case *c)
+{
+    struct cut cut = {.w = &c->world, .directions = BOTH};
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+
+    sim_case_begin(c, 2, 2);
+    sim_world_start(w);
+    set_cut(&cut, 1000000);
+    for (unsigned i = 0; i < 2; i++)
+        sim_messages(c, &w->nodes[i], &w->nodes[!i], 3, c->seed & 1 ? 300000 : 8);
+    sim_world_run_until(w, w->now_ns + c->seed * SIM_MS);
+    for (unsigned i = 0; i < 2; i++)
+        set_interface(&cut, &w->nodes[i], false);
+    if (sim_program_run(p, w->now_ns + w->cfg.p_connect_timeout / 2))
+        sim_model_check(p);
+    expect_all_alive(w);
+    sim_case_end(c);
+}
+
 /* All wires end: the peer is dead as without others. */
 static void none_left(struct sim_case *c)
 {
@@ -319,6 +340,7 @@ const struct sim_scenario sim_failovers[] = {
     {"failover-return", "the wire works again: it is used again", returns, 12, 0},
     {"failover-flaps", "the wire comes and goes", flaps, 8, 0},
     {"failover-told", "a node is told that an interface ends: both move at once, and return", interface_ends, 32, 0},
+    {"failover-early", "an interface ends during the handshake: the next wire is tried", interface_ends_early, 20, 0},
     {"failover-none", "all wires end: the peer is dead", none_left, 4, 0},
     {0},
 };

@@ -465,7 +465,7 @@ static bool connect_narrow(struct emx_session *s, emx_time now)
     struct emx_route *r = &c->route[c->current];
     uint16_t shorter = connect_narrower(c);
 
-    if (!c->got[0] || !shorter)
+    if (!c->got[0] || !shorter || !emx_route_carries(r))
         return false;
     emx_event_post(
         s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
@@ -525,7 +525,9 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
     unsigned next = connect_next_to_try(s, now);
     char reason[128];
 
-    if (!c->got[0])
+    if (!emx_route_carries(r))
+        snprintf(reason, sizeof(reason), "%s: %s interface carries nothing", r->name, r->down ? "our" : "the peer's");
+    else if (!c->got[0])
         snprintf(reason, sizeof(reason), "%s: no answer in %llu ms", r->name,
                  (unsigned long long)connect_patience_ns(s) / 1000000);
     else
@@ -544,6 +546,14 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
         c->has_why = false;
     }
     connect_use_route(s, next, now);
+}
+
+void emx_connect_review(struct emx_session *s, emx_time now)
+{
+    if (emx_route_carries(emx_connect_route(s)))
+        return;
+    s->connect->give_up_ns = now;
+    emx_session_arm(s, now);
 }
 
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns)

@@ -70,7 +70,9 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
 enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, emx_time now);
 emx_time emx_connect_deadline(const struct emx_session *s);
 void emx_connect_expire(struct emx_session *s, emx_time now);
-void emx_connect_give_place(struct emx_session *s, emx_time now);  /* releases its place for another peer */
+void emx_connect_give_place(struct emx_session *s, emx_time now); /* releases its place for another peer */
+void emx_connect_review(struct emx_session *s,
+                        emx_time now); /* the interface of a route carries nothing, or does again */
 void emx_connect_delayed(struct emx_session *s, emx_time late_ns); /* this process was stopped for that long */
 /* Sets the properties of frames over this route. */
 void emx_connect_take_nature(struct emx_session *s, const struct emx_route *r);

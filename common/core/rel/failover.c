@@ -361,6 +361,8 @@ void emx_engine_interface(struct emx_engine *e, const struct emx_interface *i, e
         struct emx_session *s = emx_list_entry(l, struct emx_session, living);
         unsigned changed = failover_mark(s, i);
 
+        if (changed && s->state == EMX_S_CONNECTING)
+            emx_connect_review(s, now);
         if (!changed || s->state != EMX_S_CONNECTED)
             continue;
         failover_review(s, changed, i->why, now);
