@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/netif.h"
 #include "wire/udp_port.h"
 #include "wire/udp_socket.h"
 
@@ -26,11 +27,14 @@ union gso_udp_tx_control {
     struct cmsghdr align;
 };
 
-/* Passes only packets whose data may have a place, unless they are for the ring; none: passes nothing. */
-static int gso_udp_filter(int fd, bool none)
+/* Passes only packets whose data may have a place, unless they are for the ring, as are those that come over loopback;
+ * none: passes nothing. IPv6 accepts packets over loopback that a packet socket has sent, IPv4 does not. */
+static int gso_udp_filter(int fd, unsigned loopback_index, bool none)
 {
     enum { FRAME = sizeof(struct udphdr) };
     struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, loopback_index, 6, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, EMX_GSO_RING_PORT, 4, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FRAME),
@@ -45,11 +49,12 @@ static int gso_udp_filter(int fd, bool none)
 }
 
 /* The kernel counts what the filter drops as if the buffer had been full, so its count is not asked for. */
-static int gso_udp_restrict(int fd)
+static int gso_udp_restrict(int fd, unsigned loopback_index)
 {
     int off = 0;
 
-    return setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &off, sizeof(off)) || gso_udp_filter(fd, false) ? -1 : 0;
+    return setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &off, sizeof(off)) || gso_udp_filter(fd, loopback_index, false) ? -1
+                                                                                                                   : 0;
 }
 
 /* Opens the socket and binds it to some port. */
@@ -64,7 +69,7 @@ static int gso_udp_bind(struct emx_gso_udp *u, const struct emx_wire_params *par
         errno = EOPNOTSUPP;
         ret = -1;
     }
-    if (ret || (!all && gso_udp_restrict(u->fd)))
+    if (ret || (!all && gso_udp_restrict(u->fd, params->netifs->loopback_index)))
         return -1;
     return emx_udp_port_bind(u->fd, v6, &u->port);
 }
@@ -87,7 +92,7 @@ int emx_gso_udp_open(struct emx_gso_udp *u, const struct emx_wire_params *params
 
 int emx_gso_udp_only_hold(struct emx_gso_udp *u)
 {
-    return gso_udp_filter(u->fd, true);
+    return gso_udp_filter(u->fd, 0, true);
 }
 
 void emx_gso_udp_close(struct emx_gso_udp *u)

@@ -1994,6 +1994,8 @@ int main(int argc, char **argv)
 {
     unsigned count = 0;
 
+    if (getenv("EMX_TESTS"))
+        cmocka_set_test_filter(getenv("EMX_TESTS"));
     if (argc == 4) {
         world_init(argv + 1);
         count = add_namespaces(count);
