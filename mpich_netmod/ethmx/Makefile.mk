@@ -22,10 +22,12 @@ noinst_HEADERS += \
     src/mpid/ch4/netmod/ethmx/netmod_inline.h
 
 mpi_core_sources += \
+    src/mpid/ch4/netmod/ethmx/ethmx_address.c \
     src/mpid/ch4/netmod/ethmx/ethmx_am.c \
     src/mpid/ch4/netmod/ethmx/ethmx_atomic.c \
     src/mpid/ch4/netmod/ethmx/ethmx_comm.c \
     src/mpid/ch4/netmod/ethmx/ethmx_data.c \
+    src/mpid/ch4/netmod/ethmx/ethmx_dynamic.c \
     src/mpid/ch4/netmod/ethmx/ethmx_init.c \
     src/mpid/ch4/netmod/ethmx/ethmx_lib.c \
     src/mpid/ch4/netmod/ethmx/ethmx_onesided.c \

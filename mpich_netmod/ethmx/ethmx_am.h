@@ -110,7 +110,11 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request *req)
 #if MPIDI_ETHMX_CH4_AM_TAG
 
 /* Not needed: data of any length goes straight to its place anyway. */
+#if MPIDI_ETHMX_CH4_LPID
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_can_do_tag(MPIR_Request *rreq)
+#else
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_can_do_tag(void)
+#endif
 {
     return false;
 }

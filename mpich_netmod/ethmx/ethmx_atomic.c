@@ -92,17 +92,29 @@ static const struct {
 /* By MPICH's number of a builtin datatype: the core's type + 1; 0: none. */
 static uint8_t atomic_type[MPIR_DATATYPE_N_BUILTIN];
 
+static int atomic_index(MPI_Datatype builtin)
+{
+#if MPIDI_ETHMX_CH4_INTERNAL_TYPES
+    return builtin & MPIR_TYPE_INDEX_MASK;
+#else
+    return MPIR_Datatype_predefined_get_index(builtin);
+#endif
+}
+
 void MPIDI_ETHMX_atomic_init(void)
 {
     for (size_t i = 0; i < sizeof(atomic_rows) / sizeof(atomic_rows[0]); i++) {
         MPI_Datatype d = atomic_rows[i].datatype;
 
+#if MPIDI_ETHMX_CH4_INTERNAL_TYPES
+        MPIR_DATATYPE_REPLACE_BUILTIN(d);
+#endif
         if (d == MPI_DATATYPE_NULL || HANDLE_GET_KIND(d) != HANDLE_KIND_BUILTIN)
             continue;
         for (size_t k = 0; k < sizeof(atomic_types) / sizeof(atomic_types[0]); k++)
             if (atomic_types[k].class == atomic_rows[i].class &&
                 atomic_types[k].bytes == MPIR_Datatype_get_basic_size(d))
-                atomic_type[MPIR_Datatype_predefined_get_index(d)] = atomic_types[k].type + 1;
+                atomic_type[atomic_index(d)] = atomic_types[k].type + 1;
     }
 }
 
@@ -116,7 +128,7 @@ int MPIDI_ETHMX_atomic_type(MPI_Datatype datatype)
     }
     if (datatype == MPI_DATATYPE_NULL || HANDLE_GET_KIND(datatype) != HANDLE_KIND_BUILTIN)
         return -1;
-    return atomic_type[MPIR_Datatype_predefined_get_index(datatype)] - 1;
+    return atomic_type[atomic_index(datatype)] - 1;
 }
 
 /* ETHMX_RMA_OPS: the core has it not. */
@@ -216,6 +228,10 @@ static int atomic_parts(const struct atomic_args *a, struct MPIDI_ETHMX_target *
         op->status = ETHMX_ERR_NO_MEMORY;
     for (size_t offset = 0; offset < m->len_bytes && op->status == ETHMX_OK; offset += n) {
         n = MPIDI_ETHMX_memory_part(m, offset, &part);
+        if (n == 0) {
+            op->status = ETHMX_ERR_ACCESS;
+            break;
+        }
         n = n < ETHMX_RMA_ATOMIC_MAX ? n : ETHMX_RMA_ATOMIC_MAX;
         MPIDI_ETHMX_operation_part(op, atomic_start(a, t, &part, from ? from + offset : NULL, to ? to + offset : NULL,
                                                     n, MPIDI_ETHMX_operation_done, op));
@@ -241,7 +257,7 @@ static int atomic_begin(const struct atomic_args *a, struct MPIDI_ETHMX_target *
     }
     if (m->len_bytes == 0 || (a->op == ETHMX_RMA_NO_OP && !a->fetch))
         return MPIDI_ETHMX_nothing(req);
-    if (req || m->strided.layout || m->len_bytes > ETHMX_RMA_ATOMIC_MAX || (a->fetch && !to) ||
+    if (req || !MPIDI_ETHMX_memory_is_whole(m) || m->len_bytes > ETHMX_RMA_ATOMIC_MAX || (a->fetch && !to) ||
         (a->op != ETHMX_RMA_NO_OP && !from))
         return atomic_parts(a, t, m, operand, result, req);
     if ((from && MPIDI_ETHMX_is_device(from)) || (to && MPIDI_ETHMX_is_device(to)))
@@ -273,19 +289,24 @@ fn_fail:
 
 /* ---- Compare and swap ---- */
 
-int MPIDI_ETHMX_compare_and_swap(const void *set, const void *compare, void *result, int type, int rank, MPI_Aint disp,
-                                 MPIR_Win *win)
+int MPIDI_ETHMX_compare_and_swap(const void *set, const void *compare, void *result, MPI_Datatype datatype, int rank,
+                                 MPI_Aint disp, MPIR_Win *win)
 {
     struct MPIDI_ETHMX_target *t = &MPIDI_ETHMX_WINDOW(win)->target[rank];
-    const struct ethmx_rma_target to = {.peer = t->peer, .key = t->key, .offset = (uint64_t)(disp * t->disp_unit)};
-    int mpi_errno = MPI_SUCCESS, status;
+    const struct MPIDI_ETHMX_place place = {rank, disp, 1, datatype};
+    int type = MPIDI_ETHMX_atomic_type(datatype), mpi_errno = MPI_SUCCESS, status;
+    struct MPIDI_ETHMX_memory m;
 
     MPIDIG_RMA_OP_CHECK_SYNC(rank, win);
     if (MPIDI_ETHMX_is_device(set) || MPIDI_ETHMX_is_device(compare) || MPIDI_ETHMX_is_device(result))
         return MPIDI_ETHMX_ERROR(MPIDI_ETHMX_ERR_DEVICE);
     MPIDI_ETHMX_LOCK();
-    status = MPIDI_ETHMX_lib.rma_compare_and_swap(MPIDI_ETHMX_global.ep, &to, type, compare, set, result,
-                                                  MPIDI_ETHMX_target_done, t);
+    status = MPIDI_ETHMX_memory(&m, t, &place);
+    if (status == ETHMX_OK && !MPIDI_ETHMX_memory_is_whole(&m))
+        status = ETHMX_ERR_ACCESS;
+    if (likely(status == ETHMX_OK))
+        status = MPIDI_ETHMX_lib.rma_compare_and_swap(MPIDI_ETHMX_global.ep, &m.to, type, compare, set, result,
+                                                      MPIDI_ETHMX_target_done, t);
     mpi_errno = MPIDI_ETHMX_target_started(t, status);
     MPIDI_ETHMX_UNLOCK();
     if (unlikely(status == ETHMX_ERR_PARAM))

@@ -76,6 +76,9 @@ void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq)
         return;
     MPIR_Datatype_release_if_not_builtin(MPIDIG_REQUEST(half, datatype));
     MPIR_STATUS_SET_CANCEL_BIT(half->status, TRUE);
+#if MPIDI_ETHMX_CH4_ANYSRC_PARTS
+    half->dev.anysrc_partner = NULL;
+#endif
     MPIR_Request_add_ref(rreq); /* the one that ch4 frees */
 #endif
 }
@@ -84,6 +87,10 @@ void MPIDI_ETHMX_cancel_too_late(MPIR_Request *rreq)
 
 int MPIDI_ETHMX_mpi_comm_commit_pre_hook(MPIR_Comm *comm)
 {
+#if MPIDI_ETHMX_CH4_LPID
+    if (comm->attr & MPIR_COMM_ATTR__BOOTSTRAP)
+        return MPIDI_ETHMX_comm_address_exchange(comm);
+#endif
     return MPI_SUCCESS;
 }
 

@@ -5,8 +5,8 @@
  * nothing, resends nothing and chooses no wire; libethmx does. Collectives are ch4's own, over point-to-point.
  *
  * One file per subject: lib (libethmx's functions), send, recv, probe, am (active messages), data (datatypes that are
- * not contiguous), init (life, addresses), spawn (dynamic processes), comm, win and window (windows), onesided, atomic,
- * sync (their operations, accumulates and synchronization), proc.
+ * not contiguous), init (life), address, spawn (dynamic processes), comm, win, window and dynamic (windows), onesided,
+ * atomic, sync (their operations, accumulates and synchronization), proc.
  *
  * Threads: MPICH calls a netmod with its global lock, or that of the only VCI, held. So the endpoint is used by one
  * thread at a time, whatever the level of threads. Callbacks run inside MPIDI_NM_progress(), so with that lock, too.
@@ -44,19 +44,42 @@
 /* 4.3: when our half of a receive from any source is complete at once, we look after the other half; before, ch4 does.
  */
 #define MPIDI_ETHMX_CH4_ANYSRC_OURS    (MPICH_NUMVERSION >= 40300000)
+/* 5.0: the half in shared memory is over if it has forgotten its partner; before, if it is marked as cancelled. */
+#define MPIDI_ETHMX_CH4_ANYSRC_PARTS   (MPICH_NUMVERSION >= 50000000)
 /* 4.3: ch4 is told whether a partitioned receive is from the own node. From us it never is. */
 #define MPIDI_ETHMX_CH4_PRECV_LOCAL    (MPICH_NUMVERSION >= 40300000)
 /* 4.3: data of active messages may go by sends with tags, if the netmod likes. */
 #define MPIDI_ETHMX_CH4_AM_TAG         (MPICH_NUMVERSION >= 40300000)
 
-/* 4.2: one-sided operations count in MPI_Aint, and collectives take the error flag itself. */
-#define MPIDI_ETHMX_CH4_RMA_AINT      (MPICH_NUMVERSION >= 40200000)
-#define MPIDI_ETHMX_CH4_ERRFLAG_VALUE (MPICH_NUMVERSION >= 40200000)
+/* 4.2: one-sided operations count in MPI_Aint. */
+#define MPIDI_ETHMX_CH4_RMA_AINT       (MPICH_NUMVERSION >= 40200000)
+/* 5.0: processes are numbered by MPIR_Lpid in all of MPICH, and addresses are exchanged when a communicator is made of
+ * processes that do not know each other. VCIs are asked for by communicator. Requests have locks of their own pools. */
+#define MPIDI_ETHMX_CH4_LPID           (MPICH_NUMVERSION >= 50000000)
+/* 5.0: inside MPICH, basic datatypes are internal ones, which have the index of MPI's datatype. */
+#define MPIDI_ETHMX_CH4_INTERNAL_TYPES (MPICH_NUMVERSION >= 50000000)
 
 #if MPIDI_ETHMX_CH4_RMA_AINT
 typedef MPI_Aint MPIDI_ETHMX_count_t;
 #else
 typedef int MPIDI_ETHMX_count_t;
+#endif
+
+#if MPIDI_ETHMX_CH4_LPID
+#define MPIDI_ETHMX_VCI_LOCK MPIDI_VCI_LOCK(0)
+#else
+#define MPIDI_ETHMX_VCI_LOCK MPIDI_VCI(0).lock
+#endif
+
+/* The number of a process, and its entry in MPICH's tables. */
+#if MPIDI_ETHMX_CH4_LPID
+typedef MPIR_Lpid MPIDI_ETHMX_proc_t;
+#define MPIDI_ETHMX_PROC_AV(proc)   MPIDIU_lpid_to_av_slow(proc)
+#define MPIDI_ETHMX_PROC_RANK(proc) ((int)MPIR_LPID_WORLD_RANK(proc))
+#else
+typedef uint64_t MPIDI_ETHMX_proc_t;
+#define MPIDI_ETHMX_PROC_AV(proc)   (&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(proc), MPIDIU_GPID_GET_LPID(proc)))
+#define MPIDI_ETHMX_PROC_RANK(proc) ((int)MPIDIU_GPID_GET_LPID(proc))
 #endif
 
 #if MPIDI_ETHMX_CH4_ATTR
@@ -86,8 +109,8 @@ extern struct MPIDI_ETHMX_global MPIDI_ETHMX_global;
 #define MPIDI_ETHMX_PEER(av)    ((av)->netmod.ethmx.peer)
 
 /* The lock of the only VCI. Nothing with MPICH's global lock, the default. */
-#define MPIDI_ETHMX_LOCK()   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock)
-#define MPIDI_ETHMX_UNLOCK() MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock)
+#define MPIDI_ETHMX_LOCK()   MPID_THREAD_CS_ENTER(VCI, MPIDI_ETHMX_VCI_LOCK)
+#define MPIDI_ETHMX_UNLOCK() MPID_THREAD_CS_EXIT(VCI, MPIDI_ETHMX_VCI_LOCK)
 
 /* ---- Match bits: context id, rank of the sender, tag ----------------------------------------------------------------
  *
@@ -158,8 +181,26 @@ int MPIDI_ETHMX_error(int status, const char *function, int line);
 
 /* ---- Addresses ---- */
 
-/* Makes the process with this address known as entry lpid of the table avtid. Returns an MPI error code. */
-int MPIDI_ETHMX_peer_add(int avtid, int lpid, const void *addr, size_t len_bytes);
+/* What a process tells the others of itself: of one length everywhere, as MPICH likes it best. */
+struct MPIDI_ETHMX_card {
+    uint8_t len_bytes;
+    uint8_t addr[ETHMX_ADDRESS_LAUNCHER];
+};
+
+/* These return an MPI error code. */
+int MPIDI_ETHMX_card_own(struct MPIDI_ETHMX_card *card);
+/* Makes the process with this card, or this address, known. The first ends the job if the address is not usable. */
+int MPIDI_ETHMX_card_add(MPIDI_ETHMX_proc_t proc, const struct MPIDI_ETHMX_card *card);
+int MPIDI_ETHMX_peer_add(MPIDI_ETHMX_proc_t proc, const void *addr, size_t len_bytes);
+
+#if MPIDI_ETHMX_CH4_LPID
+/* Of a communicator whose processes do not know each other yet. */
+int MPIDI_ETHMX_comm_address_exchange(MPIR_Comm *comm);
+#endif
+
+/* MPICH 4.0 ends a process whose MPI_Init fails without a word to the launcher, and those on other hosts wait for it
+ * for ever. So the launcher is told here, which ends the job. */
+void MPIDI_ETHMX_end_job(const char *text);
 
 /* ---- Active messages ---- */
 

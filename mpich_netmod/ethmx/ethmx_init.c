@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Life of the netmod; the exchange of addresses. Settings are ethmx's own: ETHMX_* in the environment, which mpiexec
+ * Life of the netmod. Settings are ethmx's own: ETHMX_* in the environment, which mpiexec
  * hands on.
  */
 #include "mpidimpl.h"
 
 #include "ethmx_impl.h"
 #include "ethmx_noinline.h"
-#include "mpidu_bc.h"
 
 #include <unistd.h>
 
@@ -57,9 +56,7 @@ static void print_summary(void)
     printf("======================\n");
 }
 
-/* MPICH 4.0 ends a process whose MPI_Init fails without a word to the launcher, and those on other hosts wait for it
- * for ever. So the launcher is told here, which ends the job. */
-static void end_job(const char *text)
+void MPIDI_ETHMX_end_job(const char *text)
 {
     MPL_internal_error_printf("%s\n", text);
     if (MPIR_Process.size > 1) {
@@ -122,6 +119,17 @@ static const char *open_endpoint(void)
     return NULL;
 }
 
+#if MPIDI_ETHMX_CH4_LPID
+/* The only process that is known at the start. */
+static int add_self(void)
+{
+    struct MPIDI_ETHMX_card own;
+    int mpi_errno = MPIDI_ETHMX_card_own(&own);
+
+    return mpi_errno == MPI_SUCCESS ? MPIDI_ETHMX_card_add(MPIR_Process.rank, &own) : mpi_errno;
+}
+#endif
+
 int MPIDI_ETHMX_init_local(int *tag_bits)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -140,11 +148,15 @@ int MPIDI_ETHMX_init_local(int *tag_bits)
 
         gethostname(host, sizeof(host) - 1);
         snprintf(text, sizeof(text), "ethmx cannot be used on host %s: %s", host, why);
-        end_job(text);
+        MPIDI_ETHMX_end_job(text);
         MPIR_ERR_SETANDJUMP2(mpi_errno, MPI_ERR_OTHER, "**ethmx_init", "**ethmx_init %s %s", host, why);
     }
     mpi_errno = MPIDI_ETHMX_am_init();
     MPIR_ERR_CHECK(mpi_errno);
+#if MPIDI_ETHMX_CH4_LPID
+    mpi_errno = add_self();
+    MPIR_ERR_CHECK(mpi_errno);
+#endif
     if (MPIR_CVAR_DEBUG_SUMMARY && MPIR_Process.rank == 0)
         print_summary();
 
@@ -154,61 +166,18 @@ fn_fail:
     goto fn_exit;
 }
 
-/* ---- Addresses ---- */
+/* ---- Virtual interfaces: there is one ---- */
 
-/* What a process tells through the launcher: of one length everywhere, as MPICH likes it best. */
-struct card {
-    uint8_t len_bytes;
-    uint8_t addr[ETHMX_ADDRESS_LAUNCHER];
-};
+#if MPIDI_ETHMX_CH4_LPID
 
-/* ethmx keeps the process's number (plus one) with the peer, see ethmx_spawn.c. */
-int MPIDI_ETHMX_peer_add(int avtid, int lpid, const void *addr, size_t len_bytes)
+int MPIDI_ETHMX_comm_set_vcis(MPIR_Comm *comm, int num_implicit, int num_reserved, MPIDI_num_vci_t *all_num_vcis)
 {
-    void *user = (void *)(uintptr_t)(MPIDIU_GPID_CREATE(avtid, lpid) + 1);
-    int mpi_errno = MPI_SUCCESS;
-
-    if (MPIDI_ETHMX_lib.peer_add(MPIDI_ETHMX_global.ep, addr, len_bytes, user,
-                                 &MPIDI_ETHMX_PEER(&MPIDIU_get_av(avtid, lpid))) != ETHMX_OK)
-        MPIR_ERR_SET2(mpi_errno, MPI_ERR_OTHER, "**ethmx_peer", "**ethmx_peer %d %s", lpid,
-                      MPIDI_ETHMX_lib.error_text());
-    return mpi_errno;
+    for (int i = 0; i < comm->local_size; i++)
+        all_num_vcis[i].n_vcis = all_num_vcis[i].n_total_vcis = 1;
+    return MPI_SUCCESS;
 }
 
-int MPIDI_ETHMX_init_world(void)
-{
-    struct card own = {0};
-    const struct card *card;
-    size_t len_bytes = sizeof(own.addr);
-    void *table;
-    int unused, mpi_errno = MPI_SUCCESS;
-
-    MPL_COMPILE_TIME_ASSERT(sizeof(own.addr) <= UINT8_MAX);
-    MPIR_ERR_CHKANDJUMP1(MPIDI_ETHMX_lib.ep_address(MPIDI_ETHMX_global.ep, own.addr, &len_bytes) != ETHMX_OK, mpi_errno,
-                         MPI_ERR_OTHER, "**ethmx_address", "**ethmx_address %s", MPIDI_ETHMX_lib.error_text());
-    own.len_bytes = (uint8_t)len_bytes;
-    mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map, &own, sizeof(own),
-                                      TRUE, FALSE, &table, &unused);
-    MPIR_ERR_CHECK(mpi_errno);
-    for (int i = 0; i < MPIR_Process.size && mpi_errno == MPI_SUCCESS; i++) {
-        card = (const struct card *)table + i;
-        mpi_errno = MPIDI_ETHMX_peer_add(0, i, card->addr, card->len_bytes);
-        if (mpi_errno != MPI_SUCCESS) {
-            char text[1024];
-
-            snprintf(text, sizeof(text), "ethmx: the address of rank %d is not usable: %s", i,
-                     MPIDI_ETHMX_lib.error_text());
-            end_job(text);
-        }
-    }
-    MPIDU_bc_table_destroy();
-    MPIR_ERR_CHECK(mpi_errno);
-
-fn_exit:
-    return mpi_errno;
-fn_fail:
-    goto fn_exit;
-}
+#else
 
 #if MPIDI_ETHMX_CH4_INIT_VCIS
 int MPIDI_ETHMX_init_vcis(int num_vcis, int *num_vcis_actual)
@@ -222,6 +191,8 @@ int MPIDI_ETHMX_post_init(void)
 {
     return MPI_SUCCESS;
 }
+
+#endif
 
 /* ---- End ---- */
 

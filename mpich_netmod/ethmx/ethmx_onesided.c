@@ -166,20 +166,38 @@ char *MPIDI_ETHMX_operation_result(struct MPIDI_ETHMX_operation *op, const struc
 
 /* ---- The target's memory ---- */
 
-int MPIDI_ETHMX_memory(struct MPIDI_ETHMX_memory *m, const struct MPIDI_ETHMX_target *t,
+/* An address of a dynamic window. What is in one attached range is a target like others. */
+static int memory_locate(struct MPIDI_ETHMX_memory *m, struct MPIDI_ETHMX_target *t)
+{
+    struct ethmx_rma_target to;
+    int status = MPIDI_ETHMX_dynamic_refresh(t);
+
+    if (status != ETHMX_OK)
+        return status;
+    m->is_address = m->strided.layout || MPIDI_ETHMX_dynamic_locate(t, m->to.offset, m->len_bytes, &to) < m->len_bytes;
+    if (!m->is_address)
+        m->to = to;
+    return ETHMX_OK;
+}
+
+int MPIDI_ETHMX_memory(struct MPIDI_ETHMX_memory *m, struct MPIDI_ETHMX_target *t,
                        const struct MPIDI_ETHMX_place *place)
 {
-    int is_contig;
+    int is_contig, status = ETHMX_OK;
     MPI_Aint true_lb;
     MPIR_Datatype *dt;
 
     MPIDI_Datatype_get_info(place->count, place->datatype, is_contig, m->len_bytes, dt, true_lb);
     m->to = (struct ethmx_rma_target){
         .peer = t->peer, .key = t->key, .offset = (uint64_t)(place->disp * t->disp_unit + (is_contig ? true_lb : 0))};
+    m->target = t;
+    m->is_address = false;
     m->strided.layout = NULL;
-    if (likely(is_contig || m->len_bytes == 0))
-        return ETHMX_OK;
-    return MPIDI_ETHMX_strided_begin(&m->strided, NULL, place->datatype, dt) ? ETHMX_OK : ETHMX_ERR_NO_MEMORY;
+    if (unlikely(!is_contig && m->len_bytes > 0 && !MPIDI_ETHMX_strided_begin(&m->strided, NULL, place->datatype, dt)))
+        status = ETHMX_ERR_NO_MEMORY;
+    if (unlikely(t->window->is_dynamic && m->len_bytes > 0 && status == ETHMX_OK))
+        status = memory_locate(m, t);
+    return status;
 }
 
 size_t MPIDI_ETHMX_memory_part(struct MPIDI_ETHMX_memory *m, size_t offset, struct ethmx_rma_target *to_p)
@@ -191,7 +209,8 @@ size_t MPIDI_ETHMX_memory_part(struct MPIDI_ETHMX_memory *m, size_t offset, stru
         n = MPIDI_ETHMX_strided_piece(&m->strided, offset, &at);
     *to_p = m->to;
     to_p->offset += (uint64_t)at;
-    return n < left ? n : left;
+    n = n < left ? n : left;
+    return m->is_address ? MPIDI_ETHMX_dynamic_locate(m->target, to_p->offset, n, to_p) : n;
 }
 
 static bool onesided_has_many_parts(const struct MPIDI_ETHMX_memory *m)
@@ -256,6 +275,10 @@ static int onesided_parts(bool put, struct MPIDI_ETHMX_target *t, struct MPIDI_E
         op->status = ETHMX_ERR_NO_MEMORY;
     for (size_t offset = 0; offset < m->len_bytes && op->status == ETHMX_OK; offset += n) {
         n = MPIDI_ETHMX_memory_part(m, offset, &to);
+        if (n == 0) {
+            op->status = ETHMX_ERR_ACCESS;
+            break;
+        }
         MPIDI_ETHMX_operation_part(op, onesided_start(put, t, &to,
                                                       &(struct ethmx_data){.base = data + offset, .len_bytes = n},
                                                       MPIDI_ETHMX_operation_done, op));
@@ -284,7 +307,7 @@ static int onesided_put_or_get(bool put, const struct MPIDI_ETHMX_buffer *b, con
         mpi_errno = MPIDI_ETHMX_ERROR(status);
     else if (m.len_bytes == 0)
         mpi_errno = MPIDI_ETHMX_nothing(req);
-    else if (likely(!m.strided.layout))
+    else if (likely(MPIDI_ETHMX_memory_is_whole(&m)))
         mpi_errno = onesided_whole(put, t, &m, b, req);
     else if (onesided_has_many_parts(&m))
         *many_p = true;

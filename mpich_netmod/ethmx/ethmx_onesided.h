@@ -164,10 +164,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_compare_and_swap(const void *origin_ad
                                                            MPI_Aint target_disp, MPIR_Win *win, MPIDI_av_entry_t *addr,
                                                            MPIDI_winattr_t winattr)
 {
-    int type = MPIDI_ETHMX_win_atomic_type(win, datatype);
-
-    if (type >= 0)
-        return MPIDI_ETHMX_compare_and_swap(origin_addr, compare_addr, result_addr, type, target_rank, target_disp,
+    if (MPIDI_ETHMX_win_atomic_type(win, datatype) >= 0)
+        return MPIDI_ETHMX_compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp,
                                             win);
     return MPIDIG_mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
 }

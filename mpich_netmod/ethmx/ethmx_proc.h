@@ -23,6 +23,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rank_is_local(int target, MPIR_Comm *comm)
     return MPIDIU_av_is_local(MPIDIU_comm_rank_to_av(comm, target));
 }
 
+#if !MPIDI_ETHMX_CH4_LPID
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm *comm_ptr, int idx, uint64_t *gpid_ptr, bool is_remote)
 {
     int avtid = 0, lpid = 0;
@@ -34,5 +35,6 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm *comm_ptr, int idx
     *gpid_ptr = MPIDIU_GPID_CREATE(avtid, lpid);
     return MPI_SUCCESS;
 }
+#endif
 
 #endif

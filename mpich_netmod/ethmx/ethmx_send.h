@@ -51,11 +51,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_send(const void *buf, MPI_Aint count, M
 }
 
 /* A send of a collective tells the receiver, in the tag, of an error that happened before. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_flagged_tag(int tag, MPIR_Errflag_t errflag)
+MPL_STATIC_INLINE_PREFIX int MPIDI_ETHMX_flagged_tag(int tag, int errflag)
 {
-    if (unlikely(errflag == MPIR_ERR_PROC_FAILED)) {
+    if (unlikely(errflag == MPIX_ERR_PROC_FAILED)) {
         MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
-    } else if (unlikely(errflag != MPIR_ERR_NONE)) {
+    } else if (unlikely(errflag != MPI_SUCCESS)) {
         MPIR_TAG_SET_ERROR_BIT(tag);
     }
     return tag;

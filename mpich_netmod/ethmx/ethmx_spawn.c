@@ -41,6 +41,16 @@ static void word_over(void *arg, const struct ethmx_result *result)
         MPL_free(w);
 }
 
+static int word_progress(void)
+{
+#if MPIDI_ETHMX_CH4_LPID /* ch4 holds the lock of the VCI */
+    MPID_THREAD_CS_YIELD(VCI, MPIDI_ETHMX_VCI_LOCK);
+    return MPIDI_progress_test_vci(0);
+#else
+    return MPID_Progress_test(NULL);
+#endif
+}
+
 /* Waits for up to timeout seconds (0: for ever); then w is freed, now or later. Returns an MPI error code. */
 static int word_wait(struct word *w, void *buf, int size, int timeout)
 {
@@ -50,7 +60,7 @@ static int word_wait(struct word *w, void *buf, int size, int timeout)
 
     MPL_wtime(&start);
     while (w->status == ETHMX_INPROGRESS && mpi_errno == MPI_SUCCESS && (timeout == 0 || seconds < timeout)) {
-        mpi_errno = MPID_Progress_test(NULL);
+        mpi_errno = word_progress();
         MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
         MPL_wtime(&now);
         MPL_wtime_diff(&start, &now, &seconds);
@@ -75,32 +85,67 @@ static int word_wait(struct word *w, void *buf, int size, int timeout)
     return mpi_errno;
 }
 
-int MPIDI_ETHMX_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
+/* The place of the sender's rank in the match bits has the context of the communicator that the two have, or 0. */
+static uint64_t word_bits(int context, int tag)
 {
-    MPIDI_av_entry_t *av = &MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid), MPIDIU_GPID_GET_LPID(remote_gpid));
-    struct word *w = word_create(buf, size);
-
-    if (!w)
-        return MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
-    w->status = MPIDI_ETHMX_lib.isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(av),
-                                      MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, 0, tag), &w->data,
-                                      ETHMX_SEND_STANDARD, word_over, w);
-    return word_wait(w, NULL, 0, timeout);
+    return MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, context, tag);
 }
 
-int MPIDI_ETHMX_dynamic_recv(int tag, void *buf, int size, int timeout)
+/* NULL: no memory. */
+static struct word *word_send(MPIDI_ETHMX_proc_t to, int context, int tag, const void *buf, int size)
+{
+    struct word *w = word_create(buf, size);
+
+    if (w)
+        w->status = MPIDI_ETHMX_lib.isend(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_PEER(MPIDI_ETHMX_PROC_AV(to)),
+                                          word_bits(context, tag), &w->data, ETHMX_SEND_STANDARD, word_over, w);
+    return w;
+}
+
+/* From this process, or from any (NULL). NULL: no memory. */
+static struct word *word_recv(struct ethmx_peer *from, int context, int tag, int size)
 {
     struct word *w = word_create(NULL, size);
     struct ethmx_result result = {0};
     int status;
 
     if (!w)
-        return MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
-    status = MPIDI_ETHMX_lib.irecv(MPIDI_ETHMX_global.ep, NULL, MPIDI_ETHMX_bits(MPIDI_ETHMX_CONTEXT_DYNAMIC, 0, tag),
-                                   UINT64_MAX, &w->data, word_over, w, &w->req, &result);
+        return NULL;
+    status = MPIDI_ETHMX_lib.irecv(MPIDI_ETHMX_global.ep, from, word_bits(context, tag), UINT64_MAX, &w->data,
+                                   word_over, w, &w->req, &result);
     w->status = status == ETHMX_OK ? result.status : status;
-    return word_wait(w, buf, size, timeout);
+    return w;
 }
+
+int MPIDI_ETHMX_dynamic_send(MPIDI_ETHMX_proc_t remote, int tag, const void *buf, int size, int timeout)
+{
+    struct word *w = word_send(remote, 0, tag, buf, size);
+
+    return w ? word_wait(w, NULL, 0, timeout) : MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
+}
+
+int MPIDI_ETHMX_dynamic_recv(int tag, void *buf, int size, int timeout)
+{
+    struct word *w = word_recv(NULL, 0, tag, size);
+
+    return w ? word_wait(w, buf, size, timeout) : MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
+}
+
+#if MPIDI_ETHMX_CH4_LPID
+
+int MPIDI_ETHMX_dynamic_sendrecv(MPIR_Lpid remote_lpid, MPIR_Comm *peer_comm, int tag, const void *send_buf,
+                                 int send_size, void *recv_buf, int recv_size, int timeout)
+{
+    struct ethmx_peer *peer = MPIDI_ETHMX_PEER(MPIDI_ETHMX_PROC_AV(remote_lpid));
+    struct word *in = word_recv(peer, peer_comm->recvcontext_id, tag, recv_size);
+    struct word *out = word_send(remote_lpid, peer_comm->context_id, tag, send_buf, send_size);
+    int received = in ? word_wait(in, recv_buf, recv_size, timeout) : MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
+    int sent = out ? word_wait(out, NULL, 0, timeout) : MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
+
+    return received != MPI_SUCCESS ? received : sent;
+}
+
+#endif
 
 /* ---- Addresses of processes ---- */
 
@@ -146,6 +191,15 @@ err:
     return MPIDI_ETHMX_ERROR(ETHMX_ERR_NO_MEMORY);
 }
 
+#if MPIDI_ETHMX_CH4_LPID
+
+int MPIDI_ETHMX_insert_upid(MPIR_Lpid lpid, const char *upid, int upid_len)
+{
+    return MPIDI_ETHMX_peer_add(lpid, upid, upid_len);
+}
+
+#else
+
 /* The number of a process that has an entry in a table already. A table may have been given up since the number was
  * noted, and its own number be used again. */
 static bool known_gpid(const struct ethmx_peer *peer, uint64_t *gpid)
@@ -190,10 +244,9 @@ int MPIDI_ETHMX_upids_to_gpids(int size, int *remote_upid_size, char *remote_upi
     for (int i = 0, lpid = 0; i < size; addr += remote_upid_size[i++]) {
         if (known[i])
             continue;
-        mpi_errno = MPIDI_ETHMX_peer_add(avtid, lpid, addr, remote_upid_size[i]);
+        remote_gpids[i] = MPIDIU_GPID_CREATE(avtid, lpid++);
+        mpi_errno = MPIDI_ETHMX_peer_add(remote_gpids[i], addr, remote_upid_size[i]);
         MPIR_ERR_CHECK(mpi_errno);
-        remote_gpids[i] = MPIDIU_GPID_CREATE(avtid, lpid);
-        lpid++;
     }
 
 fn_exit:
@@ -202,3 +255,5 @@ fn_exit:
 fn_fail:
     goto fn_exit;
 }
+
+#endif

@@ -22,14 +22,13 @@
 #define PAUSE_NS     10000 /* between two looks at a lock, for each that is before us */
 #define PAUSE_MAX_NS 500000
 
-/* One round of progress, for a loop that waits with the lock of the VCI held. */
-static void sync_progress(int *mpi_errno_p)
+void MPIDI_ETHMX_sync_progress(int *mpi_errno_p)
 {
     int mpi_errno = MPIDI_progress_test_vci(0);
 
     if (*mpi_errno_p == MPI_SUCCESS)
         *mpi_errno_p = mpi_errno;
-    MPID_THREAD_CS_YIELD(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_YIELD(VCI, MPIDI_ETHMX_VCI_LOCK);
     MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
 }
 
@@ -57,7 +56,7 @@ int MPIDI_ETHMX_complete_here(int rank, MPIR_Win *win)
 
     MPIDI_ETHMX_LOCK();
     while (sync_open(w, rank))
-        sync_progress(&mpi_errno);
+        MPIDI_ETHMX_sync_progress(&mpi_errno);
     mpi_errno = sync_error(w, ETHMX_OK, mpi_errno);
     MPIDI_ETHMX_UNLOCK();
     return mpi_errno;
@@ -98,7 +97,7 @@ static int sync_flush_end(struct sync_flush *f, int n, int *mpi_errno_p)
 
     for (int i = 0; i < n; i++) {
         while (!f[i].done)
-            sync_progress(mpi_errno_p);
+            MPIDI_ETHMX_sync_progress(mpi_errno_p);
         if (f[i].target->flushed < f[i].changes)
             f[i].target->flushed = f[i].changes;
         status = status == ETHMX_OK ? f[i].status : status;
@@ -136,7 +135,7 @@ int MPIDI_ETHMX_complete_there(int rank, MPIR_Win *win)
     else
         status = sync_flush(&w->target[rank], 1, &mpi_errno);
     while (sync_open(w, rank))
-        sync_progress(&mpi_errno);
+        MPIDI_ETHMX_sync_progress(&mpi_errno);
     mpi_errno = sync_error(w, status, mpi_errno);
     MPIDI_ETHMX_UNLOCK();
     return mpi_errno;
@@ -162,14 +161,14 @@ static uint64_t lock_now_ns(void)
 
 static struct ethmx_rma_target lock_memory(const struct MPIDI_ETHMX_target *t)
 {
-    return (struct ethmx_rma_target){.peer = t->peer, .key = t->lock_key};
+    return (struct ethmx_rma_target){.peer = t->peer, .key = t->state_key};
 }
 
 /* Adds to the words, and waits for nothing. add must stay. */
 static int lock_add(struct MPIDI_ETHMX_target *t, const uint64_t *add)
 {
     const struct ethmx_rma_target to = lock_memory(t);
-    const struct ethmx_data data = {.base = (void *)add, .len_bytes = sizeof(t->window->lock)};
+    const struct ethmx_data data = {.base = (void *)add, .len_bytes = sizeof(t->window->state.lock)};
     int status = MPIDI_ETHMX_lib.rma_accumulate(MPIDI_ETHMX_global.ep, &to, ETHMX_RMA_SUM, ETHMX_RMA_UINT64, &data,
                                                 ETHMX_RMA_LOCAL, MPIDI_ETHMX_target_done, t);
 
@@ -250,7 +249,7 @@ static int lock_take(struct lock_wait *wait, int n, bool shared)
             left += !wait[i].over;
         }
         if (left)
-            sync_progress(&mpi_errno);
+            MPIDI_ETHMX_sync_progress(&mpi_errno);
     }
     for (int i = 0; i < n && status == ETHMX_OK; i++)
         status = wait[i].status;

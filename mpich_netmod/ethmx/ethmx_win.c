@@ -11,7 +11,7 @@
 
 /* What each process tells the others. */
 struct window_card {
-    uint64_t key, lock_key;
+    uint64_t key, state_key;
     MPI_Aint disp_unit;
     uint64_t exposed; /* 0: its memory cannot be exposed */
 };
@@ -30,41 +30,47 @@ static bool window_spans_nodes(MPIR_Win *win)
 #endif
 }
 
-/* Exposes the window's memory and lock, with the lock of the VCI held. false: nothing is exposed. */
+static void window_withdraw(struct ethmx_region *region)
+{
+    while (region && MPIDI_ETHMX_lib.rma_withdraw(MPIDI_ETHMX_global.ep, region) == ETHMX_ERR_NO_MEMORY)
+        ;
+}
+
+/* Exposes the window's memory and state, with the lock of the VCI held. false: not all is exposed. */
 static bool window_expose(MPIR_Win *win, struct MPIDI_ETHMX_window *w, struct window_card *card)
 {
     struct ethmx_ep *ep = MPIDI_ETHMX_global.ep;
 
+    if (MPIDI_ETHMX_lib.rma_expose(ep, &w->state, sizeof(w->state), &w->state_memory, &card->state_key) != ETHMX_OK)
+        return false;
+    if (w->is_dynamic)
+        return true;
     if (win->size > 0 && MPIDI_ETHMX_is_device(win->base))
         return false;
-    if (MPIDI_ETHMX_lib.rma_expose(ep, win->base, win->size, &w->memory, &card->key) != ETHMX_OK)
-        return false;
-    if (MPIDI_ETHMX_lib.rma_expose(ep, w->lock, sizeof(w->lock), &w->lock_memory, &card->lock_key) == ETHMX_OK)
-        return true;
-    while (MPIDI_ETHMX_lib.rma_withdraw(ep, w->memory) == ETHMX_ERR_NO_MEMORY)
-        ;
-    return false;
+    return MPIDI_ETHMX_lib.rma_expose(ep, win->base, win->size, &w->memory, &card->key) == ETHMX_OK;
 }
 
-static void window_destroy(struct MPIDI_ETHMX_window *w, bool exposed)
+static void window_destroy(struct MPIDI_ETHMX_window *w, int targets)
 {
-    struct ethmx_region *region[] = {w->memory, w->lock_memory};
-
     MPIDI_ETHMX_LOCK();
-    for (unsigned i = 0; exposed && i < sizeof(region) / sizeof(region[0]); i++)
-        while (MPIDI_ETHMX_lib.rma_withdraw(MPIDI_ETHMX_global.ep, region[i]) == ETHMX_ERR_NO_MEMORY)
-            ;
+    MPIDI_ETHMX_dynamic_end(w, targets);
+    window_withdraw(w->memory);
+    window_withdraw(w->state_memory);
     MPIDI_ETHMX_UNLOCK();
     MPL_free(w);
 }
 
 static int window_gather(MPIR_Win *win, struct window_card *cards)
 {
+#if MPIDI_ETHMX_CH4_LPID
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof(*cards), MPIR_BYTE_INTERNAL, win->comm_ptr,
+                          MPIR_COLL_ATTR_SYNC);
+#elif MPIDI_ETHMX_CH4_ATTR
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof(*cards), MPI_BYTE, win->comm_ptr,
+                          MPIR_ERR_NONE);
+#else
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
 
-#if MPIDI_ETHMX_CH4_ERRFLAG_VALUE
-    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof(*cards), MPI_BYTE, win->comm_ptr, errflag);
-#else
     return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof(*cards), MPI_BYTE, win->comm_ptr, &errflag);
 #endif
 }
@@ -80,7 +86,7 @@ static bool window_meet(MPIR_Win *win, struct MPIDI_ETHMX_window *w, const struc
         w->target[i] = (struct MPIDI_ETHMX_target){.window = w,
                                                    .peer = MPIDI_ETHMX_PEER(av),
                                                    .key = cards[i].key,
-                                                   .lock_key = cards[i].lock_key,
+                                                   .state_key = cards[i].state_key,
                                                    .disp_unit = cards[i].disp_unit};
         all = all && cards[i].exposed;
     }
@@ -102,13 +108,14 @@ static int window_create(MPIR_Win *win)
     cards = MPL_calloc(n, sizeof(*cards), MPL_MEM_RMA);
     MPIR_ERR_CHKANDJUMP(!w || !cards, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
     own = &cards[win->comm_ptr->rank];
-    own->disp_unit = win->disp_unit;
+    w->is_dynamic = win->create_flavor == MPI_WIN_FLAVOR_DYNAMIC;
+    own->disp_unit = w->is_dynamic ? 1 : win->disp_unit;
     MPIDI_ETHMX_LOCK();
     own->exposed = window_expose(win, w, own);
     MPIDI_ETHMX_UNLOCK();
     mpi_errno = window_gather(win, cards);
     if (mpi_errno != MPI_SUCCESS || !window_meet(win, w, cards)) {
-        window_destroy(w, own->exposed);
+        window_destroy(w, n);
         w = NULL;
         MPIR_ERR_CHECK(mpi_errno);
         goto fn_exit;
@@ -199,24 +206,36 @@ int MPIDI_ETHMX_mpi_win_allocate_shared_hook(MPIR_Win *win)
 
 int MPIDI_ETHMX_mpi_win_create_dynamic_hook(MPIR_Win *win)
 {
-    MPIDI_ETHMX_WINDOW(win) = NULL;
-    return MPI_SUCCESS;
+    return window_create(win);
 }
 
 int MPIDI_ETHMX_mpi_win_attach_hook(MPIR_Win *win, void *base, MPI_Aint size)
 {
-    return MPI_SUCCESS;
+    int mpi_errno = MPI_SUCCESS, status = ETHMX_OK;
+
+    MPIDI_ETHMX_LOCK();
+    if (MPIDI_ETHMX_WINDOW(win) && size > 0)
+        status = MPIDI_ETHMX_is_device(base) ? MPIDI_ETHMX_ERR_DEVICE : MPIDI_ETHMX_dynamic_attach(win, base, size);
+    mpi_errno = MPIDI_ETHMX_ERROR(status);
+    MPIDI_ETHMX_UNLOCK();
+    return mpi_errno;
 }
 
 int MPIDI_ETHMX_mpi_win_detach_hook(MPIR_Win *win, const void *base)
 {
-    return MPI_SUCCESS;
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIDI_ETHMX_LOCK();
+    if (MPIDI_ETHMX_WINDOW(win))
+        mpi_errno = MPIDI_ETHMX_ERROR(MPIDI_ETHMX_dynamic_detach(win, base));
+    MPIDI_ETHMX_UNLOCK();
+    return mpi_errno;
 }
 
 int MPIDI_ETHMX_mpi_win_free_hook(MPIR_Win *win)
 {
     if (MPIDI_ETHMX_WINDOW(win))
-        window_destroy(MPIDI_ETHMX_WINDOW(win), true);
+        window_destroy(MPIDI_ETHMX_WINDOW(win), win->comm_ptr->local_size);
     MPIDI_ETHMX_WINDOW(win) = NULL;
     return MPI_SUCCESS;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One-sided operations at a program that computes: it makes no MPI call until its memory shows that all of them were
- * done. So nothing here may need its help. Windows of MPI_Win_allocate, passive synchronization.
+ * done. So nothing here may need its help. Windows of MPI_Win_allocate and, at the end, dynamic ones; passive
+ * synchronization.
  */
 #include "mpitest.h"
 
@@ -219,6 +220,91 @@ static void run_compare_and_swap(MPI_Comm comm)
     run_with(comm, true, swap_run, swap_check);
 }
 
+/* ---- Dynamic windows ---- */
+
+/* MPICH asks its shared memory for puts within a node, which then need the target. */
+static bool is_on_node_of(MPI_Comm comm, int target)
+{
+    MPI_Group all, node;
+    MPI_Comm neighbours;
+    int found;
+
+    mt_ok(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours));
+    mt_ok(MPI_Comm_group(comm, &all));
+    mt_ok(MPI_Comm_group(neighbours, &node));
+    mt_ok(MPI_Group_translate_ranks(all, 1, &target, node, &found));
+    mt_ok(MPI_Group_free(&all));
+    mt_ok(MPI_Group_free(&node));
+    mt_ok(MPI_Comm_free(&neighbours));
+    return found != MPI_UNDEFINED;
+}
+
+/* The block lies in two ranges that were attached one after the other. */
+static void dynamic_use(MPI_Win win, MPI_Aint at, int target, int rank, bool near)
+{
+    int64_t out[BLOCK_WORDS / 10], in[BLOCK_WORDS / 10], one = 1, old, seen, expected = 0;
+    MPI_Aint block = at + (MPI_Aint)(BLOCK + rank * BLOCK_WORDS / 10) * (MPI_Aint)sizeof(old);
+
+    mt_ok(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at + COUNTER * (MPI_Aint)sizeof(old), MPI_SUM, win));
+    mt_ok(MPI_Compare_and_swap(&one, &expected, &seen, MPI_INT64_T, target, at + SWAPPED * (MPI_Aint)sizeof(old), win));
+    mt_ok(MPI_Win_flush(target, win));
+    mt_check(seen == 0 || seen == 1, "the word to swap was %lld", (long long)seen);
+    if (!near) {
+        for (int i = 0; i < BLOCK_WORDS / 10; i++)
+            out[i] = rank * 1000000 + i;
+        mt_ok(MPI_Put(out, BLOCK_WORDS / 10, MPI_INT64_T, target, block, BLOCK_WORDS / 10, MPI_INT64_T, win));
+        mt_ok(MPI_Win_flush(target, win));
+        mt_ok(MPI_Get(in, BLOCK_WORDS / 10, MPI_INT64_T, target, block, BLOCK_WORDS / 10, MPI_INT64_T, win));
+        mt_ok(MPI_Win_flush(target, win));
+        for (int i = 0; i < BLOCK_WORDS / 10; i++)
+            mt_check(in[i] == out[i], "word %d came back as %lld", i, (long long)in[i]);
+    }
+    mt_ok(MPI_Accumulate(&one, 1, MPI_INT64_T, target, at + ARRIVED * (MPI_Aint)sizeof(old), 1, MPI_INT64_T, MPI_SUM,
+                         win));
+    mt_ok(MPI_Win_flush(target, win));
+}
+
+/* The target attaches the memory in two pieces, and detaches it when all have used it. */
+static void dynamic_round(MPI_Comm comm, MPI_Win win, bool near)
+{
+    int rank = mt_rank(comm), size = mt_size(comm), target = size - 1;
+    size_t words = BLOCK + (size_t)size * BLOCK_WORDS / 10, half = (BLOCK + BLOCK_WORDS / 20) * sizeof(int64_t);
+    int64_t *memory = rank == target ? calloc(words, sizeof(*memory)) : NULL;
+    MPI_Aint at = 0;
+
+    if (rank == target) {
+        mt_ok(MPI_Win_attach(win, memory, (MPI_Aint)half));
+        mt_ok(MPI_Win_attach(win, (char *)memory + half, (MPI_Aint)(words * sizeof(*memory) - half)));
+        mt_ok(MPI_Get_address(memory, &at));
+    }
+    mt_ok(MPI_Bcast(&at, 1, MPI_AINT, target, comm));
+    mt_ok(MPI_Barrier(comm));
+    if (rank != target) {
+        dynamic_use(win, at, target, rank, near);
+    } else {
+        compute_until(&memory[ARRIVED], size - 1, "ranks");
+        mt_check(memory[COUNTER] == size - 1, "the counter is %lld", (long long)memory[COUNTER]);
+        mt_check(memory[SWAPPED] == 1, "the swapped word is %lld", (long long)memory[SWAPPED]);
+        mt_ok(MPI_Win_detach(win, (char *)memory + half));
+        mt_ok(MPI_Win_detach(win, memory));
+    }
+    mt_ok(MPI_Barrier(comm));
+    free(memory);
+}
+
+static void run_dynamic(MPI_Comm comm)
+{
+    bool near = is_on_node_of(comm, mt_size(comm) - 1);
+    MPI_Win win;
+
+    mt_ok(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win));
+    mt_ok(MPI_Win_lock_all(0, win));
+    for (int i = 0; i < 5; i++)
+        dynamic_round(comm, win, near);
+    mt_ok(MPI_Win_unlock_all(win));
+    mt_ok(MPI_Win_free(&win));
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_scenario scenarios[] = {
@@ -227,6 +313,7 @@ int main(int argc, char **argv)
         {"shared", 2, run_shared},
         {"lock_all", 2, run_lock_all},
         {"compare_and_swap", 2, run_compare_and_swap},
+        {"dynamic", 2, run_dynamic},
         {NULL, 0, NULL},
     };
 
