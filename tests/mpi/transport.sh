@@ -53,6 +53,25 @@ transport_settings() {
     done
 }
 
+# provider_folder BUILD PREFIX: where libethmx-fi.so is, in a build tree or (if PREFIX is not empty) installed.
+provider_folder() {
+    if [ -n "$2" ]; then
+        echo "$2/lib/libfabric"
+    else
+        echo "$1/libfabric_provider/.libs"
+    fi
+}
+
+# mpich_settings NAME FOLDER: fills the array transport_env with the variables, as VARIABLE=VALUE, that an MPICH with both
+# netmods needs for NAME, as for transport_args: ethmx..., ofi:ethmx (FOLDER is the provider's) or ofi.
+mpich_settings() {
+    case $1 in
+    ofi:ethmx) transport_env=(MPIR_CVAR_CH4_NETMOD=ofi FI_PROVIDER=ethmx "FI_PROVIDER_PATH=$2") ;;
+    ofi) transport_env=(MPIR_CVAR_CH4_NETMOD=ofi "FI_PROVIDER=tcp;ofi_rxm") ;;
+    *) transport_settings "$1" ;;
+    esac
+}
+
 # transport_args NAME FOLDER INTERFACE: fills the array transport_mca with arguments for mpirun. FOLDER is where
 # mca_mtl_ethmx.so is (empty: where Open MPI finds it by itself); INTERFACE is what joins the nodes (empty: each transport
 # chooses). NAME is one of
