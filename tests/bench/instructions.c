@@ -311,7 +311,7 @@ static void expose(void)
 {
     struct emx_rma_region *region;
 
-    must(emx_engine_expose(ep[1]->progress.engine, &counter, sizeof(counter), KEY, &region));
+    must(emx_engine_expose(ep[1]->progress.engine, &counter, sizeof(counter), KEY, EMX_RMA_MAY_BOTH, &region));
 }
 
 __attribute__((noinline)) void measured_fetch(int64_t *old)
