@@ -71,6 +71,13 @@ typedef int MPIDI_ETHMX_count_t;
 #define MPIDI_ETHMX_VCI_LOCK MPIDI_VCI(0).lock
 #endif
 
+/* The bits of a tag that programs use. */
+#ifdef MPIR_TAG_USABLE_MASK
+#define MPIDI_ETHMX_TAG_USABLE MPIR_TAG_USABLE_MASK
+#else
+#define MPIDI_ETHMX_TAG_USABLE MPIR_TAG_USABLE_BITS
+#endif
+
 /* The number of a process, and its entry in MPICH's tables. */
 #if MPIDI_ETHMX_CH4_LPID
 typedef MPIR_Lpid MPIDI_ETHMX_proc_t;
@@ -156,7 +163,7 @@ MPL_STATIC_INLINE_PREFIX struct MPIDI_ETHMX_want MPIDI_ETHMX_want(int source, in
 {
     struct MPIDI_ETHMX_want w = {.mask = UINT64_MAX};
     if (unlikely(tag == MPI_ANY_TAG)) {
-        w.mask &= ~(uint64_t)MPIR_TAG_USABLE_BITS;
+        w.mask &= ~(uint64_t)MPIDI_ETHMX_TAG_USABLE;
         tag = 0;
     }
     if (unlikely(source == MPI_ANY_SOURCE)) {
