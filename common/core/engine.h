@@ -168,9 +168,9 @@ uint32_t emx_engine_reserve_next(const struct emx_reservation *p, const struct e
 void emx_engine_reserve_fill(struct emx_reservation *p, void *frame, uint32_t len_bytes);
 int emx_engine_reserve_end(struct emx_reservation *p, emx_time now);
 
+/* result_p NULL: it never completes at once. posts_timeless: the next one starts no timer, so now may be earlier. */
 int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a, struct emx_op **op_p,
                     struct ethmx_result *result_p, emx_time now);
-/* Whether the next emx_engine_recv() starts no timer, so that now may be an earlier time. */
 bool emx_engine_posts_timeless(const struct emx_engine *e);
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op);
 int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,

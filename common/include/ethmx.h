@@ -317,9 +317,10 @@ int ethmx_isend(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, con
                 enum ethmx_send_mode mode, ethmx_done_fn done, void *arg);
 
 /* Receives a message whose bits equal bits where mask has ones, from peer (NULL: any). ETHMX_OK: done at once, result
- * filled, done is not called (also when result_p->status is TRUNCATED). ETHMX_INPROGRESS: done will be called, and
- * *req_p (may be NULL) can be cancelled until then. Errors: NO_MEMORY, PEER_DEAD (peer given and gone, nothing
- * buffered from it), CLOSED. */
+ * filled, done is not called (also when result_p->status is TRUNCATED); not within a callback, and not while other
+ * operations have completed whose callbacks have not run: so receives complete in the order of their messages, as far
+ * as these are short. ETHMX_INPROGRESS: done will be called, and *req_p (may be NULL) can be cancelled until then.
+ * Errors: NO_MEMORY, PEER_DEAD (peer given and gone, nothing buffered from it), CLOSED. */
 int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
                 const struct ethmx_data *data, ethmx_done_fn done, void *arg, struct ethmx_req **req_p,
                 struct ethmx_result *result_p);

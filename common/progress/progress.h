@@ -137,12 +137,15 @@ static inline int emx_progress_send(struct emx_progress *p, struct emx_peer *pee
 /* Starts a one-sided operation. more: frames may wait for those of the next one. Results as emx_engine_rma(). */
 int emx_progress_rma(struct emx_progress *p, struct emx_peer *peer, const struct emx_rma_args *a, bool more);
 
-/* Posts a receive. Results as emx_engine_recv(). */
+/* Posts a receive. Results as emx_engine_recv(). While others have completed and were not delivered, it completes
+ * behind them. */
 static inline int emx_progress_recv(struct emx_progress *p, struct emx_peer *peer, const struct emx_op_args *a,
                                     struct emx_op **op_p, struct ethmx_result *result_p)
 {
-    emx_time now = emx_engine_posts_timeless(p->engine) ? p->clock.last_ns : emx_clock_now(&p->clock);
-    int rc = emx_engine_recv(p->engine, peer, a, op_p, result_p, now);
+    bool timeless = emx_engine_posts_timeless(p->engine);
+    emx_time now = timeless ? p->clock.last_ns : emx_clock_now(&p->clock);
+    bool behind = !timeless && (p->delivering || emx_engine_has_results(p->engine));
+    int rc = emx_engine_recv(p->engine, peer, a, op_p, behind ? NULL : result_p, now);
 
     if (emx_progress_wants_flush(p))
         emx_progress_flush_now(p, emx_clock_now(&p->clock));

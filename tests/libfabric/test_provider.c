@@ -310,6 +310,33 @@ static void one_buffer_for_many(void **state)
     none_of(end[1].rx);
 }
 
+/* All messages have arrived before the receiver looks. The first ones are in the posted buffers; the others, in what is
+ * left of these, are reported behind them. */
+static void buffers_for_many_keep_the_order(void **state)
+{
+    size_t least = 100;
+
+    (void)state;
+    assert_int_equal(fi_setopt(&end[1].ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        struct iovec iov = {end[1].buf + 300 * i, 300};
+        struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &end[1]};
+
+        assert_int_equal(fi_recvmsg(end[1].ep, &m, FI_MULTI_RECV), 0);
+    }
+    for (unsigned i = 0; i < 12; i++) {
+        fill(end[0].buf, 100, i);
+        assert_int_equal(fi_send(end[0].ep, end[0].buf, 100, NULL, end[0].peer, NULL), 0);
+        done(end[0].tx, NULL);
+    }
+    for (unsigned i = 0; i < 12; i++) {
+        struct fi_cq_tagged_entry c = done(end[1].rx, &end[1]);
+
+        assert_int_equal(c.len, 100);
+        check(c.buf, 100, i);
+    }
+}
+
 static void too_long_messages(void **state)
 {
     struct fi_cq_err_entry err;
@@ -613,6 +640,7 @@ int main(void)
         WITH_ENDS(to_ourselves),
         WITH_ENDS(receives_from_one),
         WITH_ENDS(one_buffer_for_many),
+        WITH_ENDS(buffers_for_many_keep_the_order),
         WITH_ENDS(too_long_messages),
         WITH_ENDS(cancelled_receives),
         WITH_ENDS(a_peer_that_has_gone),

@@ -90,7 +90,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (m) {
         struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
         /* The message leaves matching only when the receive cannot fail any more. Otherwise the order would be lost. */
-        if (recv_deliver_whole(e, a, &args->data, result_p))
+        if (result_p && recv_deliver_whole(e, a, &args->data, result_p))
             return ETHMX_OK;
         if (!(op = emx_op_new(e, args, now)))
             return ETHMX_ERR_NO_MEMORY;
