@@ -245,20 +245,25 @@ static int rtnl_dump_addresses(mnl_cb_t fn, void *arg)
     return rtnl_ask(nlh, fn, arg);
 }
 
-/* Reads links and addresses, again if they changed meanwhile. */
-static int rtnl_read_all(struct all *all)
+/* Reads links and addresses, again if they changed meanwhile. begin: forgets what was read. */
+static int rtnl_dump(void (*begin)(void *arg), mnl_cb_t on_link, mnl_cb_t on_address, void *arg)
 {
     int ret = -1;
 
     for (unsigned i = 0; i < DUMP_TRIES && ret; i++) {
-        all->count = 0;
-        ret = rtnl_dump_links(rtnl_on_link, all);
+        begin(arg);
+        ret = rtnl_dump_links(on_link, arg);
         if (!ret)
-            ret = rtnl_dump_addresses(rtnl_on_address, all);
+            ret = rtnl_dump_addresses(on_address, arg);
         if (ret && errno != EINTR)
             break;
     }
     return ret;
+}
+
+static void rtnl_begin_all(void *arg)
+{
+    ((struct all *)arg)->count = 0;
 }
 
 /* The order in which interfaces are kept if there are more than the table holds: lower first. */
@@ -299,6 +304,13 @@ struct states {
     struct emx_netif_state *state;
 };
 
+static void rtnl_begin_states(void *arg)
+{
+    const struct states *s = arg;
+
+    memset(s->state, 0, s->n->count * sizeof(*s->state));
+}
+
 static int rtnl_on_state_link(const struct nlmsghdr *nlh, void *arg)
 {
     const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
@@ -338,17 +350,8 @@ static int rtnl_on_state_address(const struct nlmsghdr *nlh, void *arg)
 bool emx_netifs_look(const struct emx_netifs *n, struct emx_netif_state state[EMX_NETIF_MAX])
 {
     struct states s = {.n = n, .state = state};
-    int ret = -1;
 
-    for (unsigned i = 0; i < DUMP_TRIES && ret; i++) {
-        memset(state, 0, n->count * sizeof(*state));
-        ret = rtnl_dump_links(rtnl_on_state_link, &s);
-        if (!ret)
-            ret = rtnl_dump_addresses(rtnl_on_state_address, &s);
-        if (ret && errno != EINTR)
-            break;
-    }
-    return !ret;
+    return !rtnl_dump(rtnl_begin_states, rtnl_on_state_link, rtnl_on_state_address, &s);
 }
 
 /* ---- Routes ---- */
@@ -447,7 +450,7 @@ int emx_netifs_read(struct emx_netifs *n, const struct emx_config *cfg, const ch
     unsigned route_index = 0;
 
     memset(n, 0, sizeof(*n));
-    if (rtnl_read_all(&all) || all.no_memory) {
+    if (rtnl_dump(rtnl_begin_all, rtnl_on_link, rtnl_on_address, &all) || all.no_memory) {
         snprintf(err, err_len_bytes, "the kernel does not tell its network interfaces (rtnetlink): %s",
                  all.no_memory ? "out of memory" : strerror(errno));
         free(all.nif);
