@@ -94,7 +94,9 @@ int prov_cntr_trywait(struct prov_cntr *cntr)
 
 static int cntr_control(struct fid *fid, int command, void *arg)
 {
-    return prov_wait_control(&((struct prov_cntr *)(void *)fid)->wait, command, arg);
+    const struct prov_wait *w = &((struct prov_cntr *)(void *)fid)->wait;
+
+    return prov_wait_tell(w->object, w->fd, command, arg);
 }
 
 static int cntr_close(struct fid *fid)

@@ -226,7 +226,9 @@ static int cq_close(struct fid *fid)
 
 static int cq_control(struct fid *fid, int command, void *arg)
 {
-    return prov_wait_control(&((struct prov_cq *)(void *)fid)->wait, command, arg);
+    const struct prov_wait *w = &((struct prov_cq *)(void *)fid)->wait;
+
+    return prov_wait_tell(w->object, w->fd, command, arg);
 }
 
 static struct fi_ops cq_fi_ops = {.size = sizeof(struct fi_ops),

@@ -136,18 +136,7 @@ static int eq_control(struct fid *fid, int command, void *arg)
 {
     struct prov_eq *eq = (struct prov_eq *)(void *)fid;
 
-    switch (command) {
-    case FI_GETWAIT:
-        if (eq->fd < 0)
-            return -FI_ENODATA;
-        *(int *)arg = eq->fd;
-        return 0;
-    case FI_GETWAITOBJ:
-        *(enum fi_wait_obj *)arg = eq->object;
-        return 0;
-    default:
-        return -FI_ENOSYS;
-    }
+    return prov_wait_tell(eq->object, eq->fd, command, arg);
 }
 
 static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf, size_t len)

@@ -91,7 +91,7 @@ struct prov_wait {
 
 int prov_wait_open(struct prov_wait *w, enum fi_wait_obj object); /* 0, or -FI_E* */
 void prov_wait_close(struct prov_wait *w);
-int prov_wait_control(struct prov_wait *w, int command, void *arg);
+int prov_wait_tell(enum fi_wait_obj object, int fd, int command, void *arg); /* FI_GETWAIT, FI_GETWAITOBJ */
 void prov_wait_wake(struct prov_wait *w);
 
 /* To sleep: begin, look whether the object has something new, arm, sleep. A write in between ends the sleep. arm:

@@ -107,16 +107,16 @@ void prov_wait_sleep(struct prov_wait *w, int64_t deadline_ms)
         poll(&fd, 1, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
 }
 
-int prov_wait_control(struct prov_wait *w, int command, void *arg)
+int prov_wait_tell(enum fi_wait_obj object, int fd, int command, void *arg)
 {
     switch (command) {
     case FI_GETWAIT:
-        if (w->object != FI_WAIT_FD)
+        if (object != FI_WAIT_FD)
             return -FI_ENODATA;
-        *(int *)arg = w->fd;
+        *(int *)arg = fd;
         return 0;
     case FI_GETWAITOBJ:
-        *(enum fi_wait_obj *)arg = w->object;
+        *(enum fi_wait_obj *)arg = object;
         return 0;
     default:
         return -FI_ENOSYS;
