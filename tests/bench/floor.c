@@ -341,20 +341,26 @@ static void answer(const struct wire *w, const uint8_t *frame, int bytes)
 
 enum { PLANES = 12, VALUES = 24, PASSES = 46 }; /* computing as apps/wavefront.c does with an edge of 200 bytes */
 
+/* A link of the virtual cluster loses nothing. */
+static void take_one(const struct wire *w)
+{
+    if (!await(w, PATIENCE_S))
+        die("a frame was lost");
+}
+
 static void sweep(const struct wire *w, const uint8_t *frame, int bytes, bool first)
 {
     static double values[VALUES];
 
     for (int plane = 0; plane < PLANES; plane++) {
-        if (!first && !await(w, PATIENCE_S))
-            die("a frame was lost");
+        if (!first)
+            take_one(w);
         app_work(values, VALUES, PASSES);
         if (first)
             w->send(frame, (size_t)bytes);
     }
 }
 
-/* A link of the virtual cluster loses nothing. */
 static void wavefront(const struct wire *w, const uint8_t *frame, int bytes, double seconds)
 {
     double us[RUNS], start;
@@ -383,12 +389,12 @@ static void windows(const struct wire *w, const uint8_t *frame, int bytes, int c
         for (int k = 0; k < WINDOW; k++)
             if (rank == 0)
                 w->send(frame, (size_t)bytes);
-            else if (!await(w, PATIENCE_S))
-                die("a frame was lost");
+            else
+                take_one(w);
         if (rank != 0)
             w->send(frame, (size_t)bytes);
-        else if (!await(w, PATIENCE_S))
-            die("a frame was lost");
+        else
+            take_one(w);
     }
 }
 
