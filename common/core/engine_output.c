@@ -286,7 +286,7 @@ static inline bool output_is_over(const struct emx_session *s)
     return s->tx.send_next == &s->tx.unacked && !s->tx.lost && emx_list_empty(&s->tx.control) &&
            emx_list_empty(&s->backlog) && emx_list_empty(&s->pulling.pulls) && emx_list_empty(&s->pulled.requests) &&
            s->state == EMX_S_CONNECTED && !s->ping_due && !s->pong_due && !s->credit.recall_due && !s->byes_due &&
-           !s->rx.ack_now && !s->fragment.out && !s->rails && !s->connect->mtu_probing;
+           !s->rx.ack_now && !s->rx.doubled_due && !s->fragment.out && !s->rails && !s->connect->mtu_probing;
 }
 
 /* On a reliable session the window is free again when its frames have left. */

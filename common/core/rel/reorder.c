@@ -155,10 +155,10 @@ static enum emx_drop reorder_input_reliable(struct emx_session *s, const uint8_t
 }
 
 /* The sender learns of it whether its retransmissions were needed (send_window.c). */
-static void reorder_count_doubled(struct emx_session *s, enum emx_drop why)
+static void reorder_doubled(struct emx_session *s)
 {
-    s->rx.doubled += why == EMX_DROP_DUPLICATE;
-    s->rx.doubled_due |= why == EMX_DROP_DUPLICATE;
+    s->rx.doubled++;
+    s->rx.doubled_due = true;
 }
 
 enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -180,8 +180,9 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
     } else {
         why = reorder_hold(s, data);
     }
+    if (why == EMX_DROP_DUPLICATE)
+        reorder_doubled(s);
     if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
-        reorder_count_doubled(s, why);
         emx_reorder_ack_now(s);
     } else if (why == EMX_ACCEPTED) {
         emx_reorder_owe(s, now);
