@@ -211,6 +211,12 @@ static int atomic_start(const struct atomic_args *a, struct MPIDI_ETHMX_target *
     return MPIDI_ETHMX_lib.rma_accumulate(ep, to, a->op, a->type, &data, ETHMX_RMA_LOCAL, done, arg);
 }
 
+/* Bytes of the longest operation that the core does at once. */
+static size_t atomic_most(const struct atomic_args *a)
+{
+    return a->fetch ? ETHMX_RMA_ATOMIC_MAX : SIZE_MAX;
+}
+
 static int atomic_parts(const struct atomic_args *a, struct MPIDI_ETHMX_target *t, struct MPIDI_ETHMX_memory *m,
                         const struct MPIDI_ETHMX_buffer *operand, const struct MPIDI_ETHMX_buffer *result,
                         MPIR_Request **req)
@@ -232,7 +238,7 @@ static int atomic_parts(const struct atomic_args *a, struct MPIDI_ETHMX_target *
             op->status = ETHMX_ERR_ACCESS;
             break;
         }
-        n = n < ETHMX_RMA_ATOMIC_MAX ? n : ETHMX_RMA_ATOMIC_MAX;
+        n = n < atomic_most(a) ? n : atomic_most(a);
         MPIDI_ETHMX_operation_part(op, atomic_start(a, t, &part, from ? from + offset : NULL, to ? to + offset : NULL,
                                                     n, MPIDI_ETHMX_operation_done, op));
     }
@@ -257,7 +263,7 @@ static int atomic_begin(const struct atomic_args *a, struct MPIDI_ETHMX_target *
     }
     if (m->len_bytes == 0 || (a->op == ETHMX_RMA_NO_OP && !a->fetch))
         return MPIDI_ETHMX_nothing(req);
-    if (req || !MPIDI_ETHMX_memory_is_whole(m) || m->len_bytes > ETHMX_RMA_ATOMIC_MAX || (a->fetch && !to) ||
+    if (req || !MPIDI_ETHMX_memory_is_whole(m) || m->len_bytes > atomic_most(a) || (a->fetch && !to) ||
         (a->op != ETHMX_RMA_NO_OP && !from))
         return atomic_parts(a, t, m, operand, result, req);
     if ((from && MPIDI_ETHMX_is_device(from)) || (to && MPIDI_ETHMX_is_device(to)))
