@@ -9,33 +9,6 @@
 
 #include "ethmx_window.h"
 
-/* ---- Waiting for one operation ---- */
-
-struct dynamic_wait {
-    bool over;
-    int status;
-};
-
-static void dynamic_over(void *arg, const struct ethmx_result *result)
-{
-    struct dynamic_wait *d = arg;
-
-    d->over = true;
-    d->status = result->status;
-}
-
-/* status: as the operation was started. */
-static int dynamic_await(struct dynamic_wait *d, int status)
-{
-    int mpi_errno = MPI_SUCCESS;
-
-    if (status != ETHMX_INPROGRESS)
-        return status;
-    while (!d->over)
-        MPIDI_ETHMX_sync_progress(&mpi_errno);
-    return d->status;
-}
-
 static struct ethmx_rma_target dynamic_state(const struct MPIDI_ETHMX_target *t)
 {
     return (struct ethmx_rma_target){
@@ -45,9 +18,12 @@ static struct ethmx_rma_target dynamic_state(const struct MPIDI_ETHMX_target *t)
 static int dynamic_read(const struct ethmx_rma_target *from, void *to, size_t len_bytes)
 {
     const struct ethmx_data data = {.base = to, .len_bytes = len_bytes};
-    struct dynamic_wait d = {.over = false};
+    struct MPIDI_ETHMX_wait w;
+    int mpi_errno = MPI_SUCCESS;
 
-    return dynamic_await(&d, MPIDI_ETHMX_lib.rma_get(MPIDI_ETHMX_global.ep, from, &data, dynamic_over, &d));
+    MPIDI_ETHMX_wait_started(&w,
+                             MPIDI_ETHMX_lib.rma_get(MPIDI_ETHMX_global.ep, from, &data, MPIDI_ETHMX_wait_over, &w));
+    return MPIDI_ETHMX_wait_end(&w, &mpi_errno);
 }
 
 /* ---- Here ---- */
@@ -65,10 +41,12 @@ static int dynamic_put_table(const struct MPIDI_ETHMX_target *self, const struct
 {
     const struct ethmx_rma_target to = dynamic_state(self);
     const struct ethmx_data data = {.base = (void *)table, .len_bytes = sizeof(*table)};
-    struct dynamic_wait d = {.over = false};
+    struct MPIDI_ETHMX_wait w;
+    int mpi_errno = MPI_SUCCESS;
 
-    return dynamic_await(
-        &d, MPIDI_ETHMX_lib.rma_put(MPIDI_ETHMX_global.ep, &to, &data, ETHMX_RMA_REMOTE, dynamic_over, &d));
+    MPIDI_ETHMX_wait_started(
+        &w, MPIDI_ETHMX_lib.rma_put(MPIDI_ETHMX_global.ep, &to, &data, ETHMX_RMA_REMOTE, MPIDI_ETHMX_wait_over, &w));
+    return MPIDI_ETHMX_wait_end(&w, &mpi_errno);
 }
 
 /* Exposes these ranges, which were allocated, instead of those before. After an error the former ones stay. */

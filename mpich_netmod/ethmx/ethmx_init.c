@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Life of the netmod. Settings are ethmx's own: ETHMX_* in the environment, which mpiexec
- * hands on.
+ * Life of the netmod. Settings are ethmx's own: ETHMX_* in the environment, which mpiexec hands on.
  */
 #include "mpidimpl.h"
 

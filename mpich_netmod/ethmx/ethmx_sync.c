@@ -32,6 +32,23 @@ void MPIDI_ETHMX_sync_progress(int *mpi_errno_p)
     MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
 }
 
+void MPIDI_ETHMX_wait_over(void *wait, const struct ethmx_result *result)
+{
+    *(struct MPIDI_ETHMX_wait *)wait = (struct MPIDI_ETHMX_wait){.over = true, .status = result->status};
+}
+
+void MPIDI_ETHMX_wait_started(struct MPIDI_ETHMX_wait *w, int status)
+{
+    *w = (struct MPIDI_ETHMX_wait){.over = status != ETHMX_INPROGRESS, .status = status};
+}
+
+int MPIDI_ETHMX_wait_end(const struct MPIDI_ETHMX_wait *w, int *mpi_errno_p)
+{
+    while (!w->over)
+        MPIDI_ETHMX_sync_progress(mpi_errno_p);
+    return w->status;
+}
+
 /* ---- Completion ---- */
 
 /* The operations that are not complete here. */
@@ -66,17 +83,8 @@ int MPIDI_ETHMX_complete_here(int rank, MPIR_Win *win)
 struct sync_flush {
     struct MPIDI_ETHMX_target *target;
     uint64_t changes; /* of the target, at the beginning */
-    bool done;
-    int status;
+    struct MPIDI_ETHMX_wait wait;
 };
-
-static void sync_flushed(void *arg, const struct ethmx_result *result)
-{
-    struct sync_flush *f = arg;
-
-    f->done = true;
-    f->status = result->status;
-}
 
 static bool sync_needs_flush(const struct MPIDI_ETHMX_target *t)
 {
@@ -86,8 +94,8 @@ static bool sync_needs_flush(const struct MPIDI_ETHMX_target *t)
 static void sync_flush_begin(struct sync_flush *f, struct MPIDI_ETHMX_target *t)
 {
     *f = (struct sync_flush){.target = t, .changes = t->changes};
-    f->status = MPIDI_ETHMX_lib.rma_flush(MPIDI_ETHMX_global.ep, t->peer, sync_flushed, f);
-    f->done = f->status != ETHMX_INPROGRESS;
+    MPIDI_ETHMX_wait_started(
+        &f->wait, MPIDI_ETHMX_lib.rma_flush(MPIDI_ETHMX_global.ep, t->peer, MPIDI_ETHMX_wait_over, &f->wait));
 }
 
 /* Waits for n flushes. Returns their first error, or ETHMX_OK. */
@@ -96,11 +104,11 @@ static int sync_flush_end(struct sync_flush *f, int n, int *mpi_errno_p)
     int status = ETHMX_OK;
 
     for (int i = 0; i < n; i++) {
-        while (!f[i].done)
-            MPIDI_ETHMX_sync_progress(mpi_errno_p);
+        int ended = MPIDI_ETHMX_wait_end(&f[i].wait, mpi_errno_p);
+
         if (f[i].target->flushed < f[i].changes)
             f[i].target->flushed = f[i].changes;
-        status = status == ETHMX_OK ? f[i].status : status;
+        status = status == ETHMX_OK ? ended : status;
     }
     return status;
 }

@@ -182,6 +182,17 @@ size_t MPIDI_ETHMX_dynamic_locate(const struct MPIDI_ETHMX_target *t, uint64_t a
 /* One round of progress, for a loop that waits with the lock of the VCI held. */
 void MPIDI_ETHMX_sync_progress(int *mpi_errno_p);
 
+/* One operation of the core that is waited for. It ends by MPIDI_ETHMX_wait_over(). */
+struct MPIDI_ETHMX_wait {
+    bool over;
+    int status; /* ETHMX_* */
+};
+void MPIDI_ETHMX_wait_over(void *wait, const struct ethmx_result *result);
+/* status: as the operation was started. */
+void MPIDI_ETHMX_wait_started(struct MPIDI_ETHMX_wait *w, int status);
+/* Makes progress until it is over. Returns its status. */
+int MPIDI_ETHMX_wait_end(const struct MPIDI_ETHMX_wait *w, int *mpi_errno_p);
+
 #define MPIDI_ETHMX_ALL_RANKS (-1)
 
 /* Waits until the operations at this rank, or at all, are complete there; or only here. */
