@@ -16,20 +16,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "base/hash.h"
 #include "fabric.h"
 
-#define S_NS        1000000000ull
-#define RATE_BPS    10000000000ull
-#define DELAY_NS    2000
-#define REST_NS     20000000 /* between the plays: acknowledgements and the like are over */
-#define CARD_BYTES  65536
-#define FRAME_BYTES 1500
-#define PAGE_BYTES  4096
-#define SHORT_BYTES 8 /* messages of this length carry their sender */
+#define S_NS              1000000000ull
+#define RATE_BPS          10000000000ull
+#define DELAY_NS          2000
+#define REST_NS           20000000 /* between the plays: acknowledgements and the like are over */
+#define CARD_BYTES        65536
+#define FRAME_BYTES       1500
+#define SHORT_BYTES       8 /* messages of this length carry their sender */
+#define MOST_PLACES_BYTES (4ull << 30)
 
 enum pattern {
     LINEAR,   /* all to all, everything at once */
@@ -101,10 +100,10 @@ struct job {
     uint64_t left;      /* operations of all ranks */
     size_t len_bytes;
     uint8_t *content;
-    /* Where messages are received: a place of whole pages for each rank and each of its receives at once. A place has
-     * memory from its first byte until its message was compared, since all of them would not fit. */
+    /* Where messages are received: a place for each rank and each of its receives at once. Where that would not fit
+     * into memory, receives of a rank share places: these messages are all alike. */
     uint8_t *places;
-    size_t place_bytes, rank_places;
+    size_t rank_places;
 };
 
 struct receive {
@@ -161,8 +160,6 @@ static void received(void *arg, const struct ethmx_result *result)
         fail(j, "a receive failed", r, result->status);
     else if (memcmp(in->data, want, j->len_bytes))
         fail(j, "a message has other content than was sent", r, 0);
-    if (j->place_bytes >= PAGE_BYTES)
-        madvise(in->data, j->place_bytes, MADV_DONTNEED);
     free(in);
     over(r);
 }
@@ -200,7 +197,7 @@ static void post_receive(struct rank *r, unsigned from, uint64_t bits, unsigned 
         abort();
     in->rank = r;
     in->from = from;
-    in->data = j->places + j->place_bytes * (r->ep->index * j->rank_places + place);
+    in->data = j->places + j->len_bytes * (r->ep->index * j->rank_places + place % j->rank_places);
     a.data.base = in->data;
     rc = emx_progress_recv(&r->ep->progress, fabric_peer(&j->fabric, r->ep->index, from), &a, &op, &result);
     if (rc == ETHMX_OK)
@@ -267,19 +264,16 @@ static void draw_distances(struct job *j)
     memmove(all, all + 1, j->row->partners * sizeof(*all));
 }
 
-static size_t job_places(const struct job *j)
+static void job_make_places(struct job *j)
 {
-    return j->row->pattern == INCAST ? j->row->partners : (size_t)j->row->endpoints * j->at_once;
-}
+    unsigned ranks = j->row->pattern == INCAST ? 1 : j->row->endpoints;
+    uint64_t most = MOST_PLACES_BYTES / (ranks * j->len_bytes);
 
-static void job_map_places(struct job *j)
-{
-    j->place_bytes =
-        j->len_bytes < PAGE_BYTES ? j->len_bytes : (j->len_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    j->rank_places = j->at_once;
-    j->places = mmap(NULL, job_places(j) * j->place_bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (j->places == MAP_FAILED)
+    j->rank_places = j->row->pattern == INCAST ? j->row->partners : j->at_once;
+    if (j->len_bytes != SHORT_BYTES && j->rank_places > most)
+        j->rank_places = most;
+    j->places = malloc(ranks * j->rank_places * j->len_bytes);
+    if (!j->places)
         abort();
 }
 
@@ -321,13 +315,13 @@ static void job_init(struct job *j, const struct row *row)
     j->at_once = row->pattern == PAIRWISE || row->pattern == BRUCK ? 1 : j->steps;
     for (unsigned i = 0; i < row->endpoints; i++)
         j->rank[i] = (struct rank){.job = j, .ep = &j->fabric.endpoint[i], .number = i};
-    job_map_places(j);
+    job_make_places(j);
 }
 
 static void job_fini(struct job *j)
 {
     fabric_fini(&j->fabric);
-    munmap(j->places, job_places(j) * j->place_bytes);
+    free(j->places);
     free(j->rank);
     free(j->content);
     free(j->distance);
