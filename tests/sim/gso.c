@@ -50,11 +50,21 @@ static void expect_share(struct sim_world *w, unsigned least_percent, unsigned m
     w->gso_frames = w->data_frames = 0;
 }
 
+/* A block fills a GSO packet; a pull requests several blocks. */
+static void expect_few_pulls(struct sim_world *w)
+{
+    uint64_t blocks = MESSAGES * (MESSAGE_BYTES / EMX_WIRE_JOIN_BYTES), pulls = w->nodes[1].stats.pulls_sent;
+
+    if (pulls > blocks / 2)
+        sim_fail(w, "%llu pulls for %llu blocks", (unsigned long long)pulls, (unsigned long long)blocks);
+}
+
 static void joined(struct sim_case *c)
 {
     begin(c, SIM_GSO_JOINED);
     transfer(c, 10 * SIM_MS);
     expect_share(&c->world, 90, 100);
+    expect_few_pulls(&c->world);
     sim_case_end(c);
 }
 

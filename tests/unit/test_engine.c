@@ -31,6 +31,8 @@ struct partner {
     uint32_t limit_ack;     /* frames that acknowledge less tell an old limit */
     unsigned eager, held;   /* messages sent: so, or by rendezvous for want of credit */
     unsigned frames, pings; /* that came */
+    unsigned data;          /* so many of the frames brought data of a large message */
+    uint32_t op;            /* of the last message that was announced */
     bool mute;
 };
 
@@ -121,6 +123,9 @@ static void hear(unsigned i, const struct emx_frame *h)
 
     p->frames++;
     p->pings += h->type == EMX_F_ping;
+    p->data += h->type == EMX_F_data;
+    if (h->type == EMX_F_rts)
+        p->op = ((const struct emx_f_rts *)(h + 1))->op;
     if (p->mute)
         return;
     if (!emx_seq_before(h->ack, p->limit_ack) && emx_seq_before(p->limit, h->credit))
@@ -460,6 +465,53 @@ static void a_crowd_that_nobody_waits_for_costs_nothing(void **state)
     end();
 }
 
+/* ---- Pulls ---- */
+
+/* The partner requests the n chunks from `first` on, and so many blocks behind them. */
+static enum emx_drop pull(uint64_t wanted, uint64_t first, unsigned more, unsigned round)
+{
+    struct EMX_LAYOUT {
+        struct emx_frame head;
+        struct emx_f_pull pull;
+    } f = {.pull = {.op = partners[0].op,
+                    .rop = 1,
+                    .first = first,
+                    .wanted = wanted,
+                    .round = (uint8_t)round,
+                    .more = more & 0xf,
+                    .chunk_bytes = LEN_BYTES}};
+    enum emx_drop drop = say(0, &f.head, EMX_F_pull, sizeof(f.pull));
+
+    pump();
+    return drop;
+}
+
+static void a_pull_requests_several_blocks(void **state)
+{
+    static uint8_t message[22 * LEN_BYTES];
+    const struct emx_op_args a = {.data = {.base = message, .len_bytes = sizeof(message)}};
+
+    (void)state;
+    begin(1);
+    cfg.p_eager_max = LEN_BYTES;
+    connect(0);
+    assert_int_equal(emx_engine_send(engine, partners[0].peer, &a, now), ETHMX_INPROGRESS);
+    pump();
+    assert_int_equal(pull(0xf, 0, 2, 0), EMX_ACCEPTED); /* 3 blocks of 4 chunks */
+    assert_int_equal(partners[0].data, 12);
+    assert_int_equal(pull(0xf, 12, 2, 0), EMX_ACCEPTED); /* the last has 2 */
+    assert_int_equal(partners[0].data, 22);
+    assert_int_equal(pull(0x1, 4, 0, 1), EMX_ACCEPTED);
+    assert_int_equal(partners[0].data, 23);
+
+    assert_int_equal(pull(0xf, 12, 3, 0), EMX_DROP_MALFORMED); /* the third begins behind the message */
+    assert_int_equal(pull(0xb, 0, 1, 0), EMX_DROP_MALFORMED);  /* gaps */
+    assert_int_equal(pull(0xf, 0, 1, 1), EMX_DROP_MALFORMED);  /* not the first attempt */
+    assert_int_equal(partners[0].data, 23);
+    stats.drop_malformed -= 3;
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +522,7 @@ int main(void)
         cmocka_unit_test(a_crowd_is_asked_in_turn),
         cmocka_unit_test(few_are_all_asked),
         cmocka_unit_test(a_crowd_that_nobody_waits_for_costs_nothing),
+        cmocka_unit_test(a_pull_requests_several_blocks),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -38,7 +38,7 @@ local types = {
     [7] = { "eager", true, "bits:8 total_bytes:4 op:4 am_header_bytes:2 flags:2 joined:4" },
     [8] = { "more", true, "offset:4 -:4" },
     [9] = { "rts", true, "bits:8 total_bytes:8 op:4 am_header_bytes:2 flags:2 chunk_bytes:2 -:6" },
-    [10] = { "pull", false, "op:4 rop:4 first:8 wanted:8 round:1 rail:1 chunk_bytes:2 joined:4" },
+    [10] = { "pull", false, "op:4 rop:4 first:8 wanted:8 round:1 rail_more:1 chunk_bytes:2 joined:4" },
     [11] = { "data", false, "rop:4 round:1 rail:1 chunk_bytes:2 chunk:8" },
     [12] = { "fin", true, "op:4 -:4 pulled_bytes:8" },
     [13] = { "matched", true, "op:4 -:4" },
@@ -88,7 +88,8 @@ for _, row in ipairs({
     { "rop", "x32", "Operation of the receiver" }, { "am_header_bytes", "u16", "Bytes of the active message's header" },
     { "flags", "x16", "Flags" }, { "offset", "u64", "Offset" }, { "chunk_bytes", "u16", "Bytes of a chunk" },
     { "first", "u64", "First chunk" }, { "wanted", "x64", "Wanted chunks" }, { "round", "u8", "Round" },
-    { "rail", "u8", "Rail" }, { "chunk", "u64", "Chunk" }, { "pulled_bytes", "u64", "Bytes taken" },
+    { "rail", "u8", "Rail" }, { "rail_more", "x8", "Rail (lower half), further blocks (upper half)" },
+    { "chunk", "u64", "Chunk" }, { "pulled_bytes", "u64", "Bytes taken" },
     { "fragment.number", "u32", "Sequence number of the frame" }, { "fragment.offset", "u16", "Offset in the frame" },
     { "fragment.total_bytes", "u16", "Bytes of the frame" }, { "done_bytes", "u64", "Bytes that have arrived" },
     { "again", "u32", "Earlier keys are invalid" }, { "key", "x64", "Key" }, { "len_bytes", "u64", "Bytes" },
@@ -630,9 +631,12 @@ function line_of.compact(v, h) return size(h.data_bytes) .. ", bits " .. hex(v.b
 function line_of.rts(v) return size(v.total_bytes) .. ", bits " .. hex(v.bits) .. flag_text(v) end
 
 function line_of.pull(v)
-    local over = v.rail > 0 and ", over rail " .. v.rail or ""
+    local rail, more = v.rail_more % 16, math.floor(v.rail_more / 16)
+    local over = rail > 0 and ", over rail " .. rail or ""
+    local behind = more > 0 and ", and " .. more .. " blocks behind them" or ""
     local again = v.round > 0 and ", round " .. v.round or ""
-    return string.format("chunks %s of %d bytes%s%s", bit_ranges(v.wanted, v.first), v.chunk_bytes, over, again)
+    local chunks = bit_ranges(v.wanted, v.first)
+    return string.format("chunks %s of %d bytes%s%s%s", chunks, v.chunk_bytes, behind, over, again)
 end
 
 function line_of.data(v)

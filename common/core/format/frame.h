@@ -199,12 +199,12 @@ struct EMX_LAYOUT emx_f_lent {
 static_assert(sizeof(struct emx_f_lent) == 24, "lent");
 
 struct EMX_LAYOUT emx_f_pull {
-    uint32_t op;     /* the sender's operation, from the rts */
-    uint32_t rop;    /* the receiver's, returned in data */
-    uint64_t first;  /* index of the block's first chunk */
-    uint64_t wanted; /* bit i: chunk first+i is wanted */
-    uint8_t round;   /* counts the attempts for this block (after 255: 1), returned in data: measures round trips */
-    uint8_t rail;    /* over which the data is to come: its number at the sender of the data */
+    uint32_t op, rop;     /* the sender's operation, from the rts; the receiver's, returned in data */
+    uint64_t first;       /* index of the block's first chunk */
+    uint64_t wanted;      /* bit i: chunk first+i is wanted */
+    uint8_t round;        /* counts the attempts for this block (after 255: 1), returned in data */
+    uint8_t rail : 4;     /* over which the data is to come: its number at the sender of the data */
+    uint8_t more : 4;     /* whole blocks of as many chunks behind this one (then round 0, and wanted without gaps) */
     uint16_t chunk_bytes; /* unit of first and wanted */
     uint32_t joined;      /* GSO packets from the receiver of this pull that arrived properly joined, mod 2^32 */
 };

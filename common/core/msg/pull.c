@@ -18,14 +18,7 @@
  *
  * The blocks that are requested and have not arrived are limited, over all peers (see pace.h; pull_window at most). The
  * messages that want more get them in turn. So many senders to one receiver share its link instead of overflowing it,
- * as in Homa (Montazeri et al., SIGCOMM 2018).
- *
- * A sender whose program computes, is stopped or dead does not respond. This says nothing about the network. So while
- * other messages wait for the window, blocks of a silent sender no longer count: when nothing has arrived from any
- * sender for several round trips, or when so much has arrived from others that these blocks would have arrived, too, if
- * they had been sent. Their data is accepted whenever it arrives, and then the message counts again. The requests stay
- * with their senders, which may all respond at the same time. So when those blocks add up to a window, a message of
- * which nothing has arrived requests only one chunk, to find out whether its sender responds.
+ * as in Homa (Montazeri et al., SIGCOMM 2018). pull_away.c has what happens when a sender does not respond.
  *
  * The frames of a route may become shorter (connect.c). Then the sender replies to a pull of too long chunks with the
  * new length (shorter). The receiver requests all from the first missing byte on again, in chunks of that length. What
@@ -47,6 +40,7 @@
 #include "core/msg/data.h"
 #include "core/msg/lapse.h"
 #include "core/msg/op.h"
+#include "core/msg/pull_away.h"
 #include "core/msg/pull_rail.h"
 #include "core/msg/read.h"
 #include "core/msg/received_map.h"
@@ -58,16 +52,10 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define WINDOW_BLOCKS 4   /* the pull window holds at least this many blocks, if chunks are short enough */
-#define CHUNK_LEAST   128 /* shorter than the chunks of any route */
-#define SHORTER_MAX   16  /* more often than chunks of a message can become shorter */
-
-/* A sender is away after the longest of this time, this many round trips, and this many times the usual response time,
- */
-#define AWAY_LEAST_NS    100000
-#define AWAY_ROUND_TRIPS 4
-#define AWAY_ANSWERS     2
-#define AWAY_WINDOWS     2 /* and, if others send, after they have sent this many windows */
+#define WINDOW_BLOCKS  4   /* the pull window holds at least this many blocks, if chunks are short enough */
+#define CHUNK_LEAST    128 /* shorter than the chunks of any route */
+#define PULL_MORE_MOST 15  /* emx_f_pull.more */
+#define SHORTER_MAX    16  /* more often than chunks of a message can become shorter */
 
 /* ---- Receiver: start and end ---- */
 
@@ -126,14 +114,6 @@ static void pull_want(struct emx_rndv *r, struct emx_block *b)
     emx_session_ready(s);
 }
 
-/* Whether it is not known that the sender responds. */
-static bool pull_is_unsure(const struct emx_engine *e, const struct emx_rndv *r)
-{
-    if (r->op->peer->session->pulling.away)
-        return true;
-    return e->away_bytes >= e->pace.limit_bytes && !r->got_chunks;
-}
-
 /* Chunks in the next block: fewer if they are long, so that several blocks are in flight; and no more than a GSO packet
  * takes, so that the sender fills one for each block. */
 static uint64_t pull_block_chunks(struct emx_engine *e, const struct emx_rndv *r, unsigned rail)
@@ -146,7 +126,12 @@ static uint64_t pull_block_chunks(struct emx_engine *e, const struct emx_rndv *r
     if (s->gso_bytes)
         most = emx_min(most, EMX_WIRE_JOIN_BYTES / (r->chunk_bytes + EMX_RNDV_HEAD_BYTES));
 
-    return emx_min(left, most && !pull_is_unsure(e, r) ? most : 1);
+    return emx_min(left, most && !emx_away_is_unsure(e, r) ? most : 1);
+}
+
+static uint64_t pull_all(uint64_t chunks)
+{
+    return chunks == 64 ? UINT64_MAX : (UINT64_C(1) << chunks) - 1;
 }
 
 static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned rail)
@@ -154,8 +139,7 @@ static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned ra
     uint64_t n = pull_block_chunks(e, r, rail);
     struct emx_block *b = &r->block[r->active++];
 
-    *b = (struct emx_block){
-        .first = r->next_chunk, .missing = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1, .rail = rail & 0xf};
+    *b = (struct emx_block){.first = r->next_chunk, .missing = pull_all(n), .rail = rail & 0xf};
     r->next_chunk += n;
     emx_pull_asked(r->op->peer->session, rail, (int64_t)(n * r->chunk_bytes));
     b->ahead_bytes = (uint32_t)emx_pull_asked_bytes(e, rail);
@@ -166,116 +150,7 @@ static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned ra
 
 static bool pull_wants_more(const struct emx_engine *e, const struct emx_rndv *r)
 {
-    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS && !r->away && !(r->active && pull_is_unsure(e, r));
-}
-
-/* ---- Receiver: senders that are away ---- */
-
-/* Over rail 0. */
-static uint64_t pull_missing_bytes(const struct emx_rndv *r)
-{
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < r->active; i++)
-        bytes += r->block[i].rail ? 0 : emx_pull_block_bytes(r, &r->block[i]);
-    return bytes;
-}
-
-/* Several round trips without queues, or the usual response time with the present queues: the longer. */
-static emx_time pull_away_ns(const struct emx_engine *e)
-{
-    emx_time ns = AWAY_ROUND_TRIPS * e->pace.least_way_ns;
-
-    ns = ns > AWAY_ANSWERS * e->pace.usual_ns ? ns : AWAY_ANSWERS * e->pace.usual_ns;
-    return ns > AWAY_LEAST_NS ? ns : AWAY_LEAST_NS;
-}
-
-/* Whether so much has arrived from others that this message's blocks would have arrived, too, if they had been sent:
- * all data shares the queue of this host's link. */
-static bool pull_is_overtaken(const struct emx_engine *e, const struct emx_rndv *r)
-{
-    return e->pulled_bytes - r->last_pulled_bytes >= AWAY_WINDOWS * e->pace.limit_bytes;
-}
-
-/* When the sender counts as silent, unless data arrives before: from it, or, while it is not overtaken, from anybody.
- */
-static emx_time pull_silent_ns(const struct emx_engine *e, const struct emx_rndv *r)
-{
-    const struct emx_session *s = r->op->peer->session;
-    emx_time heard_ns = s->pulling.data_ns > r->last_ns ? s->pulling.data_ns : r->last_ns;
-
-    if (!r->active || r->block[0].due)
-        return EMX_NEVER;
-    if (e->pulled_ns > heard_ns && !pull_is_overtaken(e, r))
-        heard_ns = e->pulled_ns;
-    return heard_ns + pull_away_ns(e);
-}
-
-/* The first chunk of a block has arrived, over its rail. A long response time means queues only if data of others
- * arrived meanwhile. Otherwise the sender was away. */
-static void pull_answered(struct emx_session *s, struct emx_rndv *r, const struct emx_block *b, emx_time now)
-{
-    struct emx_engine *e = s->e;
-    emx_time ns = now - b->asked_ns, most_ns = pull_away_ns(e);
-
-    if (!r->away && !b->late)
-        emx_pace_answered(emx_pull_pace(e, b->rail), ns, emx_pull_way(s, b->rail));
-    if (b->rail)
-        return;
-    if (ns <= most_ns || e->pulled_bytes - r->last_pulled_bytes >= e->pace.limit_bytes / 2)
-        emx_pace_usual(&e->pace, emx_min(ns, most_ns));
-}
-
-static void pull_leave_count(struct emx_engine *e, struct emx_rndv *r)
-{
-    uint64_t bytes = pull_missing_bytes(r);
-
-    e->pulling_bytes -= bytes;
-    e->away_bytes += bytes;
-    r->away = true;
-    r->op->peer->session->pulling.away++;
-    emx_list_del(&r->asking);
-    emx_list_del(&r->wait);
-    emx_count(e, senders_away);
-}
-
-static void pull_count_again(struct emx_engine *e, struct emx_rndv *r)
-{
-    uint64_t bytes = pull_missing_bytes(r);
-
-    e->away_bytes -= bytes;
-    e->pulling_bytes += bytes;
-    r->away = false;
-    r->op->peer->session->pulling.away--;
-    emx_list_append(&e->asking, &r->asking);
-}
-
-void emx_rndv_look(struct emx_engine *e, emx_time now)
-{
-    emx_time next_ns = EMX_NEVER;
-
-    emx_heap_clear(&e->timers, &e->look);
-    if (emx_list_empty(&e->pull_wait))
-        return;
-    emx_list_each_safe(l, next, &e->asking)
-    {
-        struct emx_rndv *r = emx_list_entry(l, struct emx_rndv, asking);
-
-        if (pull_silent_ns(e, r) <= now)
-            pull_leave_count(e, r);
-        else if (pull_silent_ns(e, r) < next_ns)
-            next_ns = pull_silent_ns(e, r);
-    }
-    if (next_ns != EMX_NEVER)
-        emx_heap_set(&e->timers, &e->look, next_ns);
-    emx_rndv_more(e, now);
-}
-
-/* Messages wait for the window, and senders that are away may hold a part of it. */
-static void pull_look_soon(struct emx_engine *e, emx_time now)
-{
-    if (!emx_timer_is_set(&e->look))
-        emx_heap_set(&e->timers, &e->look, now + pull_away_ns(e));
+    return r->next_chunk < r->chunks && r->active < EMX_BLOCKS && !r->away && !(r->active && emx_away_is_unsure(e, r));
 }
 
 /* ---- Receiver: requests in turn ---- */
@@ -311,7 +186,7 @@ static unsigned pull_choose_rail(struct emx_engine *e, const struct emx_rndv *r,
 {
     struct emx_session *s = r->op->peer->session;
 
-    if (!s->rails || r->away || pull_is_unsure(e, r))
+    if (!s->rails || r->away || emx_away_is_unsure(e, r))
         return 0;
     emx_rails_ask(s, now);
     return emx_pull_choose(s, pull_block_chunks(e, r, 1) * r->chunk_bytes,
@@ -337,21 +212,40 @@ static void pull_more_over_rails(struct emx_engine *e, emx_time now)
     }
 }
 
+/* Room in the window before a message requests more that has requested something already. One frame can request
+ * several blocks: so it requests them when a quarter of the window is free, or all that is left fits. */
+static uint64_t pull_group_bytes(const struct emx_engine *e, const struct emx_rndv *r)
+{
+    uint64_t left_bytes = (r->chunks - r->next_chunk) * r->chunk_bytes;
+
+    return emx_min(left_bytes, emx_min(e->pace.limit_bytes / WINDOW_BLOCKS, emx_pace_part(&e->pace)));
+}
+
 void emx_rndv_more(struct emx_engine *e, emx_time now)
 {
+    bool first = true;
     struct emx_rndv *r;
 
     while ((r = pull_next_turn(e))) {
         uint64_t bytes = pull_block_chunks(e, r, 0) * r->chunk_bytes;
 
+        if (first && r->active)
+            bytes = emx_max(bytes, pull_group_bytes(e, r));
         if (e->pulling_bytes && e->pulling_bytes + bytes > e->pace.limit_bytes) {
-            pull_look_soon(e, now);
+            emx_away_look_soon(e, now);
             break;
         }
         pull_take_turn(e, r, 0, now);
+        first = false;
     }
     if (e->railed)
         pull_more_over_rails(e, now);
+}
+
+void emx_rndv_look(struct emx_engine *e, emx_time now)
+{
+    emx_away_look(e, now);
+    emx_rndv_more(e, now);
 }
 
 /* Time does not count while data of others arrives that may have been queued before the message's own. */
@@ -359,7 +253,7 @@ static emx_time pull_late_ns(const struct emx_rndv *r)
 {
     struct emx_session *s = r->op->peer->session;
     const struct emx_engine *e = s->e;
-    emx_time from_ns = e->pulled_ns > r->last_ns && !pull_is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
+    emx_time from_ns = e->pulled_ns > r->last_ns && !emx_away_is_overtaken(e, r) ? e->pulled_ns : r->last_ns;
     emx_time timeout_ns = emx_pull_timeout_ns(s, r);
 
     if (s->rails)
@@ -389,7 +283,6 @@ static struct emx_block *pull_next_due(struct emx_session *s, struct emx_rndv **
 
         for (struct emx_block *b = r->block; b < r->block + r->active; b++)
             if (b->due) {
-                b->due = false;
                 *r_p = r;
                 return b;
             }
@@ -397,6 +290,32 @@ static struct emx_block *pull_next_due(struct emx_session *s, struct emx_rndv **
         pull_await(r, now);
     }
     return NULL;
+}
+
+static void pull_asked(struct emx_rndv *r, struct emx_block *b, emx_time now)
+{
+    b->due = false;
+    b->asked = b->missing;
+    b->asked_ns = now;
+    if (r->op->peer->session->rails)
+        emx_pull_await_rail(r, b, now);
+}
+
+/* How many due blocks follow b that its pull frame can request as well. Now they are asked. */
+static unsigned pull_join_due(struct emx_rndv *r, const struct emx_block *b, emx_time now)
+{
+    uint64_t chunks = (unsigned)__builtin_popcountll(b->missing), next = b->first + chunks;
+    struct emx_block *more = r->block + (b - r->block);
+
+    if (b->round || b->missing != pull_all(chunks))
+        return 0;
+    while (++more < r->block + r->active && more->due && !more->round && more->rail == b->rail && more->first == next) {
+        if (more->missing != pull_all(emx_min(chunks, r->chunks - next)) || more - b == PULL_MORE_MOST + 1)
+            break;
+        pull_asked(r, more, now);
+        next += chunks;
+    }
+    return (unsigned)(more - b) - 1;
 }
 
 bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
@@ -408,14 +327,14 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
 
     if (!b)
         return false;
-    b->asked = b->missing;
-    b->asked_ns = now;
+    pull_asked(r, b, now);
     *t = (struct emx_f_pull){.op = r->sender_op,
                              .rop = r->op->id,
                              .first = b->first,
                              .wanted = b->missing,
                              .round = b->round,
                              .rail = b->rail,
+                             .more = pull_join_due(r, b, now) & PULL_MORE_MOST,
                              .chunk_bytes = r->chunk_bytes,
                              .joined = s->offload.joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
@@ -426,8 +345,6 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     if (t->round)
         emx_count(s->e, pulls_resent);
     pull_await(r, now);
-    if (s->rails)
-        emx_pull_await_rail(r, b, now);
     emx_session_asked(s, now);
     return true;
 }
@@ -503,7 +420,7 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
 static void pull_forget_blocks(struct emx_engine *e, struct emx_rndv *r)
 {
     if (r->away)
-        pull_count_again(e, r);
+        emx_away_count_again(e, r);
     for (unsigned i = 0; i < r->active; i++)
         emx_pull_asked(r->op->peer->session, r->block[i].rail, -(int64_t)emx_pull_block_bytes(r, &r->block[i]));
     r->active = 0;
@@ -575,13 +492,19 @@ static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t o
     return true;
 }
 
+/* Whether the sender replies for a first. Retransmissions come another way than GSO packets. */
+static bool pull_is_before(const struct emx_block *a, const struct emx_block *b)
+{
+    return a->asked_ns < b->asked_ns || (a->asked_ns == b->asked_ns && a < b && !a->round == !b->round);
+}
+
 /* A chunk of the block's last request has arrived, over its rail: order shows what is lost. */
 static void pull_find_gaps(struct emx_rndv *r, struct emx_block *b, unsigned bit)
 {
     if (b->due)
         return;
     for (unsigned i = 0; i < r->active; i++)
-        if (r->block[i].asked_ns < b->asked_ns && r->block[i].rail == b->rail)
+        if (pull_is_before(&r->block[i], b) && r->block[i].rail == b->rail)
             pull_lost(r, &r->block[i]);
     if (b->missing && bit == emx_rndv_highest_bit(b->asked))
         pull_lost(r, b);
@@ -618,7 +541,7 @@ static void pull_come_back(struct emx_session *s, struct emx_rndv *r)
 {
     struct emx_engine *e = s->e;
 
-    pull_count_again(e, r);
+    emx_away_count_again(e, r);
     for (unsigned i = 0; i < r->active; i++)
         if (!r->block[i].round)
             r->block[i].late = true;
@@ -666,7 +589,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     bit = (unsigned)(f->chunk - b->first);
     last = f->round == b->round && rail == b->rail;
     if (last && !b->round && b->missing == b->asked)
-        pull_answered(s, r, b, now);
+        emx_away_answered(s, r, b, now);
     if (r->away)
         pull_come_back(s, r);
     b->missing &= ~(UINT64_C(1) << bit);

@@ -151,13 +151,13 @@ void emx_rndv_send_by_others(struct emx_session *s, unsigned rail)
 
 /* Whether a block requested for the first time is sent in GSO packets. All blocks of a message go the same way, to keep
  * their order. A message of one frame has nothing to be joined with. */
-static bool rndv_send_take_gso(struct emx_session *s, const struct emx_f_pull *f, unsigned rail)
+static bool rndv_send_take_gso(struct emx_session *s, const struct emx_pull_request *j, unsigned rail)
 {
     unsigned gso_bytes = rail == emx_rails_first(s) ? s->gso_bytes : s->rails->rail[rail].gso_bytes;
-    unsigned chunks = (unsigned)__builtin_popcountll(f->wanted);
+    unsigned chunks = (unsigned)__builtin_popcountll(j->wanted);
 
-    return (chunks > 1 || f->first) && gso_bytes &&
-           emx_offload_probe_take(&s->offload, (uint64_t)chunks * f->chunk_bytes >= EMX_JOINED_BYTES);
+    return (chunks > 1 || j->first) && gso_bytes &&
+           emx_offload_probe_take(&s->offload, (uint64_t)chunks * j->chunk_bytes >= EMX_JOINED_BYTES);
 }
 
 /* The rail to reply over: that which is asked for, or, if it is unknown, carries no such frames, or was left because it
@@ -178,20 +178,56 @@ static void rndv_send_ready(struct emx_session *s, unsigned rail)
         emx_rail_ready(&s->rails->rail[rail]);
 }
 
+/* The chunks of the k-th block of a pull. */
+static uint64_t rndv_send_first(const struct emx_f_pull *f, unsigned k)
+{
+    return f->first + (uint64_t)k * (emx_rndv_highest_bit(f->wanted) + 1);
+}
+
+static bool rndv_send_is_pull(const struct emx_f_pull *f, const struct emx_op *op)
+{
+    uint64_t chunks;
+
+    if (f->chunk_bytes < 8 || f->chunk_bytes > op->chunk_bytes)
+        return false;
+    chunks = emx_rndv_chunks(op->msg_bytes, f->chunk_bytes);
+    if (!f->wanted || f->first >= chunks || emx_rndv_highest_bit(f->wanted) >= chunks - f->first)
+        return false;
+    return !f->more || (!f->round && !(f->wanted & (f->wanted + 1)) && rndv_send_first(f, f->more) < chunks);
+}
+
+/* Queues a block. false: no memory. */
+static bool rndv_send_add_request(struct emx_session *s, struct emx_op *op, const struct emx_f_pull *f, unsigned rail,
+                                  unsigned k)
+{
+    uint64_t first = rndv_send_first(f, k), left = emx_rndv_chunks(op->msg_bytes, f->chunk_bytes) - first;
+    struct emx_pull_request *j;
+
+    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->pull_requests)))
+        return false;
+    *j = (struct emx_pull_request){.op = op,
+                                   .first = first,
+                                   .wanted = left < 64 ? f->wanted & ((UINT64_C(1) << left) - 1) : f->wanted,
+                                   .rop = f->rop,
+                                   .round = f->round,
+                                   .rail = (uint8_t)rail,
+                                   .chunk_bytes = f->chunk_bytes};
+    j->gso = !f->round && rndv_send_take_gso(s, j, rail);
+    emx_list_append(rndv_send_requests(s, rail), &j->link);
+    s->pulled.request_count++;
+    return true;
+}
+
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
     struct emx_op *op = emx_op_by_id(s->e, f->op, s);
     struct emx_pull_request *j;
-    uint64_t chunks;
-    unsigned rail;
+    unsigned rail, k = 0;
 
     if (!op || !op->is_send || op->where != EMX_OP_ANNOUNCED)
         return EMX_DROP_STALE;
-    if (f->chunk_bytes < 8 || f->chunk_bytes > op->chunk_bytes)
-        return EMX_DROP_MALFORMED;
-    chunks = emx_rndv_chunks(op->msg_bytes, f->chunk_bytes);
-    if (!f->wanted || f->first >= chunks || emx_rndv_highest_bit(f->wanted) >= chunks - f->first)
+    if (!rndv_send_is_pull(f, op))
         return EMX_DROP_MALFORMED;
     emx_offload_probe_told(&s->offload, f->joined);
     rail = rndv_send_rail(s, f);
@@ -208,20 +244,11 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         rndv_send_ready(s, rail);
         return EMX_ACCEPTED;
     }
-    if (s->pulled.request_count >= EMX_PULL_REQUESTS_MAX || !(j = emx_pool_get(&s->e->pull_requests)))
-        return EMX_DROP_MEMORY;
-    *j = (struct emx_pull_request){.op = op,
-                                   .first = f->first,
-                                   .wanted = f->wanted,
-                                   .rop = f->rop,
-                                   .round = f->round,
-                                   .rail = (uint8_t)rail,
-                                   .chunk_bytes = f->chunk_bytes};
-    j->gso = !f->round && rndv_send_take_gso(s, f, rail);
-    emx_list_append(rndv_send_requests(s, rail), &j->link);
-    s->pulled.request_count++;
-    rndv_send_ready(s, rail);
-    return EMX_ACCEPTED;
+    while (k <= f->more && rndv_send_add_request(s, op, f, rail, k))
+        k++;
+    if (k)
+        rndv_send_ready(s, rail);
+    return k ? EMX_ACCEPTED : EMX_DROP_MEMORY;
 }
 
 /* The n bytes at offset of the message, gathered if necessary. */
