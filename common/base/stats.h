@@ -39,6 +39,7 @@
     X(rma_puts, "operations", 0, "One-sided: puts begun.") \
     X(rma_gets, "operations", 0, "One-sided: gets begun.") \
     X(rma_atomics, "operations", 0, "One-sided: accumulates, fetches, and compare and swaps begun.") \
+    X(rma_direct, "operations", 0, "Of the puts, gets and atomics: done in memory of a process of this host that this one has mapped.") \
     X(rma_bytes, "bytes", 0, "Data of one-sided puts and gets begun.") \
     X(rma_served, "operations", 0, "One-sided operations of peers done, or begun if they are long.") \
     X(rma_refused, "operations", 0, "One-sided operations of peers refused: they named no exposed memory, or it was withdrawn.") \

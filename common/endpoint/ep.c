@@ -25,6 +25,7 @@
 #include "endpoint/event.h"
 #include "endpoint/job_key.h"
 #include "endpoint/linger.h"
+#include "endpoint/rma.h"
 #include "endpoint/sized.h"
 #include "endpoint/told.h"
 #include "endpoint/wait.h"
@@ -203,9 +204,14 @@ static int ep_open_links(struct ethmx_ep *ep, uint32_t id, const struct ethmx_ep
                                            .job_secret = ep_job_secret(opt->job_key),
                                            .local_ranks = opt->local_ranks,
                                            .stats = ep->stats,
+                                           .segments = &ep->segments,
                                            .placer = &ep->placer};
 
-    return emx_links_open(&ep->progress.links, &params);
+    int rc = emx_links_open(&ep->progress.links, &params);
+
+    for (unsigned i = 0; !rc && i < ep->progress.links.count; i++)
+        ep->shares |= ep->progress.links.link[i].ops->view && opt->local_ranks != 1;
+    return rc;
 }
 
 static int ep_make_engine(struct ethmx_ep *ep, unsigned local_ranks)
@@ -273,6 +279,7 @@ int ethmx_ep_open(const struct ethmx_config *cfg, const struct ethmx_ep_options 
     ep->wait_fd = ep->timer_fd = -1;
     ep->threads = opt->thread_multiple;
     emx_list_init(&ep->failures);
+    emx_list_init(&ep->segments);
     emx_clock_init(&ep->progress.clock);
     ep->progress.on_event = emx_event_handle;
     ep->progress.on_event_arg = ep->progress.on_look_arg = ep;
@@ -413,6 +420,7 @@ void ethmx_ep_close(struct ethmx_ep *ep)
     emx_links_close(&ep->progress.links);
     emx_netif_watch_close(&ep->watch);
     emx_engine_destroy(ep->progress.engine);
+    emx_rma_free_segments(ep);
     emx_event_drop(ep);
     emx_wait_close(ep);
     emx_published_close(&ep->published);

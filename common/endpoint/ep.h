@@ -54,6 +54,8 @@ struct ethmx_ep {
     _Atomic uint32_t sleepers; /* threads in ethmx_wait() */
     _Atomic uint64_t armed;    /* rounds + 1 when ethmx_wait_arm() returned, so the next round ends it; 0: never */
     _Atomic uint32_t regions;  /* exposed to one-sided operations, which the helper serves; read without the lock */
+    struct emx_list segments;  /* emx_segment.link: memory of regions that others may map */
+    bool shares;               /* others may map memory: a wire can hand it over, and there may be other ranks here */
     struct emx_helper *helper;
     int wait_fd, timer_fd; /* of ethmx_wait_fd(): an epoll descriptor and the timer in it; -1: not made yet */
 

@@ -10,6 +10,8 @@
 #include "core/rma/rma_apply.h"
 #include "endpoint/ep.h"
 #include "endpoint/helper.h"
+#include "endpoint/rma.h"
+#include "mem/segment.h"
 
 /* ---- Regions ---- */
 
@@ -19,13 +21,13 @@ static struct emx_rma_region *rma_region_in(struct ethmx_region *region)
 }
 
 /* Nobody can guess it. */
-static uint64_t rma_key(void)
+static uint64_t rma_key(bool mappable)
 {
     uint64_t key = 0;
 
-    while (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key) || !key)
+    while (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key) || !(key & ~EMX_KEY_MAPPABLE))
         ;
-    return key;
+    return mappable ? key | EMX_KEY_MAPPABLE : key & ~EMX_KEY_MAPPABLE;
 }
 
 int ethmx_rma_expose_for(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, unsigned access,
@@ -62,11 +64,72 @@ int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct e
     int rc;
 
     do {
-        *key_p = rma_key();
+        *key_p = rma_key(false);
         rc = ethmx_rma_expose_as(ep, base, len_bytes, *key_p, region_p);
     } while (rc == ETHMX_ERR_PARAM); /* another region has it */
     return rc;
 }
+
+/* ---- Memory for regions ---- */
+
+static void rma_add_segment(struct ethmx_ep *ep, struct emx_segment *g, uint64_t key, struct ethmx_region *region)
+{
+    if (!emx_ep_enter(ep))
+        return;
+    g->region = region;
+    if (g->fd >= 0) {
+        emx_segment_name(g, key);
+        emx_engine_region_mapped(ep->progress.engine, rma_region_in(region), &g->mapped);
+    }
+    emx_list_append(&ep->segments, &g->link);
+    emx_ep_leave(ep);
+}
+
+int ethmx_rma_allocate(struct ethmx_ep *ep, size_t len_bytes, void **base_p, struct ethmx_region **region_p,
+                       uint64_t *key_p)
+{
+    struct emx_segment *g = emx_segment_new(len_bytes, ep->shares);
+    int rc;
+
+    if (!g) {
+        emx_error_set("out of memory");
+        return ETHMX_ERR_NO_MEMORY;
+    }
+    do {
+        *key_p = rma_key(g->fd >= 0);
+        rc = ethmx_rma_expose_as(ep, g->memory, len_bytes, *key_p, region_p);
+    } while (rc == ETHMX_ERR_PARAM); /* another region has it */
+    if (rc) {
+        emx_segment_free(g);
+        return rc;
+    }
+    rma_add_segment(ep, g, *key_p, *region_p);
+    *base_p = g->memory;
+    return ETHMX_OK;
+}
+
+/* The memory that was allocated for the region, or NULL. */
+static struct emx_segment *rma_segment_of(const struct ethmx_ep *ep, const struct ethmx_region *region)
+{
+    emx_list_each(l, &ep->segments)
+    {
+        struct emx_segment *g = emx_list_entry(l, struct emx_segment, link);
+
+        if (g->region == region)
+            return g;
+    }
+    return NULL;
+}
+
+void emx_rma_free_segments(struct ethmx_ep *ep)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_first(&ep->segments)))
+        emx_segment_free(emx_list_entry(l, struct emx_segment, link));
+}
+
+/* ---- Withdrawal ---- */
 
 /* The peer's process may be writing to the region meanwhile. */
 static void rma_end_reads(struct ethmx_ep *ep)
@@ -77,17 +140,21 @@ static void rma_end_reads(struct ethmx_ep *ep)
 
 int ethmx_rma_withdraw(struct ethmx_ep *ep, struct ethmx_region *region)
 {
+    struct emx_segment *g;
     emx_time now;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
     now = emx_clock_now(&ep->progress.clock);
+    g = rma_segment_of(ep, region);
     while ((rc = emx_engine_withdraw(ep->progress.engine, rma_region_in(region), now)) == ETHMX_ERR_BUSY)
         rma_end_reads(ep);
     emx_progress_flush(&ep->progress, now);
     if (!rc)
         emx_helper_unserve(ep);
+    if (!rc && g)
+        emx_segment_free(g);
     emx_ep_leave(ep);
     if (rc)
         emx_error_set("out of memory");

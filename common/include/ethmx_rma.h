@@ -59,6 +59,14 @@ int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint6
 int ethmx_rma_expose_for(struct ethmx_ep *ep, void *base, size_t len_bytes, uint64_t key, unsigned access,
                          struct ethmx_region **region_p);
 
+/* Memory for a region, zeroed and aligned to pages, exposed to all peers that have the key; they may do everything
+ * there. Processes of this host that use it map it: their operations need no frames, except accumulates, fetches and
+ * compare and swaps of elements that are longer than 8 bytes, or not aligned to their length. For these elements the
+ * atomicity above holds among operations of the same length of an element. Where memory cannot be shared it is
+ * exposed as other memory. ethmx_rma_withdraw() frees it, and so does closing the endpoint. */
+int ethmx_rma_allocate(struct ethmx_ep *ep, size_t len_bytes, void **base_p, struct ethmx_region **region_p,
+                       uint64_t *key_p);
+
 /* Ends that. After ETHMX_OK nothing writes to the memory any more, and only a get that a process of the same node has
  * begun reads it. Operations that are under way there, and later ones, fail at their origin with ETHMX_ERR_ACCESS.
  * ETHMX_ERR_NO_MEMORY: try again. Closing the endpoint withdraws all regions. */

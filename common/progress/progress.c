@@ -98,14 +98,32 @@ int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const 
     return rc;
 }
 
+/* Does the operation in memory of the peer that this process has mapped. false: it needs frames. */
+static bool progress_rma_view(struct emx_progress *p, struct emx_peer *peer, const struct emx_rma_args *a)
+{
+    const struct emx_wire_addr *to;
+    const struct emx_view *view;
+    const struct emx_link *k;
+    unsigned link;
+
+    if (!(a->key & EMX_KEY_MAPPABLE) || !emx_engine_rma_is_idle(peer, &link, &to))
+        return false;
+    k = &p->links.link[link];
+    view = k->ops->view ? k->ops->view(k->wire, to, a->key) : NULL;
+    return view && emx_engine_rma_view(p->engine, a, view);
+}
+
 int emx_progress_rma(struct emx_progress *p, struct emx_peer *peer, const struct emx_rma_args *a, bool more)
 {
-    emx_time now = emx_clock_now(&p->clock);
     struct emx_txframe f = {.to = NULL};
     const struct emx_link *k = NULL;
+    emx_time now;
     unsigned link;
     int rc;
 
+    if (progress_rma_view(p, peer, a))
+        return ETHMX_OK;
+    now = emx_clock_now(&p->clock);
     if (!more && emx_engine_rma_direct(peer, &link) && p->links.link[link].ops->tx_room(p->links.link[link].wire))
         k = &p->links.link[link];
     rc = emx_engine_rma(p->engine, peer, a, k ? &f : NULL, now);

@@ -13,10 +13,12 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/list.h"
 #include "base/placement.h"
 #include "base/threshold.h"
 #include "base/stats.h"
 #include "base/txframe.h"
+#include "base/view.h"
 #include "base/wire_part.h"
 
 #define EMX_WIRE_FDS 3 /* descriptors of a wire */
@@ -50,6 +52,7 @@ struct emx_wire_params {
     uint64_t job_secret;             /* the same; as secret as the launcher's key */
     unsigned local_ranks;            /* of the job on this host, with this one; 0: unknown */
     struct emx_stats *stats;         /* wire_* counters */
+    struct emx_list *segments;       /* emx_segment.link: what peers may map; outlives the wire; NULL: nothing */
     const struct emx_placer *placer; /* outlives the wire; NULL: received data is not put into its place */
 };
 
@@ -172,6 +175,10 @@ struct emx_wire_ops {
      * for this memory (the system does not copy it, such as memory of a device), otherwise for all memory of this peer.
      * That another process has replaced the one at from is an error. */
     int (*read)(struct emx_wire *w, const struct emx_wire_read *r);
+
+    /* The memory of the region with this key, of the process at `to`, if that is mapped here; until the next call of
+     * the wire. NULL: it is not, perhaps not yet: the call asks the peer for it. NULL: not supported. */
+    const struct emx_view *(*view)(struct emx_wire *w, const struct emx_wire_addr *to, uint64_t key);
 
     /* For wires whose devices read and write memory by themselves; NULL, unless attr.export_min_bytes. A key is valid
      * for the connection over which it was made, and useless once that has ended.

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define PRIORITY_DEFAULT 120
-#define ALIGN_BYTES      4096 /* of allocated memory */
 
 static int component_register(void);
 static int component_init(bool enable_progress_threads, bool enable_mpi_threads);
@@ -133,18 +132,35 @@ static const ompi_osc_base_module_t window_verbs = {
     .osc_flush_local_all = osc_ethmx_flush_local_all,
 };
 
+/* Exposes the window's memory. That of MPI_Win_allocate is ethmx's: processes of the host map it. ETHMX_*. */
+static int window_expose_memory(struct osc_ethmx_module *m, void **base, size_t len_bytes, struct osc_ethmx_range *own)
+{
+    int status;
+    if (MPI_WIN_FLAVOR_DYNAMIC == m->flavor) {
+        return ETHMX_OK;
+    }
+    if (MPI_WIN_FLAVOR_ALLOCATE == m->flavor) {
+        status = ethmx_rma_allocate(m->ep, len_bytes, base, &m->memory_region, &own->key);
+    } else {
+        status = ethmx_rma_expose(m->ep, *base, len_bytes, &m->memory_region, &own->key);
+    }
+    own->base = (uintptr_t)*base;
+    own->len_bytes = len_bytes;
+    return status;
+}
+
 /* Exposes the memory and the state. ETHMX_*. */
-static int window_expose(struct osc_ethmx_module *m, void *base, size_t len_bytes, struct osc_ethmx_hello *hello)
+static int window_expose(struct osc_ethmx_module *m, void **base, size_t len_bytes, struct osc_ethmx_hello *hello)
 {
     size_t state_bytes = sizeof(*m->state) + (size_t)m->size * sizeof(m->state->posted[0]);
-    m->state = calloc(1, state_bytes);
-    if (NULL == m->state) {
-        return ETHMX_ERR_NO_MEMORY;
+    void *state;
+    int status = ethmx_rma_allocate(m->ep, state_bytes, &state, &m->state_region, &hello->state_key);
+    if (ETHMX_OK == status) {
+        m->state = state;
+        status = ethmx_rma_expose(m->ep, &m->word, sizeof(m->word), &m->word_region, &hello->word_key);
     }
-    int status = ethmx_rma_expose(m->ep, m->state, state_bytes, &m->state_region, &hello->state_key);
-    if (ETHMX_OK == status && MPI_WIN_FLAVOR_DYNAMIC != m->flavor) {
-        hello->memory = (struct osc_ethmx_range){.base = (uintptr_t)base, .len_bytes = len_bytes};
-        status = ethmx_rma_expose(m->ep, base, len_bytes, &m->memory_region, &hello->memory.key);
+    if (ETHMX_OK == status) {
+        status = window_expose_memory(m, base, len_bytes, &hello->memory);
     }
     if (ETHMX_OK != status) {
         hello->state_key = 0;
@@ -182,28 +198,13 @@ static int window_meet(struct osc_ethmx_module *m, const struct osc_ethmx_hello 
     return rc;
 }
 
-static int window_allocate(struct osc_ethmx_module *m, size_t len_bytes, void **base)
-{
-    if (MPI_WIN_FLAVOR_ALLOCATE != m->flavor) {
-        return ETHMX_OK;
-    }
-    if (0 != posix_memalign(&m->allocated, ALIGN_BYTES, len_bytes + 1)) {
-        return ETHMX_ERR_NO_MEMORY;
-    }
-    *base = m->allocated;
-    return ETHMX_OK;
-}
-
 static int window_setup(struct osc_ethmx_module *m, void **base, size_t len_bytes, int64_t disp_unit)
 {
     struct osc_ethmx_hello own = {.disp_unit = disp_unit};
     m->size = ompi_comm_size(m->comm);
     m->rank = ompi_comm_rank(m->comm);
     m->targets = calloc((size_t)m->size, sizeof(*m->targets));
-    int status = NULL == m->targets ? ETHMX_ERR_NO_MEMORY : window_allocate(m, len_bytes, base);
-    if (ETHMX_OK == status) {
-        status = window_expose(m, NULL == base ? NULL : *base, len_bytes, &own);
-    }
+    int status = NULL == m->targets ? ETHMX_ERR_NO_MEMORY : window_expose(m, base, len_bytes, &own);
     int rc = window_meet(m, &own);
     return ETHMX_OK != status ? osc_ethmx_error(status) : rc;
 }
@@ -212,6 +213,7 @@ static void window_destroy(struct osc_ethmx_module *m)
 {
     osc_ethmx_dynamic_end(m);
     osc_ethmx_withdraw(m, m->memory_region);
+    osc_ethmx_withdraw(m, m->word_region);
     osc_ethmx_withdraw(m, m->state_region);
     if (NULL != m->comm) {
         ompi_comm_free(&m->comm);
@@ -220,11 +222,9 @@ static void window_destroy(struct osc_ethmx_module *m)
         free(m->targets[i].ranges);
     }
     free(m->targets);
-    free(m->state);
     free(m->started);
     osc_ethmx_watch_end(&m->waiting);
     free(m->posted_to);
-    free(m->allocated);
     OBJ_DESTRUCT(&m->lock);
     OBJ_DESTRUCT(&m->locking);
     free(m);

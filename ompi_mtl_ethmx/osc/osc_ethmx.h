@@ -69,6 +69,7 @@ struct osc_ethmx_state {
 struct osc_ethmx_hello {
     struct osc_ethmx_range memory;
     uint64_t state_key;
+    uint64_t word_key; /* of a word for which the process itself must answer: it is never mapped */
     int64_t disp_unit;
 };
 
@@ -123,8 +124,9 @@ struct osc_ethmx_module {
     int rank, size, flavor;
     opal_mutex_t lock;    /* epochs, peers, ranges; taken by threaded programs only */
     opal_mutex_t locking; /* one thread gets a lock for MPI_Win_lock_all */
-    void *allocated;      /* by MPI_Win_allocate */
-    struct ethmx_region *memory_region, *state_region;
+    struct ethmx_region *memory_region, *state_region, *word_region;
+    uint64_t word;                 /* of word_region */
+    unsigned completions;          /* of operations at one target */
     struct osc_ethmx_state *state; /* ours */
     struct osc_ethmx_target *targets, *used;
 

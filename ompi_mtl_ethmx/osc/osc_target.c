@@ -4,6 +4,10 @@
  */
 #include "osc_ethmx.h"
 
+/* Operations on mapped memory make no progress. A program that waits by them has other things to move, and others to
+ * give its core to. */
+#define PROGRESS_EVERY 32 /* completions */
+
 int osc_ethmx_error(int status)
 {
     switch (status) {
@@ -132,6 +136,9 @@ int osc_ethmx_complete(struct osc_ethmx_target *t, bool local)
         target_flushed(t, sent);
     }
     int drained = target_drain(t);
+    if (0 == __atomic_add_fetch(&t->module->completions, 1, __ATOMIC_RELAXED) % PROGRESS_EVERY) {
+        opal_progress();
+    }
     return osc_ethmx_error(ETHMX_OK != drained ? drained : status);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Waiting for other processes of a window, which may die meanwhile. Nothing is sent to them that ethmx would miss an
- * answer to. So a wait that takes long asks one of them after the other for a word of its state: the operation fails
- * when the process is known to be dead.
+ * answer to. So a wait that takes long asks one of them after the other for a word that is never mapped: the operation
+ * fails when the process is known to be dead.
  */
 #include "osc_ethmx.h"
 
@@ -54,7 +54,7 @@ static int watch_ask(struct osc_ethmx_watch *w, int rank)
     if (NULL == ask) {
         return ETHMX_ERR_NO_MEMORY;
     }
-    const struct ethmx_rma_target from = {.peer = t->peer, .key = t->hello.state_key, .offset = OSC_ETHMX_STATE(lock)};
+    const struct ethmx_rma_target from = {.peer = t->peer, .key = t->hello.word_key};
     const struct ethmx_data data = {.base = &ask->word, .len_bytes = sizeof(ask->word)};
     int status = ethmx_rma_get(m->ep, &from, &data, watch_answered, ask);
     if (ETHMX_INPROGRESS == status) {

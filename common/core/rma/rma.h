@@ -14,7 +14,8 @@
  * no deadlock.
  *
  * rma_record.c has the origin's records and flushes, rma_origin.c its operations, rma_target.c what targets do,
- * rma_direct.c and rma_fast.c the short ways, rma_region.c the regions, rma_apply.c the arithmetic.
+ * rma_direct.c and rma_fast.c the short ways, rma_local.c memory that needs no frames, rma_region.c the regions,
+ * rma_apply.c and rma_atomic.c the arithmetic.
  */
 #ifndef EMX_CORE_RMA_H
 #define EMX_CORE_RMA_H
@@ -25,6 +26,7 @@
 
 #include "base/list.h"
 #include "base/pool.h"
+#include "base/view.h"
 #include "core/engine.h"
 #include "core/format/rma_frame.h"
 #include "core/time.h"
@@ -63,6 +65,9 @@ struct emx_rma_args {
 /* key: not 0. ETHMX_ERR_PARAM: another region has it. access: ETHMX_RMA_MAY_* */
 int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key, unsigned access,
                       struct emx_rma_region **region_p);
+/* Other processes change the memory of the region by themselves, and that of those that are exposed later and overlap
+ * it, if *mapped, which outlives these regions. */
+void emx_engine_region_mapped(struct emx_engine *e, struct emx_rma_region *region, const bool *mapped);
 /* ETHMX_ERR_BUSY: progress is reading a peer's data into it; when such reads have ended (emx_progress_end_reads()),
  * call again. New operations do not find it from the first call on. */
 int emx_engine_withdraw(struct emx_engine *e, struct emx_rma_region *region, emx_time now);
@@ -72,6 +77,10 @@ bool emx_engine_rma_direct(const struct emx_peer *peer, unsigned *link_p);
  */
 int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx_rma_args *a, struct emx_txframe *f,
                    emx_time now);
+/* Whether memory of the peer may be used: it is connected, and nothing is open there. Over this link, at to. */
+bool emx_engine_rma_is_idle(const struct emx_peer *peer, unsigned *link_p, const struct emx_wire_addr **to_p);
+/* Does it in that memory, instead of emx_engine_rma(). false: not possible; nothing was done. */
+bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, const struct emx_view *view);
 int emx_engine_rma_flush(struct emx_engine *e, struct emx_peer *peer, ethmx_done_fn done, void *arg, emx_time now);
 
 #define EMX_RMA_MAY_BOTH (ETHMX_RMA_MAY_READ | ETHMX_RMA_MAY_WRITE)
@@ -135,6 +144,7 @@ struct emx_rma_engine {
     int error;           /* as emx_rma_peer.error, of all peers */
     struct emx_list *bucket;
     unsigned bucket_mask, region_count;
+    unsigned mapped_count; /* regions with emx_rma_region.mapped */
 };
 
 /* ---- For the engine ---- */

@@ -25,8 +25,8 @@
 #include "core/rel/txbuf.h"
 #include "core/rma/rma_apply.h"
 #include "core/rma/rma_direct.h"
+#include "core/rma/rma_local.h"
 #include "core/rma/rma_record.h"
-#include "core/rma/rma_region.h"
 
 /* Longest data in one frame. */
 static size_t rma_origin_room(const struct emx_session *s)
@@ -227,73 +227,6 @@ static int rma_origin_start(struct emx_session *s, struct emx_op *op, struct emx
 
 /* ---- The call ---- */
 
-static bool rma_origin_is_valid(const struct emx_rma_args *a)
-{
-    size_t bytes = emx_rma_type_bytes(a->type), len_bytes = a->data.len_bytes;
-
-    if (a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_GET)
-        return len_bytes <= INT64_MAX;
-    if (a->kind == EMX_RMA_COMPARE_SWAP)
-        return emx_rma_is_integer(a->type) && len_bytes == bytes;
-    if (len_bytes > (a->kind == EMX_RMA_ACCUMULATE ? INT64_MAX : ETHMX_RMA_ATOMIC_MAX))
-        return false;
-    return emx_rma_fits(a->op, a->type) && len_bytes && len_bytes % bytes == 0;
-}
-
-static void rma_origin_count(struct emx_engine *e, const struct emx_rma_args *a)
-{
-    if (a->kind == EMX_RMA_PUT)
-        emx_count(e, rma_puts);
-    else if (a->kind == EMX_RMA_GET)
-        emx_count(e, rma_gets);
-    else
-        emx_count(e, rma_atomics);
-    if (a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_GET)
-        emx_add(e, rma_bytes, a->data.len_bytes);
-}
-
-static unsigned rma_origin_access(const struct emx_rma_args *a)
-{
-    if (a->kind == EMX_RMA_GET || (a->kind == EMX_RMA_FETCH_OP && a->op == ETHMX_RMA_NO_OP))
-        return ETHMX_RMA_MAY_READ;
-    return a->kind == EMX_RMA_PUT || a->kind == EMX_RMA_ACCUMULATE ? ETHMX_RMA_MAY_WRITE : EMX_RMA_MAY_BOTH;
-}
-
-/* Memory of the endpoint itself: nothing is sent. */
-static int rma_origin_self(struct emx_engine *e, const struct emx_rma_args *a)
-{
-    uint8_t *memory = emx_rma_memory(e, a->key, a->offset, a->data.len_bytes, rma_origin_access(a), NULL);
-    uint8_t stage[ETHMX_RMA_ATOMIC_MAX];
-    const struct ethmx_data there = {.base = memory, .len_bytes = a->data.len_bytes};
-
-    if (!memory)
-        return ETHMX_ERR_ACCESS;
-    switch (a->kind) {
-    case EMX_RMA_PUT:
-        emx_data_copy(&there, &a->data, a->data.len_bytes);
-        break;
-    case EMX_RMA_GET:
-        emx_data_copy(&a->data, &there, a->data.len_bytes);
-        break;
-    case EMX_RMA_ACCUMULATE:
-        for (size_t at = 0, n; at < a->data.len_bytes; at += n) { /* a stage is of complete elements */
-            n = emx_min(a->data.len_bytes - at, sizeof(stage));
-            emx_data_read(&a->data, at, stage, n);
-            emx_rma_apply(a->op, a->type, memory + at, stage, n);
-        }
-        break;
-    default: /* the result may lie where the operand does */
-        memcpy(stage, memory, a->data.len_bytes);
-        if (a->kind == EMX_RMA_FETCH_OP)
-            emx_rma_apply(a->op, a->type, memory, a->operand, a->data.len_bytes);
-        else
-            emx_rma_swap(memory, a->compare, a->set, a->data.len_bytes);
-        emx_data_write(&a->data, 0, stage, a->data.len_bytes);
-        break;
-    }
-    return ETHMX_OK;
-}
-
 static struct emx_op *rma_origin_new(struct emx_session *s, const struct emx_rma_args *a, emx_time now)
 {
     const struct emx_op_args oa = {.data = a->data, .done = a->done, .arg = a->arg};
@@ -331,12 +264,12 @@ int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx
         emx_session_deferred_ack(e);
     if (e->closing)
         return ETHMX_ERR_CLOSED;
-    if (!rma_origin_is_valid(a))
+    if (!emx_rma_is_valid(a))
         return ETHMX_ERR_PARAM;
     if (a->offset > UINT64_MAX - a->data.len_bytes)
         return ETHMX_ERR_ACCESS;
     if (peer->id == e->self.id) {
-        rc = rma_origin_self(e, a);
+        rc = emx_rma_self(e, a);
     } else {
         if (!s && !(s = emx_session_start(e, peer, now)))
             return ETHMX_ERR_NO_MEMORY;
@@ -347,7 +280,7 @@ int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx
         rc = rma_origin_start(s, op, f, now);
     }
     if (rc >= 0)
-        rma_origin_count(e, a);
+        emx_rma_count(e, a);
     return rc;
 }
 

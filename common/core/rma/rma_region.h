@@ -5,9 +5,11 @@
 #ifndef EMX_CORE_RMA_REGION_H
 #define EMX_CORE_RMA_REGION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
+#include "core/rma/rma_atomic.h"
 
 struct emx_engine;
 
@@ -17,8 +19,15 @@ struct emx_rma_region {
     uint64_t key;           /* 0: it is being withdrawn */
     uint8_t *base;
     uint64_t len_bytes;
-    unsigned access; /* ETHMX_RMA_MAY_* */
+    unsigned access;    /* ETHMX_RMA_MAY_* */
+    const bool *mapped; /* whether other processes change the memory; NULL: they do not */
 };
+
+/* Whether an element there is changed by the processor's atomic instructions. */
+static inline bool emx_rma_by_words(const struct emx_rma_region *region, unsigned type, const void *at)
+{
+    return region->mapped && *region->mapped && emx_rma_is_word(type, at);
+}
 
 /* The memory of this range of the region with this key; NULL: there is no such region, it is not within it, or the
  * region does not permit all of access. region_p may be NULL. */

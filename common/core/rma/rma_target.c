@@ -173,11 +173,18 @@ static unsigned rma_target_access(const struct emx_f_rma *f)
     return f->flags & EMX_RMA_FETCH ? EMX_RMA_MAY_BOTH : ETHMX_RMA_MAY_WRITE;
 }
 
-static void rma_target_change(const struct emx_f_rma *f, uint8_t *memory, size_t n)
+/* old: NULL, or it gets what was there before. words: by the processor's atomic instructions. */
+static void rma_target_change(const struct emx_f_rma *f, uint8_t *memory, size_t n, uint8_t *old, bool words)
 {
     const uint8_t *operand = (const uint8_t *)(f + 1);
 
-    if (f->flags & EMX_RMA_SWAP)
+    if (old && !words)
+        memcpy(old, memory, f->len_bytes);
+    if (words && f->flags & EMX_RMA_SWAP)
+        emx_rma_swap_word(memory, operand, operand + f->len_bytes, old, f->len_bytes);
+    else if (words)
+        emx_rma_apply_words(f->op, f->type, memory, operand, old, old ? f->len_bytes : n);
+    else if (f->flags & EMX_RMA_SWAP)
         emx_rma_swap(memory, operand, operand + f->len_bytes, f->len_bytes);
     else
         emx_rma_apply(f->op, f->type, memory, operand, n);
@@ -189,7 +196,8 @@ enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, e
     const struct emx_f_rma *f = (const void *)(h + 1);
     size_t n = h->body_bytes - sizeof(*f);
     bool last = n >= f->len_bytes || !n;
-    uint8_t *memory, *old;
+    struct emx_rma_region *region;
+    uint8_t *memory, *old = NULL;
 
     (void)now;
     if (!rma_target_is_valid(f, n))
@@ -198,17 +206,16 @@ enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, e
         return EMX_DROP_MEMORY;
     if (last && !rma_target_has_room(s))
         return EMX_DROP_MALFORMED;
-    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, rma_target_access(f), NULL);
+    memory = emx_rma_memory(s->e, f->key, f->offset, f->len_bytes, rma_target_access(f), &region);
     if (!memory)
         return last ? rma_target_refuse(s, f->id) : EMX_ACCEPTED;
     if (f->flags & EMX_RMA_FETCH) {
         if (!(old = rma_target_reply(s, f->id, f->len_bytes)))
             return EMX_DROP_MEMORY;
-        memcpy(old, memory, f->len_bytes);
     } else if (last && !rma_target_tell(s, f->id, EMX_RMA_DONE)) {
         return EMX_DROP_MEMORY;
     }
-    rma_target_change(f, memory, n);
+    rma_target_change(f, memory, n, old, emx_rma_by_words(region, f->type, memory));
     return EMX_ACCEPTED;
 }
 

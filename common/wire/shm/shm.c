@@ -31,6 +31,7 @@
 #include "wire/shm/shm_mem.h"
 #include "wire/shm/shm_out.h"
 #include "wire/shm/shm_peer.h"
+#include "wire/shm/shm_view.h"
 #include "wire/way.h"
 
 #define FILES_PEER   2   /* descriptors for each peer: a socket for each direction */
@@ -178,6 +179,8 @@ static int shm_open(struct emx_wire **w_p, const struct emx_wire_params *params,
     w->listener.fd = w->epoll = -1;
     emx_list_init(&w->joining);
     emx_list_init(&w->busy);
+    emx_list_init(&w->views);
+    w->segments = params->segments;
     if (getrandom(&w->token, sizeof(w->token), 0) < 0)
         w->token = (uintptr_t)w;
     w->guard = emx_shm_guard_new();
@@ -224,6 +227,7 @@ const struct emx_wire_ops emx_wire_shm = {
     .peek = emx_shm_in_peek,
     .consume = emx_shm_in_consume,
     .read = emx_shm_copy_read,
+    .view = emx_shm_view_find,
     .fd = shm_fd,
     .arm = emx_shm_in_arm,
     .sweep = emx_shm_in_sweep,

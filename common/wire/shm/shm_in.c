@@ -22,6 +22,7 @@
 #include "wire/shm/shm_join.h"
 #include "wire/shm/shm_out.h"
 #include "wire/shm/shm_peer.h"
+#include "wire/shm/shm_view.h"
 
 #define SWEEPS_AWAKE 64
 
@@ -159,7 +160,7 @@ void emx_shm_in_drain_socket(struct emx_shm_wire *w, struct emx_shm_in *in)
 {
     if (!in->rx.m)
         shm_in_receive_ring(w, in);
-    else if (!emx_shm_drain(in->port.fd)) {
+    else if (!emx_shm_drain(in->port.fd, emx_shm_view_wanted, w, in)) {
         in->gone = true;
         emx_shm_port_close(w, &in->port);
     }
@@ -200,6 +201,7 @@ void emx_shm_in_sweep(struct emx_wire *base)
     emx_shm_ports_poll(w);
     emx_shm_out_join_all(w);
     shm_in_reap(w);
+    emx_shm_view_sweep(w);
     if (!w->armed)
         shm_in_set_awake(w);
 }

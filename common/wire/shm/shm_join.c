@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #define MAGIC        0x6d68734du
+#define NOTE_MAGIC   0x6e68734du
 #define QUEUE        4096 /* connections not yet accepted; the system may allow fewer */
 #define SEALS_NEEDED (F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -185,6 +186,17 @@ void emx_shm_memory_free(struct emx_shm_memory *m)
         munmap(m, sizeof(*m));
 }
 
+/* Puts fd into the control data of a message. */
+static void shm_join_pass_fd(struct msghdr *msg, int fd)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(fd));
+    memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
 int emx_shm_send(int fd, uint32_t id, const struct emx_shm_token *token, int memory_fd)
 {
     struct emx_shm_hello hello = {.magic = MAGIC,
@@ -196,12 +208,8 @@ int emx_shm_send(int fd, uint32_t id, const struct emx_shm_token *token, int mem
     union control control = {.space = {0}};
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space)};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(memory_fd));
-    memcpy(CMSG_DATA(c), &memory_fd, sizeof(memory_fd));
+    shm_join_pass_fd(&msg, memory_fd);
     return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(hello) ? 0 : errno;
 }
 
@@ -254,13 +262,46 @@ void emx_shm_poke(int fd)
     (void)!send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-bool emx_shm_drain(int fd)
+void emx_shm_send_note(int fd, const struct emx_shm_note *note, int segment_fd)
 {
-    char word[16];
+    struct emx_shm_note stamped = *note;
+    struct iovec iov = {.iov_base = &stamped, .iov_len = sizeof(stamped)};
+    union control control = {.space = {0}};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    stamped.magic = NOTE_MAGIC;
+    if (segment_fd >= 0) {
+        msg.msg_control = &control;
+        msg.msg_controllen = sizeof(control.space);
+        shm_join_pass_fd(&msg, segment_fd);
+    }
+    (void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* One message. Its length, 0: the end, or -1 and errno. *passed_p: a descriptor, or -1. */
+static ssize_t shm_join_next(int fd, struct emx_shm_note *note_p, int *passed_p)
+{
+    struct iovec iov = {.iov_base = note_p, .iov_len = sizeof(*note_p)};
+    union control control;
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space)};
+    ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    *passed_p = n > 0 ? shm_join_passed_fd(&msg) : -1;
+    return n;
+}
+
+bool emx_shm_drain(int fd, emx_shm_note_fn fn, void *arg, void *port)
+{
+    struct emx_shm_note note;
+    int passed;
     ssize_t n;
 
-    do
-        n = recv(fd, word, sizeof(word), MSG_DONTWAIT);
-    while (n > 0);
+    while ((n = shm_join_next(fd, &note, &passed)) > 0) {
+        if (n == (ssize_t)sizeof(note) && note.magic == NOTE_MAGIC)
+            fn(arg, port, &note, passed);
+        if (passed >= 0)
+            close(passed);
+    }
     return n < 0 && errno == EAGAIN;
 }

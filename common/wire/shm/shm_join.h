@@ -49,7 +49,19 @@ int emx_shm_receive(int fd, struct emx_shm_hello *hello_p, struct emx_shm_memory
 /* Sends a message without meaning, to wake the other end. */
 void emx_shm_poke(int fd);
 
-/* Reads all such messages. false: the other end has ended. */
-bool emx_shm_drain(int fd);
+/* What else the two ends tell each other. A writer of a ring wants to map a segment of its reader, which answers. */
+struct emx_shm_note {
+    uint32_t magic, answer; /* answer: 1, with the segment's descriptor; 0: the key is wanted */
+    uint64_t key;
+    uint64_t len_bytes; /* of the segment */
+};
+
+/* segment_fd: -1, or passed to the other end. What cannot be sent now is not sent. */
+void emx_shm_send_note(int fd, const struct emx_shm_note *note, int segment_fd);
+
+/* Reads all messages, and calls fn for notes. segment_fd: -1, or what was passed, closed after the call. false: the
+ * other end has ended. */
+typedef void (*emx_shm_note_fn)(void *arg, void *port, const struct emx_shm_note *note, int segment_fd);
+bool emx_shm_drain(int fd, emx_shm_note_fn fn, void *arg, void *port);
 
 #endif

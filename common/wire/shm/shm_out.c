@@ -13,6 +13,7 @@
 #include "base/pause.h"
 #include "wire/shm/shm_join.h"
 #include "wire/shm/shm_peer.h"
+#include "wire/shm/shm_view.h"
 
 #define RESERVE_TRIES 200 /* before a frame is copied to the backlog: the reader may be reading */
 
@@ -37,6 +38,7 @@ static void shm_out_drop_backlog(struct emx_shm_wire *w, struct emx_shm_out *o)
 void emx_shm_out_abandon(struct emx_shm_wire *w, struct emx_shm_out *o)
 {
     o->gone = true;
+    emx_shm_view_drop_all(o);
     shm_out_drop_backlog(w, o);
     emx_list_del(&o->link);
     emx_shm_port_close(w, &o->port);
@@ -102,6 +104,7 @@ struct emx_shm_out *emx_shm_out_new(struct emx_shm_wire *w, uint32_t id, int *er
     o->id = id;
     o->last_p = &o->first;
     emx_list_init(&o->link);
+    emx_shm_view_init(o);
     emx_shm_tx_init(&o->tx, m, !w->registered);
     emx_shm_owner_init(&o->owner, &m->split);
     p->out = o;
@@ -271,7 +274,7 @@ void emx_shm_out_commit(struct emx_wire *base)
 
 void emx_shm_out_drain_socket(struct emx_shm_wire *w, struct emx_shm_out *o)
 {
-    if (!emx_shm_drain(o->port.fd))
+    if (!emx_shm_drain(o->port.fd, emx_shm_view_answered, w, o))
         emx_shm_out_abandon(w, o);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * State of an open shm wire, shared by its files: shm.c (open, close), shm_peer.c (table of peers, sockets), shm_out.c
- * (rings that this endpoint writes), shm_in.c (rings that it reads), shm_copy.c (large messages). The caller of the
+ * (rings that this endpoint writes), shm_in.c (rings that it reads), shm_copy.c (large messages), shm_view.c (memory of
+ * peers that is mapped). The caller of the
  * wire holds the endpoint's lock in all of them.
  */
 #ifndef EMX_WIRE_SHM_WIRE_H
@@ -20,6 +21,7 @@
 
 #define EMX_SHM_NEAR         4   /* rings polled in each round: those that had frames last, */
 #define EMX_SHM_FAR          2   /* and so many of the others */
+#define EMX_SHM_VIEWS        16  /* chains of segments, for each peer */
 #define EMX_SHM_FILES_MEMORY 128 /* descriptors for the memory of peers: emx_shm_in.memory_fd */
 
 /* A socket in the epoll set. Each struct below that owns one begins with it. */
@@ -64,6 +66,7 @@ struct emx_shm_out {
     bool warned;                            /* that this takes long */
     struct emx_shm_queued *first, **last_p; /* backlog */
     struct emx_list link;                   /* emx_shm_wire.busy: has a backlog, or is not joined */
+    struct emx_list view[EMX_SHM_VIEWS];    /* emx_shm_view.of_peer: its memory, by key */
 };
 
 struct emx_shm_peer {
@@ -100,8 +103,10 @@ struct emx_shm_wire {
     unsigned lenders;
     unsigned memories; /* emx_shm_in.memory_fd that are open */
 
-    struct emx_list joining; /* emx_shm_in without ring */
-    struct emx_list busy;    /* emx_shm_out */
+    struct emx_list joining;   /* emx_shm_in without ring */
+    struct emx_list busy;      /* emx_shm_out */
+    struct emx_list *segments; /* emx_segment.link: what peers may map; NULL: nothing */
+    struct emx_list views;     /* emx_shm_view.link, those looked at last are last */
 
     struct emx_shm_peer *peer; /* hashed by id */
     unsigned peer_count, peer_capacity;

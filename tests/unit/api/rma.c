@@ -285,6 +285,40 @@ bool rma_absent(const struct side *s)
     return rma_close(s, &w);
 }
 
+/* Memory of the library: it may become mapped at any time, and nothing changes by that but the way. */
+bool rma_allocated(const struct side *s)
+{
+    uint8_t *out = malloc(LARGE_BYTES), *in = malloc(LARGE_BYTES);
+    struct rma_window w = {.to = {.peer = s->peer}};
+    struct ethmx_result r;
+    void *base;
+    uint64_t key;
+    int64_t old;
+
+    CHECK(ethmx_rma_allocate(s->ep, LARGE_BYTES + 16, &base, &w.region, &key) == ETHMX_OK);
+    CHECK(s->role ? send_data(s, 90, flat(&key, sizeof(key))) : recv_data(s, 90, flat(&w.to.key, sizeof(key)), &r));
+    CHECK(s->role ? recv_data(s, 91, flat(&w.to.key, sizeof(key)), &r) : send_data(s, 91, flat(&key, sizeof(key))));
+    for (unsigned i = 0; i < 200; i++) {
+        size_t n = i % 20 ? i * 7 : LARGE_BYTES;
+
+        fill(out, n, i);
+        w.to.offset = 16;
+        CHECK(rma_put(s, &w.to, flat(out, n), i % 2 ? ETHMX_RMA_LOCAL : ETHMX_RMA_REMOTE) == ETHMX_OK);
+        CHECK(rma_flush(s, i % 3 == 0) == ETHMX_OK);
+        CHECK(rma_get(s, &w.to, flat(in, n)) == ETHMX_OK);
+        CHECK(is_filled(in, n, i));
+        w.to.offset = 0;
+        CHECK(rma_add(s, &w.to, 1, &old) == ETHMX_OK && old == i);
+        poll_some(s, 1);
+    }
+    CHECK(rma_meet(s, 1));
+    CHECK(*(int64_t *)base == 200);
+    free(in);
+    free(out);
+    CHECK(rma_meet(s, 102));
+    return ethmx_rma_withdraw(s->ep, w.region) == ETHMX_OK;
+}
+
 /* A key that both roles know without a message. */
 bool rma_chosen_key(const struct side *s)
 {

@@ -45,6 +45,7 @@
     X(rma_refused, 0) \
     X(rma_access, 0) \
     X(rma_absent, 0) \
+    X(rma_allocated, 0) \
     X(rma_chosen_key, 0) \
     X(many_threads, ONLY_THREADS) \
     X(waits_by_descriptor, 0) \
