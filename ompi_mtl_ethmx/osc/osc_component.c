@@ -259,7 +259,8 @@ static int component_select(struct ompi_win_t *win, void **base, size_t size, os
 
 /* ---- The end ---------------------------------------------------------------------------------------------- */
 
-/* All that this process has started, also the release of locks, arrives before anybody withdraws a region. */
+/* All that this process has started, also the release of locks, arrives before anybody withdraws a region. If a process
+ * has died, nobody waits for it: the window ends here, and with an error. */
 static int component_free(struct ompi_win_t *win)
 {
     struct osc_ethmx_module *m = osc_ethmx_module(win);
@@ -267,8 +268,8 @@ static int component_free(struct ompi_win_t *win)
         return OMPI_ERR_RMA_SYNC;
     }
     int rc = osc_ethmx_complete_all(m, false);
-    int barrier = m->comm->c_coll->coll_barrier(m->comm, m->comm->c_coll->coll_barrier_module);
+    int barrier = osc_ethmx_error(osc_ethmx_state_barrier(m));
     window_destroy(m);
     win->w_osc_module = NULL;
-    return OMPI_SUCCESS != rc ? rc : barrier;
+    return OMPI_SUCCESS != barrier ? barrier : rc;
 }

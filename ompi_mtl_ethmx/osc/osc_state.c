@@ -172,5 +172,6 @@ int osc_ethmx_state_barrier(struct osc_ethmx_module *m)
         }
     }
     osc_ethmx_watch_end(&w);
-    return status;
+    /* Who has freed the window already has not waited for all: it knows of one that has died. */
+    return ETHMX_ERR_ACCESS == status ? ETHMX_ERR_PEER_DEAD : status;
 }

@@ -42,6 +42,12 @@ void osc_ethmx_watch_end(struct osc_ethmx_watch *w)
     w->ask = NULL;
 }
 
+/* What an answer says of the process: it lives if it refuses, since it has freed the window. */
+static int watch_verdict(int status)
+{
+    return ETHMX_ERR_ACCESS == status ? ETHMX_OK : status;
+}
+
 static int watch_ask(struct osc_ethmx_watch *w, int rank)
 {
     struct osc_ethmx_module *m = w->module;
@@ -62,7 +68,7 @@ static int watch_ask(struct osc_ethmx_watch *w, int rank)
         return ETHMX_OK;
     }
     free(ask);
-    return status;
+    return watch_verdict(status);
 }
 
 /* The answer, if it has come. */
@@ -70,7 +76,7 @@ static int watch_answer(struct osc_ethmx_watch *w)
 {
     int status = ETHMX_OK;
     if (__atomic_load_n(&w->ask->ended, __ATOMIC_ACQUIRE)) {
-        status = w->ask->status;
+        status = watch_verdict(w->ask->status);
         free(w->ask);
         w->ask = NULL;
     }

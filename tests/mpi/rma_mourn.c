@@ -5,7 +5,8 @@
  * --enable-recovery, or Open MPI ends the job at once.
  *
  * Rank 0 waits in MPI_Win_start for the post of the victim; rank 1 in MPI_Win_wait for its complete; rank 2 in
- * MPI_Win_lock for the lock of its own window, which the victim holds. Then all wait in MPI_Win_fence.
+ * MPI_Win_lock for the lock of its own window, which the victim holds. Then all wait in MPI_Win_fence, and in
+ * MPI_Win_free.
  */
 #include "mpitest.h"
 
@@ -68,7 +69,7 @@ int main(int argc, char **argv)
 {
     int rank, sum = 0;
     MPI_Comm survivors;
-    MPI_Win epochs, locks, fences;
+    MPI_Win epochs, locks, fences, unused;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
     epochs = make_window();
     locks = make_window();
     fences = make_window();
+    unused = make_window();
     if (rank == VICTIM)
         mt_ok(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, locks));
     mt_ok(MPI_Barrier(MPI_COMM_WORLD));
@@ -85,6 +87,8 @@ int main(int argc, char **argv)
         be_the_victim();
     mourn(rank, epochs, locks);
     must_fail(rank, "MPI_Win_fence", MPI_Win_fence(0, fences));
+    must_fail(rank, "MPI_Win_free", MPI_Win_free(&fences));
+    must_fail(rank, "MPI_Win_free", MPI_Win_free(&unused));
     mt_ok(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, survivors));
     mt_check(sum == 3, "the survivors' sum is wrong");
     if (rank == 0)
