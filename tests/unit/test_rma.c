@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Memory that ethmx_rma_allocate() gives: a process of the node maps it, and what it does there without frames is
- * atomic with regard to what the target's engine does for others, and for itself. What ends while it is mapped.
+ * One-sided operations of endpoints. Memory that ethmx_rma_allocate() gives: a process of the node maps it, and what it
+ * does there without frames is atomic with regard to what the target's engine does for others, and for itself. What
+ * ends while it is mapped. A target that computes is served in every mode of progress.
  */
 #include "api/role.h"
 
@@ -190,6 +191,80 @@ static void from_all_sides(void **state)
     ethmx_ep_close(target);
 }
 
+/* ---- A target that computes ---- */
+
+enum { ROUNDS = 300 };
+
+/* Lock, put, unlock, each time. */
+static bool lock_put_unlock(struct hammer *h)
+{
+    const struct ethmx_rma_target lock = at(h, offsetof(struct words, swapped)),
+                                  word = at(h, offsetof(struct words, sum));
+    const uint64_t is_free = 0, taken = 1, release = UINT64_MAX;
+
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        struct pending p = {.done = false};
+        uint64_t old = 1;
+
+        CHECK(ended(&h->s,
+                    ethmx_rma_compare_and_swap(h->s.ep, &lock, ETHMX_RMA_UINT64, &is_free, &taken, &old, done, &p),
+                    &p) == ETHMX_OK);
+        CHECK(old == 0);
+        CHECK(put(&h->s, &word, &i, sizeof(i)) == ETHMX_OK);
+        CHECK(add(&h->s, &lock, ETHMX_RMA_UINT64, &release, &old) == ETHMX_OK && old == 1);
+    }
+    return true;
+}
+
+static void *lock_put_unlock_main(void *arg)
+{
+    struct hammer *h = arg;
+
+    h->ok = lock_put_unlock(h);
+    return NULL;
+}
+
+/* The target makes no call while it is used. If nobody serves the origin, the origin gives up. */
+static void computes(bool threads, const char *const *settings)
+{
+    const struct ethmx_ep_options opt = {.api_version = ETHMX_API_VERSION,
+                                         .struct_bytes = sizeof(opt),
+                                         .job_key = "a test's job",
+                                         .thread_multiple = threads};
+    struct ethmx_ep *target = open_with(&opt, settings);
+    struct hammer h = {.s.ep = open_end(by_frames)};
+    struct ethmx_region *region;
+    struct words w = {.sum = 0};
+    pthread_t t;
+
+    assert_int_equal(ethmx_rma_expose(target, &w, sizeof(w), &region, &h.to.key), ETHMX_OK);
+    h.to.peer = add_peer(h.s.ep, target);
+    assert_int_equal(pthread_create(&t, NULL, lock_put_unlock_main, &h), 0);
+    pthread_join(t, NULL);
+    assert_true(h.ok);
+    assert_true(counter(target, "helper_runs") > 0);
+    assert_int_equal(w.sum, ROUNDS);
+    ethmx_ep_close(h.s.ep);
+    assert_int_equal(ethmx_rma_withdraw(target, region), ETHMX_OK);
+    ethmx_ep_close(target);
+}
+
+static void served_in_every_mode(void **state)
+{
+    static const char *const progress[] = {"caller", "thread"}, *const wait[] = {"auto", "spin", "yield", "sleep"},
+                             *const heartbeat[] = {"0", "60s"};
+
+    (void)state;
+    for (unsigned i = 0; i < 16; i++) {
+        const char *const settings[] = {
+            "wires",         "udp",       "udp_ports",      "0", "progress", progress[i % 2], "wait",
+            wait[i / 2 % 4], "heartbeat", heartbeat[i / 8], NULL};
+
+        computes(false, settings);
+        computes(true, settings);
+    }
+}
+
 /* ---- The end ---- */
 
 /* Withdrawn while it is mapped: refused from then on. Its maps go, also those that nobody uses again. */
@@ -284,6 +359,7 @@ int main(void)
         cmocka_unit_test(target_dies), /* first: it forks */
         cmocka_unit_test(from_all_sides),
         cmocka_unit_test(withdrawn),
+        cmocka_unit_test(served_in_every_mode),
     };
 
     return cmocka_run_group_tests_name("rma", tests, NULL, NULL);
