@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One-sided operations: random programs on networks that lose, double and reorder frames, every subset of the first
- * frames lost, regions withdrawn under way, nodes that die, memory that runs out.
+ * frames lost, regions withdrawn under way, nodes that die, memory that runs out. Some map each other's regions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +27,7 @@ static void draw_settings(struct sim_case *c, struct emx_rng *rng)
     w->read_fail_ppm = emx_rng_below(rng, 4) ? 0 : 300000;
     w->read_slow_ns = emx_rng_below(rng, 2) ? 0 : emx_rng_below(rng, SIM_MS);
     w->brief = c->seed % 3 == 1;
+    w->maps = c->seed % 5 == 2;
     w->auth = c->seed % 4 == 1 && emx_keyed_hash_usable(&why);
     sim_world_rate(w, 10000000000ull, 65536, 0);
 }
@@ -287,6 +288,35 @@ static void reads(struct sim_case *c)
     end(m);
 }
 
+/* Three nodes use regions that some map, and some not, while others' operations are under way. Whatever waits for
+ * nothing is done there without frames. */
+static void maps(struct sim_case *c)
+{
+    struct rma_model *m = calloc(1, sizeof(*m));
+    struct sim_world *w = &c->world;
+    uint64_t direct = 0;
+
+    if (!m)
+        abort();
+    sim_case_begin(c, 3, 1);
+    w->maps = true;
+    w->reliable = c->seed % 2;
+    sim_world_start(w);
+    rma_model_init(m, c);
+    for (unsigned i = 0; i < 200 && !sim_failed(w); i++) {
+        rma_any(m, i % 3, (i + 1 + i / 3 % 2) % 3);
+        sim_node_pump(&w->nodes[i % 3]);
+        if (emx_rng_below(&m->rng, 3) == 0)
+            rma_wait(m, w->now_ns + SIM_S);
+    }
+    rma_finish(m, w->now_ns + 10 * SIM_S);
+    for (unsigned i = 0; i < 3; i++)
+        direct += w->nodes[i].stats.rma_direct;
+    if (!sim_failed(w) && (!direct || direct > m->mapped))
+        sim_fail(w, "%llu operations without frames", (unsigned long long)direct);
+    end(m);
+}
+
 /* ---- Nodes that die ---- */
 
 static void deaths(struct sim_case *c)
@@ -385,6 +415,7 @@ const struct sim_scenario sim_rma[] = {
     {"rma-mask-long", "the same, a long put and a long get", masked_long, CASES, 0},
     {"rma-withdrawals", "a region is withdrawn while it is used", withdrawals, 0, 5},
     {"rma-reads", "long puts and gets are read from the other process's memory", reads, 200, 0},
+    {"rma-maps", "some map the regions of others, and need no frames", maps, 0, 3},
     {"rma-deaths", "a node dies that others use", deaths, 0, 3},
     {"rma-removals", "a peer is removed while it is used", removals, 0, 3},
     {"rma-memory", "the n-th allocation fails", out_of_memory, 4 * 150 * 4, 0},

@@ -94,6 +94,21 @@ static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, con
     return m->read_messages(m->read_arg, n, from, r);
 }
 
+/* A process that has mapped a region may use it, or not yet. */
+static const struct emx_view *view_memory(void *arg, struct sim_node *n, struct sim_node *owner, uint64_t key)
+{
+    struct rma_model *m = arg;
+    struct rma_site *s = &m->site[owner->index];
+
+    (void)n;
+    if (!s->region || key != s->key || emx_rng_chance(&m->w->rng, 300000))
+        return NULL;
+    s->mapped = true;
+    s->view = (struct emx_view){.memory = s->base, .len_bytes = s->len_bytes};
+    m->mapped++;
+    return &s->view;
+}
+
 void rma_model_init(struct rma_model *m, struct sim_case *c)
 {
     memset(m, 0, sizeof(*m));
@@ -104,9 +119,14 @@ void rma_model_init(struct rma_model *m, struct sim_case *c)
     m->read_arg = m->w->read_arg;
     m->w->read = read_memory;
     m->w->read_arg = m;
+    m->w->view = m->w->maps ? view_memory : NULL;
+    m->w->view_arg = m;
     for (unsigned i = 0; i < m->w->node_count; i++) {
         struct rma_site *s = &m->site[i];
         size_t skew = emx_rng_below(&m->rng, 8);
+
+        if (m->w->maps && i % 2 == 0) /* words are aligned there */
+            skew = 0;
 
         s->len_bytes = 8 * RMA_COUNTERS + m->w->node_count * part_bytes();
         s->mem = need(malloc(s->len_bytes + 2 * GUARD_BYTES + 8));
@@ -116,12 +136,14 @@ void rma_model_init(struct rma_model *m, struct sim_case *c)
         for (unsigned k = 0; k < RMA_COUNTERS; k++)
             s->seen[k] = need(calloc(1, RMA_ADDS_MAX));
         do {
-            s->key = emx_rng_next(&m->rng);
+            s->key = emx_rng_next(&m->rng) | (m->w->maps ? EMX_KEY_MAPPABLE : 0);
         } while (!s->key);
         if (m->w->nodes[i].engine &&
             emx_engine_expose(m->w->nodes[i].engine, s->base, s->len_bytes, s->key, EMX_RMA_MAY_BOTH, &s->region) &&
             !m->no_memory)
             s->region = NULL;
+        if (m->w->maps && s->region)
+            emx_engine_region_mapped(m->w->nodes[i].engine, s->region, &s->mapped);
     }
 }
 

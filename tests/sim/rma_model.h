@@ -41,6 +41,8 @@ struct rma_site {
     size_t len_bytes;
     uint64_t key;
     struct emx_rma_region *region; /* NULL: withdrawn, or the node is gone */
+    struct emx_view view;          /* of all that have mapped it */
+    bool mapped;                   /* somebody has */
     uint64_t added[RMA_COUNTERS];
     uint8_t *seen[RMA_COUNTERS]; /* values */
 };
@@ -59,6 +61,7 @@ struct rma_model {
     bool no_memory;           /* calls may be refused so */
     bool vague;               /* results are not checked: nobody knows what was done */
     bool fails[RMA_NODES];    /* operations with this node may fail, of whatever cause */
+    uint64_t mapped;          /* operations begun where the region is mapped */
     uint64_t failed, refused; /* how many did; how many with ETHMX_ERR_ACCESS */
 };
 

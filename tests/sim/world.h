@@ -72,6 +72,10 @@ struct sim_world {
     /* Does a read by n of another node's memory; ETHMX_OK or an error. */
     int (*read)(void *arg, struct sim_node *n, struct sim_node *from, const struct emx_wire_read *r);
     void *read_arg;
+    bool maps; /* processes map each other's regions */
+    /* The region with this key, if n has mapped it; or NULL. */
+    const struct emx_view *(*view)(void *arg, struct sim_node *n, struct sim_node *owner, uint64_t key);
+    void *view_arg;
     bool mad;            /* nodes may be lied to by others: what is written then is nobody's fault */
     uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */
     uint32_t cookie;

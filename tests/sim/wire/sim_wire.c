@@ -294,6 +294,18 @@ static int read_now(struct sim_wire *x, const struct emx_wire_read *r)
     return status;
 }
 
+static const struct emx_view *wire_view(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key)
+{
+    struct sim_node *n = wire_of(base)->node;
+    struct sim_world *w = n->world;
+    struct sim_place at;
+
+    memcpy(&at, to, sizeof(at));
+    if (!w->view || at.node >= w->node_count || !w->nodes[at.node].engine || w->nodes[at.node].party != at.party)
+        return NULL;
+    return w->view(w->view_arg, n, &w->nodes[at.node], key);
+}
+
 /* Begins a read that takes its time, or goes on with it. */
 static bool takes_time(struct sim_wire *x, const struct emx_wire_read *r)
 {
@@ -440,6 +452,7 @@ const struct emx_wire_ops emx_wire_sim = {.name = "sim",
                                           .peek = wire_peek,
                                           .consume = wire_consume,
                                           .read = wire_read,
+                                          .view = wire_view,
                                           .export = wire_export,
                                           .unexport = wire_unexport,
                                           .read_start = wire_read_start,
