@@ -14,7 +14,7 @@
  * target. The target's program may look at its memory when a message of ethmx has told it of that.
  *
  * Order. Accumulates, fetches and compare and swaps of one endpoint to one target are done in the order of the calls.
- * There is no order between others, except by a flush.
+ * There is no order between others, except by a flush. Callbacks may run in another order.
  *
  * Atomicity. Each element that an accumulate, fetch or compare and swap changes is changed atomically with regard to
  * all such operations of all endpoints, those of the target with itself included. Not with regard to put, get, and

@@ -29,10 +29,16 @@ struct rma_block {
     uint64_t number;  /* of the last put */
 };
 
+/* The last fetch of a counter. */
+struct rma_seen {
+    uint64_t number; /* of the operation; 0: there was none */
+    uint64_t value;
+};
+
 /* What an origin does to a target. */
 struct rma_pair {
     uint64_t cell[RMA_CELLS];
-    uint64_t last_seen[RMA_COUNTERS]; /* the last value + 1 */
+    struct rma_seen last_seen[RMA_COUNTERS];
     struct rma_block block[RMA_BLOCKS];
 };
 
