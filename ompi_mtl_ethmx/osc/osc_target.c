@@ -6,7 +6,7 @@
 
 /* Operations on mapped memory make no progress. A program that waits by them has other things to move, and others to
  * give its core to. */
-#define PROGRESS_EVERY 32 /* completions */
+#define PROGRESS_EVERY 1024 /* completions */
 
 int osc_ethmx_error(int status)
 {
