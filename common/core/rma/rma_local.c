@@ -133,11 +133,12 @@ bool emx_engine_rma_is_idle(const struct emx_peer *peer, unsigned *link_p, const
 
 bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, const struct emx_view *view)
 {
-    uint8_t *memory = view->memory + a->offset;
+    uint8_t *memory;
 
     if (e->closing || !emx_rma_is_valid(a) || a->offset > view->len_bytes ||
         a->data.len_bytes > view->len_bytes - a->offset)
         return false;
+    memory = view->memory + a->offset;
     if (rma_local_is_atomic(a) && !emx_rma_is_word(a->type, memory))
         return false;
     rma_local_do(a, memory, true);
