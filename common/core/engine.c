@@ -19,6 +19,7 @@
 #include "core/msg/fast_path.h"
 #include "core/msg/lapse.h"
 #include "core/msg/match.h"
+#include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/rdma_threshold.h"
@@ -164,6 +165,7 @@ static void engine_init_lists(struct emx_engine *e)
 static void engine_init_pools(struct emx_engine *e)
 {
     emx_pool_init(&e->ops, &e->alloc, sizeof(struct emx_op), 64);
+    emx_pool_init(&e->multis, &e->alloc, sizeof(struct emx_multi), 8);
     emx_pool_init(&e->unexpected_pool, &e->alloc, sizeof(struct emx_unexpected), 64);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
@@ -275,6 +277,7 @@ void emx_engine_destroy(struct emx_engine *e)
         ;
     emx_rma_fini(e);
     emx_pool_fini(&e->ops);
+    emx_pool_fini(&e->multis);
     emx_pool_fini(&e->unexpected_pool);
     for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
         emx_pool_fini(&e->txbufs.pool[i]);

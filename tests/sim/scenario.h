@@ -33,7 +33,8 @@ struct sim_scenario {
 /* The tables, each ending with a row without name. */
 extern const struct sim_scenario sim_basics[], sim_masks[], sim_chaos[], sim_limits[], sim_deaths[], sim_routes[],
     sim_hostile[], sim_memfail[], sim_gso[], sim_reads[], sim_reliable[], sim_coalescing[], sim_repeat[], sim_attacks[],
-    sim_exports[], sim_marks[], sim_away[], sim_recalls[], sim_removals[], sim_rma[], sim_failovers[], sim_rails[];
+    sim_exports[], sim_marks[], sim_multis[], sim_away[], sim_recalls[], sim_removals[], sim_rma[], sim_failovers[],
+    sim_rails[];
 
 /* A world with nodes that are not started, and a program. */
 void sim_case_begin(struct sim_case *c, unsigned nodes, unsigned wires);

@@ -25,7 +25,7 @@
 static const struct sim_scenario *const tables[] = {
     sim_basics, sim_masks,   sim_chaos,    sim_limits,     sim_deaths,    sim_routes,  sim_hostile, sim_memfail,
     sim_gso,    sim_reads,   sim_reliable, sim_coalescing, sim_repeat,    sim_attacks, sim_exports, sim_marks,
-    sim_away,   sim_recalls, sim_removals, sim_rma,        sim_failovers, sim_rails};
+    sim_away,   sim_recalls, sim_removals, sim_rma,        sim_failovers, sim_rails,   sim_multis};
 
 static struct sim_case current;
 static const char *program_name, *current_name = "";

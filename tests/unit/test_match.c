@@ -42,13 +42,13 @@ static void remove_at(void *array, unsigned *count, unsigned i)
     --*count;
 }
 
-static struct emx_posted *model_arrive(struct model *m, uint64_t bits, const struct emx_peer *from)
+static struct emx_posted *model_arrive(const struct model *m, uint64_t bits, const struct emx_peer *from, unsigned *i_p)
 {
     for (unsigned i = 0; i < m->posted_count; i++) {
         struct emx_posted *p = m->posted[i];
 
         if (fits(p->bits, p->mask, p->peer, bits, from)) {
-            remove_at(m->posted, &m->posted_count, i);
+            *i_p = i;
             return p;
         }
     }
@@ -73,11 +73,13 @@ struct run {
     struct emx_match match;
     struct model model;
     struct emx_posted posted[OBJECTS];
+    bool multi[OBJECTS]; /* the receive takes several messages */
     struct emx_unexpected_match arrived[OBJECTS];
     unsigned posted_used, arrived_used;
     unsigned bit_values;   /* few: many messages alike; many: all differ */
     unsigned wild_ppm;     /* receives with a mask */
     unsigned any_peer_ppm; /* receives from any peer */
+    unsigned multi_ppm;    /* receives that take several messages */
     unsigned arrival_ppm;  /* arrivals among arrivals and posts */
 };
 
@@ -102,14 +104,44 @@ static struct emx_peer *some_peer(struct run *r, unsigned any_ppm)
     return emx_rng_chance(&r->rng, any_ppm) ? NULL : peer((unsigned)emx_rng_below(&r->rng, PEERS));
 }
 
+static bool is_multi(const struct run *r, const struct emx_posted *p)
+{
+    return r->multi[p - r->posted];
+}
+
+static void unpost(struct run *r, unsigned i)
+{
+    struct emx_posted *p = r->model.posted[i];
+
+    (is_multi(r, p) ? emx_match_unpost_multi : emx_match_unpost)(&r->match, p);
+    remove_at(r->model.posted, &r->model.posted_count, i);
+}
+
+/* A message meets a receive, or none. One that takes several is full now and then. */
+static bool meet(struct run *r, uint64_t bits, struct emx_peer *from, struct emx_posted **want_p)
+{
+    unsigned i = 0;
+    struct emx_posted *want = model_arrive(&r->model, bits, from, &i);
+    bool multi = want && is_multi(r, want);
+
+    *want_p = want;
+    CHECK(emx_match_multi(&r->match, bits, from) == (multi ? want : NULL));
+    CHECK(emx_match_arrive(&r->match, bits, from) == (multi ? NULL : want));
+    if (multi && emx_rng_chance(&r->rng, 300000))
+        unpost(r, i);
+    else if (want && !multi)
+        remove_at(r->model.posted, &r->model.posted_count, i);
+    return true;
+}
+
 static bool arrival(struct run *r)
 {
     uint64_t bits = some_bits(r);
     struct emx_peer *from = some_peer(r, 0);
-    struct emx_posted *want = model_arrive(&r->model, bits, from);
+    struct emx_posted *want;
     struct emx_unexpected_match *a;
 
-    CHECK(emx_match_arrive(&r->match, bits, from) == want);
+    CHECK(meet(r, bits, from, &want));
     if (want)
         return true;
     a = &r->arrived[r->arrived_used++];
@@ -140,20 +172,16 @@ static bool receive(struct run *r, bool take, bool post)
     p->bits = bits;
     p->mask = mask;
     p->peer = from;
-    emx_match_post(&r->match, p);
+    r->multi[p - r->posted] = emx_rng_chance(&r->rng, r->multi_ppm);
+    (is_multi(r, p) ? emx_match_post_multi : emx_match_post)(&r->match, p);
     r->model.posted[r->model.posted_count++] = p;
     return true;
 }
 
 static void cancel(struct run *r)
 {
-    unsigned i;
-
-    if (!r->model.posted_count)
-        return;
-    i = (unsigned)emx_rng_below(&r->rng, r->model.posted_count);
-    emx_match_unpost(&r->match, r->model.posted[i]);
-    remove_at(r->model.posted, &r->model.posted_count, i);
+    if (r->model.posted_count)
+        unpost(r, (unsigned)emx_rng_below(&r->rng, r->model.posted_count));
 }
 
 static bool step(struct run *r)
@@ -190,15 +218,15 @@ static bool against_model(uint64_t seed, const struct emx_alloc *alloc)
     r->bit_values = 1u << emx_rng_below(&r->rng, 13);
     r->wild_ppm = (unsigned)emx_rng_below(&r->rng, 3) * 200000;
     r->any_peer_ppm = (unsigned)emx_rng_below(&r->rng, 3) * 300000;
+    r->multi_ppm = (unsigned)emx_rng_below(&r->rng, 2) * 200000;
     r->arrival_ppm = 300000 + (unsigned)emx_rng_below(&r->rng, 400000);
     ok = !emx_match_init(&r->match, alloc);
     for (unsigned i = 0; ok && i < OBJECTS; i++)
         ok = step(r) && counts_agree(r);
     while (ok && r->model.posted_count) { /* what is left comes out by arrival, in order */
         struct emx_posted *p = r->model.posted[0];
-        struct emx_peer *from = p->peer ? p->peer : peer(0);
 
-        ok = emx_match_arrive(&r->match, p->bits, from) == model_arrive(&r->model, p->bits, from);
+        ok = meet(r, p->bits, p->peer ? p->peer : peer(0), &p);
     }
     ok = ok && counts_agree(r);
     emx_match_fini(&r->match);

@@ -14,6 +14,7 @@
 #include "core/format/frame.h"
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
+#include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_threshold.h"
 #include "core/msg/unexpected.h"
@@ -360,8 +361,11 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     /* The reply to a synchronous sender needs memory. It is reserved before the receive is taken out of matching. */
     if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
-    if (!(f->flags & EMX_FF_AM))
-        op = emx_op_match(e, f->bits, s->peer);
+    if (!(f->flags & EMX_FF_AM)) {
+        if (!emx_multi_reserve(e))
+            return EMX_DROP_MEMORY;
+        op = emx_multi_or_match(e, f->bits, s->peer, f->total_bytes - f->am_header_bytes);
+    }
     if (!op) {
         why = eager_into_unexpected(s, f, from, n);
         if (why == EMX_ACCEPTED)

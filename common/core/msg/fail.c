@@ -5,6 +5,7 @@
 #include "core/engine_impl.h"
 #include "core/msg/fail.h"
 #include "core/msg/match.h"
+#include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/read.h"
@@ -44,6 +45,10 @@ void emx_peer_fail(struct emx_engine *e, struct emx_peer *p, int status)
 
         if (emx_read_late(op, status))
             continue;
+        if (op->where == EMX_OP_COLLECTING) {
+            emx_multi_end(e, op, status);
+            continue;
+        }
         fail_unqueue(e, op);
         if (!emx_get_sever(e, op, status))
             emx_op_complete(e, op, status);

@@ -65,6 +65,7 @@ int emx_match_init(struct emx_match *m, const struct emx_alloc *alloc)
 {
     *m = (struct emx_match){.alloc = alloc};
     emx_list_init(&m->wild);
+    emx_list_init(&m->multi);
     emx_list_init(&m->queue);
     if (match_table_init(&m->posted, alloc, BUCKETS_FIRST))
         return -1;
@@ -122,6 +123,22 @@ void emx_match_unpost(struct emx_match *m, struct emx_posted *p)
     }
 }
 
+void emx_match_post_multi(struct emx_match *m, struct emx_posted *p)
+{
+    p->order = m->order++;
+    p->mask &= ~m->ignore;
+    emx_list_append(&m->multi, &p->link);
+    m->wild_count++;
+    m->multi_count++;
+}
+
+void emx_match_unpost_multi(struct emx_match *m, struct emx_posted *p)
+{
+    emx_list_del(&p->link);
+    m->wild_count--;
+    m->multi_count--;
+}
+
 static bool match_peer_fits(const struct emx_peer *wanted, const struct emx_peer *peer)
 {
     return !wanted || wanted == peer;
@@ -148,6 +165,16 @@ static struct emx_posted *match_first_taker(const struct emx_list *list, uint64_
     return NULL;
 }
 
+struct emx_posted *emx_match_multi(const struct emx_match *m, uint64_t bits, const struct emx_peer *peer)
+{
+    struct emx_posted *p = match_first_taker(&m->multi, bits, peer, UINT64_MAX);
+
+    if (!p || match_first_taker(match_table_bucket(&m->posted, bits), bits, peer, p->order) ||
+        match_first_taker(&m->wild, bits, peer, p->order))
+        return NULL;
+    return p;
+}
+
 struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct emx_peer *peer)
 {
     struct emx_posted *exact = NULL, *wild = NULL, *first;
@@ -156,8 +183,11 @@ struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct e
         exact = match_takes(m->alone, bits, peer) ? m->alone : NULL;
     else if (m->posted.count)
         exact = match_first_taker(match_table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
-    if (m->wild_count)
+    if (m->wild_count) {
+        if (m->multi_count && emx_match_multi(m, bits, peer))
+            return NULL;
         wild = match_first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);
+    }
     first = wild ? wild : exact;
     if (first)
         emx_match_unpost(m, first);

@@ -51,7 +51,9 @@ struct emx_match {
     struct emx_match_table posted; /* receives with a full mask */
     struct emx_posted *alone;      /* the only one of them, if it was posted last */
     struct emx_list wild;          /* receives with wildcards */
-    unsigned wild_count;
+    struct emx_list multi;         /* receives that take several messages */
+    unsigned wild_count;           /* in these two lists */
+    unsigned multi_count;          /* in the second */
     struct emx_match_table arrived;
     struct emx_list queue;
     uint64_t order;
@@ -72,7 +74,14 @@ void emx_match_post(struct emx_match *m, struct emx_posted *p);
 /* Removes a posted receive (cancel). */
 void emx_match_unpost(struct emx_match *m, struct emx_posted *p);
 
-/* A message has arrived: removes and returns the receive it matches, or NULL. */
+/* The same for a receive that takes several messages. */
+void emx_match_post_multi(struct emx_match *m, struct emx_posted *p);
+void emx_match_unpost_multi(struct emx_match *m, struct emx_posted *p);
+
+/* A message has arrived: the receive it matches, if that takes several. It stays. */
+struct emx_posted *emx_match_multi(const struct emx_match *m, uint64_t bits, const struct emx_peer *peer);
+
+/* A message has arrived: removes and returns the receive it matches, or NULL: none, or one that takes several. */
 struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct emx_peer *peer);
 
 /* Adds a message without a receive (bits, peer set by the caller). */

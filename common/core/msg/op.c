@@ -163,7 +163,7 @@ void emx_op_expect(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)
     emx_op_await(op);
 }
 
-static void op_unpost(struct emx_engine *e, struct emx_op *op)
+void emx_op_unpost(struct emx_engine *e, struct emx_op *op)
 {
     e->stats->posted_now--;
     if (op->match.peer)
@@ -180,7 +180,7 @@ struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer
     if (!m)
         return NULL;
     op = emx_container(m, struct emx_op, match);
-    op_unpost(e, op);
+    emx_op_unpost(e, op);
     op->where = EMX_OP_FILLING;
     op->bits = bits;
     op->peer = p;
@@ -192,7 +192,7 @@ struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer
 static inline void op_end(struct emx_engine *e, struct emx_op *op, int status)
 {
     if (op->where == EMX_OP_POSTED)
-        op_unpost(e, op);
+        emx_op_unpost(e, op);
     if (op->counted_wait)
         op->peer->session->awaits--;
     op->counted_wait = false;

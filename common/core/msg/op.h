@@ -16,21 +16,23 @@
 #include "core/peer.h"
 
 struct emx_exported;
+struct emx_multi;
 struct emx_rma;
 struct emx_rndv;
 struct emx_session;
 
 enum emx_op_where {
     EMX_OP_FREE,
-    EMX_OP_BACKLOG,   /* send: waits for the connection, the window or credit */
-    EMX_OP_ANNOUNCED, /* send: rts sent, data being pulled */
-    EMX_OP_MATCHING,  /* send: synchronous eager message sent, not yet matched; or a message to self */
-    EMX_OP_POSTED,    /* receive: waits for a message */
-    EMX_OP_FILLING,   /* receive: an eager message is arriving */
-    EMX_OP_PULLING,   /* receive: pulls a large message */
-    EMX_OP_REMOTE,    /* one-sided: sent, the target has not replied; or a flush */
-    EMX_OP_QUIESCING, /* has ended, and completes when no device accesses its memory any more */
-    EMX_OP_DONE,      /* in the engine's list of completed operations */
+    EMX_OP_BACKLOG,    /* send: waits for the connection, the window or credit */
+    EMX_OP_ANNOUNCED,  /* send: rts sent, data being pulled */
+    EMX_OP_MATCHING,   /* send: synchronous eager message sent, not yet matched; or a message to self */
+    EMX_OP_POSTED,     /* receive: waits for a message */
+    EMX_OP_COLLECTING, /* multi-receive: waits for messages */
+    EMX_OP_FILLING,    /* receive: an eager message is arriving */
+    EMX_OP_PULLING,    /* receive: pulls a large message */
+    EMX_OP_REMOTE,     /* one-sided: sent, the target has not replied; or a flush */
+    EMX_OP_QUIESCING,  /* has ended, and completes when no device accesses its memory any more */
+    EMX_OP_DONE,       /* in the engine's list of completed operations */
 };
 
 struct emx_op {
@@ -66,6 +68,7 @@ struct emx_op {
         uint8_t *am_header;  /* if am_header_bytes: an owned copy */
         struct emx_rma *rma; /* otherwise: a one-sided operation's record; NULL: none */
     };
+    struct emx_multi *multi; /* of multi-receives and their parts only */
 };
 
 static inline bool emx_op_is_rma(const struct emx_op *op)
@@ -108,7 +111,9 @@ void emx_op_end(struct emx_engine *e, struct emx_op *op, int status); /* the sam
 void emx_op_discard(struct emx_engine *e, struct emx_op *op); /* it has just completed, and nobody takes its result */
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* sets the status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);
-struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p); /* a message arrived */
+/* A message has arrived. NULL: no receive takes it, or a multi-receive does. */
+struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p);
+void emx_op_unpost(struct emx_engine *e, struct emx_op *op); /* counts that it is not posted any more */
 
 /* Makes the operation fail when the peer does. */
 static inline void emx_op_depend(struct emx_engine *e, struct emx_op *op, struct emx_peer *p)

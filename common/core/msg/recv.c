@@ -7,6 +7,7 @@
 #include "core/msg/data.h"
 #include "core/msg/eager.h"
 #include "core/msg/match.h"
+#include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/recv.h"
 #include "core/msg/rndv.h"
@@ -127,6 +128,57 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
     return ETHMX_INPROGRESS;
 }
 
+/* Why nothing can be posted; 0: it can. */
+static int recv_refusal(const struct emx_engine *e, const struct emx_peer *peer)
+{
+    if (e->closing)
+        return ETHMX_ERR_CLOSED;
+    return peer && peer->session ? peer->session->end_status : ETHMX_OK;
+}
+
+/* Takes the messages that have arrived, until there is none or the buffer is full. */
+static int recv_collect(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args,
+                        struct emx_op *whole, emx_time now)
+{
+    struct emx_unexpected_match *m;
+
+    while (!emx_multi_is_full(whole) && (m = emx_match_find(&e->match, args->bits, args->mask, peer))) {
+        struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
+        struct emx_op *part = emx_multi_part(e, whole, a->total_bytes, now);
+
+        if (!part)
+            return ETHMX_ERR_NO_MEMORY;
+        part->bits = a->match.bits;
+        if (recv_take_unexpected(e, a, part, now)) {
+            emx_multi_unpart(e, part);
+            return ETHMX_ERR_NO_MEMORY;
+        }
+    }
+    return ETHMX_OK;
+}
+
+int emx_engine_recv_multi(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args,
+                          const struct emx_multi_args *m, struct emx_op **op_p, emx_time now)
+{
+    struct emx_op *whole = emx_multi_new(e, peer, args, m, now);
+    int rc;
+
+    if (!whole)
+        return ETHMX_ERR_NO_MEMORY;
+    rc = recv_collect(e, peer, args, whole, now);
+    if (!rc && !emx_multi_is_full(whole)) {
+        rc = recv_refusal(e, peer);
+        if (!rc)
+            emx_multi_post(e, whole);
+    }
+    if (rc && !whole->multi->parts) {
+        emx_multi_free(e, whole);
+        return rc;
+    }
+    *op_p = whole;
+    return ETHMX_INPROGRESS;
+}
+
 int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const struct emx_op_args *a,
                      struct ethmx_result *result_p, emx_time now)
 {
@@ -135,6 +187,10 @@ int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const str
 
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op)
 {
+    if (op->where == EMX_OP_COLLECTING) {
+        emx_multi_end(e, op, ETHMX_ERR_CANCELED);
+        return ETHMX_OK;
+    }
     if (op->where != EMX_OP_POSTED)
         return ETHMX_ERR_NO_MATCH;
     emx_match_unpost(&e->match, &op->match);

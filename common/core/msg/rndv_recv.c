@@ -9,6 +9,7 @@
 #include "core/engine_impl.h"
 #include "core/format/eager_head.h"
 #include "core/format/frame.h"
+#include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/pull_rail.h"
 #include "core/msg/rdma_get.h"
@@ -192,9 +193,9 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
         emx_credit_starved(s, now);
     if (f->flags & EMX_FF_AM)
         return rndv_recv_into_unexpected(s, f);
-    if (!rndv_recv_reserve(e))
+    if (!rndv_recv_reserve(e) || !emx_multi_reserve(e))
         return EMX_DROP_MEMORY;
-    op = emx_op_match(e, f->bits, s->peer);
+    op = emx_multi_or_match(e, f->bits, s->peer, f->total_bytes);
     if (!op)
         return rndv_recv_into_unexpected(s, f);
     emx_count(e, match_posted);

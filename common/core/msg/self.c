@@ -7,6 +7,7 @@
 
 #include "core/engine_impl.h"
 #include "core/msg/data.h"
+#include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/self.h"
 #include "core/msg/unexpected.h"
@@ -94,8 +95,12 @@ static int self_waiting(struct emx_engine *e, struct emx_peer *p, const struct e
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
 {
-    struct emx_op *op = a->kind == EMX_KIND_AM ? NULL : emx_op_match(e, a->bits, p);
+    struct emx_op *op = NULL;
 
+    if (!emx_multi_reserve(e))
+        return ETHMX_ERR_NO_MEMORY;
+    if (a->kind != EMX_KIND_AM)
+        op = emx_multi_or_match(e, a->bits, p, a->data.len_bytes);
     if (op)
         return self_straight(e, op, a);
     if (self_affordable(e, a))
