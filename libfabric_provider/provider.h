@@ -29,6 +29,7 @@
 #include <rdma/providers/fi_prov.h>
 
 #include "ethmx.h"
+#include "ethmx_multi.h"
 #include "ethmx_remote.h"
 #include "ethmx_rma.h"
 
@@ -274,14 +275,13 @@ struct prov_req {
     struct prov_ep *ep;
     void *context;
     struct ethmx_req *req;      /* receives, once posted */
-    struct ethmx_peer *from;    /* receives; NULL: any */
     struct ethmx_remote remote; /* receives of claimed messages */
     struct ethmx_data data;     /* the data points to iov, copy or small */
     struct ethmx_iov iov[PROV_IOV_MAX];
     uint64_t flags, tag; /* of the completion */
     bool reports;        /* success is reported, too */
     bool posted;         /* in the endpoint's list */
-    bool multi, claimed;
+    bool claimed;
     bool discarded; /* claimed, and its data is not wanted */
     uint8_t *copy;  /* of injected data, if it is not small; owned */
     uint8_t small[PROV_SMALL_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Receives. One with FI_MULTI_RECV is a receive into what is left of its buffer, posted again after each message.
+ * Receives.
  */
 #include "provider.h"
 
@@ -19,8 +19,6 @@ static struct prov_event recv_event(const struct prov_req *r, const struct ethmx
                             .status = result->status,
                             .err = result->status ? prov_error(result->status) : 0};
 
-    if (r->multi)
-        ev.entry.buf = r->data.base;
     if (result->status == ETHMX_ERR_CANCELED)
         return ev;
     ev.entry.tag = result->bits & ~PROV_MSG_BIT;
@@ -32,67 +30,70 @@ static struct prov_event recv_event(const struct prov_req *r, const struct ethmx
     return ev;
 }
 
-/* Whether a multi-receive goes on behind this message. */
-static bool recv_goes_on(struct prov_req *r, const struct ethmx_result *result)
-{
-    if (!r->multi || (result->status && result->status != ETHMX_ERR_TRUNCATED))
-        return false;
-    r->data.base = (uint8_t *)r->data.base + result->len_bytes;
-    r->data.len_bytes -= result->len_bytes;
-    return r->data.len_bytes && r->data.len_bytes >= r->ep->multi_bytes;
-}
-
-/* A message has arrived. True: the request is to be posted again; otherwise it is free. */
-static bool recv_take(struct prov_req *r, const struct ethmx_result *result, const struct ethmx_remote *remote)
+/* The request is free afterwards if this is the last of its results. */
+static void recv_take(struct prov_req *r, const struct ethmx_result *result, struct prov_event *ev, bool last)
 {
     struct prov_ep *ep = r->ep;
-    struct prov_event ev = recv_event(r, result, remote);
-    bool goes_on = recv_goes_on(r, result), reports = r->reports;
+    bool reports = r->reports;
 
     prov_lock(ep->domain);
     if (result->status != ETHMX_ERR_CANCELED)
-        ev.source = prov_ep_source(ep, result->peer);
-    if (r->multi && !goes_on)
-        ev.entry.flags |= FI_MULTI_RECV;
-    if (goes_on)
-        r->req = NULL;
-    else
+        ev->source = prov_ep_source(ep, result->peer);
+    if (last)
         prov_req_put(r);
     prov_unlock(ep->domain);
-    recv_report(ep, &ev, reports);
-    return goes_on;
-}
-
-/* Posts r until it waits. 0, or the status of a receive that failed. */
-static int recv_post(struct prov_req *r, struct ethmx_peer *peer, uint64_t bits, uint64_t mask)
-{
-    static const struct ethmx_remote none;
-    struct ethmx_result result;
-    int status;
-
-    do {
-        status = ethmx_irecv(r->ep->ep, peer, bits, mask, &r->data, prov_recv_done, r, &r->req, &result);
-        if (status < 0)
-            return status;
-    } while (status == ETHMX_OK && recv_take(r, &result, &none));
-    return 0;
+    recv_report(ep, ev, reports);
 }
 
 void prov_recv_done(void *arg, const struct ethmx_result *result)
 {
     struct prov_req *r = arg;
     struct ethmx_remote remote = r->claimed ? r->remote : ethmx_req_remote(r->req);
-    struct ethmx_result failed = {.status = ETHMX_OK}, whole = *result;
+    struct ethmx_result whole = *result;
+    struct prov_event ev;
 
     if (r->discarded && whole.status == ETHMX_ERR_TRUNCATED)
         whole.status = ETHMX_OK;
-    if (!recv_take(r, &whole, &remote))
-        return;
-    failed.status = recv_post(r, r->from, PROV_MSG_BIT, UINT64_MAX);
-    if (failed.status) {
-        r->multi = false;
-        recv_take(r, &failed, &remote);
+    ev = recv_event(r, &whole, &remote);
+    recv_take(r, &whole, &ev, true);
+}
+
+/* A message in a buffer with FI_MULTI_RECV, or the end of the buffer. */
+static void recv_multi_done(void *arg, const struct ethmx_multi_result *result)
+{
+    struct prov_req *r = arg;
+    struct prov_event ev = recv_event(r, &result->message, &result->remote);
+
+    ev.entry.buf = result->base;
+    if (result->last)
+        ev.entry.flags |= FI_MULTI_RECV;
+    recv_take(r, &result->message, &ev, result->last);
+}
+
+/* 0, or the status of a receive that failed. */
+static int recv_post(struct prov_req *r, struct ethmx_peer *peer, uint64_t bits, uint64_t mask)
+{
+    static const struct ethmx_remote none;
+    struct ethmx_result result;
+    struct prov_event ev;
+    int status = ethmx_irecv(r->ep->ep, peer, bits, mask, &r->data, prov_recv_done, r, &r->req, &result);
+
+    if (status == ETHMX_OK) {
+        ev = recv_event(r, &result, &none);
+        recv_take(r, &result, &ev, true);
     }
+    return status < 0 ? status : 0;
+}
+
+static int recv_post_multi(struct prov_req *r, struct ethmx_peer *peer, uint64_t bits, uint64_t mask)
+{
+    const struct ethmx_multi multi = {.struct_bytes = sizeof(multi),
+                                      .base = r->data.base,
+                                      .len_bytes = r->data.len_bytes,
+                                      .min_bytes = r->ep->multi_bytes};
+    int status = ethmx_irecv_multi(r->ep->ep, peer, bits, mask, &multi, recv_multi_done, r, &r->req);
+
+    return status < 0 ? status : 0;
 }
 
 bool prov_recv_peer(struct prov_ep *ep, const struct prov_recv *r, struct ethmx_peer **peer_p)
@@ -123,7 +124,7 @@ ssize_t prov_recv(struct fid_ep *fid, const struct prov_recv *p)
         return prov_peek(ep, p);
     if (p->flags & FI_CLAIM)
         return prov_claimed(ep, p);
-    if (p->count > PROV_IOV_MAX || (p->flags & FI_MULTI_RECV && p->count != 1))
+    if (p->count > PROV_IOV_MAX || (p->flags & FI_MULTI_RECV && (p->count != 1 || !p->iov->iov_len)))
         return -FI_EINVAL;
     prov_lock(ep->domain);
     if (!prov_recv_peer(ep, p, &peer)) {
@@ -137,12 +138,10 @@ ssize_t prov_recv(struct fid_ep *fid, const struct prov_recv *p)
     r->context = p->context;
     r->flags = FI_RECV | (p->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED);
     r->reports = !ep->recv_selective || p->flags & FI_COMPLETION;
-    r->multi = p->flags & FI_MULTI_RECV;
-    r->from = peer;
     prov_req_describe(r, p->iov, p->count);
     prov_req_post(r);
     prov_unlock(ep->domain);
-    status = recv_post(r, peer, p->bits, prov_recv_mask(p));
+    status = (p->flags & FI_MULTI_RECV ? recv_post_multi : recv_post)(r, peer, p->bits, prov_recv_mask(p));
     if (!status)
         return 0;
     prov_lock(ep->domain);

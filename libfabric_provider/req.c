@@ -39,7 +39,7 @@ struct prov_req *prov_req_get(struct prov_ep *ep)
     r = ep->free;
     ep->free = r->next;
     r->req = NULL;
-    r->posted = r->multi = r->claimed = r->discarded = r->tells = false;
+    r->posted = r->claimed = r->discarded = r->tells = false;
     r->copy = NULL;
     return r;
 }

@@ -310,17 +310,15 @@ static void one_buffer_for_many(void **state)
     none_of(end[1].rx);
 }
 
-/* All messages have arrived before the receiver looks. The first ones are in the posted buffers; the others, in what is
- * left of these, are reported behind them. */
-static void buffers_for_many_keep_the_order(void **state)
+static void buffers_for_many_are_filled_in_turn(void **state)
 {
-    size_t least = 100;
+    static const size_t least = 100;
 
     (void)state;
     assert_int_equal(fi_setopt(&end[1].ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)), 0);
     for (unsigned i = 0; i < 4; i++) {
         struct iovec iov = {end[1].buf + 300 * i, 300};
-        struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &end[1]};
+        struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = end[1].buf + i};
 
         assert_int_equal(fi_recvmsg(end[1].ep, &m, FI_MULTI_RECV), 0);
     }
@@ -330,11 +328,29 @@ static void buffers_for_many_keep_the_order(void **state)
         done(end[0].tx, NULL);
     }
     for (unsigned i = 0; i < 12; i++) {
-        struct fi_cq_tagged_entry c = done(end[1].rx, &end[1]);
+        struct fi_cq_tagged_entry c = done(end[1].rx, end[1].buf + i / 3);
 
         assert_int_equal(c.len, 100);
+        assert_ptr_equal(c.buf, end[1].buf + 100 * i);
+        assert_int_equal(c.flags & FI_MULTI_RECV, i % 3 == 2 ? FI_MULTI_RECV : 0);
         check(c.buf, 100, i);
     }
+}
+
+static void a_buffer_for_many_is_cancelled(void **state)
+{
+    struct iovec iov = {end[1].buf, 1000};
+    struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &end[1]};
+    struct fi_cq_err_entry err;
+
+    (void)state;
+    assert_int_equal(fi_recvmsg(end[1].ep, &m, FI_MULTI_RECV), 0);
+    assert_int_equal(fi_send(end[0].ep, end[0].buf, 100, NULL, end[0].peer, NULL), 0);
+    assert_int_equal(done(end[1].rx, &end[1]).flags & FI_MULTI_RECV, 0);
+    assert_int_equal(fi_cancel(&end[1].ep->fid, &end[1]), 0);
+    err = failed(end[1].rx, &end[1]);
+    assert_int_equal(err.err, FI_ECANCELED);
+    assert_int_equal(err.flags & FI_MULTI_RECV, FI_MULTI_RECV);
 }
 
 static void too_long_messages(void **state)
@@ -640,7 +656,8 @@ int main(void)
         WITH_ENDS(to_ourselves),
         WITH_ENDS(receives_from_one),
         WITH_ENDS(one_buffer_for_many),
-        WITH_ENDS(buffers_for_many_keep_the_order),
+        WITH_ENDS(buffers_for_many_are_filled_in_turn),
+        WITH_ENDS(a_buffer_for_many_is_cancelled),
         WITH_ENDS(too_long_messages),
         WITH_ENDS(cancelled_receives),
         WITH_ENDS(a_peer_that_has_gone),
