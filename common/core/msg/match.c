@@ -175,23 +175,36 @@ struct emx_posted *emx_match_multi(const struct emx_match *m, uint64_t bits, con
     return p;
 }
 
+/* Not inline, so that an arrival without these receives saves no registers. exact: the earliest one without wildcards.
+ */
+static __attribute__((noinline)) struct emx_posted *match_arrive_wild(struct emx_match *m, uint64_t bits,
+                                                                      struct emx_peer *peer, struct emx_posted *exact)
+{
+    struct emx_posted *wild;
+
+    if (m->multi_count && emx_match_multi(m, bits, peer))
+        return NULL;
+    wild = match_first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);
+    if (!wild)
+        wild = exact;
+    if (wild)
+        emx_match_unpost(m, wild);
+    return wild;
+}
+
 struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct emx_peer *peer)
 {
-    struct emx_posted *exact = NULL, *wild = NULL, *first;
+    struct emx_posted *exact = NULL;
 
     if (m->alone)
         exact = match_takes(m->alone, bits, peer) ? m->alone : NULL;
     else if (m->posted.count)
         exact = match_first_taker(match_table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
-    if (m->wild_count) {
-        if (m->multi_count && emx_match_multi(m, bits, peer))
-            return NULL;
-        wild = match_first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);
-    }
-    first = wild ? wild : exact;
-    if (first)
-        emx_match_unpost(m, first);
-    return first;
+    if (m->wild_count)
+        return match_arrive_wild(m, bits, peer, exact);
+    if (exact)
+        emx_match_unpost(m, exact);
+    return exact;
 }
 
 void emx_match_add(struct emx_match *m, struct emx_unexpected_match *a)
