@@ -8,7 +8,8 @@
 
 #include "provider.h"
 
-#define PROV_VERSION FI_VERSION(1, 0)
+#define PROV_VERSION         FI_VERSION(1, 0)
+#define PROV_LEAST_LIBFABRIC FI_VERSION(1, 17)
 
 struct prov_fabric {
     struct fid_fabric fid;
@@ -127,6 +128,13 @@ struct fi_provider prov_provider = {.version = PROV_VERSION,
  * the interface has not changed since 1.17, so the version is that of the library which loads the provider. */
 FI_EXT_INI
 {
-    prov_provider.fi_version = fi_version();
+    uint32_t version = fi_version();
+
+    if (FI_VERSION_LT(version, PROV_LEAST_LIBFABRIC)) {
+        FI_WARN(&prov_provider, FI_LOG_CORE, "this is libfabric %u.%u; ethmx needs 1.17 or later\n", FI_MAJOR(version),
+                FI_MINOR(version));
+        return NULL;
+    }
+    prov_provider.fi_version = version;
     return &prov_provider;
 }
