@@ -5,6 +5,9 @@
  *
  * FI_PROVIDER_PATH names the folder of libethmx-fi.so.
  */
+/* Headers of libfabric 2 warn of calls that the provider still has for older clients. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 #include "ends.h"
 
 #include <stdlib.h>
@@ -29,7 +32,7 @@ static void info_is_refused(void **state)
     h->domain_attr->name = strdup("another");
     info_of(h, -FI_ENODATA);
     h = hints_new(FI_MSG);
-    h->tx_attr->msg_order = FI_ORDER_STRICT;
+    h->tx_attr->msg_order = FI_ORDER_RAW;
     info_of(h, -FI_ENODATA);
     h = hints_new(FI_TAGGED);
     h->domain_attr->threading = FI_THREAD_DOMAIN;

@@ -55,6 +55,7 @@ static void multi_unpost(struct emx_engine *e, struct emx_op *whole)
     emx_op_unpost(e, whole);
     if (emx_list_linked(&whole->peer_link))
         emx_list_del(&whole->peer_link);
+    whole->peer = NULL; /* which may be removed before the last call */
     whole->where = EMX_OP_FILLING;
 }
 
