@@ -220,6 +220,7 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     }
     memset(e->hello_body, 0, EMX_FRAME_MAX);
     memcpy(e->hello_body, e->self_addr, e->self_addr_bytes);
+    e->hello_addr_bytes = e->self_addr_bytes;
     *e_p = e;
     return ETHMX_OK;
 }

@@ -107,6 +107,8 @@ struct emx_interface {      /* the state of an interface of this host */
 
 /* It has changed. Peers over one that carries nothing take their next route and are told; they return later. */
 void emx_engine_interface(struct emx_engine *e, const struct emx_interface *i, emx_time now);
+/* Interfaces have other addresses than before: those in self, which is the same otherwise. Peers are told. */
+void emx_engine_moved(struct emx_engine *e, const struct emx_address *self, emx_time now);
 
 /* What is known of a peer's address: the given address, or that of its hello. Valid until the next call. */
 const struct emx_address *emx_peer_address(struct emx_engine *e, const struct emx_peer *peer);
@@ -369,7 +371,6 @@ static inline bool emx_engine_has_results(const struct emx_engine *e)
 
 /* Takes the next event. */
 bool emx_engine_event(struct emx_engine *e, struct emx_event *ev_p);
-
 /* Takes the next completed operation, or NULL. The caller runs op's callback and then frees it. */
 struct emx_op *emx_engine_completed(struct emx_engine *e);
 void emx_op_result(const struct emx_op *op, ethmx_done_fn *done_p, void **arg_p, struct ethmx_result *result_p);
@@ -393,7 +394,6 @@ void emx_engine_close(struct emx_engine *e, emx_time now);
 
 /* Checks every internal invariant (counts, lists, windows, memory bounds). NULL, or what is wrong. For tests; slow. */
 const char *emx_engine_check(const struct emx_engine *e);
-
 /* Total bytes allocated for the engine. */
 size_t emx_engine_memory(const struct emx_engine *e);
 

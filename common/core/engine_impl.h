@@ -67,7 +67,9 @@ struct emx_engine {
     struct emx_address self;
     uint8_t self_addr[ETHMX_ADDRESS_MAX];
     size_t self_addr_bytes;
-    uint8_t *hello_body; /* own address and zeros, up to the longest frame */
+    uint8_t *hello_body;     /* own address as it is now, and zeros, up to the longest frame */
+    size_t hello_addr_bytes; /* of the address */
+    uint32_t moves;          /* how often an interface has got another address; self_addr has those of the beginning */
     struct emx_rng rng;
     const struct emx_cc_ops *cc; /* of new sessions */
     bool closing;

@@ -191,7 +191,7 @@ static int ep_read_netifs(struct ethmx_ep *ep, const char *reach)
         emx_netif_watch_close(&ep->watch);
         return rc;
     }
-    emx_netif_watch_start(&ep->watch, &ep->netifs);
+    emx_netif_watch_start(&ep->watch, &ep->netifs, &ep->cfg);
     return ETHMX_OK;
 }
 

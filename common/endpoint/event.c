@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "endpoint/told.h"
 
 /* A peer's failure that the program has not been told yet. */
 struct failure {
@@ -89,6 +90,29 @@ static unsigned event_told_numbers(const struct ethmx_ep *ep, const struct emx_n
     return numbers;
 }
 
+/* The interface has another address: peers are told. One that was told to them by an address of both families is
+ * there twice. */
+static void event_interface_moved(struct ethmx_ep *ep, const struct emx_netif *nif)
+{
+    const struct emx_ip ip = emx_netif_ip(nif);
+    char text[EMX_IP_TEXT];
+
+    for (unsigned i = 0; i < ep->site.told_count; i++) {
+        const struct emx_wire_if now = emx_told_ip(&ep->site, i);
+        struct emx_wire_if *told = &ep->self.ifs[i];
+
+        if (ep->site.told[i] != nif)
+            continue;
+        told->ip = now.ip;
+        told->prefix_bits = now.prefix_bits;
+        if (emx_wire_if_has_mac(told))
+            memcpy(told->mac, nif->mac, sizeof(told->mac));
+    }
+    emx_log(EMX_LOG_WARN, "interface %s has another address, %s now: peers are told", nif->name,
+            emx_ip_text(&ip, text));
+    emx_engine_moved(ep->progress.engine, &ep->self, emx_clock_now(&ep->progress.clock));
+}
+
 static void event_interface_changed(void *arg, const struct emx_netif_news *news)
 {
     struct ethmx_ep *ep = arg;
@@ -99,15 +123,17 @@ static void event_interface_changed(void *arg, const struct emx_netif_news *news
                                     .has_ip = news->has_ip,
                                     .why = news->why[0] ? news->why : NULL};
 
-    for (unsigned n = 0; n < l->count && news->nif->index != news->old_index; n++)
+    for (unsigned n = 0; n < l->count && (news->moved || news->nif->index != news->old_index); n++)
         if (l->link[n].ops->renumber)
             l->link[n].ops->renumber(l->link[n].wire, news->old_index, news->nif);
     ep->stats->interfaces_lost += i.why && !news->again;
     if (i.why && !news->again)
         emx_log(EMX_LOG_WARN, "interface %s: peers are reached by others, where there are any", i.why);
-    else if (!i.why)
+    else if (!i.why && news->again)
         emx_log(EMX_LOG_WARN, "interface %s is back", i.name);
     emx_engine_interface(ep->progress.engine, &i, emx_clock_now(&ep->progress.clock));
+    if (news->moved)
+        event_interface_moved(ep, news->nif);
 }
 
 void emx_event_look(void *arg, emx_time now)

@@ -66,16 +66,16 @@ int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsign
 
 /* What the kernel says now of an interface. */
 struct emx_netif_state {
-    unsigned index; /* 0: there is no interface of this name */
-    unsigned mtu_bytes;
-    uint8_t mac[6];
+    struct emx_netif
+        nif; /* index 0: there is no interface of this name. With the addresses that it would be known by */
     bool up;
-    bool running; /* it has a carrier */
-    bool has_ip;  /* emx_netif_ip() is still an address of it */
+    bool running;    /* it has a carrier */
+    bool has4, has6; /* its address of the family is still one of it */
 };
 
 /* Reads the state of each interface of n, by its name. false: the kernel does not say. */
-bool emx_netifs_look(const struct emx_netifs *n, struct emx_netif_state state[EMX_NETIF_MAX]);
+bool emx_netifs_look(const struct emx_netifs *n, const struct emx_config *cfg,
+                     struct emx_netif_state state[EMX_NETIF_MAX]);
 
 /* Gives the processes of a host different interfaces to prefer, if several are as good as the first: at the same place
  * in ETHMX_IF, of the same known speed and frame length, and as near to this process. local_rank: its number on the

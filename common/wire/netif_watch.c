@@ -31,9 +31,10 @@ void emx_netif_watch_open(struct emx_netif_watch *w)
         emx_netif_watch_close(w);
 }
 
-void emx_netif_watch_start(struct emx_netif_watch *w, struct emx_netifs *netifs)
+void emx_netif_watch_start(struct emx_netif_watch *w, struct emx_netifs *netifs, const struct emx_config *cfg)
 {
     w->netifs = netifs;
+    w->cfg = cfg;
 }
 
 void emx_netif_watch_close(struct emx_netif_watch *w)
@@ -89,7 +90,7 @@ static void watch_say(const struct emx_netif *nif, const struct emx_netif_state 
     const struct emx_ip ip = emx_netif_ip(nif);
     char text[EMX_IP_TEXT];
 
-    if (!now->index)
+    if (!now->nif.index)
         snprintf(news->why, sizeof(news->why), "%s was removed", nif->name);
     else if (!now->up)
         snprintf(news->why, sizeof(news->why), "%s is down", nif->name);
@@ -99,27 +100,64 @@ static void watch_say(const struct emx_netif *nif, const struct emx_netif_state 
         snprintf(news->why, sizeof(news->why), "%s has lost its address %s", nif->name, emx_ip_text(&ip, text));
 }
 
+/* Whether an interface may be known by this address in place of the former. One that was chosen by a prefix takes no
+ * address outside. */
+static bool watch_suits(const struct emx_netif_watch *w, const struct emx_netif *nif, const struct emx_ip *former,
+                        const struct emx_ip *ip)
+{
+    return !emx_ip_is_none(former) && !emx_ip_is_none(ip) &&
+           (!emx_netif_is_asked(w->cfg, nif, former) || emx_netif_is_asked(w->cfg, nif, ip));
+}
+
+/* Takes the addresses that an interface has now in the place of those that it has lost. true: some are others. */
+static bool watch_take_addresses(const struct emx_netif_watch *w, struct emx_netif *nif,
+                                 const struct emx_netif_state *now)
+{
+    const struct emx_ip former = emx_ip_from_v4(nif->ip.s_addr), ip = emx_ip_from_v4(now->nif.ip.s_addr);
+    bool moved = now->nif.has_mac && memcmp(nif->mac, now->nif.mac, sizeof(nif->mac)) != 0;
+
+    memcpy(nif->mac, now->nif.mac, sizeof(nif->mac));
+    if (!now->has4 && watch_suits(w, nif, &former, &ip)) {
+        nif->ip = now->nif.ip;
+        nif->prefix_bits = now->nif.prefix_bits;
+        moved = true;
+    }
+    if (!now->has6 && watch_suits(w, nif, &nif->ip6, &now->nif.ip6)) {
+        nif->ip6 = now->nif.ip6;
+        nif->prefix6_bits = now->nif.prefix6_bits;
+        moved = true;
+    }
+    return moved;
+}
+
+/* Whether an interface has the address that it is known by: that of the state, or one that it has taken since. */
+static bool watch_has_ip(const struct emx_netif *nif, const struct emx_netif_state *now)
+{
+    if (nif->ip.s_addr)
+        return now->has4 || nif->ip.s_addr == now->nif.ip.s_addr;
+    return now->has6 || emx_ip_is_none(&nif->ip6) || emx_ip_equal(&nif->ip6, &now->nif.ip6);
+}
+
 /* Compares an interface with its present state. true: it has changed. */
 static bool watch_compare(struct emx_netif_watch *w, unsigned i, const struct emx_netif_state *now,
                           struct emx_netif_news *news)
 {
     struct emx_netif *nif = &w->netifs->nif[i];
-    const struct emx_ip ip = emx_netif_ip(nif);
     const uint64_t bit = UINT64_C(1) << i;
 
-    *news = (struct emx_netif_news){.nif = nif,
-                                    .carries = now->index && now->up && now->running,
-                                    .has_ip = now->has_ip || emx_ip_is_none(&ip),
-                                    .old_index = nif->index};
+    *news = (struct emx_netif_news){
+        .nif = nif, .carries = now->nif.index && now->up && now->running, .old_index = nif->index};
+    if (now->nif.index) {
+        nif->index = now->nif.index;
+        nif->mtu_bytes = now->nif.mtu_bytes;
+        news->moved = watch_take_addresses(w, nif, now);
+    }
+    news->has_ip = watch_has_ip(nif, now);
     news->again = (w->silent | w->bare) & bit;
     watch_say(nif, now, news);
     nif->up = news->carries;
-    if (now->index) {
-        nif->index = now->index;
-        nif->mtu_bytes = now->mtu_bytes;
-        memcpy(nif->mac, now->mac, sizeof(nif->mac));
-    }
-    if (news->carries == !(w->silent & bit) && news->has_ip == !(w->bare & bit) && nif->index == news->old_index)
+    if (news->carries == !(w->silent & bit) && news->has_ip == !(w->bare & bit) && nif->index == news->old_index &&
+        !news->moved)
         return false;
     w->silent = news->carries ? w->silent & ~bit : w->silent | bit;
     w->bare = news->has_ip ? w->bare & ~bit : w->bare | bit;
@@ -131,7 +169,7 @@ static void watch_look(struct emx_netif_watch *w, emx_netif_news_fn *fn, void *a
     struct emx_netif_state now[EMX_NETIF_MAX];
     struct emx_netif_news news;
 
-    if (!emx_netifs_look(w->netifs, now))
+    if (!emx_netifs_look(w->netifs, w->cfg, now))
         return;
     for (unsigned i = 0; i < w->netifs->count; i++)
         if (watch_has(&w->netifs->nif[i]) && watch_compare(w, i, &now[i], &news))

@@ -301,6 +301,7 @@ static void rtnl_keep_important(struct emx_netifs *n, const struct all *all, con
 
 struct states {
     const struct emx_netifs *n;
+    const struct emx_config *cfg;
     struct emx_netif_state *state;
 };
 
@@ -320,15 +321,10 @@ static int rtnl_on_state_link(const struct nlmsghdr *nlh, void *arg)
     const struct nlattr *a;
 
     mnl_attr_for_each(a, nlh, sizeof(*ifi)) rtnl_read_link_attr(&nif, a, ethernet);
-    for (unsigned i = 0; i < s->n->count; i++) {
-        if (strcmp(s->n->nif[i].name, nif.name) != 0)
-            continue;
-        s->state[i] = (struct emx_netif_state){.index = nif.index,
-                                               .mtu_bytes = nif.mtu_bytes,
-                                               .up = ifi->ifi_flags & IFF_UP,
-                                               .running = ifi->ifi_flags & IFF_RUNNING};
-        memcpy(s->state[i].mac, nif.mac, sizeof(nif.mac));
-    }
+    for (unsigned i = 0; i < s->n->count; i++)
+        if (!strcmp(s->n->nif[i].name, nif.name))
+            s->state[i] = (struct emx_netif_state){
+                .nif = nif, .up = ifi->ifi_flags & IFF_UP, .running = ifi->ifi_flags & IFF_RUNNING};
     return MNL_CB_OK;
 }
 
@@ -336,20 +332,25 @@ static int rtnl_on_state_address(const struct nlmsghdr *nlh, void *arg)
 {
     const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
     const struct rtnl_address a = rtnl_read_address(nlh);
+    const bool usable = !(a.flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED));
     const struct states *s = arg;
 
     for (unsigned i = 0; i < s->n->count; i++) {
-        const struct emx_ip ip = emx_netif_ip(&s->n->nif[i]);
+        const struct emx_ip ip = emx_ip_from_v4(s->n->nif[i].ip.s_addr);
 
-        if (s->state[i].index == ifa->ifa_index && emx_ip_equal(&ip, &a.ip))
-            s->state[i].has_ip = !(a.flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED));
+        if (s->state[i].nif.index != ifa->ifa_index)
+            continue;
+        s->state[i].has4 |= usable && emx_ip_equal(&ip, &a.ip);
+        s->state[i].has6 |= usable && emx_ip_equal(&s->n->nif[i].ip6, &a.ip);
+        rtnl_take_address(s->cfg, &s->state[i].nif, &a);
     }
     return MNL_CB_OK;
 }
 
-bool emx_netifs_look(const struct emx_netifs *n, struct emx_netif_state state[EMX_NETIF_MAX])
+bool emx_netifs_look(const struct emx_netifs *n, const struct emx_config *cfg,
+                     struct emx_netif_state state[EMX_NETIF_MAX])
 {
-    struct states s = {.n = n, .state = state};
+    struct states s = {.n = n, .cfg = cfg, .state = state};
 
     return !rtnl_dump(rtnl_begin_states, rtnl_on_state_link, rtnl_on_state_address, &s);
 }

@@ -202,8 +202,8 @@ struct emx_wire_ops {
      * over it end within about a second. */
     void (*disconnect)(struct emx_wire *w, const struct emx_wire_addr *to, const uint64_t *key);
 
-    /* The interface that had the number old_index has another one now: its driver was reloaded. NULL: the wire knows no
-     * interfaces, or cannot use it again. */
+    /* The interface that had the number old_index has another one now, or another address: its driver was reloaded.
+     * NULL: the wire knows no interfaces, or cannot use it again. */
     void (*renumber)(struct emx_wire *w, unsigned old_index, const struct emx_netif *nif);
 
     /* For wires that detect that a destination which was reached cannot be reached any more: returns the next such

@@ -1588,15 +1588,16 @@ static void await_news(struct emx_netif_watch *w, struct emx_netif_news *news, c
         emx_netif_watch_read(w, keep_news, news);
         assert_true(!news->nif || !strcmp(news->nif->name, "eth0"));
     }
-    assert_int_equal(news->carries, !why[0]);
-    assert_int_equal(w->netifs->nif[news->nif - w->netifs->nif].up, !why[0]);
+    assert_int_equal(news->carries && news->has_ip, !why[0]);
+    assert_int_equal(w->netifs->nif[news->nif - w->netifs->nif].up, news->carries);
 }
 
-/* An interface that goes down, loses its carrier, and is back with another MTU. */
+/* An interface that goes down, loses its carrier, and is back with another MTU; then gets another address. */
 static void changes_of_interfaces_are_told(void **state)
 {
     struct emx_netif_news news = {.nif = NULL};
     struct emx_netif_watch w;
+    struct ethmx_config cfg;
     struct emx_netifs n;
     char err[512];
 
@@ -1604,7 +1605,8 @@ static void changes_of_interfaces_are_told(void **state)
     host_enter(&world_a);
     emx_netif_watch_open(&w);
     assert_int_equal(host_read_netifs(&world_a, &n, "eth0,eth1", NULL, err, sizeof(err)), ETHMX_OK);
-    emx_netif_watch_start(&w, &n);
+    emx_config_defaults(&cfg);
+    emx_netif_watch_start(&w, &n, &cfg);
     emx_netif_watch_read(&w, keep_news, &news);
     assert_null(news.nif);
     host_set_up(&world_a, false);
@@ -1621,7 +1623,23 @@ static void changes_of_interfaces_are_told(void **state)
     host_set_up(&world_b, true);
     host_enter(&world_a);
     await_news(&w, &news, "");
+    assert_false(news.moved);
     host_set_mtu(&world_a, host_mtu(&world_a));
+    for (unsigned i = 0; i < 2; i++) {
+        const char *const ip = i ? "10.88.0.1" : "10.88.0.77";
+
+        host_set_ip(&world_a, ip);
+        await_news(&w, &news, "");
+        assert_true(news.moved && news.has_ip && !news.again);
+        assert_int_equal(news.nif->ip.s_addr, ip_of(ip).s_addr);
+        assert_int_equal(news.nif->prefix_bits, 24);
+    }
+    snprintf(cfg.p_if, sizeof(cfg.p_if), "10.88.0.0/24");
+    host_set_ip(&world_a, "10.77.0.1");
+    await_news(&w, &news, "eth0 has lost its address 10.88.0.1");
+    assert_false(news.moved);
+    host_set_ip(&world_a, "10.88.0.1");
+    await_news(&w, &news, "");
     emx_netif_watch_close(&w);
 }
 

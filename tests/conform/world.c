@@ -97,6 +97,19 @@ void host_set_up(const struct host *h, bool up)
     eth0_ioctl(h, SIOCSIFFLAGS, &ifr);
 }
 
+void host_set_ip(const struct host *h, const char *ip)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET};
+    struct ifreq ifr = {0};
+
+    assert_int_equal(inet_pton(AF_INET, ip, &sin.sin_addr), 1);
+    memcpy(&ifr.ifr_addr, &sin, sizeof(sin));
+    eth0_ioctl(h, SIOCSIFADDR, &ifr);
+    sin.sin_addr.s_addr = htonl(0xffffff00);
+    memcpy(&ifr.ifr_netmask, &sin, sizeof(sin));
+    eth0_ioctl(h, SIOCSIFNETMASK, &ifr);
+}
+
 void host_set_mtu(const struct host *h, unsigned mtu_bytes)
 {
     struct ifreq ifr = {.ifr_mtu = (int)mtu_bytes};

@@ -39,6 +39,7 @@ void host_enter(const struct host *h);
 
 /* eth0 up or down, and its MTU. */
 void host_set_up(const struct host *h, bool up);
+void host_set_ip(const struct host *h, const char *ip); /* in place of its address, in 24 bits */
 void host_set_mtu(const struct host *h, unsigned mtu_bytes);
 unsigned host_mtu(const struct host *h);
 

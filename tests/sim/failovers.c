@@ -288,6 +288,68 @@ static void interface_ends(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* The interface of wire 0 at this node gets another address: what the other has known leads nowhere any more. */
+static void move_interface(struct sim_node *n)
+{
+    n->home++;
+    n->self.ifs[0].mac[4] = n->home;
+    emx_engine_moved(n->engine, &n->self, n->world->now_ns);
+    sim_node_pump(n);
+}
+
+/* At once, or after an interval in which it is down. The other node is told, and both use the wire again, be it the
+ * only one or not; frames of what it is told get lost, too. */
+static void interface_moves(struct sim_case *c)
+{
+    struct cut cut = {.w = &c->world, .directions = BOTH};
+    const struct sim_faults sound = {.delay_ns = 5000};
+    const struct sim_faults lossy = {.delay_ns = 5000, .drop_ppm = c->seed & 16 ? 100000 : 0};
+    const unsigned wires = 1 + (c->seed >> 1 & 1);
+    struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
+
+    begin(c, wires);
+    a = &w->nodes[c->seed & 1];
+    b = &w->nodes[!(c->seed & 1)];
+    for (unsigned turn = 0; turn < 3 && !sim_failed(w); turn++) {
+        sim_messages(c, a, b, 3, c->seed & 4 ? 500000 : 8);
+        sim_messages(c, b, a, 3, c->seed & 4 ? 8 : 500000);
+        if (c->seed & 8 && wires > 1) {
+            set_interface(&cut, a, false);
+            sim_world_run_until(w, w->now_ns + 100 * SIM_MS);
+            expect_wire(w, "w1");
+            set_interface(&cut, a, true);
+        }
+        sim_world_faults(w, &lossy);
+        move_interface(a);
+        sim_world_run_until(w, w->now_ns + 200 * SIM_MS);
+        sim_world_faults(w, &sound);
+        if (sim_program_run(&c->program, w->now_ns + 2 * SIM_S))
+            sim_model_check(&c->program);
+        sim_world_run_until(w, w->now_ns + 2 * SIM_S);
+        expect_wire(w, "w0");
+    }
+    expect_all_alive(w);
+    sim_case_end(c);
+}
+
+/* The address changes while hellos are sent; both are told after the handshake. */
+static void interface_moves_early(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+
+    sim_case_begin(c, 2, 1 + (c->seed & 1));
+    sim_world_start(w);
+    for (unsigned i = 0; i < 2; i++)
+        sim_messages(c, &w->nodes[i], &w->nodes[!i], 3, c->seed & 2 ? 300000 : 8);
+    sim_world_run_until(w, w->now_ns + c->seed * SIM_MS / 400);
+    move_interface(&w->nodes[c->seed & 1]);
+    if (sim_program_run(&c->program, w->now_ns + 2 * w->cfg.p_connect_timeout + 2 * SIM_S))
+        sim_model_check(&c->program);
+    expect_all_alive(w);
+    sim_case_end(c);
+}
+
 /* The interface ends while hellos are sent over it: the next wire is tried at once. */
 static void interface_ends_early(struct sim_case *c)
 {
@@ -340,6 +402,8 @@ const struct sim_scenario sim_failovers[] = {
     {"failover-return", "the wire works again: it is used again", returns, 12, 0},
     {"failover-flaps", "the wire comes and goes", flaps, 8, 0},
     {"failover-told", "a node is told that an interface ends: both move at once, and return", interface_ends, 32, 0},
+    {"failover-moved", "an interface gets another address: it is used again", interface_moves, 64, 0},
+    {"failover-moved-early", "the same during the handshake", interface_moves_early, 40, 0},
     {"failover-early", "an interface ends during the handshake: the next wire is tried", interface_ends_early, 20, 0},
     {"failover-none", "all wires end: the peer is dead", none_left, 4, 0},
     {0},

@@ -69,6 +69,7 @@ struct sim_node {
     struct sim_port out[EMX_ENGINE_LINKS], in[EMX_ENGINE_LINKS];
     uint8_t wires[EMX_ENGINE_LINKS]; /* the networks, in the order in which the node prefers them: of its links */
     bool cut_off;                    /* no way to anybody */
+    uint8_t home;                    /* the address of the interface of wire 0 */
     uint64_t poll_ns;                /* how long a frame waits in the ring at most */
 
     size_t ring_bytes; /* of frames that have come and are not taken yet, over all wires */

@@ -68,6 +68,7 @@ void sim_node_make_address(struct sim_node *n)
     a->auth = a->has_secret = w->auth;
     ways_secret(a->id, a);
     a->ifs[0].mac[0] = 2;
+    a->ifs[0].mac[4] = n->home;
     a->ifs[0].mac[5] = n->index;
     a->ifs[0].frame_bytes = w->frame_bytes[0];
     snprintf(a->host, sizeof(a->host), "n%u", n->index);

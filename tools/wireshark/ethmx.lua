@@ -63,6 +63,7 @@ local types = {
     [32] = { "route_reply", false, "route.number:4 route.route:1 route.searches:1 route.lost:2" },
     [33] = { "rail", false, "rail.rail:1 rail.answer:1 -:2 rail.number:4" },
     [34] = { "doubled", false, "doubled.frames:4 -:4" },
+    [35] = { "moved", false, "route.number:4 route.route:1 route.searches:1 route.lost:2 moves:4 addr_bytes:2 -:2" },
 }
 
 local type_names = {}
@@ -100,7 +101,7 @@ for _, row in ipairs({
     { "rma.count", "u32", "Operations" }, { "rma.status", "u32", "Status", rma_statuses },
     { "route.number", "u32", "Search" }, { "route.route", "u8", "Route" },
     { "route.searches", "u8", "The sender hears nothing" }, { "route.lost", "x16", "Its interfaces that carry nothing" },
-    { "rail.rail", "u8", "Rail" },
+    { "moves", "u32", "New addresses of its interfaces" }, { "rail.rail", "u8", "Rail" },
     { "rail.answer", "u8", "Kind", { [0] = "question", "reply" } }, { "rail.number", "u32", "Number" },
     { "doubled.frames", "u32", "Frames that arrived twice" },
     { "lent.remote", "x64", "Address in the sender's memory" }, { "lent.key", "x64", "Key" },
@@ -194,7 +195,9 @@ end
 -- How many bytes of the frame its checksum covers; all: of a frame of this length.
 local function covered_bytes(version, number, all)
     local name = type_names[number]
-    if version == V_FULL or name == "hello" or name == "hello_ack" or name == "coalesced" then return all end
+    if version == V_FULL or name == "hello" or name == "hello_ack" or name == "coalesced" or name == "moved" then
+        return all
+    end
     return HEAD_BYTES + (types[number] and types[number].bytes or 0)
 end
 
@@ -541,6 +544,7 @@ function rest_of.hello(tree, tvb, at, bytes, v)
     put_bytes(tree, "padding", tvb, at + v.addr_bytes, bytes - v.addr_bytes)
 end
 rest_of.hello_ack = rest_of.hello
+rest_of.moved = rest_of.hello
 
 function rest_of.rail(tree, tvb, at, bytes) put_bytes(tree, "padding", tvb, at, bytes) end
 
@@ -678,6 +682,7 @@ end
 
 function line_of.route_probe(v) return string.format("search %d, route %d", v["route.number"], v["route.route"]) end
 line_of.route_reply = line_of.route_probe
+line_of.moved = line_of.route_probe
 function line_of.doubled(v) return string.format("%d frames arrived twice", v["doubled.frames"]) end
 function line_of.rail(v) return string.format("%d, %s", v["rail.rail"], v["rail.answer"] == 0 and "question" or "reply") end
 

@@ -14,7 +14,7 @@ const struct emx_frame_info emx_frame_info[EMX_F_COUNT] = {EMX_FRAME_TYPES(EMX_F
 /* Types whose complete body counts as header: an address, or the headers of messages. */
 static bool frame_is_header_wholly(const struct emx_frame *h)
 {
-    return h->type == EMX_F_hello || h->type == EMX_F_hello_ack || h->type == EMX_F_coalesced;
+    return h->type == EMX_F_hello || h->type == EMX_F_hello_ack || h->type == EMX_F_coalesced || h->type == EMX_F_moved;
 }
 
 /* Bytes covered by the checksum. type may have any value. */

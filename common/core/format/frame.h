@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/stats.h"
+#include "core/format/drop.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "frame.h reads fields in place: a big-endian host needs swapping accessors"
@@ -31,7 +31,7 @@
 /* The first byte: protocol version 1, and what the checksum covers. The values differ from each other in four bits, so
  * that damage does not turn one into another. A receiver accepts each of them. */
 #define EMX_FRAME_V_OFF    0xE1 /* nothing; check is 0 */
-#define EMX_FRAME_V_HEADER 0xD2 /* this header and that of the type; all of hello, hello_ack and coalesced */
+#define EMX_FRAME_V_HEADER 0xD2 /* this header and that of the type; all of hello, hello_ack, moved, coalesced */
 #define EMX_FRAME_V_FULL   0xB4 /* all */
 
 #define EMX_FRAME_V_TAGGED 0x78 /* the first byte of a tag; it also differs in four bits */
@@ -111,11 +111,12 @@ enum emx_tag_key {
     X(route_probe, 31, 0, 8, emx_failover_input_probe, "asks whether a route reaches the peer") \
     X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it") \
     X(rail,   33, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it") \
-    X(doubled, 34, 0, 8, input_doubled, "tells how many frames have arrived twice")
+    X(doubled, 34, 0, 8, input_doubled, "tells how many frames have arrived twice") \
+    X(moved,  35, 0, 16, emx_failover_input_moved, "a route_probe whose sender has other addresses than before")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 35 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 36 };
 
 struct emx_frame_info {
     const char *name;
@@ -308,6 +309,16 @@ struct EMX_LAYOUT emx_f_route_probe {
 };
 static_assert(sizeof(struct emx_f_route_probe) == 8, "route_probe");
 
+/* Begins as route_probe. The sender's address follows. */
+struct EMX_LAYOUT emx_f_moved {
+    uint32_t number;
+    uint8_t route, searches;
+    uint16_t lost;
+    uint32_t moves; /* how often an interface of the sender has got another address */
+    uint16_t addr_bytes, reserved;
+};
+static_assert(sizeof(struct emx_f_moved) == 16, "moved");
+
 struct EMX_LAYOUT emx_f_matched {
     uint32_t op;
     uint32_t reserved;
@@ -359,25 +370,6 @@ static inline const struct emx_frame *emx_frame_within(const uint8_t *data)
 {
     return (const void *)(data[0] == EMX_FRAME_V_TAGGED ? data + sizeof(struct emx_tag) : data);
 }
-
-/* Why a frame was dropped; EMX_ACCEPTED otherwise. Names as the drop_* counters. */
-enum emx_drop {
-    EMX_ACCEPTED = -1,
-    EMX_DROP_SHORT = EMX_C_drop_short,
-    EMX_DROP_VERSION = EMX_C_drop_version,
-    EMX_DROP_NOT_MINE = EMX_C_drop_not_mine,
-    EMX_DROP_COOKIE = EMX_C_drop_cookie,
-    EMX_DROP_CHECK = EMX_C_drop_check,
-    EMX_DROP_TYPE = EMX_C_drop_type,
-    EMX_DROP_MALFORMED = EMX_C_drop_malformed,
-    EMX_DROP_NO_SESSION = EMX_C_drop_no_session,
-    EMX_DROP_DUPLICATE = EMX_C_drop_duplicate,
-    EMX_DROP_WINDOW = EMX_C_drop_window,
-    EMX_DROP_STALE = EMX_C_drop_stale,
-    EMX_DROP_MEMORY = EMX_C_drop_memory,
-    EMX_DROP_FORGED = EMX_C_drop_forged,
-    EMX_DROP_REPLAYED = EMX_C_drop_replayed,
-};
 
 /* Checks a received frame before any other use: length, version, destination, cookie, checksum, type, room for the
  * header of the type. Afterwards body_bytes and the type can be trusted. */

@@ -226,7 +226,7 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
 
 static size_t connect_min_probe_bytes(const struct emx_engine *e)
 {
-    return sizeof(struct emx_frame) + sizeof(struct emx_f_hello) + e->self_addr_bytes;
+    return sizeof(struct emx_frame) + sizeof(struct emx_f_hello) + e->hello_addr_bytes;
 }
 
 /* The header is built in scratch. Address and padding are in a static area of the engine. */
@@ -241,7 +241,7 @@ static void connect_build(struct emx_session *s, const struct emx_route *r, enum
     if (frame_bytes < least)
         frame_bytes = least;
     memset(t, 0, sizeof(*t));
-    t->addr_bytes = (uint16_t)e->self_addr_bytes;
+    t->addr_bytes = (uint16_t)e->hello_addr_bytes;
     t->frame_bytes = (uint16_t)frame_bytes;
     t->max_bytes = r->frame_bytes;
     t->window = (uint16_t)e->cfg->p_window;

@@ -37,13 +37,15 @@ struct emx_connect {
     emx_time since_ns;   /* time of the first try */
     emx_time give_up_ns; /* for the current route */
     emx_time retry_ns;
-    emx_time wait_ns;  /* between tries, doubles */
-    emx_time place_ns; /* it counts in engine.greeting until then at most */
-    bool has_place;    /* it counts there now */
-    bool got[2];       /* hello_acks: small, full */
-    bool due[2];       /* hellos to send */
-    bool renews;       /* connected: the routes were requested, because an interface is back and may have changed */
-    bool relearns;     /* the routes for the address in told were requested */
+    emx_time wait_ns;    /* between tries, doubles */
+    emx_time place_ns;   /* it counts in engine.greeting until then at most */
+    bool has_place;      /* it counts there now */
+    bool got[2];         /* hello_acks: small, full */
+    bool due[2];         /* hellos to send */
+    bool renews;         /* connected: the routes were requested, because an interface is back and may have changed */
+    bool relearns;       /* the routes for the address in told were requested */
+    uint32_t moves;      /* of the peer's interfaces: the last that is known */
+    uint32_t told_moves; /* of this side's, that the peer knows */
     uint16_t told_bytes;
     uint8_t *told; /* the address in its hello, if it has more than the launcher's (learn.c); else NULL */
     bool has_why;  /* since all were tried */

@@ -18,6 +18,10 @@
  * Later it probes the route that failed, at growing distances while it is in use, and returns when several probes in a
  * row are replied to.
  *
+ * An interface may get another address, with or without an interval. Then the probes to a peer (moved) have this side's
+ * address until the peer has replied to one, even if there is only one route: what this side sends still reaches the
+ * peer. Both sides then request their routes again. If both move at once, another route is needed.
+ *
  * Several routes may use one link, and the receiver of a probe does not know by which of them it came. So it replies
  * over all of them.
  */
@@ -27,10 +31,12 @@
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/event.h"
+#include "core/format/address.h"
 #include "core/peer.h"
 #include "core/rel/connect.h"
 #include "core/rel/failover.h"
 #include "core/rel/fragment.h"
+#include "core/rel/learn.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/rail.h"
 #include "core/rel/rtt.h"
@@ -185,6 +191,12 @@ static bool failover_has_choice(const struct emx_session *s)
     return false;
 }
 
+/* Whether the peer does not know where this side's interfaces have moved. */
+static bool failover_has_moved(const struct emx_session *s)
+{
+    return s->connect->told_moves != s->e->moves;
+}
+
 /* The route of the next probe: the current one and the others in turn. */
 static unsigned failover_next_probe(struct emx_session *s)
 {
@@ -193,7 +205,7 @@ static unsigned failover_next_probe(struct emx_session *s)
 
     if (v->goal == EMX_FAILOVER_GO_BACK)
         return v->home;
-    if (v->probes % 2 == 0)
+    if (v->probes % 2 == 0 || !failover_has_choice(s))
         return c->current;
     do
         v->other = (uint8_t)((v->other + 1u) % c->count);
@@ -206,7 +218,7 @@ static void failover_probe(struct emx_session *s, emx_time now)
     struct emx_failover *v = &s->connect->failover;
     unsigned i = failover_next_probe(s);
 
-    if (i == s->connect->current)
+    if (i == s->connect->current && v->probes % 2 == 0)
         v->misses += v->replied != 0;
     else if (v->goal == EMX_FAILOVER_GO_BACK)
         v->replied = 0;
@@ -240,6 +252,7 @@ static void failover_go_on(struct emx_session *s, emx_time now)
     if (v->misses >= MISSES) {
         failover_leave(s, (unsigned)__builtin_ctz(v->replied), "it does not reply", now);
     } else if (v->probes >= CHECKS && !s->asked_ns) {
+        s->connect->told_moves = s->e->moves; /* a peer of an older version understands no such probe */
         failover_stop(s);
     } else {
         failover_probe(s, now);
@@ -272,6 +285,8 @@ emx_time emx_failover_deadline(const struct emx_session *s)
         return EMX_NEVER;
     if (s->connect->failover.retry_ns)
         return s->connect->failover.retry_ns;
+    if (failover_has_moved(s) && !s->reliable)
+        return 0; /* while it was connecting */
     return s->asked_ns && failover_has_choice(s) ? s->asked_ns + s->e->silence_ns : EMX_NEVER;
 }
 
@@ -290,6 +305,8 @@ void emx_failover_expire(struct emx_session *s, emx_time now)
         failover_go_on(s, now);
     else if (failover_is_silent(s, now) && failover_has_choice(s))
         failover_begin(s, EMX_FAILOVER_SEARCH, now);
+    else if (failover_has_moved(s) && !s->reliable)
+        failover_begin(s, EMX_FAILOVER_CHECK, now);
     else if (v->away && now >= v->home_ns)
         failover_begin(s, EMX_FAILOVER_GO_BACK, now);
 }
@@ -303,16 +320,27 @@ static bool failover_leaves_by(const struct emx_route *r, const char *interface)
     return blank && !strcmp(blank + 1, interface);
 }
 
+/* The route that failed may work again. */
+static void failover_hurry_home(struct emx_session *s, emx_time now)
+{
+    struct emx_failover *v = &s->connect->failover;
+
+    if (!v->away)
+        return;
+    if (v->goal == EMX_FAILOVER_GO_BACK)
+        failover_stop(s); /* begins again */
+    v->home_ns = now;
+    emx_session_arm(s, now);
+}
+
 /* The interfaces of the session's routes are known to carry frames, or not. Routes of the mask have changed. */
 static void failover_review(struct emx_session *s, unsigned changed, const char *why, emx_time now)
 {
     struct emx_connect *c = s->connect;
     unsigned rails = emx_rails_review(s, changed, now), next = failover_next_carrying(s);
 
-    if (c->failover.away && changed >> c->failover.home & 1 && emx_route_carries(&c->route[c->failover.home])) {
-        c->failover.home_ns = now;
-        emx_session_arm(s, now);
-    }
+    if (changed >> c->failover.home & 1 && emx_route_carries(&c->route[c->failover.home]))
+        failover_hurry_home(s, now);
     if (changed >> c->current & 1 && !emx_route_carries(emx_connect_route(s)) && next < c->count)
         failover_leave(s, next, why, now);
     for (; rails; rails &= rails - 1)
@@ -342,10 +370,8 @@ static void failover_tell(struct emx_session *s, bool lost, emx_time now)
 {
     const struct emx_failover *v = &s->connect->failover;
 
-    if (!lost && !emx_list_linked(&s->routing)) {
-        s->connect->renews = true;
-        emx_session_ask_routes(s);
-    }
+    if (!lost)
+        emx_learn_anew(s);
     if (failover_has_choice(s) && (lost || !v->away || !emx_route_carries(&s->connect->route[v->home])))
         failover_begin(s, lost ? EMX_FAILOVER_SEARCH : EMX_FAILOVER_CHECK, now);
 }
@@ -367,6 +393,23 @@ void emx_engine_interface(struct emx_engine *e, const struct emx_interface *i, e
             continue;
         failover_review(s, changed, i->why, now);
         failover_tell(s, i->why, now);
+    }
+}
+
+void emx_engine_moved(struct emx_engine *e, const struct emx_address *self, emx_time now)
+{
+    memcpy(e->self.ifs, self->ifs, sizeof(e->self.ifs));
+    memset(e->hello_body, 0, e->hello_addr_bytes);
+    e->hello_addr_bytes = emx_address_encode_public(&e->self, e->hello_body);
+    e->moves++;
+    emx_list_each(l, &e->living)
+    {
+        struct emx_session *s = emx_list_entry(l, struct emx_session, living);
+
+        if (s->state != EMX_S_CONNECTED || s->reliable)
+            continue;
+        emx_learn_anew(s);
+        failover_begin(s, EMX_FAILOVER_CHECK, now);
     }
 }
 
@@ -417,8 +460,32 @@ static bool failover_output_reply(struct emx_session *s, struct emx_txframe *f, 
     return false;
 }
 
+static void failover_build_moved(struct emx_session *s, const struct emx_route *r, const struct emx_f_route_probe *what,
+                                 struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    struct emx_engine *e = s->e;
+    struct emx_frame *h = (void *)scratch->b;
+    const struct emx_f_moved t = {.number = what->number,
+                                  .route = what->route,
+                                  .searches = what->searches,
+                                  .lost = what->lost,
+                                  .moves = e->moves,
+                                  .addr_bytes = (uint16_t)e->hello_addr_bytes};
+
+    memcpy(h + 1, &t, sizeof(t));
+    emx_engine_head(e, s->peer, h, EMX_F_moved, sizeof(t) + e->hello_addr_bytes);
+    emx_engine_stamp(s, h);
+    *f = (struct emx_txframe){.to = &r->to,
+                              .head_bytes = (uint16_t)(sizeof(*h) + sizeof(t)),
+                              .body = e->hello_body,
+                              .body_bytes = (uint16_t)e->hello_addr_bytes};
+    emx_engine_seal(s, h, f, emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum));
+}
+
 bool emx_failover_output(struct emx_session *s, unsigned link, struct emx_txframe *f, struct emx_scratch *scratch)
 {
+    struct emx_f_route_probe probe;
+    const struct emx_route *r;
     struct emx_failover *v;
 
     if (s->state != EMX_S_CONNECTED)
@@ -429,12 +496,15 @@ bool emx_failover_output(struct emx_session *s, unsigned link, struct emx_txfram
     if (!v->due || s->connect->route[v->asked].link != link)
         return false;
     v->due = false;
-    failover_build(s, &s->connect->route[v->asked], EMX_F_route_probe,
-                   &(struct emx_f_route_probe){.number = v->number,
-                                               .route = v->asked,
-                                               .searches = v->goal == EMX_FAILOVER_SEARCH,
-                                               .lost = s->e->lost_interfaces},
-                   f, scratch);
+    r = &s->connect->route[v->asked];
+    probe = (struct emx_f_route_probe){.number = v->number,
+                                       .route = v->asked,
+                                       .searches = v->goal == EMX_FAILOVER_SEARCH,
+                                       .lost = s->e->lost_interfaces};
+    if (failover_has_moved(s))
+        failover_build_moved(s, r, &probe, f, scratch);
+    else
+        failover_build(s, r, EMX_F_route_probe, &probe, f, scratch);
     return true;
 }
 
@@ -458,6 +528,29 @@ enum emx_drop emx_failover_input_probe(struct emx_session *s, const uint8_t *dat
     return EMX_ACCEPTED;
 }
 
+enum emx_drop emx_failover_input_moved(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_moved *t = (const void *)(h + 1);
+    struct emx_address a;
+    char err[128];
+
+    if (t->addr_bytes > ETHMX_ADDRESS_MAX || sizeof(*t) + t->addr_bytes > h->body_bytes ||
+        !emx_address_decode(&a, t + 1, t->addr_bytes, err, sizeof(err)) || a.id != h->src_id ||
+        a.auth != s->e->self.auth || a.has_secret)
+        return EMX_DROP_MALFORMED;
+    if (!emx_peer_is(s->e, s->peer, &a))
+        return EMX_DROP_NO_SESSION;
+    if (s->state != EMX_S_CONNECTED)
+        return EMX_DROP_STALE;
+    if (emx_seq_before(s->connect->moves, t->moves)) { /* else it came late, or again */
+        if (!emx_learn_moved(s, t + 1, t->addr_bytes, t->moves))
+            return EMX_DROP_MEMORY; /* it will come again */
+        failover_hurry_home(s, now);
+    }
+    return emx_failover_input_probe(s, data, now);
+}
+
 enum emx_drop emx_failover_input_reply(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_route_probe *t = (const void *)((const struct emx_frame *)(const void *)data + 1);
@@ -469,6 +562,7 @@ enum emx_drop emx_failover_input_reply(struct emx_session *s, const uint8_t *dat
     v = &s->connect->failover;
     if (!v->retry_ns || t->number != v->number || t->route >= s->connect->count)
         return EMX_DROP_STALE;
+    s->connect->told_moves = s->e->moves; /* else the number would be another */
     if (v->goal != EMX_FAILOVER_GO_BACK && t->route == s->connect->current) {
         failover_stop(s);
         return EMX_ACCEPTED;

@@ -54,6 +54,7 @@ void emx_failover_expire(struct emx_session *s, emx_time now);
 bool emx_failover_output(struct emx_session *s, unsigned link, struct emx_txframe *f, struct emx_scratch *scratch);
 
 enum emx_drop emx_failover_input_probe(struct emx_session *s, const uint8_t *data, emx_time now);
+enum emx_drop emx_failover_input_moved(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_failover_input_reply(struct emx_session *s, const uint8_t *data, emx_time now);
 
 #endif

@@ -47,6 +47,31 @@ void emx_learn_address(struct emx_session *s, const struct emx_address *a, const
     emx_session_ask_routes(s);
 }
 
+void emx_learn_anew(struct emx_session *s)
+{
+    if (emx_list_linked(&s->routing))
+        return;
+    s->connect->renews = true;
+    emx_session_ask_routes(s);
+}
+
+bool emx_learn_moved(struct emx_session *s, const void *addr, size_t len_bytes, uint32_t moves)
+{
+    struct emx_connect *c = s->connect;
+    uint8_t *told;
+
+    told = emx_alloc_get(&s->e->alloc, len_bytes);
+    if (!told)
+        return false;
+    memcpy(told, addr, len_bytes);
+    emx_alloc_put(&s->e->alloc, c->told);
+    c->told = told;
+    c->told_bytes = (uint16_t)len_bytes;
+    c->moves = moves;
+    emx_learn_anew(s);
+    return true;
+}
+
 static bool learn_same_place(const struct emx_route *a, const struct emx_route *b)
 {
     return a->link == b->link && a->frame_bytes == b->frame_bytes && !memcmp(&a->to, &b->to, sizeof(a->to));
@@ -116,6 +141,17 @@ static unsigned learn_same_before(const struct emx_route *route, const struct em
     return same;
 }
 
+/* The one of the n routes that this one has become; NULL: none. before: routes of the session before it that go the
+ * same way. */
+static const struct emx_route *learn_become(const struct emx_route *route, const struct emx_route *r, unsigned n,
+                                            unsigned before)
+{
+    for (unsigned j = 0; j < n; j++)
+        if (learn_same_before(route, &r[j], 1) && learn_same_before(route, r, j) == before)
+            return &r[j];
+    return NULL;
+}
+
 void emx_learn_places(struct emx_session *s, const struct emx_route *r, unsigned n)
 {
     struct emx_connect *c = s->connect;
@@ -123,11 +159,10 @@ void emx_learn_places(struct emx_session *s, const struct emx_route *r, unsigned
     c->renews = false;
     for (unsigned i = 0; i < c->count; i++) {
         struct emx_route *route = &c->route[i];
-        unsigned before = learn_same_before(route, c->route, i);
+        const struct emx_route *now = learn_become(route, r, n, learn_same_before(route, c->route, i));
 
-        for (unsigned j = 0; j < n; j++)
-            if (learn_same_before(route, &r[j], 1) && learn_same_before(route, r, j) == before)
-                route->to = r[j].to;
+        if (now)
+            route->to = now->to;
         emx_rails_renew(s, route);
     }
     s->to = emx_connect_route(s)->to;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct emx_address;
 struct emx_route;
@@ -14,6 +15,10 @@ struct emx_session;
 
 /* Stores the address in a hello or hello_ack, decoded and encoded. */
 void emx_learn_address(struct emx_session *s, const struct emx_address *a, const void *addr, size_t len_bytes);
+/* Requests the routes of a connected session again. */
+void emx_learn_anew(struct emx_session *s);
+/* An interface of the peer has got another address since it told a. false: not yet, for lack of memory. */
+bool emx_learn_moved(struct emx_session *s, const void *addr, size_t len_bytes, uint32_t moves);
 /* Takes the routes that were requested again. false: the handshake must restart, with the first. */
 bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned n);
 /* The session is connected, and keeps its routes. Where these are among the n, they may lead to other places. */

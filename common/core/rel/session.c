@@ -72,6 +72,7 @@ struct emx_session *emx_session_start(struct emx_engine *e, struct emx_peer *p, 
         return NULL;
     }
     memset(s->connect, 0, sizeof(*s->connect));
+    s->connect->told_moves = e->moves; /* in hellos */
     session_init(s, e, p, now);
     if (!emx_tag_open(s)) {
         emx_alloc_put(&e->alloc, s->connect);

@@ -12,6 +12,7 @@ struct sim_place {
     uint32_t wire;
     uint32_t party; /* the process: only itself can be read, not one that comes after it */
     uint32_t lost;  /* frames to it get lost, if not 0 */
+    uint32_t home;  /* of wire 0: the interface's address as the peer has told it; frames to another get lost */
 };
 
 #endif

@@ -74,6 +74,8 @@ void sim_way_find(struct emx_wire *w, struct emx_way_search *s)
 
     if (!way_place(x, s, &to))
         return;
+    if (!x->number && s->if_count)
+        to.home = s->ifs[0].mac[4];
     way.theirs = (uint8_t)(x->number + 1);
     way.more_bytes = x->node->world->more_bytes;
     memcpy(&way.to, &to, sizeof(to));

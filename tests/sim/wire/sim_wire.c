@@ -191,7 +191,7 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
     if (sim_failed(w))
         return;
     memcpy(&to, f->to, sizeof(to));
-    if (to.lost)
+    if (to.lost || (!x->number && to.home != w->nodes[to.node].home))
         return;
     w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
     w->gso_frames += f->gso;
