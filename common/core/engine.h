@@ -75,7 +75,7 @@ struct emx_route {
     uint16_t frame_bytes;
     uint16_t gso_bytes; /* longest frame that may travel in a GSO packet, 0: none does */
     uint8_t more_bytes; /* by which its headers are longer than those of IPv4 and UDP */
-    uint8_t card;       /* the same for routes that leave through the same interface */
+    uint8_t card;       /* number of the interface that it leaves through; a number of its own if there is none */
     uint8_t theirs;     /* the peer's interface: its number in the peer's address + 1; 0: none */
     bool by_ip;         /* the wire needs the interface's IP address */
     bool down, lost;    /* its interface, or the peer's, carries nothing now (emx_engine_interface()) */
@@ -99,10 +99,11 @@ void emx_engine_routes(struct emx_engine *e, struct emx_peer *peer, const struct
  * its next route from now on, if there is one over another wire that may lose frames as this one did. */
 void emx_engine_unreached(struct emx_engine *e, unsigned link, const struct emx_wire_addr *to, emx_time now);
 
-struct emx_interface {      /* the state of an interface of this host */
-    const char *name, *why; /* why: what it lacks, for people; NULL: nothing. Then the routes are requested again */
-    unsigned numbers;       /* mask: in this endpoint's address */
-    bool carries, has_ip;   /* it is up and has a carrier; it has the IP address that peers know */
+struct emx_interface {    /* the state of an interface of this host */
+    const char *why;      /* what it lacks, for people; NULL: nothing. Then the routes are requested again */
+    uint8_t card;         /* its number in routes */
+    unsigned numbers;     /* mask: in this endpoint's address */
+    bool carries, has_ip; /* it is up and has a carrier; it has the IP address that peers know */
 };
 
 /* It has changed. Peers over one that carries nothing take their next route and are told; they return later. */
@@ -394,7 +395,6 @@ void emx_engine_close(struct emx_engine *e, emx_time now);
 
 /* Checks every internal invariant (counts, lists, windows, memory bounds). NULL, or what is wrong. For tests; slow. */
 const char *emx_engine_check(const struct emx_engine *e);
-/* Total bytes allocated for the engine. */
-size_t emx_engine_memory(const struct emx_engine *e);
+size_t emx_engine_memory(const struct emx_engine *e); /* total bytes allocated for it */
 
 #endif

@@ -117,7 +117,7 @@ static void event_interface_changed(void *arg, const struct emx_netif_news *news
 {
     struct ethmx_ep *ep = arg;
     const struct emx_links *l = &ep->progress.links;
-    const struct emx_interface i = {.name = news->nif->name,
+    const struct emx_interface i = {.card = (uint8_t)(news->nif - ep->netifs.nif + 1),
                                     .numbers = event_told_numbers(ep, news->nif),
                                     .carries = news->carries,
                                     .has_ip = news->has_ip,
@@ -130,7 +130,7 @@ static void event_interface_changed(void *arg, const struct emx_netif_news *news
     if (i.why && !news->again)
         emx_log(EMX_LOG_WARN, "interface %s: peers are reached by others, where there are any", i.why);
     else if (!i.why && news->again)
-        emx_log(EMX_LOG_WARN, "interface %s is back", i.name);
+        emx_log(EMX_LOG_WARN, "interface %s is back", news->nif->name);
     emx_engine_interface(ep->progress.engine, &i, emx_clock_now(&ep->progress.clock));
     if (news->moved)
         event_interface_moved(ep, news->nif);

@@ -13,6 +13,7 @@
 #include "endpoint/text.h"
 #include "core/format/frame.h"
 
+static_assert(EMX_NETIF_MAX + 1 + EMX_ROUTES_MAX <= UINT8_MAX, "numbers of interfaces, and of routes without one");
 static_assert(EMX_WAY_FRAME_MIN >= EMX_FRAME_MIN, "every way is usable");
 
 static struct emx_route make_route(const struct emx_link *k, unsigned link, const struct emx_way *way)
@@ -35,15 +36,10 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
     return r;
 }
 
-/* Whether the interface of a route carries nothing now. */
-static bool route_is_down(const struct emx_route_view *v, const char *interface)
+/* Whether the interface of a way carries nothing now. */
+static bool route_is_down(const struct emx_route_view *v, const struct emx_way *way)
 {
-    const struct emx_netifs *n = v->site->netifs;
-
-    for (unsigned i = 0; i < n->count && interface[0]; i++)
-        if (!strcmp(n->nif[i].name, interface))
-            return !n->nif[i].up;
-    return false;
+    return way->card && way->card <= v->site->netifs->count && !v->site->netifs->nif[way->card - 1].up;
 }
 
 /* Routes through interfaces that carry nothing come last. */
@@ -56,18 +52,6 @@ static void route_sort(struct emx_route *r, unsigned n)
             r[j - 1] = r[j];
             r[j] = down;
         }
-}
-
-/* The first number of a route through the same interface, or n: ways without an interface have one each. */
-static unsigned route_find_card(const struct emx_route *r, unsigned n, const char *interface)
-{
-    for (unsigned i = 0; i < n && interface[0]; i++) {
-        const char *space = strchr(r[i].name, ' ');
-
-        if (space && !strcmp(space + 1, interface))
-            return r[i].card;
-    }
-    return n;
 }
 
 /* Asks the wire of a link for its ways; s has them, or an obstacle. */
@@ -168,8 +152,8 @@ unsigned emx_routes_find(const struct emx_route_view *v, const struct emx_addres
         route_ask_wire(v, k, peer, &s);
         for (unsigned i = 0; i < s.count && n < EMX_ROUTES_MAX; i++) {
             r[n] = make_route(k, link, &s.way[i]);
-            r[n].card = (uint8_t)route_find_card(r, n, s.way[i].interface);
-            r[n].down = route_is_down(v, s.way[i].interface);
+            r[n].card = (uint8_t)(s.way[i].card ? s.way[i].card : EMX_NETIF_MAX + 1 + n);
+            r[n].down = route_is_down(v, &s.way[i]);
             n++;
         }
         if (!s.count) {

@@ -9,12 +9,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <linux/netlink.h>
+#include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define NOTICE_BYTES 8192
 #define NOTICES_MOST 64 /* read in one call */
@@ -23,11 +22,11 @@ static_assert(EMX_NETIF_MAX <= 64, "masks");
 
 void emx_netif_watch_open(struct emx_netif_watch *w)
 {
-    const struct sockaddr_nl all = {.nl_family = AF_NETLINK,
-                                    .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
-
-    *w = (struct emx_netif_watch){.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE)};
-    if (w->fd >= 0 && bind(w->fd, (const struct sockaddr *)&all, sizeof(all)))
+    *w = (struct emx_netif_watch){.socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK), .fd = -1};
+    if (w->socket &&
+        !mnl_socket_bind(w->socket, RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, MNL_SOCKET_AUTOPID))
+        w->fd = mnl_socket_get_fd(w->socket);
+    else
         emx_netif_watch_close(w);
 }
 
@@ -39,8 +38,9 @@ void emx_netif_watch_start(struct emx_netif_watch *w, struct emx_netifs *netifs,
 
 void emx_netif_watch_close(struct emx_netif_watch *w)
 {
-    if (w->fd >= 0)
-        close(w->fd);
+    if (w->socket)
+        mnl_socket_close(w->socket);
+    w->socket = NULL;
     w->fd = -1;
 }
 
@@ -52,12 +52,12 @@ static bool watch_has(const struct emx_netif *nif)
 /* Whether a notice may be about one of the interfaces. A new interface may be one that was removed. */
 static bool watch_concerns(const struct emx_netif_watch *w, const struct nlmsghdr *h)
 {
-    const struct ifinfomsg *link = NLMSG_DATA(h);
-    const struct ifaddrmsg *address = NLMSG_DATA(h);
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(h);
+    const struct ifaddrmsg *address = mnl_nlmsg_get_payload(h);
     bool of_link = h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK;
     const struct emx_netif *nif;
 
-    if (h->nlmsg_len < NLMSG_LENGTH(of_link ? sizeof(*link) : sizeof(*address)))
+    if (mnl_nlmsg_get_payload_len(h) < (of_link ? sizeof(*link) : sizeof(*address)))
         return false;
     nif = emx_netif_by_index(w->netifs, of_link ? (unsigned)link->ifi_index : address->ifa_index);
     return nif ? watch_has(nif) : w->silent && of_link;
@@ -66,22 +66,19 @@ static bool watch_concerns(const struct emx_netif_watch *w, const struct nlmsghd
 /* Takes one message of notices. false: there is none. */
 static bool watch_take(struct emx_netif_watch *w, bool *changed_p)
 {
-    union {
-        struct nlmsghdr h;
-        char bytes[NOTICE_BYTES];
-    } m;
-    ssize_t len = recv(w->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC);
-    unsigned left = (unsigned)len;
+    char notices[NOTICE_BYTES] __attribute__((aligned(NLMSG_ALIGNTO)));
+    ssize_t got = mnl_socket_recvfrom(w->socket, notices, sizeof(notices));
+    const struct nlmsghdr *h = (const void *)notices;
+    int left = (int)got;
 
-    if (len < 0) {
-        *changed_p |= errno == ENOBUFS; /* some were lost */
-        return errno == ENOBUFS || errno == EINTR;
+    if (got < 0) {
+        bool lost = errno == ENOBUFS || errno == ENOSPC; /* too many of them, or too long */
+
+        *changed_p |= lost;
+        return lost || errno == EINTR;
     }
-    if (left > sizeof(m))
-        *changed_p = true;
-    else
-        for (const struct nlmsghdr *h = &m.h; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
-            *changed_p |= watch_concerns(w, h);
+    for (; mnl_nlmsg_ok(h, left); h = mnl_nlmsg_next(h, &left))
+        *changed_p |= watch_concerns(w, h);
     return true;
 }
 

@@ -11,8 +11,11 @@
 
 #define EMX_NETIF_WHY 96
 
+struct mnl_socket;
+
 struct emx_netif_watch {
-    int fd; /* becomes readable; -1: the kernel tells nothing */
+    struct mnl_socket *socket; /* NULL: the kernel tells nothing */
+    int fd;                    /* becomes readable; -1: the same */
     struct emx_netifs *netifs;
     const struct emx_config *cfg;
     uint64_t silent, bare; /* masks: interfaces that carry nothing, that have lost their address */

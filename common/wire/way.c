@@ -74,8 +74,10 @@ struct emx_way emx_way_start(const struct emx_way_search *s, const struct emx_ne
                         .theirs = (uint8_t)s->theirs_tried,
                         .frame_bytes = (uint16_t)emx_min_u(emx_min_u(frame_bytes, s->frame_bytes), UINT16_MAX)};
 
-    if (nif)
+    if (nif) {
         snprintf(w.interface, sizeof(w.interface), "%s", nif->name);
+        w.card = (uint8_t)(nif - s->site->netifs->nif + 1);
+    }
     return w;
 }
 

@@ -45,7 +45,8 @@ struct emx_way {
     uint8_t more_bytes;          /* by which its headers are longer than those of IPv4 and UDP */
     uint8_t theirs;              /* the peer's interface: its number + 1; 0: none */
     bool guess;                  /* it leads to the peer if a guess is right */
-    char interface[IF_NAMESIZE]; /* that it leaves through, "": none */
+    char interface[IF_NAMESIZE]; /* that it leaves through, for people; "": none */
+    uint8_t card;                /* the same: its place among the host's + 1; 0: none */
 };
 
 /* A request to a wire, and its result. */

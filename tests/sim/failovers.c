@@ -251,7 +251,7 @@ static void flaps(struct sim_case *c)
 static void set_interface(struct cut *cut, struct sim_node *n, bool carries)
 {
     const struct emx_interface i = {
-        .name = "w0", .numbers = 1, .carries = carries, .has_ip = true, .why = carries ? NULL : "w0 is down"};
+        .card = 1, .numbers = 1, .carries = carries, .has_ip = true, .why = carries ? NULL : "w0 is down"};
 
     set_cut(cut, carries ? 0 : 1000000);
     emx_engine_interface(n->engine, &i, cut->w->now_ns);

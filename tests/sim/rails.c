@@ -183,7 +183,7 @@ static void told(struct sim_case *c)
     struct sim_world *w = &c->world;
     const unsigned dead = c->seed & 1;
     struct sim_node *n;
-    struct emx_interface i = {.name = dead ? "w1" : "w0", .numbers = 1u << dead, .has_ip = true, .why = "it is down"};
+    struct emx_interface i = {.card = (uint8_t)(dead + 1), .numbers = 1u << dead, .has_ip = true, .why = "it is down"};
     uint64_t railed;
 
     prepare(c, &x, 0);

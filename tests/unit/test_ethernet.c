@@ -38,10 +38,14 @@ static struct emx_way_search ways(const struct emx_ethernet_ends *ends, const st
                                   unsigned mtu_bytes)
 {
     static const uint8_t mac[6] = {2, 0, 0, 0, 0, 2};
-    struct emx_way_search s = {.frame_bytes = 9000};
+    static struct emx_netifs here;
+    static const struct emx_way_site site = {.netifs = &here};
+    struct emx_way_search s = {.site = &site, .frame_bytes = 9000};
     const struct emx_ip to = ip ? ip_of(ip) : (struct emx_ip){{0}};
 
-    emx_ethernet_add(&s, ends, nif, mac, &to, mtu_bytes, 1);
+    here.count = 1;
+    here.nif[0] = *nif;
+    emx_ethernet_add(&s, ends, &here.nif[0], mac, &to, mtu_bytes, 1);
     return s;
 }
 

@@ -313,13 +313,6 @@ void emx_failover_expire(struct emx_session *s, emx_time now)
 
 /* ---- Interfaces ---- */
 
-static bool failover_leaves_by(const struct emx_route *r, const char *interface)
-{
-    const char *blank = strchr(r->name, ' ');
-
-    return blank && !strcmp(blank + 1, interface);
-}
-
 /* The route that failed may work again. */
 static void failover_hurry_home(struct emx_session *s, emx_time now)
 {
@@ -356,7 +349,7 @@ static unsigned failover_mark(struct emx_session *s, const struct emx_interface 
         struct emx_route *r = &s->connect->route[n];
         bool down = !i->carries || (r->by_ip && !i->has_ip);
 
-        if (!failover_leaves_by(r, i->name) || r->down == down)
+        if (r->card != i->card || r->down == down)
             continue;
         r->down = down;
         changed |= 1u << n;
