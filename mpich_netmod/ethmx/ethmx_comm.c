@@ -100,9 +100,16 @@ int MPIDI_ETHMX_mpi_comm_commit_post_hook(MPIR_Comm *comm)
 }
 
 /* Context ids are used again: what nobody received must not meet the next communicator's receives. The lowest bit of a
- * context tells point-to-point from collective. */
+ * context tells point-to-point from collective.
+ *
+ * 5.0 also calls this for the communicators of a communicator's nodes. Those of an intercommunicator have context ids
+ * of the other side, which here may belong to another communicator: its messages must stay. */
 int MPIDI_ETHMX_mpi_comm_free_hook(MPIR_Comm *comm)
 {
+#if MPIDI_ETHMX_CH4_LPID
+    if (comm->attr & MPIR_COMM_ATTR__SUBCOMM)
+        return MPI_SUCCESS;
+#endif
     if (MPIDI_ETHMX_global.ep)
         MPIDI_ETHMX_lib.flush_unexpected(MPIDI_ETHMX_global.ep, MPIDI_ETHMX_bits(comm->recvcontext_id, 0, 0),
                                          MPIDI_ETHMX_CONTEXT_MASK & ~(1ull << MPIDI_ETHMX_CONTEXT_SHIFT));
