@@ -75,6 +75,19 @@ static int window_gather(MPIR_Win *win, struct window_card *cards)
 #endif
 }
 
+static int window_barrier(MPIR_Win *win)
+{
+#if MPIDI_ETHMX_CH4_LPID
+    return MPIR_Barrier(win->comm_ptr, MPIR_COLL_ATTR_SYNC);
+#elif MPIDI_ETHMX_CH4_ATTR
+    return MPIR_Barrier(win->comm_ptr, MPIR_ERR_NONE);
+#else
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    return MPIR_Barrier(win->comm_ptr, &errflag);
+#endif
+}
+
 /* false: not all have exposed their memory. */
 static bool window_meet(MPIR_Win *win, struct MPIDI_ETHMX_window *w, const struct window_card *cards)
 {
@@ -166,15 +179,8 @@ int MPIDI_ETHMX_mpi_win_detach(MPIR_Win *win, const void *base)
     return MPIDIG_mpi_win_detach(win, base);
 }
 
-/* What was not waited for, such as the release of a lock, must be done before the target withdraws its memory. */
 int MPIDI_ETHMX_mpi_win_free(MPIR_Win **win_p)
 {
-    int mpi_errno = MPI_SUCCESS;
-
-    if (MPIDI_ETHMX_WINDOW(*win_p))
-        mpi_errno = MPIDI_ETHMX_complete_there(MPIDI_ETHMX_ALL_RANKS, *win_p);
-    if (mpi_errno != MPI_SUCCESS)
-        return mpi_errno;
     return MPIDIG_mpi_win_free(win_p);
 }
 
@@ -232,12 +238,19 @@ int MPIDI_ETHMX_mpi_win_detach_hook(MPIR_Win *win, const void *base)
     return mpi_errno;
 }
 
+/* What was not waited for, such as the release of a lock, must be done before the target withdraws its memory. With
+ * shared memory, ch4 leaves out MPIDI_ETHMX_mpi_win_free(), so all wait here. */
 int MPIDI_ETHMX_mpi_win_free_hook(MPIR_Win *win)
 {
-    if (MPIDI_ETHMX_WINDOW(win))
-        window_destroy(MPIDI_ETHMX_WINDOW(win), win->comm_ptr->local_size);
+    int mpi_errno, flushed;
+
+    if (!MPIDI_ETHMX_WINDOW(win))
+        return MPI_SUCCESS;
+    flushed = MPIDI_ETHMX_complete_there(MPIDI_ETHMX_ALL_RANKS, win);
+    mpi_errno = window_barrier(win);
+    window_destroy(MPIDI_ETHMX_WINDOW(win), win->comm_ptr->local_size);
     MPIDI_ETHMX_WINDOW(win) = NULL;
-    return MPI_SUCCESS;
+    return flushed != MPI_SUCCESS ? flushed : mpi_errno;
 }
 
 void *MPIDI_ETHMX_mpi_alloc_mem(MPI_Aint size, MPIR_Info *info)
