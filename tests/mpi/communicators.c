@@ -76,6 +76,10 @@ static void run_separate(MPI_Comm comm)
  * context number. Such a program counts on buffering, so the messages are short. */
 static void run_stale(MPI_Comm comm)
 {
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40200000
+    mt_skip(comm, "MPICH refuses to free a communicator with messages that nobody has received, from 4.2 on");
+    return;
+#endif
     static const size_t sizes[] = {0, 8, 1400, 4000, 8000};
     int partner = mt_partner(comm), rank = mt_rank(comm);
     uint8_t *buf = mt_alloc(8000), *stale = mt_alloc(8000);
