@@ -11,7 +11,8 @@
  *     accumulate 65536        and 1048576: sums of 64 bits, MB/s
  *     lock_put 8, lock_put99 8  lock, put, unlock while the target computes, us: the median and the 99th percentile
  *
- * Each is the median of several runs, but the last two, which are of single operations.
+ * Each is the median of several runs, but the last two, which are of single operations. An argument N divides the
+ * number of operations by N: a look at whether all of it works.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -32,7 +33,7 @@ enum {
     COMPUTED = 1000
 };
 
-static int rank;
+static int rank, share = 1;
 static MPI_Win win;
 static char *memory, *buffer; /* LONG_BYTES each */
 static int64_t operand = 1, result;
@@ -128,9 +129,17 @@ static void report(const char *name, int bytes, double us)
         printf(bytes > 8 ? "%s %d %.0f\n" : "%s %d %.2f\n", name, bytes, bytes > 8 ? bytes / us : us);
 }
 
+/* How often an operation is done in a run. */
+static int repeats(int bytes)
+{
+    int times = (bytes > 8 ? LONG : SHORT) / share;
+
+    return times > 0 ? times : 1;
+}
+
 static void measure(const char *name, void (*operation)(void), int bytes)
 {
-    int times = bytes > 8 ? LONG : SHORT;
+    int times = repeats(bytes);
     double us[RUNS];
 
     run(operation, times / 10);
@@ -142,7 +151,7 @@ static void measure(const char *name, void (*operation)(void), int bytes)
 /* per_trip: messages in a round trip that count. */
 static void measure_two_sided(const char *name, int bytes, int back_bytes, int per_trip)
 {
-    int times = bytes > 8 ? LONG : SHORT;
+    int times = repeats(bytes);
     double us[RUNS];
 
     run_round_trips(bytes, back_bytes, times / 10);
@@ -184,6 +193,8 @@ int main(int argc, char **argv)
 {
     bench_stay_on_core(getenv("PMI_RANK") ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
     MPI_Init(&argc, &argv);
+    if (argc > 1 && atoi(argv[1]) > 0)
+        share = atoi(argv[1]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Win_allocate(LONG_BYTES, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     buffer = malloc(LONG_BYTES);
