@@ -390,6 +390,31 @@ static void run_adjacent(MPI_Comm comm)
     free(memory);
 }
 
+/* ---- The end ------------------------------------------------------------------------------------------------- */
+
+/* Windows that end when their locks have just been released. What is lost of that shows in the next window. */
+static void run_free(MPI_Comm comm)
+{
+    enum { WINDOWS = 100 };
+    int rank = mt_rank(comm), size = mt_size(comm), *memory = mt_alloc(sizeof(int) * (size_t)size);
+
+    for (int i = 1; i <= WINDOWS; i++) {
+        int value = rank * WINDOWS + i;
+        MPI_Win win;
+
+        mt_ok(MPI_Win_create(memory, (MPI_Aint)sizeof(int) * size, sizeof(int), MPI_INFO_NULL, comm, &win));
+        mt_ok(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+        mt_ok(MPI_Win_lock_all(0, win));
+        for (int to = 0; to < size; to++)
+            mt_ok(MPI_Put(&value, 1, MPI_INT, to, rank, 1, MPI_INT, win));
+        mt_ok(MPI_Win_unlock_all(win));
+        mt_ok(MPI_Win_free(&win));
+        for (int from = 0; from < size; from++)
+            mt_check(memory[from] == from * WINDOWS + i, "window %d: %d of rank %d", i, memory[from], from);
+    }
+    mt_free(memory);
+}
+
 /* ---- Errors ------------------------------------------------------------------------------------------------- */
 
 /* osc/pt2pt and MPICH judge differently. */
@@ -424,13 +449,11 @@ static void run_errors(MPI_Comm comm)
 }
 
 static const struct mt_scenario scenarios[] = {
-    {"fence", 1, run_fence},         {"pscw", 2, run_pscw},
-    {"pscw-both", 1, run_pscw_both}, {"locks", 1, run_locks},
-    {"flushes", 1, run_flushes},     {"sync", 2, run_sync},
-    {"requests", 1, run_requests},   {"long", 1, run_long},
-    {"shapes", 1, run_shapes},       {"create", 1, run_create},
-    {"dynamic", 1, run_dynamic},     {"adjacent", 1, run_adjacent},
-    {"errors", 2, run_errors},       {NULL, 0, NULL},
+    {"fence", 1, run_fence},       {"pscw", 2, run_pscw},       {"pscw-both", 1, run_pscw_both},
+    {"locks", 1, run_locks},       {"flushes", 1, run_flushes}, {"sync", 2, run_sync},
+    {"requests", 1, run_requests}, {"long", 1, run_long},       {"shapes", 1, run_shapes},
+    {"create", 1, run_create},     {"dynamic", 1, run_dynamic}, {"adjacent", 1, run_adjacent},
+    {"free", 1, run_free},         {"errors", 2, run_errors},   {NULL, 0, NULL},
 };
 
 int main(int argc, char **argv)
