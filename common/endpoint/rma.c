@@ -79,7 +79,7 @@ static void rma_add_segment(struct ethmx_ep *ep, struct emx_segment *g, uint64_t
     g->region = region;
     if (g->fd >= 0) {
         emx_segment_name(g, key);
-        emx_engine_region_mapped(ep->progress.engine, rma_region_in(region), &g->mapped);
+        emx_engine_region_share(ep->progress.engine, rma_region_in(region), &g->sharing);
     }
     emx_list_append(&ep->segments, &g->link);
     emx_ep_leave(ep);

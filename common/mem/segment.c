@@ -76,6 +76,14 @@ void emx_segment_name(struct emx_segment *g, uint64_t key)
     g->key = g->head->key = key;
 }
 
+void emx_segment_grant(struct emx_segment *g)
+{
+    if (g->sharing.bulk)
+        return;
+    g->sharing.words = true;
+    g->head->words = 1;
+}
+
 void emx_segment_free(struct emx_segment *g)
 {
     g->head->withdrawn = 1;
@@ -106,7 +114,8 @@ int emx_segment_map(struct emx_segment_map *m, int fd, uint64_t key, uint64_t le
     m->head = segment_map_file(fd, map_bytes);
     if (!m->head)
         return errno;
-    m->view = (struct emx_view){.memory = (uint8_t *)m->head + segment_page_bytes(), .len_bytes = len_bytes};
+    m->view = (struct emx_view){
+        .memory = (uint8_t *)m->head + segment_page_bytes(), .len_bytes = len_bytes, .words = &m->head->words};
     if (m->head->key == key)
         return 0;
     emx_segment_unmap(m);

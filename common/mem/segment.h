@@ -17,6 +17,7 @@
 struct emx_segment_head {
     uint64_t key;
     _Atomic uint32_t withdrawn; /* the region has ended: nobody reads what is written to the memory */
+    _Atomic uint32_t words;     /* emx_view.words */
 };
 
 struct emx_segment {
@@ -25,8 +26,8 @@ struct emx_segment {
     struct emx_segment_head *head;
     uint8_t *memory;
     size_t len_bytes;
-    int fd;       /* -1: others cannot map it */
-    bool mapped;  /* another process has been passed the descriptor, once */
+    int fd; /* -1: others cannot map it */
+    struct emx_sharing sharing;
     void *region; /* the owner's */
 };
 
@@ -35,6 +36,8 @@ struct emx_segment {
 struct emx_segment *emx_segment_new(size_t len_bytes, bool shared);
 /* Before others are passed the descriptor. */
 void emx_segment_name(struct emx_segment *g, uint64_t key);
+/* Others may change words of it, unless it was changed in bulk; in the thread of the owner's engine. */
+void emx_segment_grant(struct emx_segment *g);
 /* Processes that have mapped it learn that it has ended. Their later writes are seen by nobody. */
 void emx_segment_free(struct emx_segment *g);
 

@@ -102,7 +102,7 @@ int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const 
 static bool progress_rma_view(struct emx_progress *p, struct emx_peer *peer, const struct emx_rma_args *a)
 {
     const struct emx_wire_addr *to;
-    const struct emx_view *view;
+    struct emx_view *view;
     const struct emx_link *k;
     unsigned link;
 

@@ -178,7 +178,7 @@ struct emx_wire_ops {
 
     /* The memory of the region with this key, of the process at `to`, if that is mapped here; until the next call of
      * the wire. NULL: it is not, perhaps not yet: the call asks the peer for it. NULL: not supported. */
-    const struct emx_view *(*view)(struct emx_wire *w, const struct emx_wire_addr *to, uint64_t key);
+    struct emx_view *(*view)(struct emx_wire *w, const struct emx_wire_addr *to, uint64_t key);
 
     /* For wires whose devices read and write memory by themselves; NULL, unless attr.export_min_bytes. A key is valid
      * for the connection over which it was made, and useless once that has ended.

@@ -95,7 +95,7 @@ static int read_memory(void *arg, struct sim_node *n, struct sim_node *from, con
 }
 
 /* A process that has mapped a region may use it, or not yet. */
-static const struct emx_view *view_memory(void *arg, struct sim_node *n, struct sim_node *owner, uint64_t key)
+static struct emx_view *view_memory(void *arg, struct sim_node *n, struct sim_node *owner, uint64_t key)
 {
     struct rma_model *m = arg;
     struct rma_site *s = &m->site[owner->index];
@@ -103,8 +103,8 @@ static const struct emx_view *view_memory(void *arg, struct sim_node *n, struct 
     (void)n;
     if (!s->region || key != s->key || emx_rng_chance(&m->w->rng, 300000))
         return NULL;
-    s->mapped = true;
-    s->view = (struct emx_view){.memory = s->base, .len_bytes = s->len_bytes};
+    s->sharing.words |= s->view.wishes >= 4 && !s->sharing.bulk;
+    s->words = s->sharing.words;
     m->mapped++;
     return &s->view;
 }
@@ -143,7 +143,8 @@ void rma_model_init(struct rma_model *m, struct sim_case *c)
             !m->no_memory)
             s->region = NULL;
         if (m->w->maps && s->region)
-            emx_engine_region_mapped(m->w->nodes[i].engine, s->region, &s->mapped);
+            emx_engine_region_share(m->w->nodes[i].engine, s->region, &s->sharing);
+        s->view = (struct emx_view){.memory = s->base, .len_bytes = s->len_bytes, .words = &s->words};
     }
 }
 

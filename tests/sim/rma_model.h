@@ -48,7 +48,8 @@ struct rma_site {
     uint64_t key;
     struct emx_rma_region *region; /* NULL: withdrawn, or the node is gone */
     struct emx_view view;          /* of all that have mapped it */
-    bool mapped;                   /* somebody has */
+    struct emx_sharing sharing;
+    _Atomic uint32_t words; /* emx_view.words */
     uint64_t added[RMA_COUNTERS];
     uint8_t *seen[RMA_COUNTERS]; /* values */
 };

@@ -74,7 +74,7 @@ struct sim_world {
     void *read_arg;
     bool maps; /* processes map each other's regions */
     /* The region with this key, if n has mapped it; or NULL. */
-    const struct emx_view *(*view)(void *arg, struct sim_node *n, struct sim_node *owner, uint64_t key);
+    struct emx_view *(*view)(void *arg, struct sim_node *n, struct sim_node *owner, uint64_t key);
     void *view_arg;
     bool mad;            /* nodes may be lied to by others: what is written then is nobody's fault */
     uint64_t resolve_ns; /* the answer to EMX_EVENT_ROUTES takes up to so long */

@@ -21,7 +21,7 @@ static void both_see_the_same(void **state)
 
     (void)state;
     assert_non_null(g);
-    assert_true(g->fd >= 0 && !g->mapped);
+    assert_true(g->fd >= 0 && !g->sharing.words);
     assert_int_equal((uintptr_t)g->memory % 4096, 0);
     for (size_t i = 0; i < 10000; i++)
         assert_int_equal(g->memory[i], 0);
@@ -39,6 +39,28 @@ static void both_see_the_same(void **state)
     m.view.memory[1] = 7; /* the memory is there as long as the map */
     emx_segment_unmap(&m);
     emx_segment_unmap(&m);
+}
+
+/* Unless the memory was changed in bulk before. */
+static void words_are_granted(void **state)
+{
+    struct emx_segment *g = emx_segment_new(5000, true), *in_bulk = emx_segment_new(5000, true);
+    struct emx_segment_map m;
+
+    (void)state;
+    emx_segment_name(g, KEY);
+    assert_int_equal(emx_segment_map(&m, g->fd, KEY, 5000), 0);
+    assert_int_equal(*m.view.words, 0);
+    emx_segment_grant(g);
+    assert_int_equal(*m.view.words, 1);
+    assert_true(g->sharing.words);
+    emx_segment_unmap(&m);
+    in_bulk->sharing.bulk = true;
+    emx_segment_grant(in_bulk);
+    assert_false(in_bulk->sharing.words);
+    assert_int_equal(in_bulk->head->words, 0);
+    emx_segment_free(g);
+    emx_segment_free(in_bulk);
 }
 
 static void others_are_refused(void **state)
@@ -80,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_see_the_same),
+        cmocka_unit_test(words_are_granted),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(alone),
     };

@@ -65,9 +65,9 @@ struct emx_rma_args {
 /* key: not 0. ETHMX_ERR_PARAM: another region has it. access: ETHMX_RMA_MAY_* */
 int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key, unsigned access,
                       struct emx_rma_region **region_p);
-/* Other processes change the memory of the region by themselves, and that of those that are exposed later and overlap
- * it, if *mapped, which outlives these regions. */
-void emx_engine_region_mapped(struct emx_engine *e, struct emx_rma_region *region, const bool *mapped);
+/* Other processes can map the memory of the region, and that of those that are exposed later and overlap it. *sharing
+ * outlives these regions. */
+void emx_engine_region_share(struct emx_engine *e, struct emx_rma_region *region, struct emx_sharing *sharing);
 /* ETHMX_ERR_BUSY: progress is reading a peer's data into it; when such reads have ended (emx_progress_end_reads()),
  * call again. New operations do not find it from the first call on. */
 int emx_engine_withdraw(struct emx_engine *e, struct emx_rma_region *region, emx_time now);
@@ -80,7 +80,7 @@ int emx_engine_rma(struct emx_engine *e, struct emx_peer *peer, const struct emx
 /* Whether memory of the peer may be used: it is connected, and nothing is open there. Over this link, at to. */
 bool emx_engine_rma_is_idle(const struct emx_peer *peer, unsigned *link_p, const struct emx_wire_addr **to_p);
 /* Does it in that memory, instead of emx_engine_rma(). false: not possible; nothing was done. */
-bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, const struct emx_view *view);
+bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, struct emx_view *view);
 int emx_engine_rma_flush(struct emx_engine *e, struct emx_peer *peer, ethmx_done_fn done, void *arg, emx_time now);
 
 #define EMX_RMA_MAY_BOTH (ETHMX_RMA_MAY_READ | ETHMX_RMA_MAY_WRITE)
@@ -144,7 +144,7 @@ struct emx_rma_engine {
     int error;           /* as emx_rma_peer.error, of all peers */
     struct emx_list *bucket;
     unsigned bucket_mask, region_count;
-    unsigned mapped_count; /* regions with emx_rma_region.mapped */
+    unsigned shared_count; /* regions with emx_rma_region.sharing */
 };
 
 /* ---- For the engine ---- */

@@ -114,7 +114,7 @@ int emx_rma_self(struct emx_engine *e, const struct emx_rma_args *a)
 
     if (!memory)
         return ETHMX_ERR_ACCESS;
-    rma_local_do(a, memory, rma_local_is_atomic(a) && emx_rma_by_words(region, a->type, memory));
+    rma_local_do(a, memory, rma_local_is_atomic(a) && emx_rma_by_words(region, a->type, memory, a->data.len_bytes));
     return ETHMX_OK;
 }
 
@@ -131,7 +131,18 @@ bool emx_engine_rma_is_idle(const struct emx_peer *peer, unsigned *link_p, const
     return true;
 }
 
-bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, const struct emx_view *view)
+/* Whether the processor's atomic instructions do the operation. */
+static bool rma_local_has_words(const struct emx_rma_args *a, const uint8_t *memory, struct emx_view *view)
+{
+    if (!emx_rma_is_word(a->type, memory))
+        return false;
+    if (*view->words)
+        return true;
+    view->wishes += a->data.len_bytes <= EMX_BULK_BYTES;
+    return false;
+}
+
+bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, struct emx_view *view)
 {
     uint8_t *memory;
 
@@ -139,7 +150,7 @@ bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, con
         a->data.len_bytes > view->len_bytes - a->offset)
         return false;
     memory = view->memory + a->offset;
-    if (rma_local_is_atomic(a) && !emx_rma_is_word(a->type, memory))
+    if (rma_local_is_atomic(a) && !rma_local_has_words(a, memory, view))
         return false;
     rma_local_do(a, memory, true);
     if (a->kind == EMX_RMA_PUT) /* whatever this process reads after the put, it reads after it for all */

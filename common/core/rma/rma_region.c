@@ -69,24 +69,24 @@ static bool rma_region_grow(struct emx_engine *e, struct emx_rma_engine *all)
 }
 
 /* Of a region that overlaps this memory, if others may map it; or NULL. */
-static const bool *rma_region_mapped(const struct emx_rma_engine *all, const uint8_t *base, uint64_t len_bytes)
+static struct emx_sharing *rma_region_sharing(const struct emx_rma_engine *all, const uint8_t *base, uint64_t len_bytes)
 {
-    for (unsigned i = 0; all->mapped_count && i <= all->bucket_mask; i++) {
+    for (unsigned i = 0; all->shared_count && i <= all->bucket_mask; i++) {
         emx_list_each(l, &all->bucket[i])
         {
             const struct emx_rma_region *r = emx_list_entry(l, struct emx_rma_region, link);
 
-            if (r->mapped && base < r->base + r->len_bytes && r->base < base + len_bytes)
-                return r->mapped;
+            if (r->sharing && base < r->base + r->len_bytes && r->base < base + len_bytes)
+                return r->sharing;
         }
     }
     return NULL;
 }
 
-void emx_engine_region_mapped(struct emx_engine *e, struct emx_rma_region *region, const bool *mapped)
+void emx_engine_region_share(struct emx_engine *e, struct emx_rma_region *region, struct emx_sharing *sharing)
 {
-    region->mapped = mapped;
-    e->rma->mapped_count += mapped != NULL;
+    region->sharing = sharing;
+    e->rma->shared_count += sharing != NULL;
 }
 
 int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64_t key, unsigned access,
@@ -106,7 +106,7 @@ int emx_engine_expose(struct emx_engine *e, void *base, size_t len_bytes, uint64
     emx_list_init(&region->served);
     emx_list_append(rma_region_bucket(all, key), &region->link);
     if (len_bytes)
-        emx_engine_region_mapped(e, region, rma_region_mapped(all, base, len_bytes));
+        emx_engine_region_share(e, region, rma_region_sharing(all, base, len_bytes));
     all->region_count++;
     e->stats->rma_regions++;
     *region_p = region;
@@ -122,7 +122,7 @@ void emx_rma_region_free(struct emx_engine *e, struct emx_rma_region *region)
 {
     emx_list_del(&region->link);
     e->rma->region_count--;
-    e->rma->mapped_count -= region->mapped != NULL;
+    e->rma->shared_count -= region->sharing != NULL;
     e->stats->rma_regions--;
     emx_alloc_put(&e->alloc, region);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/view.h"
 #include "core/rma/rma_atomic.h"
 
 struct emx_engine;
@@ -19,14 +20,18 @@ struct emx_rma_region {
     uint64_t key;           /* 0: it is being withdrawn */
     uint8_t *base;
     uint64_t len_bytes;
-    unsigned access;    /* ETHMX_RMA_MAY_* */
-    const bool *mapped; /* whether other processes change the memory; NULL: they do not */
+    unsigned access;             /* ETHMX_RMA_MAY_* */
+    struct emx_sharing *sharing; /* NULL: others cannot map it */
 };
 
-/* Whether an element there is changed by the processor's atomic instructions. */
-static inline bool emx_rma_by_words(const struct emx_rma_region *region, unsigned type, const void *at)
+/* Whether the elements from there on are changed by the processor's atomic instructions. They are changed now. */
+static inline bool emx_rma_by_words(const struct emx_rma_region *region, unsigned type, const void *at,
+                                    uint64_t len_bytes)
 {
-    return region->mapped && *region->mapped && emx_rma_is_word(type, at);
+    if (!region->sharing)
+        return false;
+    region->sharing->bulk |= len_bytes > EMX_BULK_BYTES;
+    return region->sharing->words && emx_rma_is_word(type, at);
 }
 
 /* The memory of this range of the region with this key; NULL: there is no such region, it is not within it, or the

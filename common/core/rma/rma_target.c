@@ -215,7 +215,7 @@ enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, e
     } else if (last && !rma_target_tell(s, f->id, EMX_RMA_DONE)) {
         return EMX_DROP_MEMORY;
     }
-    rma_target_change(f, memory, n, old, emx_rma_by_words(region, f->type, memory));
+    rma_target_change(f, memory, n, old, emx_rma_by_words(region, f->type, memory, f->len_bytes));
     return EMX_ACCEPTED;
 }
 

@@ -49,9 +49,15 @@ int emx_shm_receive(int fd, struct emx_shm_hello *hello_p, struct emx_shm_memory
 /* Sends a message without meaning, to wake the other end. */
 void emx_shm_poke(int fd);
 
+enum emx_shm_note_kind {
+    EMX_SHM_WANTED,   /* the segment with this key is wanted */
+    EMX_SHM_ANSWERED, /* here it is: with its descriptor */
+    EMX_SHM_WORDS,    /* it would be changed by the processor's atomic instructions; see emx_segment_grant() */
+};
+
 /* What else the two ends tell each other. A writer of a ring wants to map a segment of its reader, which answers. */
 struct emx_shm_note {
-    uint32_t magic, answer; /* answer: 1, with the segment's descriptor; 0: the key is wanted */
+    uint32_t magic, kind; /* enum emx_shm_note_kind */
     uint64_t key;
     uint64_t len_bytes; /* of the segment */
 };

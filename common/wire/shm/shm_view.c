@@ -9,11 +9,13 @@
  */
 #include "wire/shm/shm_view.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "mem/segment.h"
 #include "wire/shm/shm_peer.h"
 
+#define WISHES      16     /* a region that is used so often is asked for words */
 #define IDLE_SWEEPS 100000 /* then no answer is expected any more */
 
 struct emx_shm_view {
@@ -21,6 +23,7 @@ struct emx_shm_view {
     struct emx_list of_peer; /* emx_shm_out.view[] */
     uint64_t key;
     uint32_t uses, idle; /* without a map: how often it was looked for, and sweeps since then */
+    unsigned next_wish;  /* at so many wishes the owner is asked */
     struct emx_segment_map map;
 };
 
@@ -69,6 +72,7 @@ static struct emx_shm_view *shm_view_new(struct emx_shm_wire *w, struct emx_shm_
     if (!v)
         return NULL;
     v->key = key;
+    v->next_wish = WISHES;
     emx_list_init(&v->link);
     emx_list_init(&v->of_peer);
     emx_list_append(&w->views, &v->link);
@@ -79,7 +83,7 @@ static struct emx_shm_view *shm_view_new(struct emx_shm_wire *w, struct emx_shm_
 /* A question or an answer may be lost, if a socket is full: it is asked again, ever more rarely. */
 static void shm_view_ask(const struct emx_shm_out *o, struct emx_shm_view *v)
 {
-    const struct emx_shm_note note = {.key = v->key};
+    const struct emx_shm_note note = {.kind = EMX_SHM_WANTED, .key = v->key};
 
     if (!o->joined)
         return;
@@ -89,7 +93,19 @@ static void shm_view_ask(const struct emx_shm_out *o, struct emx_shm_view *v)
         emx_shm_send_note(o->port.fd, &note, -1);
 }
 
-const struct emx_view *emx_shm_view_find(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key)
+/* Operations that travel as frames would be faster without: asked again, ever more rarely. */
+static void shm_view_wish(const struct emx_shm_out *o, struct emx_shm_view *v)
+{
+    const struct emx_shm_note note = {.kind = EMX_SHM_WORDS, .key = v->key};
+    unsigned wishes = v->map.view.wishes;
+
+    if (wishes < v->next_wish)
+        return;
+    v->next_wish = wishes < UINT_MAX / 2 ? 2 * wishes : UINT_MAX;
+    emx_shm_send_note(o->port.fd, &note, -1);
+}
+
+struct emx_view *emx_shm_view_find(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key)
 {
     struct emx_shm_wire *w = (struct emx_shm_wire *)base;
     struct emx_shm_peer *p = emx_shm_peer_find(w, emx_shm_id_of(to));
@@ -99,8 +115,10 @@ const struct emx_view *emx_shm_view_find(struct emx_wire *base, const struct emx
         return NULL;
     v = shm_view_of(p->out, key);
     if (v && v->map.head) {
-        if (!emx_segment_ended(&v->map))
+        if (!emx_segment_ended(&v->map)) {
+            shm_view_wish(p->out, v);
             return &v->map.view;
+        }
         shm_view_drop(v);
         return NULL;
     }
@@ -114,7 +132,7 @@ void emx_shm_view_answered(void *arg, void *port, const struct emx_shm_note *not
     struct emx_shm_view *v = shm_view_of(port, note->key);
 
     (void)arg;
-    if (note->answer && segment_fd >= 0 && v && !v->map.head)
+    if (note->kind == EMX_SHM_ANSWERED && segment_fd >= 0 && v && !v->map.head)
         (void)emx_segment_map(&v->map, segment_fd, note->key, note->len_bytes);
 }
 
@@ -136,23 +154,33 @@ void emx_shm_view_sweep(struct emx_shm_wire *w)
 
 /* ---- The process that the memory is of ---- */
 
-void emx_shm_view_wanted(void *arg, void *port, const struct emx_shm_note *note, int segment_fd)
+static struct emx_segment *shm_view_segment(const struct emx_shm_wire *w, uint64_t key)
 {
-    struct emx_shm_wire *w = arg;
-    const struct emx_shm_in *in = port;
-
-    (void)segment_fd;
-    if (note->answer || !w->segments)
-        return;
+    if (!key || !w->segments)
+        return NULL;
     emx_list_each(l, w->segments)
     {
         struct emx_segment *g = emx_list_entry(l, struct emx_segment, link);
-        const struct emx_shm_note answer = {.answer = 1, .key = g->key, .len_bytes = g->len_bytes};
 
-        if (!g->key || g->key != note->key || g->fd < 0)
-            continue;
-        g->mapped = true;
-        emx_shm_send_note(in->port.fd, &answer, g->fd);
-        return;
+        if (g->key == key && g->fd >= 0)
+            return g;
     }
+    return NULL;
+}
+
+void emx_shm_view_wanted(void *arg, void *port, const struct emx_shm_note *note, int segment_fd)
+{
+    const struct emx_shm_in *in = port;
+    struct emx_segment *g = shm_view_segment(arg, note->key);
+    struct emx_shm_note answer = {.kind = EMX_SHM_ANSWERED, .key = note->key};
+
+    (void)segment_fd;
+    if (!g)
+        return;
+    if (note->kind == EMX_SHM_WORDS)
+        emx_segment_grant(g);
+    if (note->kind != EMX_SHM_WANTED)
+        return;
+    answer.len_bytes = g->len_bytes;
+    emx_shm_send_note(in->port.fd, &answer, g->fd);
 }

@@ -9,7 +9,7 @@
 #include "wire/shm/shm_wire.h"
 
 /* As emx_wire_ops.view. */
-const struct emx_view *emx_shm_view_find(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key);
+struct emx_view *emx_shm_view_find(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key);
 
 void emx_shm_view_init(struct emx_shm_out *o);
 void emx_shm_view_drop_all(struct emx_shm_out *o);

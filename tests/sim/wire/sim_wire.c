@@ -294,7 +294,7 @@ static int read_now(struct sim_wire *x, const struct emx_wire_read *r)
     return status;
 }
 
-static const struct emx_view *wire_view(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key)
+static struct emx_view *wire_view(struct emx_wire *base, const struct emx_wire_addr *to, uint64_t key)
 {
     struct sim_node *n = wire_of(base)->node;
     struct sim_world *w = n->world;
