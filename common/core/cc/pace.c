@@ -11,8 +11,9 @@
 #define CUT         3    /* tenths of the limit that a loss in a queue, or a mark, takes */
 
 /* The limit is requested in this many parts. */
-#define PARTS      2
-#define LONG_PARTS 8
+#define PARTS       2
+#define LONG_PARTS  8
+#define SPARE_PARTS 4
 
 #define SMOOTH      8 /* weight of a new value in a smoothed time is 1 / SMOOTH */
 #define ANSWERS     8 /* responses that decide whether there is a queue */
@@ -140,6 +141,11 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
 uint64_t emx_pace_part(const struct emx_pace *p)
 {
     return p->limit_bytes / (pace_is_long(p) ? LONG_PARTS : PARTS);
+}
+
+uint64_t emx_pace_spare(const struct emx_pace *p)
+{
+    return pace_is_long(p) || p->marked_bytes ? 0 : p->limit_bytes / SPARE_PARTS;
 }
 
 /* Others need more of the link: the limit falls once for all requested data. false: it already fell. */

@@ -212,13 +212,13 @@ static void pull_more_over_rails(struct emx_engine *e, emx_time now)
     }
 }
 
-/* Room in the window before a message requests more that has requested something already. One frame can request
- * several blocks: so it requests them when a quarter of the window is free, or all that is left fits. */
+/* Room in the window before a message requests more that has requested something already: one frame can request
+ * several blocks. */
 static uint64_t pull_group_bytes(const struct emx_engine *e, const struct emx_rndv *r)
 {
     uint64_t left_bytes = (r->chunks - r->next_chunk) * r->chunk_bytes;
 
-    return emx_min(left_bytes, emx_min(e->pace.limit_bytes / WINDOW_BLOCKS, emx_pace_part(&e->pace)));
+    return emx_min(left_bytes, emx_pace_spare(&e->pace));
 }
 
 void emx_rndv_more(struct emx_engine *e, emx_time now)
