@@ -221,9 +221,10 @@ static void malformed_requests(void **state)
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 0, UINT64_MAX - 7, 8},
         {ETHMX_RMA_NO_OP, ETHMX_RMA_INT64, EMX_RMA_FETCH, 8, 8},
         {ETHMX_RMA_SUM, ETHMX_RMA_INT64, 4, 8, 8},
-        {0, ETHMX_RMA_INT64, EMX_RMA_SWAP, 8, 8},
-        {0, ETHMX_RMA_INT64, EMX_RMA_SWAP, 16, 32},
-        {0, ETHMX_RMA_DOUBLE, EMX_RMA_SWAP, 8, 16},
+        {0, ETHMX_RMA_INT64, EMX_RMA_FETCH | EMX_RMA_SWAP, 8, 8},
+        {0, ETHMX_RMA_INT64, EMX_RMA_FETCH | EMX_RMA_SWAP, 16, 32},
+        {0, ETHMX_RMA_DOUBLE, EMX_RMA_FETCH | EMX_RMA_SWAP, 8, 16},
+        {0, ETHMX_RMA_INT64, EMX_RMA_SWAP, 8, 16},
     };
     struct frame f;
 

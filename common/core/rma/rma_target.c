@@ -155,7 +155,7 @@ static bool rma_target_is_valid(const struct emx_f_rma *f, size_t n)
     if (f->flags & ~(EMX_RMA_FETCH | EMX_RMA_SWAP) || !f->len_bytes || f->len_bytes > INT64_MAX)
         return false;
     if (f->flags & EMX_RMA_SWAP)
-        return emx_rma_is_integer(f->type) && f->len_bytes == bytes && n == 2 * bytes;
+        return f->flags & EMX_RMA_FETCH && emx_rma_is_integer(f->type) && f->len_bytes == bytes && n == 2 * bytes;
     if (!emx_rma_fits(f->op, f->type) || f->len_bytes % bytes || n % bytes)
         return false;
     if (f->flags & EMX_RMA_FETCH && f->len_bytes > ETHMX_RMA_ATOMIC_MAX)
