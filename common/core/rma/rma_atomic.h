@@ -12,6 +12,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+
+#include "core/rma/rma_apply.h"
 
 bool emx_rma_is_word(unsigned type, const void *at);
 
@@ -19,5 +22,29 @@ bool emx_rma_is_word(unsigned type, const void *at);
 void emx_rma_apply_words(unsigned op, unsigned type, void *to, const void *from, void *old, size_t len_bytes);
 /* As emx_rma_swap(), of one word. */
 void emx_rma_swap_word(void *to, const void *compare, const void *set, void *old, size_t len_bytes);
+
+/* Both ways in one: words: by the processor's atomic instructions. */
+static inline void emx_rma_change(unsigned op, unsigned type, void *to, const void *from, void *old, size_t len_bytes,
+                                  bool words)
+{
+    if (words) {
+        emx_rma_apply_words(op, type, to, from, old, len_bytes);
+        return;
+    }
+    if (old)
+        memcpy(old, to, len_bytes);
+    emx_rma_apply(op, type, to, from, len_bytes);
+}
+
+static inline void emx_rma_exchange(void *to, const void *compare, const void *set, void *old, size_t len_bytes,
+                                    bool words)
+{
+    if (words) {
+        emx_rma_swap_word(to, compare, set, old, len_bytes);
+        return;
+    }
+    memcpy(old, to, len_bytes);
+    emx_rma_swap(to, compare, set, len_bytes);
+}
 
 #endif

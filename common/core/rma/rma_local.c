@@ -58,10 +58,7 @@ static void rma_local_accumulate(const struct emx_rma_args *a, uint8_t *memory, 
     for (size_t at = 0, n; at < a->data.len_bytes; at += n) {
         n = emx_min(a->data.len_bytes - at, sizeof(stage));
         emx_data_read(&a->data, at, stage, n);
-        if (words)
-            emx_rma_apply_words(a->op, a->type, memory + at, stage, NULL, n);
-        else
-            emx_rma_apply(a->op, a->type, memory + at, stage, n);
+        emx_rma_change(a->op, a->type, memory + at, stage, NULL, n, words);
     }
 }
 
@@ -71,16 +68,10 @@ static void rma_local_fetch(const struct emx_rma_args *a, uint8_t *memory, bool 
     uint8_t old[ETHMX_RMA_ATOMIC_MAX];
     size_t n = a->data.len_bytes;
 
-    if (!words)
-        memcpy(old, memory, n);
-    if (words && a->kind == EMX_RMA_FETCH_OP)
-        emx_rma_apply_words(a->op, a->type, memory, a->operand, old, n);
-    else if (words)
-        emx_rma_swap_word(memory, a->compare, a->set, old, n);
-    else if (a->kind == EMX_RMA_FETCH_OP)
-        emx_rma_apply(a->op, a->type, memory, a->operand, n);
+    if (a->kind == EMX_RMA_FETCH_OP)
+        emx_rma_change(a->op, a->type, memory, a->operand, old, n, words);
     else
-        emx_rma_swap(memory, a->compare, a->set, n);
+        emx_rma_exchange(memory, a->compare, a->set, old, n, words);
     emx_data_write(&a->data, 0, old, n);
 }
 

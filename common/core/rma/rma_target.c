@@ -178,16 +178,10 @@ static void rma_target_change(const struct emx_f_rma *f, uint8_t *memory, size_t
 {
     const uint8_t *operand = (const uint8_t *)(f + 1);
 
-    if (old && !words)
-        memcpy(old, memory, f->len_bytes);
-    if (words && f->flags & EMX_RMA_SWAP)
-        emx_rma_swap_word(memory, operand, operand + f->len_bytes, old, f->len_bytes);
-    else if (words)
-        emx_rma_apply_words(f->op, f->type, memory, operand, old, old ? f->len_bytes : n);
-    else if (f->flags & EMX_RMA_SWAP)
-        emx_rma_swap(memory, operand, operand + f->len_bytes, f->len_bytes);
+    if (f->flags & EMX_RMA_SWAP)
+        emx_rma_exchange(memory, operand, operand + f->len_bytes, old, f->len_bytes, words);
     else
-        emx_rma_apply(f->op, f->type, memory, operand, n);
+        emx_rma_change(f->op, f->type, memory, operand, old, old ? f->len_bytes : n, words);
 }
 
 enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, emx_time now)
