@@ -59,15 +59,22 @@ int ethmx_rma_expose_as(struct ethmx_ep *ep, void *base, size_t len_bytes, uint6
     return ethmx_rma_expose_for(ep, base, len_bytes, key, EMX_RMA_MAY_BOTH, region_p);
 }
 
-int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p, uint64_t *key_p)
+/* Exposes it with a new key. */
+static int rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, bool mappable, struct ethmx_region **region_p,
+                      uint64_t *key_p)
 {
     int rc;
 
     do {
-        *key_p = rma_key(false);
+        *key_p = rma_key(mappable);
         rc = ethmx_rma_expose_as(ep, base, len_bytes, *key_p, region_p);
     } while (rc == ETHMX_ERR_PARAM); /* another region has it */
     return rc;
+}
+
+int ethmx_rma_expose(struct ethmx_ep *ep, void *base, size_t len_bytes, struct ethmx_region **region_p, uint64_t *key_p)
+{
+    return rma_expose(ep, base, len_bytes, false, region_p, key_p);
 }
 
 /* ---- Memory for regions ---- */
@@ -95,10 +102,7 @@ int ethmx_rma_allocate(struct ethmx_ep *ep, size_t len_bytes, void **base_p, str
         emx_error_set("out of memory");
         return ETHMX_ERR_NO_MEMORY;
     }
-    do {
-        *key_p = rma_key(g->fd >= 0);
-        rc = ethmx_rma_expose_as(ep, g->memory, len_bytes, *key_p, region_p);
-    } while (rc == ETHMX_ERR_PARAM); /* another region has it */
+    rc = rma_expose(ep, g->memory, len_bytes, g->fd >= 0, region_p, key_p);
     if (rc) {
         emx_segment_free(g);
         return rc;
