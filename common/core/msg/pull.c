@@ -52,10 +52,9 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define WINDOW_BLOCKS  4   /* the pull window holds at least this many blocks, if chunks are short enough */
-#define CHUNK_LEAST    128 /* shorter than the chunks of any route */
-#define PULL_MORE_MOST 15  /* emx_f_pull.more */
-#define SHORTER_MAX    16  /* more often than chunks of a message can become shorter */
+#define WINDOW_BLOCKS 4   /* the pull window holds at least this many blocks, if chunks are short enough */
+#define CHUNK_LEAST   128 /* shorter than the chunks of any route */
+#define SHORTER_MAX   16  /* more often than chunks of a message can become shorter */
 
 /* ---- Receiver: start and end ---- */
 
@@ -305,17 +304,20 @@ static void pull_asked(struct emx_rndv *r, struct emx_block *b, emx_time now)
 static unsigned pull_join_due(struct emx_rndv *r, const struct emx_block *b, emx_time now)
 {
     uint64_t chunks = (unsigned)__builtin_popcountll(b->missing), next = b->first + chunks;
-    struct emx_block *more = r->block + (b - r->block);
+    unsigned first = (unsigned)(b - r->block) + 1, i = first;
 
+    static_assert(EMX_BLOCKS <= 16, "emx_f_pull.more has four bits");
     if (b->round || b->missing != pull_all(chunks))
         return 0;
-    while (++more < r->block + r->active && more->due && !more->round && more->rail == b->rail && more->first == next) {
-        if (more->missing != pull_all(emx_min(chunks, r->chunks - next)) || more - b == PULL_MORE_MOST + 1)
+    for (; i < r->active; i++, next += chunks) {
+        struct emx_block *more = &r->block[i];
+
+        if (!more->due || more->round || more->rail != b->rail || more->first != next ||
+            more->missing != pull_all(emx_min(chunks, r->chunks - next)))
             break;
         pull_asked(r, more, now);
-        next += chunks;
     }
-    return (unsigned)(more - b) - 1;
+    return i - first;
 }
 
 bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, emx_time now)
@@ -334,7 +336,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
                              .wanted = b->missing,
                              .round = b->round,
                              .rail = b->rail,
-                             .more = pull_join_due(r, b, now) & PULL_MORE_MOST,
+                             .more = pull_join_due(r, b, now) & 0xf,
                              .chunk_bytes = r->chunk_bytes,
                              .joined = s->offload.joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
