@@ -24,7 +24,7 @@ struct emx_view {
     uint8_t *memory; /* of the region with this key */
     uint64_t len_bytes;
     const _Atomic uint32_t *words; /* not 0: emx_sharing.words is set */
-    unsigned wishes;               /* operations that went as frames for want of it */
+    uint64_t wishes;               /* operations that went as frames for want of it */
 };
 
 #endif

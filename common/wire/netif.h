@@ -66,8 +66,7 @@ int emx_netifs_choose(struct emx_netifs *n, const struct emx_config *cfg, unsign
 
 /* What the kernel says now of an interface. */
 struct emx_netif_state {
-    struct emx_netif
-        nif; /* index 0: there is no interface of this name. With the addresses that it would be known by */
+    struct emx_netif nif; /* with the addresses that it would be known by; index 0: there is none of this name */
     bool up;
     bool running;    /* it has a carrier */
     bool has4, has6; /* its address of the family is still one of it */

@@ -9,7 +9,6 @@
  */
 #include "wire/shm/shm_view.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "mem/segment.h"
@@ -23,7 +22,7 @@ struct emx_shm_view {
     struct emx_list of_peer; /* emx_shm_out.view[] */
     uint64_t key;
     uint32_t uses, idle; /* without a map: how often it was looked for, and sweeps since then */
-    unsigned next_wish;  /* at so many wishes the owner is asked */
+    uint64_t next_wish;  /* at so many wishes the owner is asked */
     struct emx_segment_map map;
 };
 
@@ -97,11 +96,10 @@ static void shm_view_ask(const struct emx_shm_out *o, struct emx_shm_view *v)
 static void shm_view_wish(const struct emx_shm_out *o, struct emx_shm_view *v)
 {
     const struct emx_shm_note note = {.kind = EMX_SHM_WORDS, .key = v->key};
-    unsigned wishes = v->map.view.wishes;
 
-    if (wishes < v->next_wish)
+    if (v->map.view.wishes < v->next_wish)
         return;
-    v->next_wish = wishes < UINT_MAX / 2 ? 2 * wishes : UINT_MAX;
+    v->next_wish *= 2;
     emx_shm_send_note(o->port.fd, &note, -1);
 }
 

@@ -2,8 +2,7 @@
  *
  * State of an open shm wire, shared by its files: shm.c (open, close), shm_peer.c (table of peers, sockets), shm_out.c
  * (rings that this endpoint writes), shm_in.c (rings that it reads), shm_copy.c (large messages), shm_view.c (memory of
- * peers that is mapped). The caller of the
- * wire holds the endpoint's lock in all of them.
+ * peers that is mapped). The caller of the wire holds the endpoint's lock in all of them.
  */
 #ifndef EMX_WIRE_SHM_WIRE_H
 #define EMX_WIRE_SHM_WIRE_H
