@@ -99,10 +99,7 @@ static void two_processes(const struct pair_options *o)
     pid_t pid;
     bool ok;
 
-    make_sockets(fd);
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
+    pid = fork_other(fd);
     if (!pid) {
         close(fd[0]);
         _exit(!(move_away() && run_role(1, fd[1], o)));

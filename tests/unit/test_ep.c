@@ -209,10 +209,7 @@ static void killed_peer_is_noticed(void **state)
     pid_t pid;
 
     (void)state;
-    make_sockets(fd);
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
+    pid = fork_other(fd);
     if (!pid) {
         s.role = 1;
         s.fd = fd[1];
@@ -282,10 +279,7 @@ static void messages_leave_at_once(void **state)
     pid_t pid;
 
     (void)state;
-    make_sockets(fd);
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
+    pid = fork_other(fd);
     if (!pid) {
         struct side other = {.scenario = 1, .fd = fd[1]};
 

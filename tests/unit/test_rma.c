@@ -333,10 +333,7 @@ static void target_dies(void **state)
     pid_t pid;
 
     (void)state;
-    make_sockets(fd);
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
+    pid = fork_other(fd);
     if (!pid) {
         struct ethmx_region *region;
         void *base;

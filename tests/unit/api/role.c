@@ -246,6 +246,17 @@ void make_sockets(int fd[2])
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
 }
 
+pid_t fork_other(int fd[2])
+{
+    pid_t pid;
+
+    make_sockets(fd);
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    return pid;
+}
+
 uint64_t counter(const struct ethmx_ep *ep, const char *name)
 {
     for (unsigned i = 0; ethmx_counter(i); i++) {

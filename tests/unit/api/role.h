@@ -94,6 +94,8 @@ bool exchange(struct side *s);
 
 /* Joins two roles beside the wire. */
 void make_sockets(int fd[2]);
+/* Forks a process for the other role, which has fd[1]. 0: in that process. */
+pid_t fork_other(int fd[2]);
 
 /* The counter's value; UINT64_MAX: there is none of this name. */
 uint64_t counter(const struct ethmx_ep *ep, const char *name);
