@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * apps/late.c with bare sockets: what the kernel takes for its exchange, without any protocol. MPI only starts the two
+ * ranks and tells each the other's addresses. Ten times a frame goes each way, and one rank comes 5 ms late; then each
+ * sends a GSO packet of --size bytes, which is received in a ring of slots and copied to its place. That is how the
+ * packet wire sends both. A UDP socket holds the port and drops what it gets, as the wire's does.
+ *
+ * usage: floor_late INTERFACE [--size BYTES] [--iterations N]. Prints "exchange MICROSECONDS us", the median.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <mpi.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "apps/app.h"
+#include "bench.h"
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+enum {
+    PHASES = 10,
+    ETHERTYPE = 0x88b6,
+    PORT = 40000,
+    SMALL_SLOT = 2048,
+    LARGE_SLOT = 65536,
+    RING_BYTES = 1 << 20,
+    PART = 1472,
+    LARGE_MOST = 65000,
+};
+
+struct end {
+    uint8_t mac[6];
+    struct in_addr ip;
+};
+
+struct ring {
+    int fd;
+    uint8_t *memory;
+    unsigned slot_bytes, at;
+};
+
+struct head {
+    struct virtio_net_hdr vnet;
+    struct ether_header ether;
+    struct iphdr ip;
+    struct udphdr udp;
+} __attribute__((packed));
+
+static const double late_s = 5e-3;
+
+static int interface;
+static struct end self, other;
+static struct ring small, large;
+static int small_fd, large_fd; /* for sending */
+
+static void must(int ok, const char *what)
+{
+    if (!ok)
+        perror(what);
+    app_check(ok, "floor_late: the socket above cannot be used");
+}
+
+static struct end own_end(const char *name)
+{
+    struct end e = {.ip.s_addr = 0};
+    struct ifaddrs *all;
+
+    must(!getifaddrs(&all), "getifaddrs");
+    for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+        if (!i->ifa_addr || strcmp(i->ifa_name, name) != 0)
+            continue;
+        if (i->ifa_addr->sa_family == AF_INET)
+            e.ip = ((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr;
+        else if (i->ifa_addr->sa_family == AF_PACKET)
+            memcpy(e.mac, ((struct sockaddr_ll *)(void *)i->ifa_addr)->sll_addr, sizeof(e.mac));
+    }
+    freeifaddrs(all);
+    return e;
+}
+
+static int packet_socket(int option)
+{
+    int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1;
+
+    must(fd >= 0 && !setsockopt(fd, SOL_PACKET, option, &on, sizeof(on)), "packet socket");
+    return fd;
+}
+
+static void packet_bind(int fd, int protocol)
+{
+    struct sockaddr_ll a = {
+        .sll_family = AF_PACKET, .sll_protocol = htons((uint16_t)protocol), .sll_ifindex = interface};
+
+    must(!bind(fd, (struct sockaddr *)&a, sizeof(a)), "packet socket");
+}
+
+static void ring_open(struct ring *r, unsigned slot_bytes, int option, int protocol)
+{
+    struct tpacket_req req = {.tp_block_size = LARGE_SLOT,
+                              .tp_block_nr = RING_BYTES / LARGE_SLOT,
+                              .tp_frame_size = slot_bytes,
+                              .tp_frame_nr = RING_BYTES / slot_bytes};
+    int version = TPACKET_V2;
+
+    *r = (struct ring){.fd = packet_socket(option), .slot_bytes = slot_bytes};
+    must(!setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) &&
+             !setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)),
+         "receive ring");
+    r->memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
+    must(r->memory != MAP_FAILED, "receive ring");
+    packet_bind(r->fd, protocol);
+}
+
+/* Holds the port, and drops all that comes. */
+static void hold_port(void)
+{
+    struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog prog = {.len = 1, .filter = &none};
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = self.ip};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+
+    must(fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) &&
+             !setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) && !bind(fd, (struct sockaddr *)&a, sizeof(a)),
+         "UDP socket");
+}
+
+static void open_sockets(const char *name)
+{
+    interface = (int)if_nametoindex(name);
+    self = own_end(name);
+    hold_port();
+    ring_open(&small, SMALL_SLOT, PACKET_IGNORE_OUTGOING, ETHERTYPE);
+    ring_open(&large, LARGE_SLOT, PACKET_VNET_HDR, ETH_P_IP);
+    small_fd = packet_socket(PACKET_QDISC_BYPASS);
+    packet_bind(small_fd, 0);
+    large_fd = packet_socket(PACKET_VNET_HDR);
+    packet_bind(large_fd, 0);
+}
+
+/* The next packet of the ring that came from the other end; done: the slot goes back. */
+static const uint8_t *ring_await(const struct ring *r)
+{
+    const struct tpacket2_hdr *h = (void *)(r->memory + (size_t)r->at * r->slot_bytes);
+
+    while (!(__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+        ;
+    return (const uint8_t *)h + h->tp_mac;
+}
+
+static void ring_done(struct ring *r)
+{
+    struct tpacket2_hdr *h = (void *)(r->memory + (size_t)r->at * r->slot_bytes);
+
+    __atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+    r->at = (r->at + 1) % (RING_BYTES / r->slot_bytes);
+}
+
+/* Other packets of IP pass here, too. */
+static const uint8_t *ring_await_port(struct ring *r)
+{
+    for (;;) {
+        const uint8_t *packet = ring_await(r);
+
+        if (packet[23] == IPPROTO_UDP && packet[36] == PORT >> 8 && packet[37] == (PORT & 0xff))
+            return packet;
+        ring_done(r);
+    }
+}
+
+static void swap_small(void)
+{
+    uint8_t frame[60] = {[12] = ETHERTYPE >> 8, [13] = ETHERTYPE & 0xff};
+
+    memcpy(frame, other.mac, sizeof(other.mac));
+    memcpy(frame + 6, self.mac, sizeof(self.mac));
+    must(send(small_fd, frame, sizeof(frame), 0) > 0, "send");
+    ring_await(&small);
+    ring_done(&small);
+}
+
+static uint16_t sum16(const void *p, size_t bytes)
+{
+    const uint8_t *b = p;
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < bytes; i += 2)
+        sum += (unsigned)b[i] << 8 | b[i + 1];
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+static struct head head_of(long bytes)
+{
+    const size_t ip_at = offsetof(struct head, ip) - offsetof(struct head, ether);
+    struct head h = {
+        .vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+                 .gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+                 .gso_size = PART,
+                 .hdr_len = sizeof(h) - sizeof(h.vnet),
+                 .csum_start = (uint16_t)(ip_at + sizeof(h.ip)),
+                 .csum_offset = offsetof(struct udphdr, check)},
+        .ether.ether_type = htons(ETH_P_IP),
+        .ip = {.version = 4,
+               .ihl = 5,
+               .tot_len = htons((uint16_t)(sizeof(h.ip) + sizeof(h.udp) + (size_t)bytes)),
+               .ttl = 64,
+               .protocol = IPPROTO_UDP,
+               .saddr = self.ip.s_addr,
+               .daddr = other.ip.s_addr},
+        .udp = {.source = htons(PORT), .dest = htons(PORT), .len = htons((uint16_t)(sizeof(h.udp) + (size_t)bytes))}};
+    const struct {
+        uint32_t from, to;
+        uint16_t protocol, len;
+    } pseudo = {self.ip.s_addr, other.ip.s_addr, htons(IPPROTO_UDP), h.udp.len};
+
+    memcpy(h.ether.ether_dhost, other.mac, sizeof(other.mac));
+    memcpy(h.ether.ether_shost, self.mac, sizeof(self.mac));
+    h.ip.check = htons((uint16_t)~sum16(&h.ip, sizeof(h.ip)));
+    h.udp.check = htons(sum16(&pseudo, sizeof(pseudo)));
+    return h;
+}
+
+static void swap_large(const char *out, char *in, long bytes)
+{
+    struct head head = head_of(bytes);
+    struct iovec iov[] = {{&head, sizeof(head)}, {(void *)out, (size_t)bytes}};
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+    must(sendmsg(large_fd, &msg, 0) > 0, "sendmsg");
+    memcpy(in, ring_await_port(&large) + sizeof(head) - sizeof(head.vnet), (size_t)bytes);
+    ring_done(&large);
+}
+
+static double exchange(const struct app *app, long i, const char *out, char *in)
+{
+    double begin;
+
+    for (int phase = 0; phase < PHASES; phase++) {
+        double end = MPI_Wtime() + (i % 2 == app->rank ? late_s : 0);
+
+        while (MPI_Wtime() < end)
+            ;
+        swap_small();
+    }
+    begin = MPI_Wtime();
+    swap_large(out, in, app->size);
+    return (MPI_Wtime() - begin) * 1e6;
+}
+
+int main(int argc, char **argv)
+{
+    struct app app = {.size = 32 << 10, .iterations = 12, .work = 1};
+    double *us;
+    char *out, *in;
+
+    app_start(&app, argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+    app_check(argc > 1 && app.ranks == 2 && app.size <= LARGE_MOST, "usage: floor_late INTERFACE [--size BYTES] "
+                                                                    "[--iterations N]; two ranks");
+    open_sockets(argv[1]);
+    MPI_Sendrecv(&self, sizeof(self), MPI_BYTE, !app.rank, APP_TAG, &other, sizeof(other), MPI_BYTE, !app.rank, APP_TAG,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    out = app_alloc((size_t)app.size);
+    in = app_alloc((size_t)app.size);
+    us = app_alloc(sizeof(*us) * (size_t)app.iterations);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (long i = 0; i < app.iterations; i++) {
+        out[0] = (char)(app.rank + i);
+        us[i] = exchange(&app, i, out, in);
+        app_check(in[0] == (char)(!app.rank + i), "floor_late: another packet came");
+    }
+    MPI_Reduce(app.rank == 0 ? MPI_IN_PLACE : us, us, (int)app.iterations, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (app.rank == 0)
+        printf("exchange %.1f us\n", bench_median(us, (unsigned)app.iterations));
+    return MPI_Finalize();
+}
