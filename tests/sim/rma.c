@@ -9,7 +9,9 @@
 #include "base/keyed_hash.h"
 #include "rma_model.h"
 
-#define TIMEOUT_NS (2 * SIM_S)
+/* So long that losses do not look like a peer's end: frames are sent 40 times in it, of which any may be lost. */
+#define TIMEOUT_NS (20 * SIM_S)
+#define LIMIT_NS   (4 * TIMEOUT_NS) /* for what waits for a peer's end */
 
 static void draw_settings(struct sim_case *c, struct emx_rng *rng)
 {
@@ -18,7 +20,7 @@ static void draw_settings(struct sim_case *c, struct emx_rng *rng)
     struct sim_world *w = &c->world;
     const char *why;
 
-    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->cfg.p_peer_timeout = w->cfg.p_connect_timeout = TIMEOUT_NS;
     w->cfg.p_eager_max = eager_max[emx_rng_below(rng, 4)];
     w->cfg.p_window = 8u << emx_rng_below(rng, 5);
     w->cfg.p_pull_window = 16384u << emx_rng_below(rng, 8);
@@ -109,9 +111,9 @@ static void random_programs(struct sim_case *c)
         steps = 5;
     for (unsigned i = 0; i < steps && !sim_failed(m->w); i++)
         step(m, &rng, flood);
-    rma_finish(m, m->w->now_ns + 60 * SIM_S);
+    rma_finish(m, m->w->now_ns + LIMIT_NS);
     if (!sim_failed(m->w))
-        sim_program_run(&c->program, m->w->now_ns + 60 * SIM_S);
+        sim_program_run(&c->program, m->w->now_ns + LIMIT_NS);
     end(m);
 }
 
@@ -217,7 +219,7 @@ static void withdrawals(struct sim_case *c)
     if (c->seed % 2) { /* the target lets a long get be pulled meanwhile */
         rma_put(m, 0, 1, 3, 70000, ETHMX_RMA_REMOTE, SIM_CONTIGUOUS);
         sim_node_pump(&m->w->nodes[0]);
-        if (rma_wait(m, m->w->now_ns + 20 * SIM_S))
+        if (rma_wait(m, m->w->now_ns + LIMIT_NS))
             rma_get(m, 0, 1, 3, SIM_CONTIGUOUS);
     }
     for (unsigned i = 0; i < 60 && !sim_failed(m->w); i++)
@@ -233,7 +235,7 @@ static void withdrawals(struct sim_case *c)
         rma_any(m, 0, 1);
     rma_flush(m, 0, -1);
     sim_node_pump(&m->w->nodes[0]);
-    if (rma_wait(m, m->w->now_ns + 20 * SIM_S) && !m->refused)
+    if (rma_wait(m, m->w->now_ns + LIMIT_NS) && !m->refused)
         sim_fail(m->w, "nothing was refused after the withdrawal");
     if (!sim_failed(m->w) && memcmp(left, s->base, s->len_bytes))
         sim_fail(m->w, "a region was written after its withdrawal");
@@ -338,7 +340,7 @@ static void deaths(struct sim_case *c)
     sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, 2 * SIM_MS));
     sim_node_crash(&w->nodes[1]);
     sim_program_bury(&c->program, w->nodes[1].party);
-    rma_wait(m, w->now_ns + 4 * TIMEOUT_NS + 20 * SIM_S);
+    rma_wait(m, w->now_ns + LIMIT_NS);
     end(m);
 }
 
@@ -367,7 +369,7 @@ static void removals(struct sim_case *c)
             sim_node_pump(n);
             sim_world_run_until(w, w->now_ns + emx_rng_below(&rng, 2 * SIM_MS));
         }
-        rma_wait(m, w->now_ns + 20 * SIM_S);
+        rma_wait(m, w->now_ns + LIMIT_NS);
     }
     end(m);
 }

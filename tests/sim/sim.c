@@ -122,6 +122,10 @@ static const struct {
     {"writes", 90},
     /* chunks went in 25 pieces, of which one was lost each time */
     {"narrower", 3020},
+    /* losses alone made a peer look dead, or unreachable */
+    {"rma", 345727},
+    {"rma", 526483},
+    {"rma", 817819},
 };
 
 static uint64_t play_known(const struct sim_scenario *s, bool trace)
