@@ -10,15 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Stays on the core whose number is what the launcher put into this variable, modulo the cores; with one core or
- * without the variable, anywhere. To be called before MPI_Init(), so that threads of the transport come along. */
+/* Stays on the core whose number is what the launcher put into this variable, modulo the cores; with one core, without
+ * the variable, or with BENCH_ANY_CORE, anywhere. To be called before MPI_Init(), so that threads of the transport come
+ * along. */
 static inline void bench_stay_on_core(const char *rank_variable)
 {
     const char *text = getenv(rank_variable);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
 
-    if (!text || cores < 2)
+    if (!text || cores < 2 || getenv("BENCH_ANY_CORE"))
         return;
     CPU_ZERO(&set);
     CPU_SET(atol(text) % cores, &set);
