@@ -16,6 +16,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
+_Static_assert(sizeof(struct emx_segment_head) <= 4096, "the head fits a page");
+
 static size_t segment_page_bytes(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
@@ -68,6 +70,7 @@ struct emx_segment *emx_segment_new(size_t len_bytes, bool shared)
         return NULL;
     }
     g->memory = (uint8_t *)g->head + segment_page_bytes();
+    g->sharing.gate = &g->head->gate;
     return g;
 }
 
@@ -78,8 +81,6 @@ void emx_segment_name(struct emx_segment *g, uint64_t key)
 
 void emx_segment_grant(struct emx_segment *g)
 {
-    if (g->sharing.bulk)
-        return;
     g->sharing.words = true;
     g->head->words = 1;
 }
@@ -114,8 +115,11 @@ int emx_segment_map(struct emx_segment_map *m, int fd, uint64_t key, uint64_t le
     m->head = segment_map_file(fd, map_bytes);
     if (!m->head)
         return errno;
-    m->view = (struct emx_view){
-        .memory = (uint8_t *)m->head + segment_page_bytes(), .len_bytes = len_bytes, .words = &m->head->words};
+    m->view = (struct emx_view){.memory = (uint8_t *)m->head + segment_page_bytes(),
+                                .len_bytes = len_bytes,
+                                .words = &m->head->words,
+                                .gate = &m->head->gate,
+                                .slot = (unsigned)getpid()};
     if (m->head->key == key)
         return 0;
     emx_segment_unmap(m);

@@ -18,6 +18,7 @@ struct emx_segment_head {
     uint64_t key;
     _Atomic uint32_t withdrawn; /* the region has ended: nobody reads what is written to the memory */
     _Atomic uint32_t words;     /* emx_view.words */
+    struct emx_gate gate;
 };
 
 struct emx_segment {
@@ -36,7 +37,7 @@ struct emx_segment {
 struct emx_segment *emx_segment_new(size_t len_bytes, bool shared);
 /* Before others are passed the descriptor. */
 void emx_segment_name(struct emx_segment *g, uint64_t key);
-/* Others may change words of it, unless it was changed in bulk; in the thread of the owner's engine. */
+/* Others may change words of it; in the thread of the owner's engine. */
 void emx_segment_grant(struct emx_segment *g);
 /* Processes that have mapped it learn that it has ended. Their later writes are seen by nobody. */
 void emx_segment_free(struct emx_segment *g);

@@ -103,7 +103,7 @@ static struct emx_view *view_memory(void *arg, struct sim_node *n, struct sim_no
     (void)n;
     if (!s->region || key != s->key || emx_rng_chance(&m->w->rng, 300000))
         return NULL;
-    s->sharing.words |= s->view.wishes >= 4 && !s->sharing.bulk;
+    s->sharing.words |= s->view.wishes >= 4;
     s->words = s->sharing.words;
     m->mapped++;
     return &s->view;
@@ -144,7 +144,10 @@ void rma_model_init(struct rma_model *m, struct sim_case *c)
             s->region = NULL;
         if (m->w->maps && s->region)
             emx_engine_region_share(m->w->nodes[i].engine, s->region, &s->sharing);
-        s->view = (struct emx_view){.memory = s->base, .len_bytes = s->len_bytes, .words = &s->words};
+        s->sharing.gate = &s->gate;
+        s->view = (struct emx_view){.memory = s->base, .len_bytes = s->len_bytes, .words = &s->words, .gate = &s->gate};
+        if (i == 2) /* somebody has died there */
+            emx_gate_enter(&s->gate, 1);
     }
 }
 

@@ -50,6 +50,7 @@ struct rma_site {
     struct emx_view view;          /* of all that have mapped it */
     struct emx_sharing sharing;
     _Atomic uint32_t words; /* emx_view.words */
+    struct emx_gate gate;
     uint64_t added[RMA_COUNTERS];
     uint8_t *seen[RMA_COUNTERS]; /* values */
 };

@@ -106,6 +106,7 @@ int emx_rma_self(struct emx_engine *e, const struct emx_rma_args *a)
     if (!memory)
         return ETHMX_ERR_ACCESS;
     rma_local_do(a, memory, rma_local_is_atomic(a) && emx_rma_by_words(region, a->type, memory, a->data.len_bytes));
+    emx_rma_changed(region);
     return ETHMX_OK;
 }
 
@@ -122,28 +123,29 @@ bool emx_engine_rma_is_idle(const struct emx_peer *peer, unsigned *link_p, const
     return true;
 }
 
-/* Whether the processor's atomic instructions do the operation. */
-static bool rma_local_has_words(const struct emx_rma_args *a, const uint8_t *memory, struct emx_view *view)
+/* Whether the processor's atomic instructions do the operation. Then the gate is entered. */
+static bool rma_local_enter(const struct emx_rma_args *a, const uint8_t *memory, struct emx_view *view)
 {
-    if (!emx_rma_is_word(a->type, memory))
+    if (!emx_rma_is_word(a->type, memory) || a->data.len_bytes > EMX_BULK_BYTES)
         return false;
-    if (*view->words)
-        return true;
-    view->wishes += a->data.len_bytes <= EMX_BULK_BYTES;
-    return false;
+    view->wishes += !*view->words;
+    return *view->words && emx_gate_enter(view->gate, view->slot);
 }
 
 bool emx_engine_rma_view(struct emx_engine *e, const struct emx_rma_args *a, struct emx_view *view)
 {
+    bool atomic = rma_local_is_atomic(a);
     uint8_t *memory;
 
     if (e->closing || !emx_rma_is_valid(a) || a->offset > view->len_bytes ||
         a->data.len_bytes > view->len_bytes - a->offset)
         return false;
     memory = view->memory + a->offset;
-    if (rma_local_is_atomic(a) && !rma_local_has_words(a, memory, view))
+    if (atomic && !rma_local_enter(a, memory, view))
         return false;
     rma_local_do(a, memory, true);
+    if (atomic)
+        emx_gate_leave(view->gate, view->slot);
     if (a->kind == EMX_RMA_PUT) /* whatever this process reads after the put, it reads after it for all */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     emx_rma_count(e, a);

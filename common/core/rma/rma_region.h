@@ -24,14 +24,22 @@ struct emx_rma_region {
     struct emx_sharing *sharing; /* NULL: others cannot map it */
 };
 
-/* Whether the elements from there on are changed by the processor's atomic instructions. They are changed now. */
+/* Whether the elements from there on are changed by the processor's atomic instructions. They are changed now, and
+ * emx_rma_changed() follows. */
 static inline bool emx_rma_by_words(const struct emx_rma_region *region, unsigned type, const void *at,
                                     uint64_t len_bytes)
 {
-    if (!region->sharing)
+    const struct emx_sharing *sharing = region->sharing;
+
+    if (!sharing || !sharing->words || !emx_rma_is_word(type, at))
         return false;
-    region->sharing->bulk |= len_bytes > EMX_BULK_BYTES;
-    return region->sharing->words && emx_rma_is_word(type, at);
+    return len_bytes <= EMX_BULK_BYTES || !emx_gate_close(sharing->gate);
+}
+
+static inline void emx_rma_changed(const struct emx_rma_region *region)
+{
+    if (region->sharing)
+        emx_gate_open(region->sharing->gate);
 }
 
 /* The memory of this range of the region with this key; NULL: there is no such region, it is not within it, or the

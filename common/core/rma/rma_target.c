@@ -210,6 +210,7 @@ enum emx_drop emx_rma_input_atomic(struct emx_session *s, const uint8_t *data, e
         return EMX_DROP_MEMORY;
     }
     rma_target_change(f, memory, n, old, emx_rma_by_words(region, f->type, memory, f->len_bytes));
+    emx_rma_changed(region);
     return EMX_ACCEPTED;
 }
 
