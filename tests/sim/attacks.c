@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/keyed_hash.h"
+#include "rma_model.h"
 #include "scenario.h"
 
 #define INNER     sizeof(struct emx_tag)
@@ -20,6 +21,7 @@ struct attacker {
     struct emx_rng rng;
     uint8_t copy[FRAME_MAX] __attribute__((aligned(8)));
     uint64_t forged, replayed; /* what must be counted */
+    uint64_t writes;           /* forged from frames that write to exposed memory, and so with the right key */
 };
 
 static uint64_t later(struct attacker *x)
@@ -74,6 +76,7 @@ static void forge(struct attacker *x, const struct sim_look *look)
 
     memcpy(x->copy, look->data, look->len_bytes);
     x->forged++;
+    x->writes += look->head->type == EMX_F_rma_put || look->head->type == EMX_F_rma_atomic;
     switch (emx_rng_below(&x->rng, 4)) {
     case 0: /* without a tag */
         emx_frame_seal(h, look->len_bytes - INNER, NULL, 0, 1 + emx_rng_below(&x->rng, 2));
@@ -175,6 +178,39 @@ static void attacks(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* One-sided operations: the attacker knows the keys of all regions, and no byte of them changes. */
+static void attacks_rma(struct sim_case *c)
+{
+    struct sim_world *w = &c->world;
+    struct attacker x = {.w = w, .rng = {.state = emx_mix64(c->seed ^ 0xa77ac)}};
+    struct rma_model *m = calloc(1, sizeof(*m));
+    unsigned nodes = 2 + c->seed % 3;
+
+    if (!m)
+        abort();
+    sim_case_begin(c, nodes, 1);
+    if (can_play(c)) {
+        w->auth = true;
+        sim_world_start(w);
+        rma_model_init(m, c);
+        sim_world_judge(w, attack, &x);
+        for (unsigned i = 0; i < 300 && !sim_failed(w); i++) {
+            rma_any(m, i % nodes, (i + 1) % nodes);
+            sim_node_pump(&w->nodes[i % nodes]);
+            sim_world_run_until(w, w->now_ns + emx_rng_below(&x.rng, 100000));
+        }
+        rma_finish(m, w->now_ns + 60 * SIM_S);
+        calm(w);
+        compare(&x);
+        if (!sim_failed(w) && !x.writes)
+            sim_fail(w, "no frame with a key was forged");
+    }
+    sim_case_end(c);
+    if (m->w)
+        rma_model_fini(m);
+    free(m);
+}
+
 /* ---- A process that is gone and its successor ---- */
 
 #define TAPE 400
@@ -267,6 +303,7 @@ static void incarnations(struct sim_case *c)
 const struct sim_scenario sim_attacks[] = {
     {"attacks", "with tags: frames altered, replayed and forged among random programs; all are dropped", attacks, 0,
      10},
+    {"attacks-rma", "with tags: the same among one-sided operations, whose keys the attacker has", attacks_rma, 0, 2},
     {"attacks-incarnations", "with tags: what was said with former processes is said again", incarnations, 8, 0},
     {0},
 };
