@@ -18,7 +18,7 @@ int mtl_ethmx_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicat
         mtl_ethmx_help("too many ranks", true, size, MTL_ETHMX_RANKS_MAX);
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    return OMPI_SUCCESS;
+    return mtl_ethmx_cid_begin(comm);
 }
 
 /* Context ids are used again: what nobody received must not meet the next communicator's receives. */
@@ -32,5 +32,6 @@ int mtl_ethmx_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicat
     if (n > 0) {
         MTL_ETHMX_VERBOSE(20, "%u messages were never received on communicator %s", n, comm->c_name);
     }
+    mtl_ethmx_cid_end(comm);
     return OMPI_SUCCESS;
 }

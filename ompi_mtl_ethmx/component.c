@@ -47,6 +47,7 @@ struct mtl_ethmx_module mtl_ethmx = {
     .super =
         {
             .mtl_max_contextid = MTL_ETHMX_CID_MAX,
+            .mtl_flags = MTL_ETHMX_FLAGS,
             .mtl_max_tag = INT_MAX,
             .mtl_request_size = sizeof(struct mtl_ethmx_request) - sizeof(struct mca_mtl_request_t),
             .mtl_add_procs = mtl_ethmx_add_procs,
@@ -209,7 +210,7 @@ static mca_mtl_base_module_t *component_init(MTL_ETHMX_INIT_ARGUMENTS)
         mtl_ethmx_memory_offer(false);
         return component_decline(ethmx_error_text());
     }
-    if (OMPI_SUCCESS != component_address_publish()) {
+    if (OMPI_SUCCESS != mtl_ethmx_cid_open() || OMPI_SUCCESS != component_address_publish()) {
         ethmx_ep_close(mtl_ethmx.ep);
         mtl_ethmx.ep = NULL;
         mtl_ethmx_memory_offer(false);

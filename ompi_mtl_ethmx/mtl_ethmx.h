@@ -5,9 +5,9 @@
  * wire; libethmx does.
  *
  * Files: component (open, init, progress, finalize), launcher (what the launcher provides), params (MCA parameters and
- * MPI_T variables), help, peer (processes), comm (communicators), send, recv, probe, cancel, layout (datatypes that are
- * not contiguous), error, memory (Open MPI's memory hooks). Differences between series of Open MPI are in
- * mtl_ethmx_series.h.
+ * MPI_T variables), help, peer (processes), comm (communicators), cid (their numbers), send, recv, probe, cancel,
+ * layout (datatypes that are not contiguous), error, memory (Open MPI's memory hooks). Differences between series of
+ * Open MPI are in mtl_ethmx_series.h.
  */
 #ifndef MTL_ETHMX_H
 #define MTL_ETHMX_H
@@ -43,10 +43,30 @@
 /* Collectives use negative tags, which MPI_ANY_TAG must not match: the sign is always compared. */
 #define MTL_ETHMX_ANYTAG_MASK 0x000000007fffffffull
 
+static inline uint64_t mtl_ethmx_bits_of(uint32_t cid, int source, int tag)
+{
+    return (uint64_t)cid << MTL_ETHMX_CID_SHIFT | (uint64_t)(uint16_t)source << MTL_ETHMX_SRC_SHIFT | (uint32_t)tag;
+}
+
+/* Of messages that this process receives. */
 static inline uint64_t mtl_ethmx_bits(const struct ompi_communicator_t *comm, int source, int tag)
 {
-    return (uint64_t)MTL_ETHMX_CID(comm) << MTL_ETHMX_CID_SHIFT | (uint64_t)(uint16_t)source << MTL_ETHMX_SRC_SHIFT |
-           (uint32_t)tag;
+    return mtl_ethmx_bits_of(MTL_ETHMX_CID(comm), source, tag);
+}
+
+/* Context ids of communicators of sessions (cid.c; Open MPI 5.0 on). begin tells the other processes and waits for
+ * them; does nothing for other communicators. OMPI_ERR_*. */
+int mtl_ethmx_cid_open(void);
+int mtl_ethmx_cid_begin(struct ompi_communicator_t *comm);
+void mtl_ethmx_cid_end(struct ompi_communicator_t *comm);
+/* What the process of this rank calls it. */
+uint32_t mtl_ethmx_cid_at(const struct ompi_communicator_t *comm, int dest);
+
+/* Of a message that this process sends. */
+static inline uint64_t mtl_ethmx_bits_to(const struct ompi_communicator_t *comm, int dest, int tag)
+{
+    uint32_t cid = OPAL_UNLIKELY(MTL_ETHMX_HAS_CIDS(comm)) ? mtl_ethmx_cid_at(comm, dest) : MTL_ETHMX_CID(comm);
+    return mtl_ethmx_bits_of(cid, comm->c_my_rank, tag);
 }
 
 static inline int mtl_ethmx_bits_source(uint64_t bits)

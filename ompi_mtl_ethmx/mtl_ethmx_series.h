@@ -139,6 +139,15 @@ static inline void opal_thread_yield(void)
 
 #endif
 
+/* Whether communicators may have another number at each process (cid.c): those of sessions, from 5.0 on. */
+#if MTL_ETHMX_SERIES == 401
+#define MTL_ETHMX_FLAGS          0
+#define MTL_ETHMX_HAS_CIDS(comm) ((void)(comm), false)
+#else
+#define MTL_ETHMX_FLAGS          MCA_MTL_BASE_FLAG_SUPPORTS_EXT_CID
+#define MTL_ETHMX_HAS_CIDS(comm) (!OMPI_COMM_IS_GLOBAL_INDEX(comm))
+#endif
+
 /* Whether this Open MPI looks at each buffer and marks the convertor of one that is memory of a device, and its marks.
  */
 #if MTL_ETHMX_SERIES == 401

@@ -41,8 +41,8 @@ int mtl_ethmx_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
         return rc;
     }
     struct waiting w = {.over = false};
-    int status = ethmx_isend(mtl_ethmx.ep, peer, mtl_ethmx_bits(comm, comm->c_my_rank, tag), &data, send_mode(mode),
-                             send_over, &w);
+    int status =
+        ethmx_isend(mtl_ethmx.ep, peer, mtl_ethmx_bits_to(comm, dest, tag), &data, send_mode(mode), send_over, &w);
     if (ETHMX_INPROGRESS == status) {
         while (!__atomic_load_n(&w.over, __ATOMIC_ACQUIRE)) {
             opal_progress();
@@ -84,8 +84,8 @@ int mtl_ethmx_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         return rc;
     }
-    int status = ethmx_isend(mtl_ethmx.ep, peer, mtl_ethmx_bits(comm, comm->c_my_rank, tag), &data, send_mode(mode),
-                             isend_done, r);
+    int status =
+        ethmx_isend(mtl_ethmx.ep, peer, mtl_ethmx_bits_to(comm, dest, tag), &data, send_mode(mode), isend_done, r);
     if (OPAL_LIKELY(ETHMX_OK == status)) {
         isend_complete(r, ETHMX_OK);
         mtl_ethmx_tell_self(comm, dest);
