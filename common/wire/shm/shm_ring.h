@@ -14,7 +14,7 @@
 #include "wire/shm/shm_split.h"
 #include "wire/wire.h"
 
-#define EMX_SHM_LAYOUT 5 /* version; changes with the layout */
+#define EMX_SHM_LAYOUT 6 /* version; changes with the layout */
 
 #define EMX_SHM_WORD_LEN        0x7fffu /* the length in a slot's word */
 #define EMX_SHM_SLOTS           64      /* a power of 2 */
