@@ -234,10 +234,13 @@ static const char *check_peers(const struct emx_engine *e, uint64_t *promised_p)
 
 static const char *check_unexpected(const struct emx_engine *e, uint64_t promised)
 {
-    unsigned n = 0;
+    unsigned n = 0, counted = 0;
 
-    emx_list_each(l, &e->match.queue) n++;
-    if (n != e->stats->unexpected_now || n != e->match.arrived.count)
+    for (unsigned i = 0; i < EMX_SPACES; i++) {
+        emx_list_each(l, &e->match[i].queue) n++;
+        counted += e->match[i].arrived.count;
+    }
+    if (n != e->stats->unexpected_now || n != counted)
         return "unexpected messages: count is wrong";
     if (e->stats->unexpected_bytes > e->stats->unexpected_promised)
         return "unexpected memory: more is held than promised";
@@ -285,8 +288,10 @@ static const char *check_turns(const struct emx_engine *e)
 
 static const char *check_posted(const struct emx_engine *e)
 {
-    uint64_t n = e->match.posted.count + e->match.wild_count;
+    uint64_t n = 0;
 
+    for (unsigned i = 0; i < EMX_SPACES; i++)
+        n += e->match[i].posted.count + e->match[i].wild_count;
     return n == e->stats->posted_now ? NULL : "posted receives: count is wrong";
 }
 

@@ -213,8 +213,8 @@ int emx_engine_create(const struct emx_engine_params *params, struct emx_engine 
     e->timer_reserve = 3; /* tick, look and removal timers */
     if (e->peers)
         memset(e->peers, 0, (e->peer_mask + 1) * sizeof(*e->peers));
-    if (!e->peers || !e->hello_body || emx_match_init(&e->match, &e->alloc) ||
-        emx_heap_reserve(&e->timers, e->timer_reserve)) {
+    if (!e->peers || !e->hello_body || emx_match_init(&e->match[EMX_TAGGED], &e->alloc) ||
+        emx_match_init(&e->match[EMX_UNTAGGED], &e->alloc) || emx_heap_reserve(&e->timers, e->timer_reserve)) {
         emx_engine_destroy(e);
         return ETHMX_ERR_NO_MEMORY;
     }
@@ -240,8 +240,9 @@ static void engine_free_unexpected(struct emx_engine *e)
     struct emx_list *const list[] = {&e->am, &e->am_deferred, &e->unreleased, &e->taken};
     struct emx_list *l;
 
-    while ((l = emx_list_first(&e->match.queue)))
-        emx_unexpected_free(e, emx_list_entry(l, struct emx_unexpected, match.queue));
+    for (unsigned i = 0; i < EMX_SPACES; i++)
+        while ((l = emx_list_first(&e->match[i].queue)))
+            emx_unexpected_free(e, emx_list_entry(l, struct emx_unexpected, match.queue));
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         while ((l = emx_list_first(list[i])))
             emx_unexpected_free(e, emx_list_entry(l, struct emx_unexpected, am_link));
@@ -272,7 +273,7 @@ void emx_engine_destroy(struct emx_engine *e)
 {
     struct emx_event ev;
 
-    if (e->match.alloc)
+    if (e->match[EMX_UNTAGGED].alloc)
         engine_free_peers(e);
     while (emx_engine_event(e, &ev))
         ;
@@ -285,8 +286,9 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_pool_fini(&e->pull_requests);
     emx_pool_fini(&e->rndvs);
     emx_pool_fini(&e->exported_pool);
-    if (e->match.alloc)
-        emx_match_fini(&e->match);
+    for (unsigned i = 0; i < EMX_SPACES; i++)
+        if (e->match[i].alloc)
+            emx_match_fini(&e->match[i]);
     emx_heap_fini(&e->timers);
     emx_alloc_put(&e->alloc, e->slots);
     emx_alloc_put(&e->alloc, e->stage);

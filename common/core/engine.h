@@ -126,16 +126,17 @@ void emx_peer_query(struct emx_engine *e, const struct emx_peer *peer, struct et
 
 enum emx_kind {
     EMX_KIND_TAGGED,
-    EMX_KIND_AM,     /* bits is the handler */
-    EMX_KIND_REMOTE, /* a tagged message with remote data */
+    EMX_KIND_AM,       /* bits is the handler */
+    EMX_KIND_REMOTE,   /* a tagged message with remote data */
+    EMX_KIND_UNTAGGED, /* with remote data or without */
 };
 
 struct emx_op_args {
     uint64_t bits, mask; /* mask: receives */
     struct ethmx_data data;
     enum ethmx_send_mode mode; /* sends */
-    uint8_t kind;              /* sends: enum emx_kind */
-    const void *am_header;     /* REMOTE: EMX_REMOTE_BYTES of remote data */
+    uint8_t kind;              /* enum emx_kind; receives: TAGGED or UNTAGGED */
+    const void *am_header;     /* not AM: EMX_REMOTE_BYTES of remote data */
     size_t am_header_bytes;
     ethmx_done_fn done;
     void *arg;
@@ -176,7 +177,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
                     struct ethmx_result *result_p, emx_time now);
 bool emx_engine_posts_timeless(const struct emx_engine *e);
 int emx_engine_cancel(struct emx_engine *e, struct emx_op *op);
-int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
+int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *a,
                      struct emx_unexpected **msg_p /* NULL: leave it */, struct ethmx_result *result_p,
                      struct ethmx_remote *remote_p /* NULL: not wanted */);
 /* The remote data of a message that was taken out of matching, or of a receive that has completed. */
@@ -186,7 +187,6 @@ int emx_engine_mrecv(struct emx_engine *e, struct emx_unexpected *msg, const str
                      struct ethmx_result *result_p, emx_time now);
 /* Returns a message unread; its sender completes. */
 void emx_engine_release(struct emx_engine *e, struct emx_unexpected *msg, emx_time now);
-/* As ethmx_match_ignore(). */
 void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits);
 unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64_t mask, emx_time now);
 

@@ -74,7 +74,7 @@ struct emx_engine {
     const struct emx_cc_ops *cc; /* of new sessions */
     bool closing;
 
-    struct emx_match match;
+    struct emx_match match[EMX_SPACES];
     unsigned posted_any; /* receives from any source */
     struct emx_pool ops, multis, unexpected_pool, pull_requests, rndvs, exported_pool;
     struct emx_txbufs txbufs;

@@ -54,7 +54,7 @@ static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *
 /* Whether the message shares a frame with earlier ones. */
 static bool output_shares_frame(struct emx_session *s, const struct emx_op *op, bool is_short)
 {
-    return is_short && !op->eager && !op->sync && !op->is_am && !op->am_header_bytes &&
+    return is_short && !op->eager && !op->sync && !op->is_am && op->space == EMX_TAGGED && !op->am_header_bytes &&
            emx_coalesce_add(s, &op->data, op->bits);
 }
 

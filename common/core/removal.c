@@ -67,13 +67,14 @@ static void removal_forget_messages(struct emx_engine *e, const struct emx_peer 
 
     if (!p->session)
         return;
-    emx_list_each_safe(l, next, &e->match.queue)
-    {
-        struct emx_unexpected *a = emx_list_entry(l, struct emx_unexpected, match.queue);
+    for (unsigned i = 0; i < EMX_SPACES; i++)
+        emx_list_each_safe(l, next, &e->match[i].queue)
+        {
+            struct emx_unexpected *a = emx_list_entry(l, struct emx_unexpected, match.queue);
 
-        if (a->match.peer == p)
-            emx_unexpected_free(e, a);
-    }
+            if (a->match.peer == p)
+                emx_unexpected_free(e, a);
+        }
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         removal_forget_list(e, list[i], p);
 }

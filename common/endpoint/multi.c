@@ -47,6 +47,11 @@ int ethmx_irecv_multi(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bit
         emx_error_set("a multi-receive without a buffer");
         return ETHMX_ERR_PARAM;
     }
+    if (own.untagged) {
+        a.kind = EMX_KIND_UNTAGGED;
+        a.bits = 0;
+        a.mask = UINT64_MAX;
+    }
     a.data = (struct ethmx_data){.base = own.base, .len_bytes = own.len_bytes};
     m.min_bytes = own.min_bytes;
     if (!emx_ep_enter(ep))

@@ -7,6 +7,7 @@
 #include "endpoint/helper.h"
 #include "endpoint/ep.h"
 #include "core/msg/data.h"
+#include "ethmx_untagged.h"
 
 #define LONG_BYTES 16384 /* worth waking the progress thread for */
 
@@ -56,6 +57,20 @@ int ethmx_isend_remote(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bi
     return start_send(ep, peer, &a);
 }
 
+int ethmx_isend_untagged(struct ethmx_ep *ep, struct ethmx_peer *peer, const uint64_t *remote,
+                         const struct ethmx_data *data, enum ethmx_send_mode mode, ethmx_done_fn done, void *arg)
+{
+    const struct emx_op_args a = {.data = emx_data_same(data),
+                                  .mode = mode,
+                                  .kind = EMX_KIND_UNTAGGED,
+                                  .am_header = remote,
+                                  .am_header_bytes = remote ? sizeof(*remote) : 0,
+                                  .done = done,
+                                  .arg = arg};
+
+    return start_send(ep, peer, &a);
+}
+
 int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, const void *header, size_t header_bytes,
                   const struct ethmx_data *data, ethmx_done_fn done, void *arg)
 {
@@ -77,22 +92,38 @@ int ethmx_am_send(struct ethmx_ep *ep, struct ethmx_peer *peer, unsigned id, con
     return start_send(ep, peer, &a);
 }
 
-int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
-                const struct ethmx_data *data, ethmx_done_fn done, void *arg, struct ethmx_req **req_p,
-                struct ethmx_result *result_p)
+static inline int start_recv(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_op_args *a,
+                             struct ethmx_req **req_p, struct ethmx_result *result_p)
 {
-    const struct emx_op_args a = {.bits = bits, .mask = mask, .data = emx_data_same(data), .done = done, .arg = arg};
     struct emx_op *op = NULL;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = emx_progress_recv(&ep->progress, emx_peer_in(peer), &a, &op, result_p);
+    rc = emx_progress_recv(&ep->progress, emx_peer_in(peer), a, &op, result_p);
     if (rc == ETHMX_INPROGRESS && req_p)
         *req_p = (struct ethmx_req *)op;
-    op_note_started(ep, &a, rc);
+    op_note_started(ep, a, rc);
     emx_ep_leave(ep);
     return rc;
+}
+
+int ethmx_irecv(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                const struct ethmx_data *data, ethmx_done_fn done, void *arg, struct ethmx_req **req_p,
+                struct ethmx_result *result_p)
+{
+    const struct emx_op_args a = {.bits = bits, .mask = mask, .data = emx_data_same(data), .done = done, .arg = arg};
+
+    return start_recv(ep, peer, &a, req_p, result_p);
+}
+
+int ethmx_irecv_untagged(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct ethmx_data *data,
+                         ethmx_done_fn done, void *arg, struct ethmx_req **req_p, struct ethmx_result *result_p)
+{
+    const struct emx_op_args a = {
+        .mask = UINT64_MAX, .data = emx_data_same(data), .kind = EMX_KIND_UNTAGGED, .done = done, .arg = arg};
+
+    return start_recv(ep, peer, &a, req_p, result_p);
 }
 
 int ethmx_cancel(struct ethmx_ep *ep, struct ethmx_req *req)
@@ -123,21 +154,37 @@ struct ethmx_remote ethmx_req_remote(const struct ethmx_req *req)
     return emx_op_remote((const struct emx_op *)req);
 }
 
-int ethmx_probe_remote(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
-                       struct ethmx_message **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
+static int op_probe(struct ethmx_ep *ep, struct ethmx_peer *peer, const struct emx_op_args *a,
+                    struct ethmx_message **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
 {
     struct emx_unexpected *msg = NULL;
     int rc;
 
     if (!emx_ep_enter(ep))
         return ETHMX_ERR_CLOSED;
-    rc = emx_engine_probe(ep->progress.engine, emx_peer_in(peer), bits, mask, msg_p ? &msg : NULL, result_p, remote_p);
+    rc = emx_engine_probe(ep->progress.engine, emx_peer_in(peer), a, msg_p ? &msg : NULL, result_p, remote_p);
     if (rc == ETHMX_ERR_NO_MATCH)
         emx_wait_policy_probe(&ep->wait_policy);
     emx_ep_leave(ep);
     if (!rc && msg_p)
         *msg_p = (struct ethmx_message *)msg;
     return rc;
+}
+
+int ethmx_probe_remote(struct ethmx_ep *ep, struct ethmx_peer *peer, uint64_t bits, uint64_t mask,
+                       struct ethmx_message **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
+{
+    const struct emx_op_args a = {.bits = bits, .mask = mask};
+
+    return op_probe(ep, peer, &a, msg_p, result_p, remote_p);
+}
+
+int ethmx_probe_untagged(struct ethmx_ep *ep, struct ethmx_peer *peer, struct ethmx_message **msg_p,
+                         struct ethmx_result *result_p, struct ethmx_remote *remote_p)
+{
+    const struct emx_op_args a = {.mask = UINT64_MAX, .kind = EMX_KIND_UNTAGGED};
+
+    return op_probe(ep, peer, &a, msg_p, result_p, remote_p);
 }
 
 int ethmx_imrecv(struct ethmx_ep *ep, struct ethmx_message *message, const struct ethmx_data *data, ethmx_done_fn done,

@@ -25,6 +25,7 @@ struct ethmx_multi {
     void *base;
     size_t len_bytes;
     size_t min_bytes; /* with less free memory the buffer is given back. 0: only when it is full */
+    bool untagged;    /* it takes untagged messages (ethmx_untagged.h), and bits and mask mean nothing */
 };
 
 struct ethmx_multi_result {

@@ -430,13 +430,19 @@ static struct emx_peer *peer_of(struct history *h, unsigned n, unsigned other)
     return NULL;
 }
 
+/* Messages with some bits are untagged. */
+static uint8_t tagged_kind(uint64_t bits)
+{
+    return bits % 8 == 5 ? EMX_KIND_UNTAGGED : EMX_KIND_TAGGED;
+}
+
 void history_send(struct history *h, unsigned n, unsigned to, uint64_t bits, size_t len_bytes, bool sync, bool am)
 {
     struct call *c;
     struct emx_op_args a = {.bits = bits,
                             .data = {.len_bytes = len_bytes},
                             .mode = sync ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD,
-                            .kind = am ? EMX_KIND_AM : EMX_KIND_TAGGED,
+                            .kind = am ? EMX_KIND_AM : tagged_kind(bits),
                             .am_header = "header",
                             .am_header_bytes = am ? 6 : 0,
                             .done = done};
@@ -463,8 +469,11 @@ void history_send(struct history *h, unsigned n, unsigned to, uint64_t bits, siz
 
 void history_receive(struct history *h, unsigned n, unsigned from, uint64_t bits, size_t room_bytes, unsigned how)
 {
-    struct emx_op_args a = {
-        .bits = bits, .mask = how & 2 ? 0 : UINT64_MAX, .data = {.len_bytes = room_bytes}, .done = done};
+    struct emx_op_args a = {.bits = bits,
+                            .mask = how & 2 ? 0 : UINT64_MAX,
+                            .data = {.len_bytes = room_bytes},
+                            .kind = tagged_kind(bits),
+                            .done = done};
     struct emx_peer *peer = how & 1 ? NULL : peer_of(h, n, from);
     struct ethmx_result result;
     struct call *c;
@@ -493,7 +502,8 @@ void history_take(struct history *h, unsigned n, unsigned kind, uint64_t bits)
 {
     struct emx_unexpected *msg = NULL;
     struct ethmx_result result;
-    int rc = emx_engine_probe(h->node[n].engine, NULL, bits, bits ? UINT64_MAX : 0, kind ? &msg : NULL, &result, NULL);
+    const struct emx_op_args a = {.bits = bits, .mask = bits ? UINT64_MAX : 0, .kind = tagged_kind(bits)};
+    int rc = emx_engine_probe(h->node[n].engine, NULL, &a, kind ? &msg : NULL, &result, NULL);
 
     if (rc == ETHMX_OK && kind == 1)
         emx_engine_release(h->node[n].engine, msg, fuzz_node_now(&h->node[n]));

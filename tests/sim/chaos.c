@@ -136,6 +136,7 @@ static uint64_t begin(struct sim_case *c, struct emx_rng *r)
     w->brief = emx_mix64(c->seed ^ 0xb1e) % 4 == 0;
     w->auth = emx_mix64(c->seed ^ 0xa07) % 8 == 0 && emx_keyed_hash_usable(&why);
     c->program.remotes = emx_mix64(c->seed ^ 0x4e) % 4 == 0;
+    c->program.untagged = emx_mix64(c->seed ^ 0x17a6) % 4 == 0;
     w->cfg.p_connect_timeout = 20 * SIM_S; /* losses may hit the handshake many times in a row */
     return rate_bps;
 }

@@ -44,6 +44,11 @@ static uint8_t content(unsigned i, size_t at)
     return (uint8_t)emx_mix64(i * 1000003ull + at / 7);
 }
 
+static uint8_t kind(const struct multis *t)
+{
+    return emx_mix64(t->c->seed ^ 0x17a6) & 1 ? EMX_KIND_UNTAGGED : EMX_KIND_TAGGED;
+}
+
 static void sent(void *arg, const struct ethmx_result *result)
 {
     struct multis *t = arg;
@@ -112,6 +117,7 @@ static void post(struct multis *t, struct multi_buffer *b)
     const struct emx_op_args a = {.bits = 1,
                                   .mask = t->c->seed & 2 ? SIM_FULL_MASK : 0xff,
                                   .data = {.base = b->base, .len_bytes = t->buffer_bytes},
+                                  .kind = kind(t),
                                   .done = done};
     int rc;
 
@@ -127,6 +133,7 @@ static void send(struct multis *t, unsigned i)
 {
     struct sim_node *n = &t->c->world.nodes[0];
     const struct emx_op_args a = {.bits = 1,
+                                  .kind = kind(t),
                                   .data = {.base = t->data[i], .len_bytes = t->len_bytes[i]},
                                   .mode = emx_rng_below(&t->rng, 4) ? ETHMX_SEND_STANDARD : ETHMX_SEND_SYNC,
                                   .done = sent,

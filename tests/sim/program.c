@@ -182,20 +182,34 @@ static bool has_remote(const struct sim_program *p, const struct sim_message *m)
     return p->remotes && !m->is_am && m->ident & 1;
 }
 
+uint64_t sim_space(const struct sim_program *p, uint64_t bits)
+{
+    return p->untagged ? bits & SIM_UNTAGGED : 0;
+}
+
+/* The engine's bits and kind. */
+static void set_bits(const struct sim_program *p, struct emx_op_args *a, uint64_t bits)
+{
+    a->bits = bits ^ sim_space(p, bits);
+    a->kind = sim_space(p, bits) ? EMX_KIND_UNTAGGED : EMX_KIND_TAGGED;
+}
+
 static struct sim_message *begin_send(struct sim_program *p, struct sim_node *n, struct sim_message *m,
                                       enum sim_shape shape, const void *am_header)
 {
     struct emx_peer *peer = sim_node_peer(n, m->dst);
-    struct emx_op_args a = {
-        .bits = m->bits, .mode = m->mode, .kind = m->is_am ? EMX_KIND_AM : EMX_KIND_TAGGED, .done = sent, .arg = m};
+    struct emx_op_args a = {.bits = m->bits, .mode = m->mode, .kind = EMX_KIND_AM, .done = sent, .arg = m};
     int rc = ETHMX_ERR_NO_MEMORY;
 
     m->data = sim_buffer_to_send(m->ident, m->len_bytes, shape, &p->rng);
     a.data = m->data->data;
     a.am_header = am_header;
     a.am_header_bytes = m->am_header_bytes;
+    if (!m->is_am)
+        set_bits(p, &a, m->bits);
     if (has_remote(p, m)) {
-        a.kind = EMX_KIND_REMOTE;
+        if (a.kind == EMX_KIND_TAGGED)
+            a.kind = EMX_KIND_REMOTE;
         a.am_header = &m->ident;
         a.am_header_bytes = sizeof(m->ident);
     }
@@ -275,7 +289,7 @@ static void check_result(struct sim_receive *r, const struct ethmx_result *resul
     size_t fits = result->msg_bytes < r->room_bytes ? result->msg_bytes : r->room_bytes;
 
     r->src = sim_node_party(r->node, result->peer);
-    r->got_bits = result->bits;
+    r->got_bits = result->bits | sim_space(p, r->bits);
     r->msg_bytes = result->msg_bytes;
     if (result->len_bytes != fits || (result->status == ETHMX_ERR_TRUNCATED) != (result->msg_bytes > r->room_bytes))
         sim_fail(p->world, "party %u: status %d, %zu bytes for a message of %zu in a buffer of %zu", r->party,
@@ -366,7 +380,7 @@ struct sim_receive *sim_recv(struct sim_program *p, struct sim_node *n, int from
                              size_t room_bytes, enum sim_shape shape)
 {
     struct sim_receive *r = new_receive(p, n);
-    struct emx_op_args a = {.bits = bits, .mask = mask, .done = received, .arg = r};
+    struct emx_op_args a = {.mask = mask, .done = received, .arg = r};
     struct ethmx_result result = {0};
     struct emx_peer *peer = from == SIM_ANY ? NULL : sim_node_peer(n, from);
     int rc = ETHMX_ERR_NO_MEMORY;
@@ -376,6 +390,7 @@ struct sim_receive *sim_recv(struct sim_program *p, struct sim_node *n, int from
     r->mask = mask;
     r->room_bytes = room_bytes;
     r->data = sim_buffer_to_receive(room_bytes, shape, &p->rng);
+    set_bits(p, &a, bits);
     a.data = r->data->data;
     if (peer || from == SIM_ANY)
         rc = emx_progress_recv(&n->progress, peer, &a, &r->op, &result);
@@ -409,18 +424,21 @@ static bool probe(struct sim_program *p, struct sim_node *n, int from, uint64_t 
                   struct emx_unexpected **msg_p, struct ethmx_result *result)
 {
     struct emx_peer *peer = from == SIM_ANY ? NULL : sim_node_peer(n, from);
+    struct emx_op_args a = {.mask = mask};
     int rc;
 
     memset(result, 0, sizeof(*result));
     if (from != SIM_ANY && !peer)
         return false;
-    rc = emx_engine_probe(n->engine, peer, bits, mask, msg_p, result, NULL);
+    set_bits(p, &a, bits);
+    rc = emx_engine_probe(n->engine, peer, &a, msg_p, result, NULL);
     if (rc == ETHMX_ERR_NO_MATCH || may_fail(p, rc, n->party, from))
         return false;
     if (rc != ETHMX_OK) {
         sim_fail(p->world, "party %u: probe returns %d", n->party, rc);
         return false;
     }
+    result->bits |= sim_space(p, bits);
     if (((result->bits ^ bits) & mask) || (peer && (void *)result->peer != peer))
         sim_fail(p->world, "party %u: a probe of %" PRIx64 "/%" PRIx64 " finds bits %" PRIx64, n->party, bits, mask,
                  result->bits);
@@ -671,16 +689,20 @@ static bool never_comes(const struct sim_program *p, const struct sim_message *m
     return m->refused || m->status < 0 || p->doomed[m->src] || p->doomed[m->dst];
 }
 
-long sim_missing(const struct sim_program *p, unsigned party)
+long sim_missing(const struct sim_program *p, unsigned party, uint64_t space)
 {
     long sent = 0, got = 0;
 
-    for (size_t i = 0; i < p->message_count; i++)
-        sent += p->message[i]->dst == party && !p->message[i]->is_am && !never_comes(p, p->message[i]);
+    for (size_t i = 0; i < p->message_count; i++) {
+        const struct sim_message *m = p->message[i];
+
+        if (m->dst == party && !m->is_am && sim_space(p, m->bits) == space)
+            sent += !never_comes(p, m);
+    }
     for (size_t i = 0; i < p->receive_count; i++) {
         const struct sim_receive *r = p->receive[i];
 
-        if (r->party == party && !r->is_am)
+        if (r->party == party && !r->is_am && sim_space(p, r->bits) == space)
             got += (r->state == SIM_DONE && !p->doomed[r->src]) || (r->state == SIM_OPEN && r->bound);
     }
     return sent - got;

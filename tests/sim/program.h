@@ -17,6 +17,7 @@
 
 #define SIM_ANY       -1
 #define SIM_FULL_MASK UINT64_MAX
+#define SIM_UNTAGGED  (UINT64_C(1) << 63) /* in bits, with sim_program.untagged: of an untagged message */
 
 struct sim_program;
 
@@ -79,6 +80,7 @@ struct sim_program {
     size_t failed;       /* operations that ended with an error that is allowed */
     bool content;        /* contents must be right */
     bool remotes;        /* some messages have remote data: their ident */
+    bool untagged;       /* some messages are untagged; all masks have SIM_UNTAGGED */
     bool no_memory;      /* operations may fail with ETHMX_ERR_NO_MEMORY */
     bool in_order;       /* active messages are handled in the order sent, of whatever handler */
     bool keeps;          /* handlers may keep a message for later */
@@ -110,8 +112,11 @@ bool sim_take_recv(struct sim_program *p, struct sim_node *n, int from, uint64_t
                    enum sim_shape shape);
 bool sim_take_release(struct sim_program *p, struct sim_node *n, int from, uint64_t bits, uint64_t mask);
 
-/* Messages sent to this party, less those that a receive has got or has coming for certain. */
-long sim_missing(const struct sim_program *p, unsigned party);
+/* Messages sent to this party, less those that a receive has got or has coming for certain. space: 0 or SIM_UNTAGGED.
+ */
+long sim_missing(const struct sim_program *p, unsigned party, uint64_t space);
+/* SIM_UNTAGGED in bits, if that means something. */
+uint64_t sim_space(const struct sim_program *p, uint64_t bits);
 
 /* Lets time pass until all operations have completed and all engines are drained. */
 bool sim_program_run(struct sim_program *p, uint64_t limit_ns);

@@ -146,15 +146,17 @@ static size_t draw_length(struct sim_traffic *t)
 static uint64_t draw_bits(struct sim_traffic *t, unsigned number)
 {
     uint64_t numbered = percent(&t->rng, 50) ? number + 1 : 0;
+    uint64_t space = t->program->untagged && percent(&t->rng, 50) ? SIM_UNTAGGED : 0;
 
-    return 7ull << 48 | numbered << 16 | below(&t->rng, t->mix.tags);
+    return space | 7ull << 48 | numbered << 16 | below(&t->rng, t->mix.tags);
 }
 
 static uint64_t draw_mask(struct sim_traffic *t)
 {
     static const uint64_t wild[] = {~0xffffffff0000ull, ~0xffffull, 0xffffull << 48, 0};
 
-    return percent(&t->rng, t->mix.wild_percent) ? wild[below(&t->rng, 4)] : SIM_FULL_MASK;
+    return percent(&t->rng, t->mix.wild_percent) ? wild[below(&t->rng, 4)] | sim_space(t->program, SIM_UNTAGGED)
+                                                 : SIM_FULL_MASK;
 }
 
 static struct action *add_action(struct sim_traffic *t, struct actor *a, enum action_kind kind)
@@ -383,12 +385,14 @@ static size_t longest(const struct sim_program *p, unsigned party)
 }
 
 /* Takes back one receive that was posted for a message that will not come. */
-static void cancel_one(struct sim_program *p, unsigned party)
+static void cancel_one(struct sim_program *p, unsigned party, uint64_t space)
 {
     for (size_t i = p->receive_count; i--;) {
         struct sim_receive *r = p->receive[i];
 
-        if (r->party != party || r->state != SIM_OPEN || r->mask || r->canceling || !r->op)
+        if (r->party != party || r->state != SIM_OPEN || r->mask & ~SIM_UNTAGGED || r->canceling || !r->op)
+            continue;
+        if (sim_space(p, r->bits) != space)
             continue;
         r->bound = false;
         sim_cancel(r);
@@ -397,33 +401,34 @@ static void cancel_one(struct sim_program *p, unsigned party)
 }
 
 /* Receives with wildcards as many messages as are missing: no more, no fewer. */
-static void receive_missing(struct actor *a)
+static void receive_missing(struct actor *a, uint64_t space)
 {
     struct sim_traffic *t = a->traffic;
     struct sim_program *p = t->program;
+    uint64_t mask = sim_space(p, SIM_UNTAGGED);
     struct sim_receive *r;
     long missing;
 
-    while ((missing = sim_missing(p, a->party)) > 0 && !sim_failed(t->world)) {
+    while ((missing = sim_missing(p, a->party, space)) > 0 && !sim_failed(t->world)) {
         if (t->by_probe) {
-            if (!sim_take_recv(p, a->node, SIM_ANY, 0, 0, below(&t->rng, SIM_SHAPES)))
+            if (!sim_take_recv(p, a->node, SIM_ANY, space, mask, below(&t->rng, SIM_SHAPES)))
                 return;
         } else {
-            r = sim_recv(p, a->node, SIM_ANY, 0, 0, longest(p, a->party), below(&t->rng, SIM_SHAPES));
+            r = sim_recv(p, a->node, SIM_ANY, space, mask, longest(p, a->party), below(&t->rng, SIM_SHAPES));
             if (!r)
                 return;
             r->bound = true;
         }
     }
     if (missing < 0)
-        cancel_one(p, a->party);
+        cancel_one(p, a->party, space);
 }
 
 static bool all_received(struct sim_traffic *t)
 {
     for (unsigned i = 0; i < t->actor_count; i++)
         if (t->actor[i].node->party == t->actor[i].party && t->actor[i].node->pace != SIM_GONE &&
-            sim_missing(t->program, t->actor[i].party))
+            (sim_missing(t->program, t->actor[i].party, 0) || sim_missing(t->program, t->actor[i].party, SIM_UNTAGGED)))
             return false;
     return true;
 }
@@ -438,7 +443,8 @@ static void close_actor(void *arg, uint64_t value)
         return;
     if (value == 0)
         cancel_posted(p, a->party);
-    receive_missing(a);
+    receive_missing(a, 0);
+    receive_missing(a, SIM_UNTAGGED);
     sim_node_pump(a->node);
     p->busy = !all_received(t);
     if (p->open || p->busy)

@@ -224,22 +224,35 @@ static void whole_messages_fit(void **state)
         {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_REMOTE, .am_header_bytes = 7}, 8, false, false},
         {{.total_bytes = 7, .joined = 5, .flags = EMX_FF_REMOTE, .am_header_bytes = 8}, 7, false, false},
         {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_REMOTE | EMX_FF_SYNC, .am_header_bytes = 8}, 8, false, true},
+        {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_UNTAGGED}, 8, false, true},
+        {{.total_bytes = 0, .joined = 5, .flags = EMX_FF_UNTAGGED}, 0, false, true},
+        {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_UNTAGGED, .am_header_bytes = 8}, 8, false, false},
+        {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_UNTAGGED | EMX_FF_REMOTE, .am_header_bytes = 8},
+         8,
+         false,
+         true},
+        {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_UNTAGGED | EMX_FF_REMOTE, .am_header_bytes = 0},
+         8,
+         false,
+         false},
+        {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_UNTAGGED | EMX_FF_AM}, 8, false, false},
         {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_AM, .am_header_bytes = 8}, 8, false, true},
         {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_AM, .am_header_bytes = 9}, 8, false, false},
         {{.total_bytes = 8, .joined = 5, .flags = EMX_FF_AM, .bits = ETHMX_AM_HANDLERS}, 8, false, false},
     };
     uint8_t to[EMX_EAGER_HEAD_BYTES + 8];
     struct emx_eager_whole m;
+    uint16_t flags;
 
     (void)state;
     for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
         put(to, &row[i].f, row[i].n);
         assert_int_equal(emx_eager_is_whole((const void *)to, sizeof(to), 5, &m), row[i].whole);
-        assert_int_equal(emx_eager_is_remote((const void *)to, sizeof(to), 5, &m),
-                         row[i].fits && row[i].f.flags == EMX_FF_REMOTE);
+        assert_int_equal(emx_eager_is_flagged((const void *)to, sizeof(to), 5, &m, &flags),
+                         row[i].fits && row[i].f.flags && !(row[i].f.flags & ~(EMX_FF_REMOTE | EMX_FF_UNTAGGED)));
         assert_int_equal(emx_eager_fits(&row[i].f, row[i].n), row[i].fits);
         assert_false(emx_eager_is_whole((const void *)to, EMX_EAGER_HEAD_BYTES - 1, 5, &m));
-        assert_false(emx_eager_is_remote((const void *)to, EMX_EAGER_HEAD_BYTES + 7, 5, &m));
+        assert_false(emx_eager_is_flagged((const void *)to, EMX_EAGER_HEAD_BYTES - 1, 5, &m, &flags));
     }
     emx_eager_put_compact(to, &envelope, 77, 8);
     assert_true(emx_eager_is_whole((const void *)to, sizeof(to), 6, &m));

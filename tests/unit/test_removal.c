@@ -333,10 +333,11 @@ static void a_lost_goodbye_shows(void **state)
 
 static struct emx_unexpected *take(unsigned at, uint64_t bits)
 {
+    const struct emx_op_args args = {.bits = bits, .mask = UINT64_MAX};
     struct emx_unexpected *a = NULL;
     struct ethmx_result r;
 
-    assert_int_equal(emx_engine_probe(engine[at], peer[at], bits, UINT64_MAX, &a, &r, NULL), ETHMX_OK);
+    assert_int_equal(emx_engine_probe(engine[at], peer[at], &args, &a, &r, NULL), ETHMX_OK);
     return a;
 }
 

@@ -131,6 +131,7 @@ for _, row in ipairs({
     { "credit.left", "i32", "Credit left" }, { "fragment.reassembled", "bytes", "Reassembled frame" },
     { "fragment.count", "u32", "Fragments" }, { "flags.sync", "bool", "SYNC: reply with matched" },
     { "flags.am", "bool", "AM: an active message" }, { "flags.starved", "bool", "STARVED: credit is missing" },
+    { "flags.remote", "bool", "REMOTE: with remote data" }, { "flags.untagged", "bool", "UNTAGGED" },
     { "flags.read", "bool", "READ: the memory can be read" }, { "flags.lent", "bool", "LENT: a device can read" },
     { "rma.flags.fetch", "bool", "FETCH: reply with what was there" }, { "rma.flags.swap", "bool", "SWAP" },
 }) do
@@ -370,7 +371,8 @@ local function value_of(range, bytes)
 end
 
 local flag_rows = {
-    flags = { { 1, "flags.sync" }, { 2, "flags.am" }, { 4, "flags.starved" }, { 8, "flags.read" }, { 16, "flags.lent" } },
+    flags = { { 1, "flags.sync" }, { 2, "flags.am" }, { 4, "flags.starved" }, { 8, "flags.read" }, { 16, "flags.lent" },
+        { 32, "flags.remote" }, { 64, "flags.untagged" } },
     ["rma.flags"] = { { 1, "rma.flags.fetch" }, { 2, "rma.flags.swap" } },
 }
 

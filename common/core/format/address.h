@@ -16,7 +16,7 @@
 #include "base/wire_part.h"
 #include "ethmx.h"
 
-#define EMX_ADDRESS_VERSION     8
+#define EMX_ADDRESS_VERSION     9
 #define EMX_ADDRESS_HOST        48
 #define EMX_ADDRESS_SECRET      16
 #define EMX_ADDRESS_PART_BYTES  95 /* all parts of wires, with their headers */

@@ -79,9 +79,9 @@ static_assert(offsetof(struct emx_f_eager, op) == 12 && offsetof(struct emx_f_ea
 /* Whether a message with these flags may have a header of this length. */
 static inline bool emx_message_head_fits(unsigned flags, size_t head_bytes)
 {
-    if (flags & EMX_FF_REMOTE)
-        return !(flags & EMX_FF_AM) && head_bytes == EMX_REMOTE_BYTES;
-    return head_bytes <= (flags & EMX_FF_AM ? ETHMX_AM_HEADER_MAX : 0);
+    if (flags & EMX_FF_AM)
+        return !(flags & (EMX_FF_REMOTE | EMX_FF_UNTAGGED)) && head_bytes <= ETHMX_AM_HEADER_MAX;
+    return head_bytes == (flags & EMX_FF_REMOTE ? EMX_REMOTE_BYTES : 0);
 }
 
 /* Whether f is valid for a frame with n bytes of the message. All code that accepts eager messages checks this, that no
@@ -125,19 +125,22 @@ static inline bool emx_eager_is_whole(const struct emx_frame *h, uint32_t len_by
     return !f->flags && !f->am_header_bytes && h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == joined;
 }
 
-/* As emx_eager_is_whole(), for an eager frame with remote data, which is before the data. */
-static inline bool emx_eager_is_remote(const struct emx_frame *h, uint32_t len_bytes, uint32_t joined,
-                                       struct emx_eager_whole *m)
+/* As emx_eager_is_whole(), for an eager frame of an untagged message, or with remote data, or both. *flags_p: which.
+ * Remote data is before the data. */
+static inline bool emx_eager_is_flagged(const struct emx_frame *h, uint32_t len_bytes, uint32_t joined,
+                                        struct emx_eager_whole *m, uint16_t *flags_p)
 {
     const struct emx_f_eager *f = (const void *)(h + 1);
+    uint32_t head_bytes;
 
-    if (h->type != EMX_F_eager || len_bytes < sizeof(*h) + sizeof(*f) + EMX_REMOTE_BYTES)
+    if (h->type != EMX_F_eager || len_bytes < sizeof(*h) + sizeof(*f))
         return false;
-    *m = (struct emx_eager_whole){.data = (const uint8_t *)(f + 1) + EMX_REMOTE_BYTES,
-                                  .bits = f->bits,
-                                  .len_bytes = f->total_bytes - EMX_REMOTE_BYTES};
-    return f->flags == EMX_FF_REMOTE && f->am_header_bytes == EMX_REMOTE_BYTES && f->total_bytes >= EMX_REMOTE_BYTES &&
-           h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == joined;
+    head_bytes = f->flags & EMX_FF_REMOTE ? EMX_REMOTE_BYTES : 0;
+    *m = (struct emx_eager_whole){
+        .data = (const uint8_t *)(f + 1) + head_bytes, .bits = f->bits, .len_bytes = f->total_bytes - head_bytes};
+    *flags_p = f->flags;
+    return f->flags && !(f->flags & ~(EMX_FF_REMOTE | EMX_FF_UNTAGGED)) && f->am_header_bytes == head_bytes &&
+           f->total_bytes >= head_bytes && h->body_bytes == sizeof(*f) + f->total_bytes && f->joined == joined;
 }
 
 /* Whether a short frame with len_bytes is complete. */

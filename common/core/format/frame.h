@@ -155,6 +155,7 @@ static_assert(sizeof(struct emx_f_ack) == 16, "ack");
 #define EMX_FF_LENT      16u /* rts: struct emx_f_lent ends the frame */
 #define EMX_FF_REMOTE    32u /* not with AM: the header is the remote data (ethmx_remote.h) */
 #define EMX_REMOTE_BYTES 8u  /* its length */
+#define EMX_FF_UNTAGGED  64u /* not with AM: only receives of untagged messages take it (ethmx_untagged.h) */
 
 struct EMX_LAYOUT emx_f_eager {
     uint64_t bits;

@@ -306,6 +306,7 @@ static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct e
     a->sync = f->flags & EMX_FF_SYNC;
     a->is_am = f->flags & EMX_FF_AM;
     a->has_remote = f->flags & EMX_FF_REMOTE;
+    a->space = emx_flags_space(f->flags);
     a->am_header_bytes = f->am_header_bytes;
     a->total_bytes = f->total_bytes - f->am_header_bytes;
     a->got_bytes = n;
@@ -354,6 +355,7 @@ enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
 {
     struct emx_engine *e = s->e;
+    enum emx_space space = emx_flags_space(f->flags);
     uint32_t cost = emx_eager_cost(f->total_bytes);
     struct emx_op *op = NULL;
     enum emx_drop why;
@@ -362,9 +364,9 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     if (f->flags & EMX_FF_SYNC && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     if (!(f->flags & EMX_FF_AM)) {
-        if (!emx_multi_reserve(e))
+        if (!emx_multi_reserve(e, space))
             return EMX_DROP_MEMORY;
-        op = emx_multi_or_match(e, f->bits, s->peer, f->total_bytes - f->am_header_bytes);
+        op = emx_multi_or_match(e, space, f->bits, s->peer, f->total_bytes - f->am_header_bytes);
     }
     if (!op) {
         why = eager_into_unexpected(s, f, from, n);

@@ -26,7 +26,7 @@ static void fail_unqueue(struct emx_engine *e, struct emx_op *op)
         emx_rndv_forget_pull_requests(s, op);
         break;
     case EMX_OP_POSTED:
-        emx_match_unpost(&e->match, &op->match);
+        emx_match_unpost(&e->match[op->space], &op->match);
         break;
     case EMX_OP_PULLING:
         emx_rndv_drop(e, op);

@@ -9,7 +9,7 @@
  * header and data are written there directly: nothing is copied twice, and no store is read again. Other wires take
  * both from their places. A short frame has no acknowledgement, so none must be owed.
  *
- * A message with remote data has an eager frame over all routes.
+ * A message with remote data, and an untagged one, has an eager frame over all routes.
  *
  * Static conditions are checked when the session connects (session.fast_room): a standard send, in one frame. Whether
  * anything is queued before it is checked each time.
@@ -57,12 +57,12 @@ void emx_fast_open(struct emx_session *s)
     s->fast_room = s->e->closing ? 0 : (uint32_t)room + 1;
 }
 
-/* Whether this message has remote data, and its frame has room for that. */
-static bool fast_takes_remote(const struct emx_session *s, const struct emx_op_args *a)
+/* Whether this message is untagged or has remote data, and its frame has room for that. */
+static bool fast_takes_flagged(const struct emx_session *s, const struct emx_op_args *a)
 {
-    size_t total_bytes = a->data.len_bytes + EMX_REMOTE_BYTES;
+    size_t total_bytes = a->data.len_bytes + a->am_header_bytes;
 
-    return a->kind == EMX_KIND_REMOTE && total_bytes < s->fast_room &&
+    return a->kind != EMX_KIND_AM && total_bytes < s->fast_room &&
            emx_credit_allows(&s->credit, emx_eager_cost(total_bytes));
 }
 
@@ -77,8 +77,8 @@ bool emx_engine_fast(const struct emx_peer *p, const struct emx_op_args *a, unsi
         return false;
     if (!emx_credit_allows(&s->credit, emx_eager_cost(a->data.len_bytes)))
         return false;
-    if (a->kind && !fast_takes_remote(s, a)) /* not TAGGED. A separate test: together with mode, its neighbour, it would
-                                                be read at once and wait for two stores */
+    if (a->kind && !fast_takes_flagged(s, a)) /* not TAGGED. A separate test: together with mode, its neighbour, it
+                                                 would be read at once and wait for two stores */
         return false;
     *link_p = s->link;
     return true;
@@ -176,11 +176,11 @@ static void fast_in_place(struct emx_session *s, const struct emx_op_args *a, st
     }
 }
 
-static inline void fast_account(struct emx_session *s, const struct emx_op_args *a, size_t remote_bytes, emx_time now)
+static inline void fast_account(struct emx_session *s, const struct emx_op_args *a, size_t head_bytes, emx_time now)
 {
     struct emx_engine *e = s->e;
 
-    emx_credit_use(&s->credit, emx_eager_cost(a->data.len_bytes + remote_bytes));
+    emx_credit_use(&s->credit, emx_eager_cost(a->data.len_bytes + head_bytes));
     if (s->read.on)
         emx_lapse_spoke(s, now);
     emx_count(e, sent_small);
@@ -189,30 +189,31 @@ static inline void fast_account(struct emx_session *s, const struct emx_op_args 
     emx_add(e, bytes_sent, a->data.len_bytes);
 }
 
-/* As an eager frame, whose first data is the remote data. */
-static __attribute__((noinline)) int fast_send_remote(struct emx_session *s, const struct emx_op_args *a,
-                                                      struct emx_txframe *f, emx_time now)
+/* As an eager frame, whose first data is the remote data, if there is any. */
+static __attribute__((noinline)) int fast_send_flagged(struct emx_session *s, const struct emx_op_args *a,
+                                                       struct emx_txframe *f, emx_time now)
 {
     const struct emx_eager_envelope v = fast_envelope(s);
     const struct emx_eager_told t = {.bits = a->bits,
-                                     .total_bytes = a->data.len_bytes + EMX_REMOTE_BYTES,
+                                     .total_bytes = a->data.len_bytes + a->am_header_bytes,
                                      .joined = s->offload.joined_rx,
-                                     .am_header_bytes = EMX_REMOTE_BYTES,
-                                     .flags = EMX_FF_REMOTE};
-    size_t data_at = EMX_EAGER_HEAD_BYTES + EMX_REMOTE_BYTES, len_bytes = data_at + a->data.len_bytes;
+                                     .am_header_bytes = (uint16_t)a->am_header_bytes,
+                                     .flags = emx_op_args_flags(a)};
+    size_t data_at = EMX_EAGER_HEAD_BYTES + a->am_header_bytes, len_bytes = data_at + a->data.len_bytes;
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, len_bytes);
 
     if (!b)
         return ETHMX_ERR_NO_MEMORY;
     emx_credit_announced(&s->credit, v.credit);
     emx_eager_put(b->frame, &v, &t, t.total_bytes);
-    memcpy(b->frame + EMX_EAGER_HEAD_BYTES, a->am_header, EMX_REMOTE_BYTES);
+    if (a->am_header_bytes)
+        memcpy(b->frame + EMX_EAGER_HEAD_BYTES, a->am_header, EMX_REMOTE_BYTES);
     emx_data_read(&a->data, 0, b->frame + data_at, a->data.len_bytes);
     emx_send_window_direct(s, b, now);
     *f = (struct emx_txframe){.to = &s->to, .head_bytes = (uint16_t)len_bytes};
     fast_seal_whole(s, b->frame, EMX_EAGER_HEAD_BYTES, f);
     emx_reorder_acked(&s->rx);
-    fast_account(s, a, EMX_REMOTE_BYTES, now);
+    fast_account(s, a, a->am_header_bytes, now);
     return ETHMX_OK;
 }
 
@@ -221,7 +222,7 @@ int emx_engine_send_fast(struct emx_peer *p, const struct emx_op_args *a, struct
     struct emx_session *s = p->session;
 
     if (a->kind)
-        return fast_send_remote(s, a, f, now);
+        return fast_send_flagged(s, a, f, now);
     if (fast_is_short(s, a))
         fast_in_place(s, a, f);
     else if (!fast_from_buffer(s, a, f, now))
@@ -286,32 +287,37 @@ static inline void fast_end_receive(struct emx_engine *e, struct emx_op *op, con
     emx_add(e, bytes_received, op->len_bytes);
 }
 
-/* A message with remote data, over any link. */
-static __attribute__((noinline)) struct emx_op *fast_input_remote(struct emx_engine *e, unsigned link,
-                                                                  const uint8_t *data, uint32_t len_bytes, emx_time now)
+/* A message with remote data, or an untagged one, over any link. */
+static __attribute__((noinline)) struct emx_op *fast_input_flagged(struct emx_engine *e, unsigned link,
+                                                                   const uint8_t *data, uint32_t len_bytes,
+                                                                   emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     struct emx_session *s;
     struct emx_op *op;
     struct emx_eager_whole m;
+    uint32_t head_bytes;
+    uint16_t flags;
 
     if (e->tagged_links >> link & 1 || len_bytes < sizeof(*h) || h->version == EMX_FRAME_V_SHORT ||
         !(s = fast_session(e, h)))
         return NULL;
-    if (!emx_eager_is_remote(h, len_bytes, s->offload.joined_told, &m) || s->rx.held_count ||
-        !emx_credit_covers(&s->credit, m.len_bytes + EMX_REMOTE_BYTES))
+    if (!emx_eager_is_flagged(h, len_bytes, s->offload.joined_told, &m, &flags) || s->rx.held_count)
         return NULL;
-    if (h->body_bytes > len_bytes - sizeof(*h) || !emx_frame_unhurt(h) || !(op = emx_op_match(e, m.bits, s->peer)))
+    head_bytes = flags & EMX_FF_REMOTE ? EMX_REMOTE_BYTES : 0;
+    if (!emx_credit_covers(&s->credit, m.len_bytes + head_bytes) || h->body_bytes > len_bytes - sizeof(*h) ||
+        !emx_frame_unhurt(h) || !(op = emx_op_match(e, emx_flags_space(flags), m.bits, s->peer)))
         return NULL;
     emx_session_heard(s, now);
     emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);
-    emx_op_set_remote(op, (const uint8_t *)m.data - EMX_REMOTE_BYTES);
+    if (head_bytes)
+        emx_op_set_remote(op, (const uint8_t *)m.data - EMX_REMOTE_BYTES);
     fast_end_receive(e, op, m.data, m.len_bytes);
     if (e->reliable_links >> link & 1)
         emx_reorder_passed(&s->rx);
     else
         emx_reorder_accepted(&s->rx);
-    emx_credit_passed(s, emx_eager_cost(m.len_bytes + EMX_REMOTE_BYTES));
+    emx_credit_passed(s, emx_eager_cost(m.len_bytes + head_bytes));
     if (!(e->reliable_links >> link & 1))
         emx_session_later(s, h->ack, now);
     return op;
@@ -326,13 +332,13 @@ struct emx_op *emx_engine_input_short(struct emx_engine *e, unsigned link, const
     uint32_t n;
 
     if (h->version != EMX_FRAME_V_SHORT)
-        return fast_input_remote(e, link, data, len_bytes, lately);
+        return fast_input_flagged(e, link, data, len_bytes, lately);
     if (e->tagged_links >> link & 1 || !emx_eager_is_short(h, len_bytes))
         return NULL;
     n = h->body_bytes;
     if (!(s = fast_session(e, (const void *)h)) || !emx_credit_covers(&s->credit, n))
         return NULL;
-    if (!(op = emx_op_match(e, h->bits, s->peer)))
+    if (!(op = emx_op_match(e, EMX_TAGGED, h->bits, s->peer)))
         return NULL;
     emx_session_heard(s, lately);
     emx_credit_heard_short(&s->credit, h->credit);
@@ -355,12 +361,12 @@ struct emx_op *emx_engine_input_compact(struct emx_engine *e, unsigned link, con
         h->version == EMX_FRAME_V_SHORT || !(s = fast_session(e, h)))
         return NULL;
     if (!emx_eager_is_whole(h, len_bytes, s->offload.joined_told, &m))
-        return fast_input_remote(e, link, data, len_bytes, now);
+        return fast_input_flagged(e, link, data, len_bytes, now);
     if (s->rx.held_count || !emx_credit_covers(&s->credit, m.len_bytes))
         return NULL;
     if (h->body_bytes > len_bytes - sizeof(*h) || !emx_frame_unhurt(h))
         return NULL;
-    if (!(op = emx_op_match(e, m.bits, s->peer)))
+    if (!(op = emx_op_match(e, EMX_TAGGED, m.bits, s->peer)))
         return NULL;
     emx_session_heard(s, now);
     emx_credit_heard(&s->credit, h->credit, h->ack, s->tx.next);

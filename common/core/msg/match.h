@@ -23,6 +23,9 @@
 
 struct emx_peer;
 
+/* Messages and receives of one space never meet those of the other: each has its own struct emx_match. */
+enum emx_space { EMX_TAGGED, EMX_UNTAGGED, EMX_SPACES };
+
 /* A receive waiting for a message. */
 struct emx_posted {
     struct emx_list link; /* in a bucket, or in the wildcard list */

@@ -22,6 +22,7 @@ struct emx_op *emx_multi_new(struct emx_engine *e, struct emx_peer *peer, const 
     whole->multi = multi;
     whole->arg = whole;
     whole->where = EMX_OP_FILLING;
+    whole->space = emx_op_args_space(a);
     whole->match.bits = a->bits;
     whole->match.mask = a->mask;
     whole->match.peer = peer;
@@ -46,12 +47,12 @@ void emx_multi_post(struct emx_engine *e, struct emx_op *whole)
         e->posted_any++;
     }
     e->stats->posted_now++;
-    emx_match_post_multi(&e->match, &whole->match);
+    emx_match_post_multi(&e->match[whole->space], &whole->match);
 }
 
 static void multi_unpost(struct emx_engine *e, struct emx_op *whole)
 {
-    emx_match_unpost_multi(&e->match, &whole->match);
+    emx_match_unpost_multi(&e->match[whole->space], &whole->match);
     emx_op_unpost(e, whole);
     if (emx_list_linked(&whole->peer_link))
         emx_list_del(&whole->peer_link);
@@ -105,9 +106,10 @@ void emx_multi_unpart(struct emx_engine *e, struct emx_op *part)
 }
 
 /* The tick runs since the receive was posted, so the time does not matter. */
-struct emx_op *emx_multi_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p, size_t len_bytes)
+struct emx_op *emx_multi_match(struct emx_engine *e, enum emx_space space, uint64_t bits, struct emx_peer *p,
+                               size_t len_bytes)
 {
-    struct emx_posted *m = emx_match_multi(&e->match, bits, p);
+    struct emx_posted *m = emx_match_multi(&e->match[space], bits, p);
     struct emx_op *whole, *part;
 
     if (!m)

@@ -56,21 +56,22 @@ struct emx_op *emx_multi_part(struct emx_engine *e, struct emx_op *whole, size_t
 void emx_multi_unpart(struct emx_engine *e, struct emx_op *part); /* the message was not taken */
 bool emx_multi_is_full(const struct emx_op *whole);
 
-struct emx_op *emx_multi_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p, size_t len_bytes);
+struct emx_op *emx_multi_match(struct emx_engine *e, enum emx_space space, uint64_t bits, struct emx_peer *p,
+                               size_t len_bytes);
 
 /* A message of this length has arrived: as emx_op_match(), for multi-receives as well. After emx_multi_reserve(). */
-static inline struct emx_op *emx_multi_or_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p,
-                                                size_t len_bytes)
+static inline struct emx_op *emx_multi_or_match(struct emx_engine *e, enum emx_space space, uint64_t bits,
+                                                struct emx_peer *p, size_t len_bytes)
 {
-    struct emx_op *op = e->match.multi_count ? emx_multi_match(e, bits, p, len_bytes) : NULL;
+    struct emx_op *op = e->match[space].multi_count ? emx_multi_match(e, space, bits, p, len_bytes) : NULL;
 
-    return op ? op : emx_op_match(e, bits, p);
+    return op ? op : emx_op_match(e, space, bits, p);
 }
 
 /* So that the next emx_multi_or_match() does not fail. false: no memory. */
-static inline bool emx_multi_reserve(struct emx_engine *e)
+static inline bool emx_multi_reserve(struct emx_engine *e, enum emx_space space)
 {
-    return !e->match.multi_count || !emx_pool_reserve(&e->ops);
+    return !e->match[space].multi_count || !emx_pool_reserve(&e->ops);
 }
 
 #endif

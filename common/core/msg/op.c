@@ -38,6 +38,7 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     op->exported = NULL;
     op->reading = 0;
     op->is_send = op->is_am = op->sync = op->has_remote = op->eager = op->counted_wait = op->matched = false;
+    op->space = EMX_TAGGED;
     op->am_header_bytes = 0;
     op->am_header = NULL;
     op->id = 0;
@@ -64,6 +65,7 @@ struct emx_op *emx_op_new_send(struct emx_engine *e, struct emx_peer *p, const s
     }
     op->is_send = true;
     op->is_am = a->kind == EMX_KIND_AM;
+    op->space = emx_op_args_space(a);
     op->am_header_bytes = (uint16_t)a->am_header_bytes;
     op->sync = a->mode == ETHMX_SEND_SYNC && a->kind != EMX_KIND_AM;
     op->msg_bytes = a->data.len_bytes;
@@ -172,9 +174,9 @@ void emx_op_unpost(struct emx_engine *e, struct emx_op *op)
         e->posted_any--;
 }
 
-struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p)
+struct emx_op *emx_op_match(struct emx_engine *e, enum emx_space space, uint64_t bits, struct emx_peer *p)
 {
-    struct emx_posted *m = emx_match_arrive(&e->match, bits, p);
+    struct emx_posted *m = emx_match_arrive(&e->match[space], bits, p);
     struct emx_op *op;
 
     if (!m)

@@ -51,6 +51,7 @@ struct emx_op {
     bool gso;          /* sends: its frames are marked for a GSO packet */
     bool eager;        /* sends: credit was taken, frames are being made */
     bool counted_wait; /* counted in session.awaits */
+    uint8_t space;     /* enum emx_space: sends, posted receives */
     bool matched;      /* synchronous sends: the first frame is matched, the others wait for the window */
     uint8_t reading;   /* reads in progress at a device; sends: writes */
     uint16_t am_header_bytes;
@@ -79,12 +80,27 @@ static inline bool emx_op_is_rma(const struct emx_op *op)
 /* The flags in frames of a message, by its kind. */
 static inline uint16_t emx_op_args_flags(const struct emx_op_args *a)
 {
-    return a->kind == EMX_KIND_AM ? EMX_FF_AM : a->kind == EMX_KIND_REMOTE ? EMX_FF_REMOTE : 0;
+    static const uint16_t flags[] = {
+        [EMX_KIND_AM] = EMX_FF_AM, [EMX_KIND_REMOTE] = EMX_FF_REMOTE, [EMX_KIND_UNTAGGED] = EMX_FF_UNTAGGED};
+
+    return flags[a->kind] | (a->kind == EMX_KIND_UNTAGGED && a->am_header_bytes ? EMX_FF_REMOTE : 0);
 }
 
 static inline uint16_t emx_op_flags(const struct emx_op *op)
 {
-    return op->is_am ? EMX_FF_AM : op->am_header_bytes ? EMX_FF_REMOTE : 0;
+    return op->is_am ? EMX_FF_AM
+                     : (op->space == EMX_UNTAGGED ? EMX_FF_UNTAGGED : 0) | (op->am_header_bytes ? EMX_FF_REMOTE : 0);
+}
+
+static inline enum emx_space emx_op_args_space(const struct emx_op_args *a)
+{
+    return a->kind == EMX_KIND_UNTAGGED ? EMX_UNTAGGED : EMX_TAGGED;
+}
+
+/* By the flags in its frame. */
+static inline enum emx_space emx_flags_space(unsigned flags)
+{
+    return flags & EMX_FF_UNTAGGED ? EMX_UNTAGGED : EMX_TAGGED;
 }
 
 /* The receive has met a message with this header. */
@@ -112,7 +128,7 @@ void emx_op_discard(struct emx_engine *e, struct emx_op *op); /* it has just com
 void emx_op_received(struct emx_engine *e, struct emx_op *op, uint64_t msg_bytes); /* sets the status by length */
 void emx_op_recycle(struct emx_engine *e, struct emx_op *op);
 /* A message has arrived. NULL: no receive takes it, or a multi-receive does. */
-struct emx_op *emx_op_match(struct emx_engine *e, uint64_t bits, struct emx_peer *p);
+struct emx_op *emx_op_match(struct emx_engine *e, enum emx_space space, uint64_t bits, struct emx_peer *p);
 void emx_op_unpost(struct emx_engine *e, struct emx_op *op); /* counts that it is not posted any more */
 
 /* Makes the operation fail when the peer does. */

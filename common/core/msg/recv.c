@@ -78,13 +78,15 @@ static int recv_taken(struct emx_engine *e, struct emx_unexpected *a, const stru
 
 bool emx_engine_posts_timeless(const struct emx_engine *e)
 {
-    return !e->match.arrived.count && emx_timer_is_set(&e->tick);
+    return !e->stats->unexpected_now && emx_timer_is_set(&e->tick);
 }
 
-int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args, struct emx_op **op_p,
-                    struct ethmx_result *result_p, emx_time now)
+static inline __attribute__((always_inline)) int recv_in(struct emx_engine *e, enum emx_space space,
+                                                         struct emx_peer *peer, const struct emx_op_args *args,
+                                                         struct emx_op **op_p, struct ethmx_result *result_p,
+                                                         emx_time now)
 {
-    struct emx_unexpected_match *m = emx_match_find(&e->match, args->bits, args->mask, peer);
+    struct emx_unexpected_match *m = emx_match_find(&e->match[space], args->bits, args->mask, peer);
     struct emx_op *op;
     int rc;
 
@@ -112,6 +114,7 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
     if (!(op = emx_op_new(e, args, now)))
         return ETHMX_ERR_NO_MEMORY;
     op->where = EMX_OP_POSTED;
+    op->space = space;
     op->match.bits = args->bits;
     op->match.mask = args->mask;
     op->match.peer = peer;
@@ -122,10 +125,26 @@ int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct em
         e->posted_any++;
     }
     e->stats->posted_now++;
-    emx_match_post(&e->match, &op->match);
+    emx_match_post(&e->match[space], &op->match);
     if (op_p)
         *op_p = op;
     return ETHMX_INPROGRESS;
+}
+
+static __attribute__((noinline)) int recv_untagged(struct emx_engine *e, struct emx_peer *peer,
+                                                   const struct emx_op_args *args, struct emx_op **op_p,
+                                                   struct ethmx_result *result_p, emx_time now)
+{
+    return recv_in(e, EMX_UNTAGGED, peer, args, op_p, result_p, now);
+}
+
+/* Two functions, so that tagged messages do not cost the choice of a table. */
+int emx_engine_recv(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args, struct emx_op **op_p,
+                    struct ethmx_result *result_p, emx_time now)
+{
+    if (args->kind)
+        return recv_untagged(e, peer, args, op_p, result_p, now);
+    return recv_in(e, EMX_TAGGED, peer, args, op_p, result_p, now);
 }
 
 /* Why nothing can be posted; 0: it can. */
@@ -140,9 +159,10 @@ static int recv_refusal(const struct emx_engine *e, const struct emx_peer *peer)
 static int recv_collect(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args,
                         struct emx_op *whole, emx_time now)
 {
+    const struct emx_match *match = &e->match[whole->space];
     struct emx_unexpected_match *m;
 
-    while (!emx_multi_is_full(whole) && (m = emx_match_find(&e->match, args->bits, args->mask, peer))) {
+    while (!emx_multi_is_full(whole) && (m = emx_match_find(match, args->bits, args->mask, peer))) {
         struct emx_unexpected *a = emx_container(m, struct emx_unexpected, match);
         struct emx_op *part = emx_multi_part(e, whole, a->total_bytes, now);
 
@@ -193,15 +213,16 @@ int emx_engine_cancel(struct emx_engine *e, struct emx_op *op)
     }
     if (op->where != EMX_OP_POSTED)
         return ETHMX_ERR_NO_MATCH;
-    emx_match_unpost(&e->match, &op->match);
+    emx_match_unpost(&e->match[op->space], &op->match);
     emx_op_complete(e, op, ETHMX_ERR_CANCELED);
     return ETHMX_OK;
 }
 
-int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, uint64_t bits, uint64_t mask,
+int emx_engine_probe(struct emx_engine *e, struct emx_peer *peer, const struct emx_op_args *args,
                      struct emx_unexpected **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
 {
-    struct emx_unexpected_match *m = emx_match_find(&e->match, bits, mask, peer);
+    const struct emx_match *match = &e->match[emx_op_args_space(args)];
+    struct emx_unexpected_match *m = emx_match_find(match, args->bits, args->mask, peer);
     struct emx_unexpected *a;
 
     if (!m)
@@ -262,7 +283,7 @@ unsigned emx_engine_flush_unexpected(struct emx_engine *e, uint64_t bits, uint64
     struct emx_unexpected_match *m;
     unsigned n = 0;
 
-    while ((m = emx_match_find(&e->match, bits, mask, NULL))) {
+    while ((m = emx_match_find(&e->match[EMX_TAGGED], bits, mask, NULL))) {
         emx_engine_release(e, emx_container(m, struct emx_unexpected, match), now);
         n++;
     }

@@ -163,6 +163,7 @@ static enum emx_drop rndv_recv_into_unexpected(struct emx_session *s, const stru
     a->is_rts = true;
     a->is_am = f->flags & EMX_FF_AM;
     a->has_remote = f->flags & EMX_FF_REMOTE;
+    a->space = emx_flags_space(f->flags);
     a->sender_op = f->op;
     a->total_bytes = f->total_bytes;
     a->am_header_bytes = f->am_header_bytes;
@@ -183,6 +184,7 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
 {
     const struct emx_frame *h = (const void *)data;
     const struct emx_f_rts *f = (const void *)(h + 1);
+    enum emx_space space = emx_flags_space(f->flags);
     struct emx_engine *e = s->e;
     struct announced m;
     struct emx_op *op;
@@ -193,9 +195,9 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
         emx_credit_starved(s, now);
     if (f->flags & EMX_FF_AM)
         return rndv_recv_into_unexpected(s, f);
-    if (!rndv_recv_reserve(e) || !emx_multi_reserve(e))
+    if (!rndv_recv_reserve(e) || !emx_multi_reserve(e, space))
         return EMX_DROP_MEMORY;
-    op = emx_multi_or_match(e, f->bits, s->peer, f->total_bytes);
+    op = emx_multi_or_match(e, space, f->bits, s->peer, f->total_bytes);
     if (!op)
         return rndv_recv_into_unexpected(s, f);
     emx_count(e, match_posted);

@@ -19,7 +19,7 @@ static int self_straight(struct emx_engine *e, struct emx_op *op, const struct e
     size_t len = a->data.len_bytes < op->data.len_bytes ? a->data.len_bytes : op->data.len_bytes;
 
     emx_count(e, match_posted);
-    if (a->kind == EMX_KIND_REMOTE)
+    if (a->am_header_bytes)
         emx_op_set_remote(op, a->am_header);
     emx_data_copy(&op->data, &a->data, len);
     emx_op_received(e, op, a->data.len_bytes);
@@ -48,23 +48,34 @@ static bool self_affordable(const struct emx_engine *e, const struct emx_op_args
            e->stats->unexpected_promised + self_cost(a) <= e->cfg->p_unexpected_max;
 }
 
+/* The message of a send that has no receive yet. NULL: no memory. */
+static struct emx_unexpected *self_new(struct emx_engine *e, const struct emx_op_args *a, size_t buf_bytes)
+{
+    struct emx_unexpected *m = emx_unexpected_new(e, NULL, buf_bytes);
+
+    if (!m)
+        return NULL;
+    m->is_am = a->kind == EMX_KIND_AM;
+    m->has_remote = !m->is_am && a->am_header_bytes;
+    m->space = emx_op_args_space(a);
+    m->whole = true;
+    m->am_header_bytes = (uint16_t)a->am_header_bytes;
+    m->total_bytes = a->data.len_bytes;
+    if (a->am_header_bytes)
+        memcpy(m->buf, a->am_header, a->am_header_bytes);
+    return m;
+}
+
 static int self_copied(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a)
 {
-    struct emx_unexpected *m = emx_unexpected_new(e, NULL, a->am_header_bytes + a->data.len_bytes);
+    struct emx_unexpected *m = self_new(e, a, a->am_header_bytes + a->data.len_bytes);
 
     if (!m)
         return ETHMX_ERR_NO_MEMORY;
     m->cost = self_cost(a);
     e->stats->unexpected_bytes += m->cost;
     e->stats->unexpected_promised += m->cost;
-    m->is_am = a->kind == EMX_KIND_AM;
-    m->has_remote = a->kind == EMX_KIND_REMOTE;
-    m->whole = true;
-    m->am_header_bytes = (uint16_t)a->am_header_bytes;
-    m->total_bytes = a->data.len_bytes;
     m->got_bytes = a->am_header_bytes + a->data.len_bytes;
-    if (a->am_header_bytes)
-        memcpy(m->buf, a->am_header, a->am_header_bytes);
     emx_data_read(&a->data, 0, m->buf + a->am_header_bytes, a->data.len_bytes);
     self_deliver(e, m, p, a->bits);
     return ETHMX_OK;
@@ -72,7 +83,7 @@ static int self_copied(struct emx_engine *e, struct emx_peer *p, const struct em
 
 static int self_waiting(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
 {
-    struct emx_unexpected *m = emx_unexpected_new(e, NULL, a->am_header_bytes);
+    struct emx_unexpected *m = self_new(e, a, a->am_header_bytes);
     struct emx_op *op = m ? emx_op_new_send(e, p, a, now) : NULL;
 
     if (!op) {
@@ -82,25 +93,19 @@ static int self_waiting(struct emx_engine *e, struct emx_peer *p, const struct e
     }
     op->where = EMX_OP_MATCHING;
     m->local = op;
-    m->is_am = a->kind == EMX_KIND_AM;
-    m->has_remote = a->kind == EMX_KIND_REMOTE;
-    m->whole = true;
-    m->am_header_bytes = (uint16_t)a->am_header_bytes;
-    m->total_bytes = a->data.len_bytes;
-    if (a->am_header_bytes)
-        memcpy(m->buf, a->am_header, a->am_header_bytes);
     self_deliver(e, m, p, a->bits);
     return ETHMX_INPROGRESS;
 }
 
 int emx_self_send(struct emx_engine *e, struct emx_peer *p, const struct emx_op_args *a, emx_time now)
 {
+    enum emx_space space = emx_op_args_space(a);
     struct emx_op *op = NULL;
 
-    if (!emx_multi_reserve(e))
+    if (!emx_multi_reserve(e, space))
         return ETHMX_ERR_NO_MEMORY;
     if (a->kind != EMX_KIND_AM)
-        op = emx_multi_or_match(e, a->bits, p, a->data.len_bytes);
+        op = emx_multi_or_match(e, space, a->bits, p, a->data.len_bytes);
     if (op)
         return self_straight(e, op, a);
     if (self_affordable(e, a))

@@ -52,7 +52,7 @@ void emx_unexpected_take(struct emx_engine *e, struct emx_unexpected *a)
 {
     if (!a->in_match)
         return;
-    emx_match_take(&e->match, &a->match);
+    emx_match_take(&e->match[a->space], &a->match);
     e->stats->unexpected_now--;
     a->in_match = false;
 }
@@ -87,7 +87,7 @@ void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct
     a->match.bits = bits;
     a->match.peer = p;
     a->in_match = true;
-    emx_match_add(&e->match, &a->match);
+    emx_match_add(&e->match[a->space], &a->match);
     e->stats->unexpected_now++;
     emx_count(e, match_unexpected);
 }
@@ -96,7 +96,7 @@ void emx_unexpected_queue(struct emx_engine *e, struct emx_unexpected *a, struct
 
 void emx_engine_match_ignore(struct emx_engine *e, uint64_t bits)
 {
-    emx_match_ignore(&e->match, bits);
+    emx_match_ignore(&e->match[EMX_TAGGED], bits);
 }
 
 /* ---- Active messages ---- */

@@ -34,6 +34,7 @@ struct emx_unexpected {
     uint16_t chunk_bytes;
     bool is_rts, is_am, sync, whole, in_match;
     bool has_remote;   /* the header is remote data */
+    uint8_t space;     /* enum emx_space */
     bool orphan;       /* its sender was removed */
     uint8_t small[56]; /* buf of short ones */
 };

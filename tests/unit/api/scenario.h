@@ -39,6 +39,9 @@
     X(am_limits, 0) \
     X(remote_lengths, 0) \
     X(remote_mixed, 0) \
+    X(untagged_lengths, 0) \
+    X(untagged_beside_tags, 0) \
+    X(untagged_multi, 0) \
     X(multi_buffers, 0) \
     X(multi_cancel, 0) \
     X(multi_beside_receives, 0) \
