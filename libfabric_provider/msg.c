@@ -12,12 +12,8 @@ static uint64_t msg_send_flags(struct fid_ep *ep)
 static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
                          void *context)
 {
-    struct prov_recv r = {.iov = iov,
-                          .count = count,
-                          .from = from,
-                          .bits = PROV_MSG_BIT,
-                          .flags = ((struct prov_ep *)ep)->recv_flags,
-                          .context = context};
+    struct prov_recv r = {
+        .iov = iov, .count = count, .from = from, .flags = ((struct prov_ep *)ep)->recv_flags, .context = context};
 
     (void)desc;
     return prov_recv(ep, &r);
@@ -32,12 +28,8 @@ static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi
 
 static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-    struct prov_recv r = {.iov = msg->msg_iov,
-                          .count = msg->iov_count,
-                          .from = msg->addr,
-                          .bits = PROV_MSG_BIT,
-                          .flags = flags,
-                          .context = msg->context};
+    struct prov_recv r = {
+        .iov = msg->msg_iov, .count = msg->iov_count, .from = msg->addr, .flags = flags, .context = msg->context};
 
     return prov_recv(ep, &r);
 }
@@ -46,8 +38,7 @@ static ssize_t msg_send_one(struct fid_ep *ep, const void *buf, size_t len, fi_a
                             void *context)
 {
     struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-    struct prov_send s = {
-        .iov = &iov, .count = 1, .to = to, .bits = PROV_MSG_BIT, .data = data, .flags = flags, .context = context};
+    struct prov_send s = {.iov = &iov, .count = 1, .to = to, .data = data, .flags = flags, .context = context};
 
     return prov_send(ep, &s);
 }
@@ -61,8 +52,7 @@ static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *de
 static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
                          void *context)
 {
-    struct prov_send s = {
-        .iov = iov, .count = count, .to = to, .bits = PROV_MSG_BIT, .flags = msg_send_flags(ep), .context = context};
+    struct prov_send s = {.iov = iov, .count = count, .to = to, .flags = msg_send_flags(ep), .context = context};
 
     (void)desc;
     return prov_send(ep, &s);
@@ -73,7 +63,6 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
     struct prov_send s = {.iov = msg->msg_iov,
                           .count = msg->iov_count,
                           .to = msg->addr,
-                          .bits = PROV_MSG_BIT,
                           .data = msg->data,
                           .flags = flags,
                           .context = msg->context};

@@ -10,13 +10,11 @@
 static void peek_report(struct prov_ep *ep, const struct prov_recv *p, const struct ethmx_result *result,
                         const struct ethmx_remote *remote)
 {
-    struct prov_event ev = {.entry = {.op_context = p->context,
-                                      .flags = FI_RECV | (p->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED),
-                                      .len = result->msg_bytes,
-                                      .tag = result->bits & ~PROV_MSG_BIT},
-                            .source = FI_ADDR_NOTAVAIL,
-                            .status = result->status,
-                            .err = result->status ? prov_error(result->status) : 0};
+    struct prov_event ev = {
+        .entry = {.op_context = p->context, .flags = prov_recv_flags(p), .len = result->msg_bytes, .tag = result->bits},
+        .source = FI_ADDR_NOTAVAIL,
+        .status = result->status,
+        .err = result->status ? prov_error(result->status) : 0};
 
     if (remote->present) {
         ev.entry.flags |= FI_REMOTE_CQ_DATA;
@@ -44,6 +42,14 @@ static void peek_drop(struct prov_ep *ep, struct ethmx_message *msg)
     ethmx_imrecv(ep->ep, msg, &none, peek_nothing, NULL, &result);
 }
 
+static int peek_probe(struct prov_ep *ep, struct ethmx_peer *peer, const struct prov_recv *p,
+                      struct ethmx_message **msg_p, struct ethmx_result *result_p, struct ethmx_remote *remote_p)
+{
+    if (p->tagged)
+        return ethmx_probe_remote(ep->ep, peer, p->tag, ~p->ignore, msg_p, result_p, remote_p);
+    return ethmx_probe_untagged(ep->ep, peer, msg_p, result_p, remote_p);
+}
+
 ssize_t prov_peek(struct prov_ep *ep, const struct prov_recv *p)
 {
     bool takes = p->flags & (FI_CLAIM | FI_DISCARD);
@@ -64,8 +70,8 @@ ssize_t prov_peek(struct prov_ep *ep, const struct prov_recv *p)
         return -FI_EINVAL;
     }
     ethmx_progress(ep->ep);
-    result.bits = p->bits;
-    result.status = ethmx_probe_remote(ep->ep, peer, p->bits, prov_recv_mask(p), takes ? &msg : NULL, &result, &remote);
+    result.bits = p->tag;
+    result.status = peek_probe(ep, peer, p, takes ? &msg : NULL, &result, &remote);
     peek_report(ep, p, &result, &remote);
     if (result.status) {
         free(c);
@@ -115,7 +121,7 @@ ssize_t prov_claimed(struct prov_ep *ep, const struct prov_recv *p)
     }
     prov_unlock(ep->domain);
     r->context = p->context;
-    r->flags = FI_RECV | (p->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED);
+    r->flags = prov_recv_flags(p);
     r->reports = !ep->recv_selective || p->flags & FI_COMPLETION;
     r->claimed = true;
     r->discarded = p->flags & FI_DISCARD;

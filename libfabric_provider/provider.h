@@ -32,6 +32,7 @@
 #include "ethmx_multi.h"
 #include "ethmx_remote.h"
 #include "ethmx_rma.h"
+#include "ethmx_untagged.h"
 
 /* Values that clients of older interfaces use. Later headers of libfabric lack the names, or warn of them. */
 #define PROV_SPECIFIC    (1u << 31)
@@ -47,12 +48,10 @@
 #define PROV_QUEUE_SIZE   1024 /* what clients are told; queues grow */
 #define PROV_MULTI_BYTES  64   /* FI_OPT_MIN_MULTI_RECV unless set */
 
-/* Untagged messages have this bit, tags have not. */
-#define PROV_MSG_BIT (UINT64_C(1) << 63)
 /* A flag of sends, beside libfabric's: success is not reported. */
-#define PROV_QUIET   (UINT64_C(1) << 63)
+#define PROV_QUIET (UINT64_C(1) << 63)
 
-#define PROV_TAG_FORMAT UINT64_C(0x5555555555555555)
+#define PROV_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa)
 
 extern struct fi_provider prov_provider;
 
@@ -304,7 +303,8 @@ struct prov_send {
     const struct iovec *iov;
     size_t count;
     fi_addr_t to;
-    uint64_t bits; /* PROV_MSG_BIT, or the tag */
+    bool tagged;
+    uint64_t tag;  /* if tagged */
     uint64_t data; /* with FI_REMOTE_CQ_DATA */
     uint64_t flags;
     void *context;
@@ -314,7 +314,8 @@ struct prov_recv {
     const struct iovec *iov;
     size_t count;
     fi_addr_t from;
-    uint64_t bits, ignore;
+    bool tagged;
+    uint64_t tag, ignore; /* if tagged */
     uint64_t flags;
     void *context;
 };
@@ -344,6 +345,6 @@ ssize_t prov_claimed(struct prov_ep *ep, const struct prov_recv *r); /* FI_CLAIM
 ssize_t prov_cancel(fid_t fid, void *context);
 void prov_recv_done(void *arg, const struct ethmx_result *result);
 bool prov_recv_peer(struct prov_ep *ep, const struct prov_recv *r, struct ethmx_peer **peer_p); /* locked */
-uint64_t prov_recv_mask(const struct prov_recv *r);
+uint64_t prov_recv_flags(const struct prov_recv *r);                                            /* of its completion */
 
 #endif

@@ -21,7 +21,7 @@ static struct prov_event recv_event(const struct prov_req *r, const struct ethmx
 
     if (result->status == ETHMX_ERR_CANCELED)
         return ev;
-    ev.entry.tag = result->bits & ~PROV_MSG_BIT;
+    ev.entry.tag = result->bits;
     ev.missing_bytes = result->msg_bytes > result->len_bytes ? result->msg_bytes - result->len_bytes : 0;
     if (remote->present) {
         ev.entry.flags |= FI_REMOTE_CQ_DATA;
@@ -71,13 +71,17 @@ static void recv_multi_done(void *arg, const struct ethmx_multi_result *result)
 }
 
 /* 0, or the status of a receive that failed. */
-static int recv_post(struct prov_req *r, struct ethmx_peer *peer, uint64_t bits, uint64_t mask)
+static int recv_post(struct prov_req *r, struct ethmx_peer *peer, const struct prov_recv *p)
 {
     static const struct ethmx_remote none;
     struct ethmx_result result;
     struct prov_event ev;
-    int status = ethmx_irecv(r->ep->ep, peer, bits, mask, &r->data, prov_recv_done, r, &r->req, &result);
+    int status;
 
+    if (p->tagged)
+        status = ethmx_irecv(r->ep->ep, peer, p->tag, ~p->ignore, &r->data, prov_recv_done, r, &r->req, &result);
+    else
+        status = ethmx_irecv_untagged(r->ep->ep, peer, &r->data, prov_recv_done, r, &r->req, &result);
     if (status == ETHMX_OK) {
         ev = recv_event(r, &result, &none);
         recv_take(r, &result, &ev, true);
@@ -85,13 +89,14 @@ static int recv_post(struct prov_req *r, struct ethmx_peer *peer, uint64_t bits,
     return status < 0 ? status : 0;
 }
 
-static int recv_post_multi(struct prov_req *r, struct ethmx_peer *peer, uint64_t bits, uint64_t mask)
+static int recv_post_multi(struct prov_req *r, struct ethmx_peer *peer)
 {
     const struct ethmx_multi multi = {.struct_bytes = sizeof(multi),
                                       .base = r->data.base,
                                       .len_bytes = r->data.len_bytes,
-                                      .min_bytes = r->ep->multi_bytes};
-    int status = ethmx_irecv_multi(r->ep->ep, peer, bits, mask, &multi, recv_multi_done, r, &r->req);
+                                      .min_bytes = r->ep->multi_bytes,
+                                      .untagged = true};
+    int status = ethmx_irecv_multi(r->ep->ep, peer, 0, 0, &multi, recv_multi_done, r, &r->req);
 
     return status < 0 ? status : 0;
 }
@@ -106,9 +111,9 @@ bool prov_recv_peer(struct prov_ep *ep, const struct prov_recv *r, struct ethmx_
     return *peer_p;
 }
 
-uint64_t prov_recv_mask(const struct prov_recv *r)
+uint64_t prov_recv_flags(const struct prov_recv *r)
 {
-    return ~r->ignore | PROV_MSG_BIT;
+    return FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG);
 }
 
 ssize_t prov_recv(struct fid_ep *fid, const struct prov_recv *p)
@@ -136,12 +141,12 @@ ssize_t prov_recv(struct fid_ep *fid, const struct prov_recv *p)
         return -FI_EAGAIN;
     }
     r->context = p->context;
-    r->flags = FI_RECV | (p->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED);
+    r->flags = prov_recv_flags(p);
     r->reports = !ep->recv_selective || p->flags & FI_COMPLETION;
     prov_req_describe(r, p->iov, p->count);
     prov_req_post(r);
     prov_unlock(ep->domain);
-    status = (p->flags & FI_MULTI_RECV ? recv_post_multi : recv_post)(r, peer, p->bits, prov_recv_mask(p));
+    status = p->flags & FI_MULTI_RECV ? recv_post_multi(r, peer) : recv_post(r, peer, p);
     if (!status)
         return 0;
     prov_lock(ep->domain);

@@ -84,7 +84,7 @@ ssize_t prov_send_prepare(struct prov_ep *ep, const struct prov_send *s, uint64_
         rc = -FI_EAGAIN;
     } else {
         r->context = s->context;
-        r->tag = s->bits & ~PROV_MSG_BIT;
+        r->tag = s->tag;
         r->flags = flags;
         r->cntr = flags & FI_SEND ? PROV_CNTR_SEND : flags & FI_READ ? PROV_CNTR_READ : PROV_CNTR_WRITE;
         r->reports = !(s->flags & PROV_QUIET) && (!ep->send_selective || s->flags & FI_COMPLETION);
@@ -118,17 +118,20 @@ ssize_t prov_send(struct fid_ep *fid, const struct prov_send *s)
 {
     struct prov_ep *ep = (struct prov_ep *)fid;
     enum ethmx_send_mode mode = s->flags & SYNC_FLAGS ? ETHMX_SEND_SYNC : ETHMX_SEND_STANDARD;
+    const uint64_t *data = s->flags & FI_REMOTE_CQ_DATA ? &s->data : NULL;
     struct ethmx_peer *peer;
     struct prov_req *r;
-    ssize_t rc = prov_send_prepare(ep, s, FI_SEND | (s->bits & PROV_MSG_BIT ? FI_MSG : FI_TAGGED), &r, &peer);
+    ssize_t rc = prov_send_prepare(ep, s, FI_SEND | (s->tagged ? FI_TAGGED : FI_MSG), &r, &peer);
     int status;
 
     if (rc)
         return rc;
-    if (s->flags & FI_REMOTE_CQ_DATA)
-        status = ethmx_isend_remote(ep->ep, peer, s->bits, s->data, &r->data, mode, prov_send_done, r);
+    if (!s->tagged)
+        status = ethmx_isend_untagged(ep->ep, peer, data, &r->data, mode, prov_send_done, r);
+    else if (data)
+        status = ethmx_isend_remote(ep->ep, peer, s->tag, *data, &r->data, mode, prov_send_done, r);
     else
-        status = ethmx_isend(ep->ep, peer, s->bits, &r->data, mode, prov_send_done, r);
+        status = ethmx_isend(ep->ep, peer, s->tag, &r->data, mode, prov_send_done, r);
     if (status != ETHMX_INPROGRESS)
         return prov_send_started(r, status);
     return 0;

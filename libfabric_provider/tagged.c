@@ -9,32 +9,20 @@ static uint64_t tagged_send_flags(struct fid_ep *ep)
     return ((struct prov_ep *)ep)->send_flags;
 }
 
-static bool tagged_fits(uint64_t tag)
-{
-    return !(tag & PROV_MSG_BIT);
-}
-
-static ssize_t tagged_recv_any(struct fid_ep *ep, struct prov_recv *r)
-{
-    if (!tagged_fits(r->bits & ~r->ignore))
-        return -FI_EINVAL;
-    r->bits &= ~PROV_MSG_BIT;
-    return prov_recv(ep, r);
-}
-
 static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
                             uint64_t tag, uint64_t ignore, void *context)
 {
     struct prov_recv r = {.iov = iov,
                           .count = count,
                           .from = from,
-                          .bits = tag,
+                          .tagged = true,
+                          .tag = tag,
                           .ignore = ignore,
                           .flags = ((struct prov_ep *)ep)->recv_flags & ~FI_MULTI_RECV,
                           .context = context};
 
     (void)desc;
-    return tagged_recv_any(ep, &r);
+    return prov_recv(ep, &r);
 }
 
 static ssize_t tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, uint64_t tag,
@@ -50,27 +38,29 @@ static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
     struct prov_recv r = {.iov = msg->msg_iov,
                           .count = msg->iov_count,
                           .from = msg->addr,
-                          .bits = msg->tag,
+                          .tagged = true,
+                          .tag = msg->tag,
                           .ignore = msg->ignore,
                           .flags = flags & ~FI_MULTI_RECV,
                           .context = msg->context};
 
-    return tagged_recv_any(ep, &r);
-}
-
-static ssize_t tagged_send_any(struct fid_ep *ep, const struct prov_send *s)
-{
-    return tagged_fits(s->bits) ? prov_send(ep, s) : -FI_EINVAL;
+    return prov_recv(ep, &r);
 }
 
 static ssize_t tagged_send_one(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag,
                                uint64_t data, uint64_t flags, void *context)
 {
     struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-    struct prov_send s = {
-        .iov = &iov, .count = 1, .to = to, .bits = tag, .data = data, .flags = flags, .context = context};
+    struct prov_send s = {.iov = &iov,
+                          .count = 1,
+                          .to = to,
+                          .tagged = true,
+                          .tag = tag,
+                          .data = data,
+                          .flags = flags,
+                          .context = context};
 
-    return tagged_send_any(ep, &s);
+    return prov_send(ep, &s);
 }
 
 static ssize_t tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, uint64_t tag,
@@ -83,11 +73,16 @@ static ssize_t tagged_send(struct fid_ep *ep, const void *buf, size_t len, void 
 static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
                             uint64_t tag, void *context)
 {
-    struct prov_send s = {
-        .iov = iov, .count = count, .to = to, .bits = tag, .flags = tagged_send_flags(ep), .context = context};
+    struct prov_send s = {.iov = iov,
+                          .count = count,
+                          .to = to,
+                          .tagged = true,
+                          .tag = tag,
+                          .flags = tagged_send_flags(ep),
+                          .context = context};
 
     (void)desc;
-    return tagged_send_any(ep, &s);
+    return prov_send(ep, &s);
 }
 
 static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -95,12 +90,13 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
     struct prov_send s = {.iov = msg->msg_iov,
                           .count = msg->iov_count,
                           .to = msg->addr,
-                          .bits = msg->tag,
+                          .tagged = true,
+                          .tag = msg->tag,
                           .data = msg->data,
                           .flags = flags,
                           .context = msg->context};
 
-    return tagged_send_any(ep, &s);
+    return prov_send(ep, &s);
 }
 
 static ssize_t tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t to,

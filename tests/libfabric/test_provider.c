@@ -156,41 +156,6 @@ static void messages_of_all_lengths(void **state)
     }
 }
 
-static void tags_and_pieces(void **state)
-{
-    struct iovec out[3] = {{"abc", 3}, {"", 0}, {"defgh", 5}}, in[2];
-    uint64_t tag = UINT64_C(0x7edcba9876543210);
-    struct fi_cq_tagged_entry c;
-
-    (void)state;
-    in[0] = (struct iovec){end[1].buf, 4};
-    in[1] = (struct iovec){end[1].buf + 100, 10};
-    assert_int_equal(fi_trecvv(end[1].ep, in, NULL, 2, FI_ADDR_UNSPEC, tag & ~UINT64_C(0xff), 0xff, in), 0);
-    assert_int_equal(fi_tsendv(end[0].ep, out, NULL, 3, end[0].peer, tag, out), 0);
-    c = done(end[1].rx, in);
-    assert_int_equal(c.flags, FI_RECV | FI_TAGGED);
-    assert_int_equal(c.tag, tag);
-    assert_int_equal(c.len, 8);
-    assert_memory_equal(end[1].buf, "abcd", 4);
-    assert_memory_equal(end[1].buf + 100, "efgh", 4);
-    done(end[0].tx, out);
-    assert_int_equal(fi_tsend(end[0].ep, "x", 1, NULL, end[0].peer, UINT64_MAX, NULL), -FI_EINVAL);
-    assert_int_equal(fi_trecv(end[0].ep, end[0].buf, 1, NULL, end[0].peer, UINT64_MAX, 0, NULL), -FI_EINVAL);
-}
-
-static void tagged_and_untagged_are_apart(void **state)
-{
-    (void)state;
-    assert_int_equal(fi_trecv(end[1].ep, end[1].buf, 10, NULL, FI_ADDR_UNSPEC, 0, UINT64_MAX, &end[1]), 0);
-    assert_int_equal(fi_send(end[0].ep, "untagged", 8, NULL, end[0].peer, NULL), 0);
-    done(end[0].tx, NULL);
-    none_of(end[1].rx);
-    assert_int_equal(fi_tsend(end[0].ep, "tag", 3, NULL, end[0].peer, 0, NULL), 0);
-    assert_int_equal(done(end[1].rx, &end[1]).len, 3);
-    assert_int_equal(fi_recv(end[1].ep, end[1].buf, 10, NULL, FI_ADDR_UNSPEC, end), 0);
-    assert_int_equal(done(end[1].rx, end).len, 8);
-}
-
 static void remote_data(void **state)
 {
     static const uint64_t data = UINT64_C(0x8123456789abcdef);
@@ -407,71 +372,6 @@ static void a_peer_that_has_gone(void **state)
     assert_int_equal(fi_endpoint(gone->domain, gone->info, &gone->ep, NULL), 0);
 }
 
-/* ---- Peek, claim, discard ---- */
-
-static ssize_t look(uint64_t tag, uint64_t flags, void *context, struct iovec *iov)
-{
-    struct fi_msg_tagged m = {
-        .msg_iov = iov, .iov_count = iov ? 1 : 0, .addr = FI_ADDR_UNSPEC, .tag = tag, .context = context};
-
-    return fi_trecvmsg(end[1].ep, &m, flags | FI_COMPLETION);
-}
-
-/* Peeks until the message has arrived. */
-static struct fi_cq_tagged_entry peek(uint64_t tag, uint64_t flags, void *context)
-{
-    time_t late = time(NULL) + PATIENCE_S;
-    struct fi_cq_tagged_entry c;
-    fi_addr_t from;
-
-    for (;;) {
-        assert_int_equal(look(tag, FI_PEEK | flags, context, NULL), 0);
-        if (next_of(end[1].rx, &c, &from) == 1)
-            break;
-        assert_int_equal(failed(end[1].rx, context).err, FI_ENOMSG);
-        assert_true(time(NULL) < late);
-    }
-    assert_ptr_equal(c.op_context, context);
-    return c;
-}
-
-static void peek_claim_discard(void **state)
-{
-    struct iovec iov = {end[1].buf, LARGE};
-    struct fi_cq_tagged_entry c;
-
-    (void)state;
-    assert_int_equal(look(1, FI_PEEK, &iov, NULL), 0);
-    assert_int_equal(failed(end[1].rx, &iov).err, FI_ENOMSG);
-    fill(end[0].buf, LARGE, 1);
-    for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(fi_tsenddata(end[0].ep, end[0].buf, i == 2 ? LARGE : 10 + i, NULL, i, end[0].peer, 1, NULL),
-                         0);
-    c = peek(1, 0, &end[0]);
-    assert_int_equal(c.len, 10);
-    c = peek(1, FI_DISCARD, &end[0]);
-    assert_int_equal(c.len, 10);
-    c = peek(1, FI_CLAIM, &end[0]);
-    assert_int_equal(c.len, 11);
-    assert_int_equal(c.data, 1);
-    c = peek(1, FI_CLAIM, &end[1]);
-    assert_int_equal(c.len, LARGE);
-    assert_int_equal(c.flags, FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA);
-    assert_int_equal(look(1, FI_CLAIM, &end[1], &iov), 0);
-    c = done(end[1].rx, &end[1]);
-    assert_int_equal(c.len, LARGE);
-    assert_int_equal(c.data, 2);
-    check(end[1].buf, LARGE, 1);
-    assert_int_equal(look(1, FI_CLAIM | FI_DISCARD, &end[0], NULL), 0);
-    done(end[1].rx, &end[0]);
-    assert_int_equal(look(1, FI_CLAIM, &end[0], &iov), -FI_EINVAL);
-    assert_int_equal(peek(1, 0, &end[0]).len, 13);
-    assert_int_equal(fi_trecv(end[1].ep, end[1].buf, 20, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
-    assert_int_equal(done(end[1].rx, NULL).data, 3);
-    for (unsigned i = 0; i < 4; i++)
-        done(end[0].tx, NULL);
-}
-
 /* ---- Completion ---- */
 
 static void only_selected_completions(void **state)
@@ -652,8 +552,6 @@ int main(void)
         WITH_ENDS(a_removed_entry_is_unknown),
         WITH_ENDS(objects_in_use_stay),
         WITH_ENDS(messages_of_all_lengths),
-        WITH_ENDS(tags_and_pieces),
-        WITH_ENDS(tagged_and_untagged_are_apart),
         WITH_ENDS(remote_data),
         WITH_ENDS(injected_data_may_change_at_once),
         WITH_ENDS(to_ourselves),
@@ -664,7 +562,6 @@ int main(void)
         WITH_ENDS(too_long_messages),
         WITH_ENDS(cancelled_receives),
         WITH_ENDS(a_peer_that_has_gone),
-        WITH_ENDS(peek_claim_discard),
         cmocka_unit_test_setup_teardown(only_selected_completions, ends_open_selective, ends_close),
         WITH_ENDS(delivery_waits_for_the_receive),
         WITH_ENDS(queues_sleep_and_wake),
