@@ -357,6 +357,9 @@ static void cancelled_receives(void **state)
 static void a_peer_that_has_gone(void **state)
 {
     struct end *gone = &end[1];
+    struct iovec iov = {end[0].buf + 100, 1000};
+    struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = end[0].peer, .context = &iov};
+    struct fi_cq_err_entry err;
 
     (void)state;
     assert_int_equal(fi_recv(gone->ep, gone->buf, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
@@ -364,8 +367,12 @@ static void a_peer_that_has_gone(void **state)
     done(gone->rx, NULL);
     assert_int_equal(fi_trecv(end[0].ep, end[0].buf, 1, NULL, end[0].peer, 1, 0, &end[0]), 0);
     assert_int_equal(fi_trecv(end[0].ep, end[0].buf, 1, NULL, end[0].self, 1, 0, &end[1]), 0);
+    assert_int_equal(fi_recvmsg(end[0].ep, &m, FI_MULTI_RECV), 0);
     assert_int_equal(fi_close(&gone->ep->fid), 0);
     assert_int_equal(failed(end[0].rx, &end[0]).err, FI_ECONNRESET);
+    err = failed(end[0].rx, &iov);
+    assert_int_equal(err.err, FI_ECONNRESET);
+    assert_int_equal(err.flags & FI_MULTI_RECV, FI_MULTI_RECV);
     assert_int_equal(fi_tsend(end[0].ep, "x", 1, NULL, end[0].peer, 1, NULL), -FI_ECONNRESET);
     assert_int_equal(fi_tinject(end[0].ep, "x", 1, end[0].self, 1), 0);
     done(end[0].rx, &end[1]);
