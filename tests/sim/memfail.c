@@ -33,6 +33,7 @@ static void memfail(struct sim_case *c)
         return;
     }
     c->program.no_memory = true;
+    c->program.untagged = c->seed / 6 / FAIL_MAX == 1;
     sim_mix_draw(&mix, &rng);
     t = sim_traffic_start(&c->program, &mix, c->seed / 6 / FAIL_MAX);
     sim_traffic_run(t, w->now_ns + 20 * SIM_S);
