@@ -32,6 +32,7 @@ struct fi_info *info_of(struct fi_info *hints, int want)
 }
 
 enum fi_wait_obj wait_object = FI_WAIT_UNSPEC;
+enum fi_threading threading = FI_THREAD_UNSPEC;
 
 struct fid_cq *cq_new(struct end *e, enum fi_cq_format format)
 {
@@ -44,9 +45,11 @@ struct fid_cq *cq_new(struct end *e, enum fi_cq_format format)
 
 void end_open(struct end *e, uint64_t caps, uint64_t tx_flags, uint64_t rx_flags)
 {
+    struct fi_info *h = hints_new(caps);
     struct fi_av_attr av = {.type = FI_AV_MAP};
 
-    e->info = info_of(hints_new(caps), 0);
+    h->domain_attr->threading = threading;
+    e->info = info_of(h, 0);
     assert_int_equal(fi_fabric(e->info->fabric_attr, &e->fabric, NULL), 0);
     assert_int_equal(fi_domain(e->fabric, e->info, &e->domain, NULL), 0);
     assert_int_equal(fi_av_open(e->domain, &av, &e->av, NULL), 0);

@@ -36,6 +36,7 @@ struct end {
 
 extern struct end end[2];
 extern enum fi_wait_obj wait_object; /* of completion queues */
+extern enum fi_threading threading;  /* of domains */
 
 /* What fi_getinfo() says to these hints, which are freed. want: what it returns. */
 struct fi_info *hints_new(uint64_t caps);

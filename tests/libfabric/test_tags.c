@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Tagged messages beside untagged ones: all 64 bits of tags, and messages that are looked at, claimed and discarded.
- * Two endpoints of the libfabric provider in this process, over shm and over udp on loopback.
+ * Two endpoints of the libfabric provider in this process, over shm and over udp on loopback; with FI_THREAD_DOMAIN;
+ * with authentication.
  */
 #include "ends.h"
 
+#include <stdlib.h>
 #include <time.h>
+
+#include "ethmx_config.h"
 
 static void tags_and_pieces(void **state)
 {
@@ -179,6 +183,14 @@ int main(void)
         WITH_ENDS(tags_and_pieces),    WITH_ENDS(tagged_and_untagged_are_apart), WITH_ENDS(tags_have_64_bits),
         WITH_ENDS(peek_claim_discard), WITH_ENDS(looks_see_their_kind),
     };
+    int failures;
 
-    return over_wires(tests, ARRAY_LEN(tests));
+    failures = over_wires(tests, ARRAY_LEN(tests));
+    threading = FI_THREAD_DOMAIN;
+    failures += over_wires(tests, ARRAY_LEN(tests));
+#ifdef ETHMX_HAVE_SODIUM
+    setenv("ETHMX_AUTH", "on", 1); /* names have secrets, too */
+    failures += over_wires(tests, ARRAY_LEN(tests));
+#endif
+    return failures;
 }
