@@ -4,37 +4,11 @@
  * route; processes of a host spread over equal cards.
  */
 #define _GNU_SOURCE
-#include "unit.h"
+#include "sysfs.h"
 
 #include <arpa/inet.h>
-#include <ftw.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "wire/netif_sys.h"
-
-static char sysfs[] = "/tmp/test_netif_sys-XXXXXX";
-
-static void make_folder(const char *path)
-{
-    char all[256];
-
-    snprintf(all, sizeof(all), "%s/%s", sysfs, path);
-    assert_int_equal(mkdir(all, 0700), 0);
-}
-
-static void make_file(const char *folder, const char *file, const char *text)
-{
-    char path[256];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s/%s/%s", sysfs, folder, file);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fprintf(f, "%s\n", text);
-    fclose(f);
-}
 
 /* An interface of the tree. Its ifindex is its place in the list + 1. */
 static const struct device {
@@ -66,28 +40,28 @@ static void make_device(const struct device *d, unsigned index)
 {
     char folder[64], path[128], text[16];
 
+    sysfs_folder("class/net", d->name);
     snprintf(folder, sizeof(folder), "class/net/%s", d->name);
-    make_folder(folder);
     snprintf(text, sizeof(text), "%u", index);
-    make_file(folder, "ifindex", text);
+    sysfs_file(folder, "ifindex", text);
     if (d->speed)
-        make_file(folder, "speed", d->speed);
+        sysfs_file(folder, "speed", d->speed);
     if (d->node) {
-        snprintf(path, sizeof(path), "%s/device", folder);
-        make_folder(path);
-        make_file(path, "numa_node", d->node);
+        sysfs_folder(folder, "device");
+        sysfs_file(folder, "device/numa_node", d->node);
     }
     for (unsigned i = 0; i < 2 && d->lower[i]; i++) {
-        snprintf(path, sizeof(path), "%s/lower_%s", folder, d->lower[i]);
-        make_folder(path);
+        snprintf(path, sizeof(path), "lower_%s", d->lower[i]);
+        sysfs_folder(folder, path);
     }
-    snprintf(path, sizeof(path), "%s/%s", folder, d->bridge ? "bridge" : "bonding");
-    if (d->bridge || d->bond)
-        make_folder(path);
-    if (d->bond)
-        make_file(path, "mode", d->bond);
+    if (d->bridge)
+        sysfs_folder(folder, "bridge");
+    if (d->bond) {
+        sysfs_folder(folder, "bonding");
+        sysfs_file(folder, "bonding/mode", d->bond);
+    }
     if (d->active)
-        make_file(path, "active_slave", d->active);
+        sysfs_file(folder, "bonding/active_slave", d->active);
 }
 
 static int setup(void **state)
@@ -101,28 +75,14 @@ static int setup(void **state)
                                           "devices/system/node/node1"};
 
     (void)state;
-    assert_non_null(mkdtemp(sysfs));
-    for (unsigned i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        make_folder(folders[i]);
-    make_file("devices/system/node/node0", "cpulist", "0-999");
-    make_file("devices/system/node/node1", "cpulist", "1000-1010,1020");
+    sysfs_make();
+    for (unsigned i = 0; i < ARRAY_LEN(folders); i++)
+        sysfs_folder("", folders[i]);
+    sysfs_file("devices/system/node/node0", "cpulist", "0-999");
+    sysfs_file("devices/system/node/node1", "cpulist", "1000-1010,1020");
     for (unsigned i = 0; i < DEVICES; i++)
         make_device(&devices[i], i + 1);
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return nftw(sysfs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Adds an interface of the tree. */
@@ -293,5 +253,5 @@ int main(void)
         cmocka_unit_test(processes_spread_over_equal_cards),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, sysfs_remove);
 }

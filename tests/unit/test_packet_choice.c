@@ -3,78 +3,53 @@
  * The format of the packet wire's frames at an interface: by parameter, by the card's queues, by what is below.
  */
 #define _GNU_SOURCE
-#include "unit.h"
+#include "sysfs.h"
 
 #include <arpa/inet.h>
-#include <ftw.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "wire/packet/packet_choice.h"
 
-static char sysfs[] = "/tmp/test_packet_choice-XXXXXX";
 static char why[128];
-
-static void make_folder(const char *name, const char *folder)
-{
-    char path[256];
-
-    snprintf(path, sizeof(path), "%s/%s/%s", sysfs, name, folder);
-    assert_int_equal(mkdir(path, 0700), 0);
-}
-
-static void make_file(const char *name, const char *file, const char *text)
-{
-    char path[256];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s/%s/%s", sysfs, name, file);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fprintf(f, "%s\n", text);
-    fclose(f);
-}
 
 static void make_interface(const char *name, unsigned queues)
 {
     char queue[32];
 
-    make_folder(name, "");
-    make_file(name, "ifindex", "7");
-    make_folder(name, "queues");
-    make_folder(name, "queues/tx-0");
+    sysfs_folder("", name);
+    sysfs_file(name, "ifindex", "7");
+    sysfs_folder(name, "queues");
+    sysfs_folder(name, "queues/tx-0");
     for (unsigned i = 0; i < queues; i++) {
         snprintf(queue, sizeof(queue), "queues/rx-%u", i);
-        make_folder(name, queue);
+        sysfs_folder(name, queue);
     }
 }
 
 static void make_card(const char *name, unsigned queues)
 {
     make_interface(name, queues);
-    make_folder(name, "device");
+    sysfs_folder(name, "device");
 }
 
 static void make_upper(const char *name, const char *lower, const char *more_lower)
 {
     make_interface(name, 1);
-    make_folder(name, lower);
+    sysfs_folder(name, lower);
     if (more_lower)
-        make_folder(name, more_lower);
+        sysfs_folder(name, more_lower);
 }
 
 static void make_bond(const char *name, const char *mode, const char *lower)
 {
     make_upper(name, lower, NULL);
-    make_folder(name, "bonding");
-    make_file(name, "bonding/mode", mode);
+    sysfs_folder(name, "bonding");
+    sysfs_file(name, "bonding/mode", mode);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    assert_non_null(mkdtemp(sysfs));
+    sysfs_make();
     make_card("eth0", 4);
     make_card("eth1", 1);
     make_interface("veth0", 4);
@@ -90,20 +65,6 @@ static int setup(void **state)
     make_upper("ring0", "lower_ring1", NULL);
     make_upper("ring1", "lower_ring0", NULL);
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return nftw(sysfs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static struct emx_netif interface(const char *name, const char *kind)
@@ -203,5 +164,5 @@ int main(void)
         cmocka_unit_test(other_interfaces_keep_the_ethertype),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, sysfs_remove);
 }
