@@ -48,12 +48,26 @@ DIR *emx_netif_sys_open(const char *net, const char *name, const char *folder)
     return opendir(path);
 }
 
-bool emx_netif_sys_shows(const char *net, const struct emx_netif *nif)
+unsigned emx_netif_sys_rx_queues(const char *net, const char *name)
+{
+    DIR *d = emx_netif_sys_open(net, name, "queues");
+    const struct dirent *e;
+    unsigned count = 0;
+
+    if (!d)
+        return 0;
+    while ((e = readdir(d)))
+        count += !strncmp(e->d_name, "rx-", 3);
+    closedir(d);
+    return count;
+}
+
+bool emx_netif_sys_shows(const char *net, const char *name, unsigned index)
 {
     char word[EMX_SYS_WORD_MAX];
 
-    emx_netif_sys_word(net, nif->name, "ifindex", word);
-    return word[0] && strtoul(word, NULL, 10) == nif->index;
+    emx_netif_sys_word(net, name, "ifindex", word);
+    return word[0] && strtoul(word, NULL, 10) == index;
 }
 
 static bool sys_has(const char *net, const char *name, const char *file)
@@ -265,7 +279,7 @@ void emx_netif_sys_read(struct emx_netifs *n, const char *sysfs)
         nif->far = false;
         if (!nif->up || nif->loopback)
             continue;
-        if (!emx_netif_sys_shows(net, nif)) {
+        if (!emx_netif_sys_shows(net, nif->name, nif->index)) {
             nif->speed_mbit = sys_ethtool_speed(nif->name);
             continue;
         }

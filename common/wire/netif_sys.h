@@ -26,7 +26,10 @@ void emx_netif_sys_word(const char *net, const char *name, const char *file, cha
 DIR *emx_netif_sys_open(const char *net, const char *name, const char *folder);
 
 /* /sys may show the interfaces of another network namespace, which may have the same names. */
-bool emx_netif_sys_shows(const char *net, const struct emx_netif *nif);
+bool emx_netif_sys_shows(const char *net, const char *name, unsigned index);
+
+/* The receive queues of an interface, in use or not; 0: unknown. */
+unsigned emx_netif_sys_rx_queues(const char *net, const char *name);
 
 bool emx_netif_sys_is_hardware(const char *net, const char *name);
 

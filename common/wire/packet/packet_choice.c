@@ -20,15 +20,8 @@ struct choice_look {
 
 static bool choice_has_queues(const struct choice_look *l, const char *name)
 {
-    DIR *d = emx_netif_sys_open(l->sysfs, name, "queues");
-    const struct dirent *e;
-    unsigned count = 0;
+    unsigned count = emx_netif_sys_rx_queues(l->sysfs, name);
 
-    if (!d)
-        return false;
-    while ((e = readdir(d)))
-        count += !strncmp(e->d_name, "rx-", 3);
-    closedir(d);
     if (count > 1)
         snprintf(l->why, l->why_len_bytes, "%s has %u receive queues", name, count);
     return count > 1;
@@ -73,7 +66,7 @@ bool emx_packet_chooses_udp(const struct emx_config *cfg, const struct emx_netif
     why[0] = 0;
     if (cfg->p_packet_frames == EMX_FRAMES_AUTO)
         return nif->chosen && (nif->ip.s_addr || !emx_ip_is_none(&nif->ip6)) && !nif->loopback &&
-               strcmp(nif->kind, "veth") && emx_netif_sys_shows(sysfs, nif) &&
+               strcmp(nif->kind, "veth") && emx_netif_sys_shows(sysfs, nif->name, nif->index) &&
                choice_spreads(&l, nif->name, EMX_SYS_DEPTH_MAX);
     snprintf(why, why_len_bytes, "ETHMX_PACKET_FRAMES");
     return cfg->p_packet_frames == EMX_FRAMES_UDP;

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/min.h"
+#include "wire/netif_sys.h"
 #include "wire/xdp/xdp_choice.h"
 #include "wire/xdp/xdp_prog.h"
 #include "wire/xdp/xdp_shared.h"
@@ -24,19 +26,31 @@
 #define XDP_USE_SG (1 << 4)
 #endif
 
-static unsigned xdp_make_queues_of(const char *ifname)
+/* The receive queues of an interface that are in use; 0: its driver does not tell. */
+static unsigned xdp_make_channels_of(const char *ifname)
 {
     struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
     struct ifreq ifr = {.ifr_data = (void *)&channels};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    unsigned n = 1;
+    unsigned n = 0;
 
     snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-    if (fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr) && channels.rx_count + channels.combined_count)
+    if (fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr))
         n = channels.rx_count + channels.combined_count;
     if (fd >= 0)
         close(fd);
-    return n < EMX_XDP_QUEUES ? n : EMX_XDP_QUEUES;
+    return n;
+}
+
+/* A bond tells no channels, and its frames have the queue numbers of its ports: then all queues that the kernel has
+ * made for it count. */
+static unsigned xdp_make_queues_of(const struct emx_xdp_want *want)
+{
+    unsigned n = xdp_make_channels_of(want->ifname);
+
+    if (!n && emx_netif_sys_shows(EMX_SYSFS_NET, want->ifname, want->ifindex))
+        n = emx_netif_sys_rx_queues(EMX_SYSFS_NET, want->ifname);
+    return n ? emx_min_u(n, EMX_XDP_QUEUES) : 1;
 }
 
 static size_t xdp_make_round_to_pages(size_t bytes)
@@ -63,7 +77,7 @@ static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *w
         s->chunk_bytes = 4096;
     s->several_buffers = want->mtu_bytes + ETH_HLEN + VLAN_BYTES > s->chunk_bytes - KERNEL_ROOM - HEADROOM;
     s->slots = want->cfg->p_xdp_ranks;
-    s->queues = xdp_make_queues_of(want->ifname);
+    s->queues = xdp_make_queues_of(want);
     chunks = (unsigned)(want->cfg->p_ring / 2 / s->chunk_bytes);
     s->rx_chunks = emx_xdp_power_of_two(chunks < 256 ? 256 : chunks > 4096 ? 4096 : chunks);
     if (s->rx_chunks > 4096)
@@ -262,7 +276,7 @@ int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     int status;
 
     a.endpoints = (unsigned)want->cfg->p_xdp_ranks;
-    a.queues = xdp_make_queues_of(want->ifname);
+    a.queues = xdp_make_queues_of(want);
     if (xdp_make_make_fd_store(g) || make_memory(g, want) || emx_xdp_prog_make(&p, &a))
         return -1;
     g->fd[FD_IDS] = p.ids_fd;
