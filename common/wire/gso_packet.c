@@ -8,7 +8,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/gso_filter.h"
 #include "wire/netif.h"
 #include "wire/qos.h"
 #include "wire/udp_socket.h"
@@ -34,35 +34,28 @@
 int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_index, uint32_t placed_bytes,
                           uint32_t other_bytes)
 {
-    enum { IP = ETH_HLEN };
+    enum { IP = ETH_HLEN, CHECKS = 13 };
     const uint32_t FRAME = emx_gso_head_bytes(v6), UDP = FRAME - sizeof(struct udphdr);
     const uint32_t proto_at = v6 ? IP + 6 : IP + 9;
-    const uint32_t ifindex = (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX);
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, v6 ? proto_at : IP),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v6 ? IPPROTO_UDP : 0x45, 0, 18),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v6 ? IPPROTO_UDP : 0x45, 0, 10),
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, proto_at),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 16),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 8),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 2),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 14),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 6),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, v6 ? 0 : 0x3fff, 12, 0),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, v6 ? 0 : 0x3fff, 4, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP + 4),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FRAME - UDP + 1, 0, 10),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, FRAME - UDP + 1, 0, 2),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT_OF_NOBODY, 8, 0),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, EMX_GSO_RING_PORT, 6, 0),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ifindex),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, loopback_index, 4, 0),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FRAME),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_OFF, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_HEADER, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, placed_bytes),
-        BPF_STMT(BPF_RET | BPF_K, other_bytes),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT_OF_NOBODY, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, 0),
+        [CHECKS + EMX_GSO_FILTER_CODES - 1] = {0},
     };
     struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
+    emx_gso_filter(code + CHECKS, UDP, loopback_index, placed_bytes, other_bytes);
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 

@@ -10,13 +10,13 @@
 #include "wire/gso_udp.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/min.h"
+#include "wire/gso_filter.h"
 #include "wire/netif.h"
 #include "wire/udp_port.h"
 #include "wire/udp_socket.h"
@@ -27,24 +27,14 @@ union gso_udp_tx_control {
     struct cmsghdr align;
 };
 
-/* Passes only packets whose data may have a place, unless they are for the ring, as are those that come over loopback;
- * none: passes nothing. IPv6 accepts packets over loopback that a packet socket has sent, IPv4 does not. */
+/* Passes only packets whose data may have a place; none: passes nothing. IPv6 accepts packets over loopback that a
+ * packet socket has sent, IPv4 does not. */
 static int gso_udp_filter(int fd, unsigned loopback_index, bool none)
 {
-    enum { FRAME = sizeof(struct udphdr) };
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, loopback_index, 6, 0),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, EMX_GSO_RING_PORT, 4, 0),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, FRAME),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_OFF, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_PLACE_MARK_HEADER, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, none ? 0 : UINT32_MAX),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    };
-    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    struct sock_filter code[EMX_GSO_FILTER_CODES];
+    struct sock_fprog prog = {.len = EMX_GSO_FILTER_CODES, .filter = code};
 
+    emx_gso_filter(code, 0, loopback_index, none ? 0 : UINT32_MAX, 0);
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
