@@ -51,11 +51,35 @@ static void modes_suit_the_kind(void **state)
     }
 }
 
+static void chunks_hold_a_frame(void **state)
+{
+    static const struct {
+        const char *driver;
+        unsigned frame_bytes, chunk_bytes;
+        bool several;
+    } row[] = {
+        {"virtio_net", 1518, 2048, false}, {"virtio_net", 1790, 2048, false}, {"virtio_net", 1791, 4096, false},
+        {"virtio_net", 3838, 4096, false}, {"virtio_net", 3839, 4096, true},  {"", 9018, 4096, true},
+        {"igb", 1024, 2048, false},        {"igb", 1025, 4096, false},        {"igc", 1518, 4096, false},
+        {"ixgbe", 3072, 4096, false},      {"ixgbe", 3073, 4096, true},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
+        bool several;
+
+        print_message("  %s %u\n", row[i].driver, row[i].frame_bytes);
+        assert_int_equal(emx_xdp_chunk_bytes(row[i].driver, row[i].frame_bytes, 258, &several), row[i].chunk_bytes);
+        assert_int_equal(several, row[i].several);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_interface_unless_named),
         cmocka_unit_test(modes_suit_the_kind),
+        cmocka_unit_test(chunks_hold_a_frame),
     };
 
     return cmocka_run_group_tests_name("xdp_choice", tests, NULL, NULL);

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#define CHUNK_BYTES      2048
+#define CHUNK_MOST_BYTES 4096 /* a page */
+
 /* A program "in the driver" makes most drivers reconfigure their queues, so that the link is briefly down, and each
  * interface takes memory for all ranks. So without ETHMX_IF only the preferred interface is used, and not also the one
  * for managing the host. */
@@ -37,4 +40,22 @@ unsigned emx_xdp_modes(const char *kind, unsigned wanted, enum emx_xdp_mode mode
     for (unsigned i = 0; i < EMX_XDP_MODES; i++)
         mode[i] = (enum emx_xdp_mode)((first + i) % EMX_XDP_MODES);
     return EMX_XDP_MODES;
+}
+
+/* With zero copy these drivers tell the card the length of the buffer in a chunk as a number of whole KiB. Frames that
+ * are longer come in pieces (igb, igc), or not at all (ixgbe, of its cards the 82599). */
+static bool xdp_choice_counts_kib(const char *driver)
+{
+    return !strcmp(driver, "igb") || !strcmp(driver, "igc") || !strcmp(driver, "ixgbe");
+}
+
+static bool xdp_choice_fits(const char *driver, unsigned frame_bytes, unsigned buffer_bytes)
+{
+    return frame_bytes <= (xdp_choice_counts_kib(driver) ? buffer_bytes / 1024 * 1024 : buffer_bytes);
+}
+
+unsigned emx_xdp_chunk_bytes(const char *driver, unsigned frame_bytes, unsigned room_bytes, bool *several_p)
+{
+    *several_p = !xdp_choice_fits(driver, frame_bytes, CHUNK_MOST_BYTES - room_bytes);
+    return xdp_choice_fits(driver, frame_bytes, CHUNK_BYTES - room_bytes) ? CHUNK_BYTES : CHUNK_MOST_BYTES;
 }

@@ -17,4 +17,8 @@ bool emx_xdp_takes(const struct emx_netif *nif, bool named);
  * cannot work there. */
 unsigned emx_xdp_modes(const char *kind, unsigned wanted, enum emx_xdp_mode mode[EMX_XDP_MODES]);
 
+/* The length of chunks for frames of up to frame_bytes, Ethernet header included, behind room_bytes of each chunk.
+ * *several_p: the longest need several chunks. driver: the kernel's name. */
+unsigned emx_xdp_chunk_bytes(const char *driver, unsigned frame_bytes, unsigned room_bytes, bool *several_p);
+
 #endif

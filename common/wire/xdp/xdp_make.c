@@ -26,20 +26,33 @@
 #define XDP_USE_SG (1 << 4)
 #endif
 
+/* Asks the driver of an interface. false: it does not tell. */
+static bool xdp_make_ask(const char *ifname, void *command)
+{
+    struct ifreq ifr = {.ifr_data = command};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool told;
+
+    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+    told = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr);
+    if (fd >= 0)
+        close(fd);
+    return told;
+}
+
+static void xdp_make_driver_of(const char *ifname, struct ethtool_drvinfo *info)
+{
+    *info = (struct ethtool_drvinfo){.cmd = ETHTOOL_GDRVINFO};
+    if (!xdp_make_ask(ifname, info))
+        info->driver[0] = 0;
+}
+
 /* The receive queues of an interface that are in use; 0: its driver does not tell. */
 static unsigned xdp_make_channels_of(const char *ifname)
 {
     struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
-    struct ifreq ifr = {.ifr_data = (void *)&channels};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    unsigned n = 0;
 
-    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-    if (fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr))
-        n = channels.rx_count + channels.combined_count;
-    if (fd >= 0)
-        close(fd);
-    return n;
+    return xdp_make_ask(ifname, &channels) ? channels.rx_count + channels.combined_count : 0;
 }
 
 /* A bond tells no channels, and its frames have the queue numbers of its ports: then all queues that the kernel has
@@ -68,14 +81,16 @@ static size_t xdp_make_umem_bytes_of(const struct emx_xdp_shared *s)
 /* Sets the layout and sizes in the shared state. */
 static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *want)
 {
+    struct ethtool_drvinfo driver;
     unsigned chunks;
+    bool several;
 
     *s = (struct emx_xdp_shared){.magic = MAGIC, .bytes = sizeof(*s)};
     s->ethertype = (uint32_t)want->cfg->p_xdp_ethertype;
-    s->chunk_bytes = 2048;
-    if (want->mtu_bytes + ETH_HLEN + VLAN_BYTES > 2048 - KERNEL_ROOM - HEADROOM)
-        s->chunk_bytes = 4096;
-    s->several_buffers = want->mtu_bytes + ETH_HLEN + VLAN_BYTES > s->chunk_bytes - KERNEL_ROOM - HEADROOM;
+    xdp_make_driver_of(want->ifname, &driver);
+    s->chunk_bytes =
+        emx_xdp_chunk_bytes(driver.driver, want->mtu_bytes + ETH_HLEN + VLAN_BYTES, KERNEL_ROOM + HEADROOM, &several);
+    s->several_buffers = several;
     s->slots = want->cfg->p_xdp_ranks;
     s->queues = xdp_make_queues_of(want);
     chunks = (unsigned)(want->cfg->p_ring / 2 / s->chunk_bytes);
