@@ -21,6 +21,8 @@
 
 #define PAUSE_NS     10000 /* between two looks at a lock, for each that is before us */
 #define PAUSE_MAX_NS 500000
+#define WATCH_NS     100000000 /* between two questions whether others live */
+#define WATCH_ROUNDS 64        /* rounds of progress for one look at the clock */
 
 void MPIDI_ETHMX_sync_progress(int *mpi_errno_p)
 {
@@ -151,14 +153,6 @@ int MPIDI_ETHMX_complete_there(int rank, MPIR_Win *win)
 
 /* ---- Taking locks ---- */
 
-struct lock_wait {
-    struct MPIDI_ETHMX_target *target;
-    uint64_t words[MPIDI_ETHMX_LOCK_WORDS]; /* as last fetched */
-    uint64_t ticket, look_ns;               /* look_ns: when to look again */
-    bool has_ticket, asked, over;           /* asked: a fetch is under way. over: it is ours, or has failed */
-    int status;
-};
-
 static uint64_t lock_now_ns(void)
 {
     struct timespec ts;
@@ -171,6 +165,83 @@ static struct ethmx_rma_target lock_memory(const struct MPIDI_ETHMX_target *t)
 {
     return (struct ethmx_rma_target){.peer = t->peer, .key = t->state_key};
 }
+
+/* A word that another process is asked for. If nobody waits for it any more, the answer frees it. */
+struct lock_question {
+    struct MPIDI_ETHMX_wait wait;
+    bool abandoned;
+    uint64_t word;
+};
+
+/* Who holds the lock, or is before us, may die. We do not know who that is. So while a wait lasts, one process of the
+ * window after the other is asked for a word, which fails when it is known to be dead. */
+struct lock_watch {
+    struct MPIDI_ETHMX_target *targets;
+    unsigned n, turn, rounds;
+    uint64_t due_ns;
+    struct lock_question *question; /* or NULL */
+};
+
+static void watch_answered(void *arg, const struct ethmx_result *result)
+{
+    struct lock_question *q = arg;
+
+    MPIDI_ETHMX_wait_over(&q->wait, result);
+    if (q->abandoned)
+        MPL_free(q);
+}
+
+static void watch_ask(struct lock_watch *w)
+{
+    const struct ethmx_rma_target from = lock_memory(&w->targets[w->turn++ % w->n]);
+    struct ethmx_data data = {.len_bytes = sizeof(w->question->word)};
+
+    w->question = MPL_calloc(1, sizeof(*w->question), MPL_MEM_RMA);
+    if (!w->question)
+        return;
+    data.base = &w->question->word;
+    MPIDI_ETHMX_wait_started(&w->question->wait,
+                             MPIDI_ETHMX_lib.rma_get(MPIDI_ETHMX_global.ep, &from, &data, watch_answered, w->question));
+}
+
+/* After a round of progress. The error of a process that is dead, or ETHMX_OK. */
+static int watch_look(struct lock_watch *w)
+{
+    int status = ETHMX_OK;
+    uint64_t now_ns;
+
+    if (++w->rounds % WATCH_ROUNDS)
+        return ETHMX_OK;
+    if (w->question && w->question->wait.over) {
+        status = w->question->wait.status;
+        MPL_free(w->question);
+        w->question = NULL;
+    }
+    now_ns = lock_now_ns();
+    if (!w->due_ns)
+        w->due_ns = now_ns + WATCH_NS;
+    if (now_ns >= w->due_ns && !w->question) {
+        w->due_ns = now_ns + WATCH_NS;
+        watch_ask(w);
+    }
+    return status < 0 ? status : ETHMX_OK;
+}
+
+static void watch_end(struct lock_watch *w)
+{
+    if (w->question && w->question->wait.over)
+        MPL_free(w->question);
+    else if (w->question)
+        w->question->abandoned = true;
+}
+
+struct lock_wait {
+    struct MPIDI_ETHMX_target *target;
+    uint64_t words[MPIDI_ETHMX_LOCK_WORDS]; /* as last fetched */
+    uint64_t ticket, look_ns;               /* look_ns: when to look again */
+    bool has_ticket, asked, over;           /* asked: a fetch is under way. over: it is ours, or has failed */
+    int status;
+};
 
 /* Adds to the words, and waits for nothing. add must stay. */
 static int lock_add(struct MPIDI_ETHMX_target *t, const uint64_t *add)
@@ -225,8 +296,8 @@ static void lock_granted(struct lock_wait *l, bool shared)
     l->over = true;
 }
 
-/* Looks at what was fetched, and asks again if it is time. */
-static void lock_look(struct lock_wait *l, bool shared)
+/* Looks at what was fetched, and asks again if it is time. dead: an error that ends the wait, or ETHMX_OK. */
+static void lock_look(struct lock_wait *l, bool shared, int dead)
 {
     uint64_t turn = l->words[shared ? MPIDI_ETHMX_LOCK_READERS : MPIDI_ETHMX_LOCK_WRITERS], pause_ns, now;
 
@@ -236,6 +307,9 @@ static void lock_look(struct lock_wait *l, bool shared)
         l->over = true;
     } else if (l->ticket == turn) {
         lock_granted(l, shared);
+    } else if (dead < 0) {
+        l->status = dead;
+        l->over = true;
     } else if ((now = lock_now_ns()) >= l->look_ns) {
         pause_ns = (l->ticket - turn) * PAUSE_NS;
         l->look_ns = now + (pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS);
@@ -244,21 +318,26 @@ static void lock_look(struct lock_wait *l, bool shared)
 }
 
 /* Takes the locks of n targets; returns when all are ours or have failed. */
-static int lock_take(struct lock_wait *wait, int n, bool shared)
+static int lock_take(MPIR_Win *win, struct lock_wait *wait, int n, bool shared)
 {
-    int mpi_errno = MPI_SUCCESS, status = ETHMX_OK, left = n;
+    struct lock_watch watch = {.targets = MPIDI_ETHMX_WINDOW(win)->target, .n = (unsigned)win->comm_ptr->local_size};
+    int mpi_errno = MPI_SUCCESS, status = ETHMX_OK, left = n, dead = ETHMX_OK;
 
     for (int i = 0; i < n; i++)
         lock_ask(&wait[i]);
     while (left) {
         left = 0;
         for (int i = 0; i < n; i++) {
-            lock_look(&wait[i], shared);
+            lock_look(&wait[i], shared, dead);
             left += !wait[i].over;
         }
-        if (left)
+        if (left) {
             MPIDI_ETHMX_sync_progress(&mpi_errno);
+            if (dead == ETHMX_OK)
+                dead = watch_look(&watch);
+        }
     }
+    watch_end(&watch);
     for (int i = 0; i < n && status == ETHMX_OK; i++)
         status = wait[i].status;
     return status < 0 ? MPIDI_ETHMX_ERROR(status) : mpi_errno;
@@ -270,7 +349,7 @@ int MPIDI_ETHMX_lock(int lock_type, int rank, MPIR_Win *win)
     int mpi_errno;
 
     MPIDI_ETHMX_LOCK();
-    mpi_errno = lock_take(&wait, 1, lock_type == MPI_LOCK_SHARED);
+    mpi_errno = lock_take(win, &wait, 1, lock_type == MPI_LOCK_SHARED);
     MPIDI_ETHMX_UNLOCK();
     return mpi_errno;
 }
@@ -284,7 +363,7 @@ int MPIDI_ETHMX_lock_all(MPIR_Win *win)
     for (int i = 0; i < n; i++)
         wait[i].target = &MPIDI_ETHMX_WINDOW(win)->target[i];
     MPIDI_ETHMX_LOCK();
-    mpi_errno = lock_take(wait, n, true);
+    mpi_errno = lock_take(win, wait, n, true);
     MPIDI_ETHMX_UNLOCK();
     MPL_free(wait);
 

@@ -6,11 +6,13 @@
  *
  * Rank 0 waits in MPI_Win_start for the post of the victim; rank 1 in MPI_Win_wait for its complete; rank 2 in
  * MPI_Win_lock for the lock of its own window, which the victim holds. Then all wait in MPI_Win_fence, and in
- * MPI_Win_free. With the argument "free" they only wait in MPI_Win_free.
+ * MPI_Win_free. With the argument "free" they only wait in MPI_Win_free; with "lock" in
+ * MPI_Win_lock.
  */
 #include "mpitest.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { RANKS = 4, VICTIM = RANKS - 1 };
@@ -89,8 +91,12 @@ int main(int argc, char **argv)
         mourn(rank, epochs, locks);
         must_fail(rank, "MPI_Win_fence", MPI_Win_fence(0, fences));
     }
-    must_fail(rank, "MPI_Win_free", MPI_Win_free(&fences));
-    must_fail(rank, "MPI_Win_free", MPI_Win_free(&unused));
+    if (argc > 1 && strcmp(argv[1], "lock") == 0) {
+        must_fail(rank, "MPI_Win_lock", MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, locks));
+    } else {
+        must_fail(rank, "MPI_Win_free", MPI_Win_free(&fences));
+        must_fail(rank, "MPI_Win_free", MPI_Win_free(&unused));
+    }
     mt_ok(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, survivors));
     mt_check(sum == 3, "the survivors' sum is wrong");
     if (rank == 0)
