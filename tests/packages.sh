@@ -35,6 +35,9 @@ packages_roots=(mmdebstrap)
 # Debian's own MPICH, whose programs are tried on ours; what hpcc is built with.
 packages_mpich_check=(mpich libmpich-dev libblas-dev)
 
+# tests/mpich/run-apps: what hpcc and LAMMPS are built with.
+packages_mpich_apps=(dpkg-dev gcc g++ make libc6-dev libblas-dev)
+
 # tests/slurm: Slurm, whose daemons do not start without a configuration, and munge; libpmix2 is for srun --mpi=pmix.
 packages_slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix2 libpam-cap libcap2-bin openmpi-bin)
 
