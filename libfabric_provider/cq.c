@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Completion queues: a ring that grows, because no completion may be lost.
+ * Completion queues: a ring that grows, because no completion may be lost. If there is no memory for that, what is read
+ * after the completions before it is -FI_EOVERRUN.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -38,13 +39,20 @@ static bool cq_grow(struct prov_cq *cq)
     return true;
 }
 
+static void cq_lose(struct prov_cq *cq)
+{
+    if (!cq->overrun)
+        FI_WARN(&prov_provider, FI_LOG_CQ, "a completion is lost: there is no memory for it\n");
+    cq->overrun = true;
+}
+
 void prov_cq_write(struct prov_cq *cq, const struct prov_event *ev)
 {
     cq_lock(cq);
     if (cq->count < cq->size || cq_grow(cq))
         cq->ring[(cq->head + cq->count++) & (cq->size - 1)] = *ev;
     else
-        FI_WARN(&prov_provider, FI_LOG_CQ, "a completion is lost: there is no memory for it\n");
+        cq_lose(cq);
     prov_wait_notify(&cq->wait);
     cq_unlock(cq);
 }
@@ -54,7 +62,7 @@ bool prov_cq_empty(struct prov_cq *cq)
     bool empty;
 
     cq_lock(cq);
-    empty = !cq->count;
+    empty = !cq->count && !cq->overrun;
     cq_unlock(cq);
     return empty;
 }
@@ -62,7 +70,7 @@ bool prov_cq_empty(struct prov_cq *cq)
 /* Saves a call. If several threads use it, that must look under the lock. */
 static inline bool cq_may_have(const struct prov_cq *cq)
 {
-    return cq->domain->threads || cq->count;
+    return cq->domain->threads || cq->count || cq->overrun;
 }
 
 static size_t cq_entry_bytes(enum fi_cq_format format)
@@ -77,6 +85,14 @@ static size_t cq_entry_bytes(enum fi_cq_format format)
     default:
         return sizeof(struct fi_cq_entry);
     }
+}
+
+/* What a read says that takes nothing. */
+static int cq_why_none(const struct prov_cq *cq)
+{
+    if (cq->count)
+        return -FI_EAVAIL;
+    return cq->overrun ? -FI_EOVERRUN : -FI_EAGAIN;
 }
 
 /* Takes up to count successful completions, as far as the first error. -FI_EAGAIN: there is nothing. */
@@ -99,7 +115,7 @@ static ssize_t cq_take(struct prov_cq *cq, uint8_t *buf, size_t count, fi_addr_t
         cq->count--;
         n++;
     }
-    rc = n ? (ssize_t)n : cq->count && cq->ring[cq->head].err ? -FI_EAVAIL : -FI_EAGAIN;
+    rc = n ? (ssize_t)n : cq_why_none(cq);
     cq_unlock(cq);
     return rc;
 }

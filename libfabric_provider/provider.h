@@ -168,6 +168,7 @@ struct prov_cq {
     pthread_mutex_t lock;
     struct prov_event *ring;
     size_t head, count, size; /* size: a power of two */
+    bool overrun;             /* a completion was lost: there was no memory for it */
     atomic_bool signaled;
     atomic_uint refs;
 };

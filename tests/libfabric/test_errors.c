@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ends.h"
+#include "provider.h"
 
 #include <rdma/providers/fi_prov.h>
 
@@ -25,6 +26,16 @@ static bool old_libfabric;
 __attribute__((visibility("default"))) uint32_t fi_version(void)
 {
     return old_libfabric ? FI_VERSION(1, 11) : FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+}
+
+/* Whoever wants this many bytes gets none; 0: all do. */
+static size_t refused_bytes;
+
+void *__libc_malloc(size_t len_bytes);
+
+__attribute__((visibility("default"))) void *malloc(size_t len_bytes)
+{
+    return refused_bytes && len_bytes == refused_bytes ? NULL : __libc_malloc(len_bytes);
 }
 
 /* ---- A process of its own ---- */
@@ -262,6 +273,48 @@ static void peer_silent(void **state)
               (const char *const[]){"ETHMX_WIRES", "udp", "ETHMX_IF", "lo", "ETHMX_PEER_TIMEOUT", "2s", NULL});
 }
 
+/* ---- A queue that nobody reads ---- */
+
+/* A message to oneself. Only the completion of its sending is read. */
+static void talk_to_self(void)
+{
+    static char out, in;
+    struct fi_cq_tagged_entry c;
+    ssize_t n;
+
+    MUST(fi_trecv(end[0].ep, &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL) == 0);
+    MUST(fi_tsend(end[0].ep, &out, 1, NULL, end[0].self, 1, NULL) == 0);
+    while ((n = fi_cq_read(end[0].tx, &c, 1)) == -FI_EAGAIN)
+        ;
+    MUST(n == 1);
+}
+
+enum { QUEUED = 256 }; /* completions that the queue can hold; a power of two */
+
+static void overrun(void)
+{
+    struct fi_cq_tagged_entry c;
+    unsigned taken = 0;
+    ssize_t n;
+
+    end_open(&end[0], CAPS, 0, 0);
+    end_enable(&end[0]);
+    end[0].self = end_insert(&end[0], &end[0]);
+    refused_bytes = 2 * QUEUED * sizeof(struct prov_event);
+    for (unsigned i = 0; i < QUEUED + 10; i++)
+        talk_to_self();
+    while ((n = fi_cq_read(end[0].rx, &c, 1)) == 1)
+        taken++;
+    MUST(n == -FI_EOVERRUN && taken == QUEUED);
+    MUST(fi_cq_read(end[0].rx, &c, 1) == -FI_EOVERRUN);
+}
+
+static void queue_not_read(void **state)
+{
+    (void)state;
+    run_apart("overrun", "a completion is lost", (const char *const[]){"ETHMX_WIRES", "udp", "ETHMX_IF", "lo", NULL});
+}
+
 static const struct {
     const char *name;
     void (*fn)(void);
@@ -273,6 +326,7 @@ static const struct {
     {"load_by_old", load_by_old},
     {"lose_killed_client", lose_killed_client},
     {"lose_silent_client", lose_silent_client},
+    {"overrun", overrun},
 };
 
 int main(int argc, char **argv)
@@ -286,6 +340,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(older_libfabric),
         cmocka_unit_test(client_killed),
         cmocka_unit_test(peer_silent),
+        cmocka_unit_test(queue_not_read),
     };
 
     for (unsigned i = 0; argc > 1 && i < sizeof(cases) / sizeof(*cases); i++)
