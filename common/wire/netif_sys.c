@@ -172,32 +172,38 @@ static unsigned sys_speed(const char *net, const char *name, unsigned depth)
     return mbit || emx_netif_sys_is_hardware(net, name) ? mbit : sys_lower_speed(net, name, depth, bridge);
 }
 
-/* By ethtool, which knows the interfaces of this network namespace. 0: unknown. */
+bool emx_netif_sys_ethtool(const char *name, void *command)
+{
+    struct ifreq ifr = {.ifr_data = command};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool told;
+
+    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+    told = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr);
+    if (fd >= 0)
+        close(fd);
+    return told;
+}
+
+/* By ethtool. 0: unknown. */
 static unsigned sys_ethtool_speed(const char *name)
 {
     union {
         struct ethtool_link_settings s;
         uint8_t room[sizeof(struct ethtool_link_settings) + 3 * MASK_WORDS * sizeof(uint32_t)];
     } link = {.s.cmd = ETHTOOL_GLINKSETTINGS};
-    struct ifreq ifr = {.ifr_data = (void *)&link};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    unsigned mbit = 0;
+    int8_t words;
 
-    if (fd < 0)
-        return 0;
-    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
     /* The kernel first tells the length of its masks, as a negative number. */
-    if (!ioctl(fd, SIOCETHTOOL, &ifr) && link.s.link_mode_masks_nwords < 0) {
-        int8_t words = (int8_t)-link.s.link_mode_masks_nwords;
-
-        memset(&link, 0, sizeof(link));
-        link.s.cmd = ETHTOOL_GLINKSETTINGS;
-        link.s.link_mode_masks_nwords = words;
-        if (words > 0 && !ioctl(fd, SIOCETHTOOL, &ifr) && link.s.speed < INT32_MAX)
-            mbit = link.s.speed;
-    }
-    close(fd);
-    return mbit;
+    if (!emx_netif_sys_ethtool(name, &link) || link.s.link_mode_masks_nwords >= 0)
+        return 0;
+    words = (int8_t)-link.s.link_mode_masks_nwords;
+    memset(&link, 0, sizeof(link));
+    link.s.cmd = ETHTOOL_GLINKSETTINGS;
+    link.s.link_mode_masks_nwords = words;
+    if (words <= 0 || !emx_netif_sys_ethtool(name, &link) || link.s.speed >= INT32_MAX)
+        return 0;
+    return link.s.speed;
 }
 
 /* ---- NUMA ---- */

@@ -31,6 +31,10 @@ bool emx_netif_sys_shows(const char *net, const char *name, unsigned index);
 /* The receive queues of an interface, in use or not; 0: unknown. */
 unsigned emx_netif_sys_rx_queues(const char *net, const char *name);
 
+/* Has the driver of an interface of this network namespace answer a command of ethtool, which is written to. false: it
+ * does not know it. */
+bool emx_netif_sys_ethtool(const char *name, void *command);
+
 bool emx_netif_sys_is_hardware(const char *net, const char *name);
 
 #endif

@@ -6,11 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
-#include <linux/sockios.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -26,24 +23,10 @@
 #define XDP_USE_SG (1 << 4)
 #endif
 
-/* Asks the driver of an interface. false: it does not tell. */
-static bool xdp_make_ask(const char *ifname, void *command)
-{
-    struct ifreq ifr = {.ifr_data = command};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool told;
-
-    snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-    told = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr);
-    if (fd >= 0)
-        close(fd);
-    return told;
-}
-
 static void xdp_make_driver_of(const char *ifname, struct ethtool_drvinfo *info)
 {
     *info = (struct ethtool_drvinfo){.cmd = ETHTOOL_GDRVINFO};
-    if (!xdp_make_ask(ifname, info))
+    if (!emx_netif_sys_ethtool(ifname, info))
         info->driver[0] = 0;
 }
 
@@ -52,7 +35,7 @@ static unsigned xdp_make_channels_of(const char *ifname)
 {
     struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 
-    return xdp_make_ask(ifname, &channels) ? channels.rx_count + channels.combined_count : 0;
+    return emx_netif_sys_ethtool(ifname, &channels) ? channels.rx_count + channels.combined_count : 0;
 }
 
 /* A bond tells no channels, and its frames have the queue numbers of its ports: then all queues that the kernel has
@@ -79,7 +62,7 @@ static size_t xdp_make_umem_bytes_of(const struct emx_xdp_shared *s)
 }
 
 /* Sets the layout and sizes in the shared state. */
-static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *want)
+static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *want, unsigned queues)
 {
     struct ethtool_drvinfo driver;
     unsigned chunks;
@@ -92,7 +75,7 @@ static void xdp_make_plan(struct emx_xdp_shared *s, const struct emx_xdp_want *w
         emx_xdp_chunk_bytes(driver.driver, want->mtu_bytes + ETH_HLEN + VLAN_BYTES, KERNEL_ROOM + HEADROOM, &several);
     s->several_buffers = several;
     s->slots = want->cfg->p_xdp_ranks;
-    s->queues = xdp_make_queues_of(want);
+    s->queues = queues;
     chunks = (unsigned)(want->cfg->p_ring / 2 / s->chunk_bytes);
     s->rx_chunks = emx_xdp_power_of_two(chunks < 256 ? 256 : chunks > 4096 ? 4096 : chunks);
     if (s->rx_chunks > 4096)
@@ -148,7 +131,7 @@ int emx_xdp_map_memory(struct emx_xdp_group *g)
     return g->umem && g->fd[FD_LIFE] >= 0 ? 0 : -1;
 }
 
-static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want)
+static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want, unsigned queues)
 {
     size_t bytes = xdp_make_round_to_pages(sizeof(struct emx_xdp_shared));
     struct emx_xdp_shared *s;
@@ -159,7 +142,7 @@ static int make_memory(struct emx_xdp_group *g, const struct emx_xdp_want *want)
     s = xdp_make_map_memory(g->fd[FD_MEMORY], 0, bytes);
     if (!s)
         return -1;
-    xdp_make_plan(s, want);
+    xdp_make_plan(s, want, queues);
     errno = xdp_make_init_lock(&s->lock);
     bytes += xdp_make_umem_bytes_of(s);
     munmap(s, xdp_make_round_to_pages(sizeof(*s)));
@@ -292,7 +275,7 @@ int emx_xdp_make(struct emx_xdp_group *g, const struct emx_xdp_want *want)
 
     a.endpoints = (unsigned)want->cfg->p_xdp_ranks;
     a.queues = xdp_make_queues_of(want);
-    if (xdp_make_make_fd_store(g) || make_memory(g, want) || emx_xdp_prog_make(&p, &a))
+    if (xdp_make_make_fd_store(g) || make_memory(g, want, a.queues) || emx_xdp_prog_make(&p, &a))
         return -1;
     g->fd[FD_IDS] = p.ids_fd;
     g->fd[FD_SOCKS] = p.socks_fd;
