@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "mem/segment.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
-_Static_assert(sizeof(struct emx_segment_head) <= 4096, "the head fits a page");
+static_assert(sizeof(struct emx_segment_head) <= 4096, "the head fits a page");
 
 static size_t segment_page_bytes(void)
 {
