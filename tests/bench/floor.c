@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "apps/app.h"
+#include "bare.h"
 #include "bench.h"
 
 #if HAVE_XDP
@@ -69,15 +70,6 @@ static void die(const char *what)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void *get_memory(size_t bytes, int file, int flags)
-{
-    void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, file, 0);
-
-    if (m == MAP_FAILED)
-        die("mmap");
-    return m;
-}
-
 /* The last byte of a frame's source address is the sender's rank. */
 static enum taken what_is(const uint8_t *frame)
 {
@@ -88,26 +80,16 @@ static enum taken what_is(const uint8_t *frame)
 
 /* ---- AF_PACKET ---- */
 
-static uint8_t *ring;
-static unsigned ring_at;
+static struct bare_ring ring;
 
 static void packet_open(const char *name)
 {
-    struct tpacket_req req = {
-        .tp_block_size = SLOT * 32, .tp_block_nr = SLOTS / 32, .tp_frame_size = SLOT, .tp_frame_nr = SLOTS};
-    struct sockaddr_ll a = {
-        .sll_family = AF_PACKET, .sll_protocol = htons(ETHERTYPE), .sll_ifindex = (int)if_nametoindex(name)};
-    int version = TPACKET_V2, on = 1;
+    int on = 1;
 
     fd = socket(AF_PACKET, SOCK_RAW, 0);
-    if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
-        setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)) ||
-        setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)))
+    if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)) ||
+        bare_ring_open(&ring, fd, (int)if_nametoindex(name), ETHERTYPE, SLOT, SLOTS))
         die("packet socket");
-    ring = get_memory((size_t)SLOT * SLOTS, fd, MAP_SHARED);
-    ring_at = 0;
-    if (bind(fd, (struct sockaddr *)&a, sizeof(a)))
-        die(name);
 }
 
 static void socket_send(const void *frame, size_t len)
@@ -118,21 +100,19 @@ static void socket_send(const void *frame, size_t len)
 
 static enum taken packet_take(void)
 {
-    struct tpacket2_hdr *h = (struct tpacket2_hdr *)(ring + (size_t)ring_at * SLOT);
+    const uint8_t *frame = bare_ring_look(&ring);
     enum taken what;
 
-    if (!(__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+    if (!frame)
         return NOTHING;
-    what = what_is((uint8_t *)h + h->tp_mac);
-    __atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-    ring_at = (ring_at + 1) % SLOTS;
+    what = what_is(frame);
+    bare_ring_give_back(&ring);
     return what;
 }
 
 static void packet_close(void)
 {
-    munmap(ring, (size_t)SLOT * SLOTS);
-    close(fd);
+    bare_ring_close(&ring);
 }
 
 /* ---- UDP ---- */
@@ -217,8 +197,8 @@ static void xdp_open_as(const char *name, uint32_t xdp_flags)
 
     libbpf_set_print(no_words);
     libxdp_set_print(no_xdp_words);
-    area = get_memory((size_t)SLOT * SLOTS, -1, MAP_PRIVATE | MAP_ANONYMOUS);
-    if (xsk_umem__create(&umem, area, (uint64_t)SLOT * SLOTS, &fill, &completed, &memory) ||
+    area = mmap(NULL, (size_t)SLOT * SLOTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (area == MAP_FAILED || xsk_umem__create(&umem, area, (uint64_t)SLOT * SLOTS, &fill, &completed, &memory) ||
         xsk_socket__create(&xsk, name, 0, umem, &rx, &tx, &queues))
         die("AF_XDP socket");
     for (unsigned i = 0; i < SLOTS / 2; i++)

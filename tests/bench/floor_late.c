@@ -11,7 +11,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/filter.h>
-#include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <mpi.h>
 #include <net/ethernet.h>
@@ -21,11 +20,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "apps/app.h"
+#include "bare.h"
 #include "bench.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
@@ -51,12 +50,6 @@ struct end {
     struct in_addr ip;
 };
 
-struct ring {
-    int fd;
-    uint8_t *memory;
-    unsigned slot_bytes, at;
-};
-
 struct head {
     struct virtio_net_hdr vnet;
     struct ether_header ether;
@@ -68,7 +61,7 @@ static const double late_s = 5e-3;
 
 static int interface;
 static struct end self, other;
-static struct ring small, large;
+static struct bare_ring small, large;
 static int small_fd, large_fd; /* for sending */
 
 static void must(int ok, const char *what)
@@ -112,21 +105,10 @@ static void packet_bind(int fd, int protocol)
     must(!bind(fd, (struct sockaddr *)&a, sizeof(a)), "packet socket");
 }
 
-static void ring_open(struct ring *r, unsigned slot_bytes, int option, int protocol)
+static void ring_open(struct bare_ring *r, unsigned slot_bytes, int option, int protocol)
 {
-    struct tpacket_req req = {.tp_block_size = LARGE_SLOT,
-                              .tp_block_nr = RING_BYTES / LARGE_SLOT,
-                              .tp_frame_size = slot_bytes,
-                              .tp_frame_nr = RING_BYTES / slot_bytes};
-    int version = TPACKET_V2;
-
-    *r = (struct ring){.fd = packet_socket(option), .slot_bytes = slot_bytes};
-    must(!setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) &&
-             !setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)),
+    must(!bare_ring_open(r, packet_socket(option), interface, protocol, slot_bytes, RING_BYTES / slot_bytes),
          "receive ring");
-    r->memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
-    must(r->memory != MAP_FAILED, "receive ring");
-    packet_bind(r->fd, protocol);
 }
 
 /* Holds the port, and drops all that comes. */
@@ -155,33 +137,24 @@ static void open_sockets(const char *name)
     packet_bind(large_fd, 0);
 }
 
-/* The next packet of the ring that came from the other end; done: the slot goes back. */
-static const uint8_t *ring_await(const struct ring *r)
+static const uint8_t *ring_await(const struct bare_ring *r)
 {
-    const struct tpacket2_hdr *h = (void *)(r->memory + (size_t)r->at * r->slot_bytes);
+    const uint8_t *packet;
 
-    while (!(__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+    while (!(packet = bare_ring_look(r)))
         ;
-    return (const uint8_t *)h + h->tp_mac;
-}
-
-static void ring_done(struct ring *r)
-{
-    struct tpacket2_hdr *h = (void *)(r->memory + (size_t)r->at * r->slot_bytes);
-
-    __atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-    r->at = (r->at + 1) % (RING_BYTES / r->slot_bytes);
+    return packet;
 }
 
 /* Other packets of IP pass here, too. */
-static const uint8_t *ring_await_port(struct ring *r)
+static const uint8_t *ring_await_port(struct bare_ring *r)
 {
     for (;;) {
         const uint8_t *packet = ring_await(r);
 
         if (packet[23] == IPPROTO_UDP && packet[36] == PORT >> 8 && packet[37] == (PORT & 0xff))
             return packet;
-        ring_done(r);
+        bare_ring_give_back(r);
     }
 }
 
@@ -193,7 +166,7 @@ static void swap_small(void)
     memcpy(frame + 6, self.mac, sizeof(self.mac));
     must(send(small_fd, frame, sizeof(frame), 0) > 0, "send");
     ring_await(&small);
-    ring_done(&small);
+    bare_ring_give_back(&small);
 }
 
 static uint16_t sum16(const void *p, size_t bytes)
@@ -247,7 +220,7 @@ static void swap_large(const char *out, char *in, long bytes)
 
     must(sendmsg(large_fd, &msg, 0) > 0, "sendmsg");
     memcpy(in, ring_await_port(&large) + sizeof(head) - sizeof(head.vnet), (size_t)bytes);
-    ring_done(&large);
+    bare_ring_give_back(&large);
 }
 
 static double exchange(const struct app *app, long i, const char *out, char *in)
