@@ -183,6 +183,7 @@ static void send_to_stopped(struct sim_case *c, unsigned count, uint64_t away_ns
     }
     if (sim_program_run(&c->program, w->now_ns + SIM_S))
         sim_model_check(&c->program);
+    sim_world_run_until(w, w->now_ns + SIM_MS); /* what the peer tells has arrived */
     if (!a->stats.timeouts_undone)
         sim_fail(w, "the false time-out was not undone");
 }

@@ -25,12 +25,23 @@ static inline void emx_reorder_ack_now(struct emx_session *s)
     emx_session_ready(s);
 }
 
+#define EMX_ACK_CALM  1024 /* frames in order, after which few acknowledgements are enough */
+#define EMX_ACK_SHARE 8    /* until then this part of ack_every */
+
+/* A sender with a small congestion window stops until it is acknowledged, and the receiver does not know that window.
+ * It is small at first, and after losses, which the receiver sees as gaps. */
+static inline bool emx_reorder_acks_many(const struct emx_session *s, unsigned ack_every)
+{
+    return s->rx.unacked >= ack_every ||
+           (s->rx.unacked * EMX_ACK_SHARE >= ack_every && s->rx.next - s->rx.gap < EMX_ACK_CALM);
+}
+
 /* Whether the accepted frames must be acknowledged immediately, rather than after a delay. */
 static inline bool emx_reorder_acks_at_once(const struct emx_session *s)
 {
     const struct emx_config *cfg = s->e->cfg;
 
-    return s->rx.unacked >= cfg->p_ack_every || s->rx.unacked > cfg->p_window / 4 || s->rx.held_count ||
+    return emx_reorder_acks_many(s, cfg->p_ack_every) || s->rx.unacked > cfg->p_window / 4 || s->rx.held_count ||
            !s->rx.ack_delay_ns;
 }
 

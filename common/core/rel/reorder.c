@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Reliable receiving. Sequenced frames are handled once and in order. Early ones are held (copied) within the window.
- * Any frame to the peer carries an acknowledgement. A separate one is sent after ack_every frames; after ack_delay;
- * immediately if a frame is early or a duplicate (the sender may be missing something); or when credit was released.
- * Over connections, which lose nothing while they last, it may wait longer, because it only lets the sender free its
- * copies.
+ * Any frame to the peer carries an acknowledgement. A separate one is sent after ack_every frames, or fewer if frames
+ * got lost lately; after ack_delay; immediately if a frame is early or a duplicate (the sender may be missing
+ * something); or when credit was released. Over connections, which lose nothing while they last, it may wait longer,
+ * because it only lets the sender free its copies.
  *
  * Over a reliable link frames arrive in order and are not retransmitted. None is held or acknowledged. The numbers only
  * verify the wire. If the wire fails, the peer counts as dead.
@@ -100,6 +100,7 @@ static enum emx_drop reorder_hold(struct emx_session *s, const uint8_t *data)
     memcpy(b->frame, data, len_bytes);
     emx_list_insert(pos->next, &b->link);
     s->rx.held_count++;
+    s->rx.gap = s->rx.next;
     reorder_map_held(s);
     emx_count(s->e, frames_held);
     return EMX_ACCEPTED;

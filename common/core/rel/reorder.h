@@ -25,7 +25,8 @@ struct emx_rxbuf {
 struct emx_reorder {
     uint32_t next;
     uint32_t first;   /* the peer's first number */
-    unsigned unacked; /* sequenced frames since the last acknowledgement */
+    uint32_t gap;     /* the last frame that later ones overtook; at first: first */
+    uint16_t unacked; /* sequenced frames since the last acknowledgement: at most a window */
     bool ack_now;
     bool doubled_due;      /* `doubled` is to be told */
     emx_time ack_at_ns;    /* when one must leave; 0: none is owed */
@@ -45,7 +46,7 @@ static inline void emx_reorder_delay(struct emx_reorder *r, emx_time ack_delay_n
 
 static inline void emx_reorder_begin(struct emx_reorder *r, uint32_t first) /* the peer's first number is known */
 {
-    r->next = r->first = first;
+    r->next = r->first = r->gap = first;
 }
 
 static inline void emx_reorder_passed(struct emx_reorder *r) /* the next frame was handled, over a reliable link */
