@@ -73,6 +73,16 @@ static struct fi_ops_domain domain_ops = {.size = sizeof(struct fi_ops_domain),
                                           .query_atomic = prov_atomic_query,
                                           .query_collective = domain_no_collective};
 
+/* FI_PROGRESS_AUTO: peers wait for no call of the client. Who has set ETHMX_PROGRESS gets that. */
+static int domain_configure(struct prov_domain *d, const struct fi_domain_attr *attr)
+{
+    int rc = ethmx_config_create(&d->cfg);
+
+    if (rc || attr->data_progress != FI_PROGRESS_AUTO || getenv("ETHMX_PROGRESS"))
+        return rc;
+    return ethmx_config_set(d->cfg, "progress", "thread", "FI_PROGRESS_AUTO");
+}
+
 int prov_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain_p, void *context)
 {
     struct prov_domain *d = calloc(1, sizeof(*d));
@@ -81,8 +91,9 @@ int prov_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid
     (void)fabric;
     if (!d)
         return -FI_ENOMEM;
-    if ((rc = ethmx_config_create(&d->cfg))) {
+    if ((rc = domain_configure(d, info->domain_attr))) {
         FI_WARN(&prov_provider, FI_LOG_DOMAIN, "%s\n", ethmx_error_text());
+        ethmx_config_destroy(d->cfg);
         free(d);
         return -prov_error(rc);
     }

@@ -33,6 +33,8 @@ struct fi_info *info_of(struct fi_info *hints, int want)
 
 enum fi_wait_obj wait_object = FI_WAIT_UNSPEC;
 enum fi_threading threading = FI_THREAD_UNSPEC;
+enum fi_progress progress = FI_PROGRESS_UNSPEC;
+enum fi_av_type av_type = FI_AV_MAP;
 
 struct fid_cq *cq_new(struct end *e, enum fi_cq_format format)
 {
@@ -46,9 +48,11 @@ struct fid_cq *cq_new(struct end *e, enum fi_cq_format format)
 void end_open(struct end *e, uint64_t caps, uint64_t tx_flags, uint64_t rx_flags)
 {
     struct fi_info *h = hints_new(caps);
-    struct fi_av_attr av = {.type = FI_AV_MAP};
+    struct fi_av_attr av = {.type = av_type};
 
     h->domain_attr->threading = threading;
+    h->domain_attr->control_progress = h->domain_attr->data_progress = progress;
+    h->domain_attr->av_type = av_type;
     e->info = info_of(h, 0);
     assert_int_equal(fi_fabric(e->info->fabric_attr, &e->fabric, NULL), 0);
     assert_int_equal(fi_domain(e->fabric, e->info, &e->domain, NULL), 0);

@@ -37,6 +37,8 @@ struct end {
 extern struct end end[2];
 extern enum fi_wait_obj wait_object; /* of completion queues */
 extern enum fi_threading threading;  /* of domains */
+extern enum fi_progress progress;    /* of domains */
+extern enum fi_av_type av_type;      /* of address vectors */
 
 /* What fi_getinfo() says to these hints, which are freed. want: what it returns. */
 struct fi_info *hints_new(uint64_t caps);
