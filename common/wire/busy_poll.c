@@ -38,6 +38,14 @@ static const char *busy_poll_refused(int fd, int err)
     return ", no busy polling (this kernel wants CAP_NET_ADMIN for it, or net.core.busy_read above 0)";
 }
 
+bool emx_busy_poll_has_xdp(int fd)
+{
+    int preferred = 0;
+    socklen_t len = sizeof(preferred);
+
+    return !getsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &preferred, &len);
+}
+
 const char *emx_busy_poll_set(int fd, const struct emx_config *cfg, bool zero_copy)
 {
     int packets = (int)cfg->p_busy_poll, us = BUSY_POLL_US, on = 1;

@@ -15,4 +15,7 @@
  * the driver sends what is in the socket's ring. */
 const char *emx_busy_poll_set(int fd, const struct emx_config *cfg, bool zero_copy);
 
+/* Whether reads of AF_XDP sockets poll: they came with SO_PREFER_BUSY_POLL (Linux 5.11), which fd is asked for. */
+bool emx_busy_poll_has_xdp(int fd);
+
 #endif

@@ -132,6 +132,16 @@ static void other_sockets_are_not_supported(void **state)
     assert_non_null(strstr(emx_busy_poll_set(-1, &cfg, false), "not supported"));
 }
 
+static void xdp_polls_where_it_can_be_preferred(void **state)
+{
+    int fd = udp_socket();
+
+    (void)state;
+    assert_int_equal(emx_busy_poll_has_xdp(fd), option(fd, SO_PREFER_BUSY_POLL) >= 0);
+    assert_false(emx_busy_poll_has_xdp(-1));
+    close(fd);
+}
+
 static void range(void **state)
 {
     struct emx_config cfg;
@@ -155,6 +165,7 @@ int main(void)
         cmocka_unit_test(is_not_preferred_with_zero_copy),
         cmocka_unit_test(no_error_without_capability),
         cmocka_unit_test(other_sockets_are_not_supported),
+        cmocka_unit_test(xdp_polls_where_it_can_be_preferred),
         cmocka_unit_test(range),
     };
 

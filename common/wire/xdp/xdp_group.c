@@ -319,11 +319,12 @@ static void xdp_group_tune_socket(struct emx_xdp_group *g, int fd, const struct 
 
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)))
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-    g->busy_polls = cfg->p_busy_poll && g->shared->native;
+    g->busy_polls = cfg->p_busy_poll && g->shared->native && emx_busy_poll_has_xdp(fd);
     if (g->busy_polls)
         g->busy_poll_text = emx_busy_poll_set(fd, cfg, g->shared->zero_copy);
     else if (cfg->p_busy_poll)
-        g->busy_poll_text = ", no busy polling (the generic hook has none)";
+        g->busy_poll_text = g->shared->native ? ", no busy polling (AF_XDP sockets have it from Linux 5.11)"
+                                              : ", no busy polling (the generic hook has none)";
 }
 
 /* Opens this member's socket for queue q. */
