@@ -306,6 +306,20 @@ static void begin_long_message(bool any)
     lost = true;
 }
 
+/* One message has failed, and after it this was said last; how often the buffer was given back. */
+static void assert_failed(int status, unsigned given_back)
+{
+    assert_int_equal(failed, 1);
+    assert_int_equal(last_status, status);
+    assert_int_equal(lasts, given_back);
+}
+
+static void peer_dies(int status, unsigned given_back)
+{
+    rest(2 * cfg.p_peer_timeout);
+    assert_failed(status, given_back);
+}
+
 /* The message fails; the buffer goes on, behind the place of that, with what others send. */
 static void a_peer_dies_in_the_middle(void **state)
 {
@@ -315,10 +329,7 @@ static void a_peer_dies_in_the_middle(void **state)
     for (unsigned i = 0; i < ARRAY_LEN(lengths); i++) {
         long_bytes = lengths[i];
         begin_long_message(true);
-        rest(2 * cfg.p_peer_timeout);
-        assert_int_equal(failed, 1);
-        assert_int_equal(last_status, ETHMX_ERR_PEER_DEAD);
-        assert_int_equal(lasts, 0);
+        peer_dies(ETHMX_ERR_PEER_DEAD, 0);
         assert_true(send_data(1, self, &number, sizeof(number)) >= 0);
         take_results(1);
         assert_int_equal(messages, 4);
@@ -334,10 +345,7 @@ static void the_only_peer_dies_in_the_middle(void **state)
     for (unsigned i = 0; i < ARRAY_LEN(lengths); i++) {
         long_bytes = lengths[i];
         begin_long_message(false);
-        rest(2 * cfg.p_peer_timeout);
-        assert_int_equal(failed, 1);
-        assert_int_equal(last_status, ETHMX_ERR_PEER_DEAD);
-        assert_int_equal(lasts, 1);
+        peer_dies(ETHMX_ERR_PEER_DEAD, 1);
         assert_int_equal(post(peer[1]), ETHMX_ERR_PEER_DEAD);
         end();
     }
@@ -354,9 +362,7 @@ static void a_peer_is_removed_in_the_middle(void **state)
         assert_int_equal(emx_engine_remove(engine[1], peer[1], false, now), ETHMX_ERR_BUSY);
         assert_int_equal(emx_engine_remove(engine[1], peer[1], true, now), ETHMX_OK);
         take_results(1);
-        assert_int_equal(failed, 1);
-        assert_int_equal(last_status, ETHMX_ERR_CLOSED);
-        assert_int_equal(lasts, !any);
+        assert_failed(ETHMX_ERR_CLOSED, !any);
         if (any)
             cancel();
         end();
@@ -374,10 +380,7 @@ static void a_peer_dies_after_the_cancel(void **state)
         assert_int_equal(emx_engine_cancel(engine[1], whole), ETHMX_ERR_NO_MATCH);
         take_results(1);
         assert_int_equal(lasts, 0);
-        rest(2 * cfg.p_peer_timeout);
-        assert_int_equal(failed, 1);
-        assert_int_equal(lasts, 1);
-        assert_int_equal(last_status, ETHMX_ERR_CANCELED);
+        peer_dies(ETHMX_ERR_CANCELED, 1);
         end();
     }
 }
