@@ -359,12 +359,13 @@ static void run_dynamic(MPI_Comm comm)
     free(memory);
 }
 
-/* An operation on two pieces of memory that were attached one behind the other. */
+/* An operation on two pieces of memory that were attached one behind the other. Both have a part of one page, because
+ * osc/rdma of Open MPI attaches whole pages, and refuses operations on two regions. */
 static void run_adjacent(MPI_Comm comm)
 {
-    enum { N = 600 };
+    enum { N = 600, PAGE_BYTES = 4096 };
     int rank = mt_rank(comm), size = mt_size(comm), to = (rank + 1) % size, from = (rank + size - 1) % size;
-    int *memory = calloc(2 * N, sizeof(int)), out[2 * N], old[2 * N];
+    int *memory = aligned_alloc(PAGE_BYTES, 2 * PAGE_BYTES), out[2 * N], old[2 * N];
     MPI_Aint mine, there;
     MPI_Win win;
 

@@ -76,6 +76,7 @@ mpich_settings() {
 # mca_mtl_ethmx.so is (empty: where Open MPI finds it by itself); INTERFACE is what joins the nodes (empty: each transport
 # chooses). NAME is one of
 #   ofi:ethmx                                  mtl/ofi over ethmx's libfabric provider, whose folder FI_PROVIDER_PATH is
+#   btl-ofi:PROVIDER                           messages by ob1 over TCP, windows by btl/ofi over this provider of libfabric
 #   ethmx, ethmx:WIRES, ethmx:WIRES:SETTING... WIRES with + or commas between; a SETTING such as ETHMX_PROGRESS=thread
 #   tcp, ucx, ofi                              ob1, UCX, mtl/ofi: all by TCP
 #   tcp+sm, ucx+sm                             shared memory within a node, TCP between nodes
@@ -109,8 +110,14 @@ transport_args() {
         transport_mca=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include ethmx -x FI_PROVIDER=ethmx
             ${FI_PROVIDER_PATH:+-x FI_PROVIDER_PATH})
         ;;
+    btl-ofi:*)
+        transport_mca=(--mca pml ob1 --mca btl "tcp,ofi,self" --mca btl_ofi_provider_include "${name#*:}" --mca osc rdma
+            --mca osc_rdma_btls ofi -x "FI_PROVIDER=${name#*:}" ${interface:+--mca btl_tcp_if_include "$interface"}
+            ${FI_PROVIDER_PATH:+-x FI_PROVIDER_PATH})
+        ;;
     *)
-        echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, tcp+sm, vader, ucx, ucx+sm, ucx:sm, ofi, ofi:ethmx)" >&2
+        echo "unknown transport $name (ethmx, ethmx:WIRES, tcp, tcp+sm, vader, ucx, ucx+sm, ucx:sm, ofi, ofi:ethmx," \
+            "btl-ofi:PROVIDER)" >&2
         return 1
         ;;
     esac
