@@ -5,7 +5,8 @@
  * the path and not joined again, they are slower than single frames. So the sender starts with one block or message.
  * Each pull, ack and eager frame has the number of GSO packets that arrived properly joined. While that number grows,
  * the sender uses them for all blocks and messages. If it does not grow, the sender tries one from time to time, at
- * increasing distances. Retransmissions are always single frames.
+ * increasing distances. Each one that is lost brings that nearer: the path may have changed. Retransmissions are always
+ * single frames.
  *
  * A GSO packet is properly joined if it has EMX_JOINED_BYTES or a complete eager message. With fewer frames it would
  * waste a slot of the receiver's ring.
@@ -18,6 +19,7 @@
 #include "core/rel/session.h"
 
 #define TRUST   1024      /* blocks and messages in GSO packets before the peer must report some */
+#define DOUBT   4         /* a lost one leaves this part of them */
 #define GAP     32        /* single ones between two tries at first; doubles */
 #define GAP_MAX (1 << 20) /* at most */
 
@@ -34,6 +36,13 @@ void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined)
     o->joined_told = joined;
     o->left = TRUST;
     o->gap = o->wait = GAP;
+}
+
+/* One is left to try: a block is also asked for again because this program was away. */
+void emx_offload_probe_lost(struct emx_offload_probe *o)
+{
+    if (o->left)
+        o->left = (o->left + DOUBT - 1) / DOUBT;
 }
 
 bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)

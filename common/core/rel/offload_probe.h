@@ -20,6 +20,7 @@ struct emx_offload_probe {
 
 void emx_offload_probe_init(struct emx_offload_probe *o); /* a new route */
 void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined);
+void emx_offload_probe_lost(struct emx_offload_probe *o); /* a block or message in GSO packets must be sent again */
 /* Whether the next block or message is sent in GSO packets. joins: it would arrive properly joined. */
 bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins);
 

@@ -19,6 +19,7 @@
 #include "base/min.h"
 #include "core/cc/cc.h"
 #include "core/engine_impl.h"
+#include "core/rel/offload_probe.h"
 #include "core/rel/rtt.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
@@ -142,6 +143,8 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
     if (b->lost) {
         b->lost = false;
         s->tx.lost--;
+        if (b->slot && b->tries == 1)
+            emx_offload_probe_lost(&s->offload);
         s->tx.resent += s->tx.backoff > 0;
         emx_count(s->e, frames_resent);
     } else {
