@@ -233,8 +233,6 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     rail = rndv_send_rail(s, f);
     if (f->round >= PROBE_ROUND && rail == emx_rails_first(s))
         emx_path_mtu_probe(s, EMX_RNDV_HEAD_BYTES + f->chunk_bytes, now);
-    if (f->round == 1)
-        emx_offload_probe_lost(&s->offload);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
     if (j) {
         j->wanted |= f->wanted;
@@ -246,6 +244,8 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         rndv_send_ready(s, rail);
         return EMX_ACCEPTED;
     }
+    if (f->round == 1) /* its first reply has left, and did not arrive */
+        emx_offload_probe_lost(&s->offload);
     while (k <= f->more && rndv_send_add_request(s, op, f, rail, k))
         k++;
     if (k)

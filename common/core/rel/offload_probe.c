@@ -38,7 +38,7 @@ void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined)
     o->gap = o->wait = GAP;
 }
 
-/* One is left to try: a block is also asked for again because this program was away. */
+/* One is left to try: the reply may be only late. */
 void emx_offload_probe_lost(struct emx_offload_probe *o)
 {
     if (o->left)
