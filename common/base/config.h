@@ -87,7 +87,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, unexpected_peer, "64k", 0, 1073741824, "0 to 1g", \
       "First share of unexpected_max that a peer may use; it doubles on demand while there is room.") \
     X(UINT, ack_every, "32", 1, 512, "1 to 512", \
-      "Frames acknowledged by one acknowledgement at the latest; an eighth of it while frames get lost.") \
+      "Frames acknowledged by one acknowledgement at the latest; an eighth of it at first, and while frames get lost.") \
     X(TIME, ack_delay, "100us", 0, 1000000000, "0 to 1s", \
       "How long an acknowledgement waits for another frame that can carry it.") \
     X(TIME, rto_min, "2ms", 1000, 10000000000, "1us to 10s", \

@@ -306,7 +306,7 @@ static void begin_long_message(bool any)
     lost = true;
 }
 
-/* One message has failed, and after it this was said last; how often the buffer was given back. */
+/* One message has failed. The last result has this status, and the buffer was given back so often. */
 static void assert_failed(int status, unsigned given_back)
 {
     assert_int_equal(failed, 1);

@@ -28,8 +28,9 @@ static inline void emx_reorder_ack_now(struct emx_session *s)
 #define EMX_ACK_CALM  1024 /* frames in order, after which few acknowledgements are enough */
 #define EMX_ACK_SHARE 8    /* until then this part of ack_every */
 
-/* A sender with a small congestion window stops until it is acknowledged, and the receiver does not know that window.
- * It is small at first, and after losses, which the receiver sees as gaps. */
+/* Whether so many frames were accepted that they are acknowledged. A sender with a small congestion window stops until
+ * then, and the receiver does not know that window. It is small at first, and after losses, which the receiver sees as
+ * gaps. */
 static inline bool emx_reorder_acks_many(const struct emx_session *s, unsigned ack_every)
 {
     return s->rx.unacked >= ack_every ||
