@@ -121,7 +121,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, gso_buffer, "4m", 65536, 1073741824, "64k to 1g", \
       "Ring, and socket buffer, of the packet and xdp wires, each its own, for received GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share both: each has its part, but at least 1m. Without CAP_NET_ADMIN the system limits the socket buffer (net.core.rmem_max).") \
     X(CHOICE, gso, "auto", 0, 0, "auto|packet|udp|off", \
-      "Which sockets send the GSO packets of the packet and xdp wires: packet sockets (fastest, need Linux 6.2), UDP sockets (any kernel), or the first of these that works (auto). off: large messages travel frame by frame.") \
+      "Which GSO packets the packet and xdp wires use: of UDP through packet sockets (need Linux 6.2) or through UDP sockets (any kernel). auto: the first of these that works, and TSO packets, which have the form of TCP segments (fastest, any kernel, IPv4), for large messages. off: large messages travel frame by frame.") \
     X(CHOICE, packet_frames, "auto", 0, 0, "auto|ethertype|udp", \
       "Format of the packet wire's single frames: of its own EtherType, or in UDP packets, which network cards and bonds spread over queues and links, and which switches may mark (ECN). auto: in UDP through a network card with several receive queues, and through a bond that selects links by a hash. Peers that do not accept frames in UDP get frames of the EtherType. ethertype: frames in UDP are not accepted.") \
     X(BOOL, fanout, "yes", 0, 0, "yes or no", \

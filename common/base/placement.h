@@ -30,6 +30,20 @@ static inline bool emx_place_is_marked(const uint8_t *frame)
     return mark == EMX_PLACE_MARK_OFF || mark == EMX_PLACE_MARK_HEADER;
 }
 
+/* Such a head of a frame without a tag, as far as wires know it; core/format/frame.h has the rest. Numbers are
+ * little-endian. The heads of the following chunks of one message, sent together, differ from it in chunk, check, and,
+ * for the message's last one, in body_bytes. */
+struct __attribute__((packed, aligned(1))) emx_place_head {
+    uint8_t version, type;
+    uint16_t body_bytes; /* of what follows the first EMX_PLACE_FRAME_BYTES, with the data */
+    uint8_t frame[24];
+    uint32_t check; /* CRC-32C of the head with this field as 0; 0 without a checksum */
+    uint8_t message[6];
+    uint16_t chunk_bytes; /* of all chunks but the last */
+    uint64_t chunk;       /* index */
+};
+#define EMX_PLACE_FRAME_BYTES 32
+
 struct emx_place {
     void *at;
     uint32_t len_bytes;

@@ -71,8 +71,10 @@
     X(peers_dead, "peers", 0, "Peers declared dead.") \
     X(failovers, "times", 0, "Connections that went on over another wire or card, because the one in use did not reach the peer any more.") \
     X(interfaces_lost, "times", 0, "Interfaces in use that were removed, went down, or lost their carrier or their IP address.") \
-    X(gso_packets_sent, "packets", 0, "Many frames handed to the kernel as one UDP packet (packet and xdp wires).") \
-    X(gso_packets_received, "packets", 0, "UDP packets of several frames received (packet and xdp wires).") \
+    X(gso_packets_sent, "packets", 0, "Many frames handed to the kernel as one IP packet (packet and xdp wires).") \
+    X(gso_packets_received, "packets", 0, "IP packets of several frames received (packet and xdp wires).") \
+    X(tso_packets_sent, "packets", 0, "Those of gso_packets_sent that were TSO packets, and single frames sent like them.") \
+    X(tso_packets_received, "packets", 0, "TSO packets received, with those that the path has cut.") \
     X(reg_made, "registrations", 0, "Parts of the program's memory registered with a device.") \
     X(reg_hits, "times", 0, "Memory was still registered from an earlier message.") \
     X(reg_once, "registrations", 0, "Registrations that were not kept: nothing reports when that memory is unmapped, or recent registrations were not reused.") \

@@ -25,6 +25,7 @@ struct emx_txframe {
     uint16_t head_bytes;
     uint16_t body_bytes;
     bool gso;        /* data of a large message: may go in a GSO packet, and may overtake other frames */
+    bool tso;        /* with gso: that packet may be a TSO packet (wire/tso.h) */
     bool apart;      /* of another message than the frame before: goes in another GSO packet, so that the data of each
                         packet has its place in one message (base/placement.h) */
     uint64_t age_ns; /* retransmission: time since it was last sent; a wire that still queues that copy may drop this */

@@ -7,14 +7,23 @@
 
 #include "base/ip.h"
 #include "base/min.h"
+#include "wire/tso.h"
 
 #define AFTER_UDP 400u /* added to the score of a way, if there is one with frames in UDP */
+
+void emx_ethernet_part_offload(struct emx_ethernet_part *part, const struct emx_offload *b)
+{
+    part->gso_port = b ? emx_offload_port(b) : 0;
+    part->tso = b && emx_offload_takes_tso(b);
+}
 
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES])
 {
     emx_wire_value_put_u16(value, part->frame_bytes);
     emx_wire_value_put_u16(value + 2, part->ethertype);
     emx_wire_value_put_u16(value + 4, part->gso_port);
+    emx_wire_value_put_u16(value + 6, part->udp_port);
+    value[8] = part->tso;
 }
 
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p)
@@ -23,13 +32,15 @@ bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ether
         *part_p = (struct emx_ethernet_part){.frame_bytes = UINT16_MAX};
         return true;
     }
-    if (value->len_bytes < EMX_ETHERNET_PART_BYTES)
+    if (value->len_bytes < EMX_ETHERNET_PART_LEAST)
         return false;
     *part_p = (struct emx_ethernet_part){.frame_bytes = emx_wire_value_u16(value->b),
                                          .ethertype = emx_wire_value_u16(value->b + 2),
                                          .gso_port = emx_wire_value_u16(value->b + 4)};
-    if (value->len_bytes >= EMX_ETHERNET_PART_BYTES + EMX_ETHERNET_UDP_BYTES)
-        part_p->udp_port = emx_wire_value_u16(value->b + EMX_ETHERNET_PART_BYTES);
+    if (value->len_bytes >= 8)
+        part_p->udp_port = emx_wire_value_u16(value->b + 6);
+    if (value->len_bytes >= 9)
+        part_p->tso = value->b[8] & 1;
     return true;
 }
 
@@ -61,6 +72,7 @@ bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char
     ends_p->v6 = emx_offload_is_v6(s->site->netifs);
     if (!s->same_host && ends_p->v6 != ethernet_peer_is_v6(s))
         ends_p->theirs.gso_port = ends_p->theirs.udp_port = 0;
+    ends_p->tso = ends_p->ours.tso && ends_p->theirs.tso && !ends_p->v6;
     if (!ends_p->theirs.ethertype || ends_p->ours.ethertype == ends_p->theirs.ethertype)
         return true;
     snprintf(s->told, sizeof(s->told), "%s differs between the hosts", parameter);
@@ -95,6 +107,8 @@ static void ethernet_add_one(struct emx_way_search *s, const struct emx_ethernet
     struct emx_offload_way gso = *ip;
 
     w->guess = ends->spare;
+    if (ends->tso && gso.frame_bytes > EMX_TSO_MORE_BYTES)
+        gso.frame_bytes -= EMX_TSO_MORE_BYTES;
     gso.frame_bytes = (uint16_t)emx_min_u(gso.frame_bytes, w->frame_bytes);
     if (!ends->ours.gso_port || !gso.port || gso.frame_bytes < EMX_WAY_FRAME_MIN)
         gso.frame_bytes = 0;
@@ -111,6 +125,7 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
     const struct emx_offload_way way = {.from = ethernet_own_ip(ends, nif),
                                         .to = *ip,
                                         .port = ends->theirs.gso_port,
+                                        .tso = ends->tso,
                                         .frame_bytes = (uint16_t)emx_min_u(room_bytes, UINT16_MAX)};
     const bool udp = ends->by_udp && ends->theirs.udp_port && room_bytes;
     struct emx_way w;

@@ -12,18 +12,21 @@
 #include "wire/offload.h"
 #include "wire/way.h"
 
-#define EMX_ETHERNET_PART_BYTES 6
-#define EMX_ETHERNET_UDP_BYTES  2 /* that may follow: udp_port */
+#define EMX_ETHERNET_PART_BYTES 9
+#define EMX_ETHERNET_PART_LEAST 6 /* udp_port and what follows may be missing */
 
-/* Encoded as two bytes each, little-endian. */
+/* Encoded little-endian. */
 struct emx_ethernet_part {
     uint16_t frame_bytes; /* longest frame that it takes */
     uint16_t ethertype;
-    uint16_t gso_port; /* UDP port for GSO packets, host order; 0: none accepted */
-    uint16_t udp_port; /* the same for single frames; not told by all wires */
+    uint16_t gso_port; /* port of GSO packets, host order; 0: none accepted */
+    uint16_t udp_port; /* UDP port of single frames; 0: none accepted */
+    bool tso;          /* one byte: whether it takes TSO packets to gso_port */
 };
 
-/* Writes all but udp_port. */
+/* Sets what the part says of GSO packets; NULL: none are accepted. */
+void emx_ethernet_part_offload(struct emx_ethernet_part *part, const struct emx_offload *b);
+
 void emx_ethernet_part_write(const struct emx_ethernet_part *part, uint8_t value[EMX_ETHERNET_PART_BYTES]);
 /* An empty value means: not told yet (any length, EtherType 0, no GSO packets). false: it is too short. */
 bool emx_ethernet_part_read(const struct emx_wire_value *value, struct emx_ethernet_part *part_p);
@@ -35,6 +38,7 @@ struct emx_ethernet_ends {
     bool by_udp; /* set by the caller: single frames travel in UDP where possible; false after the call below */
     bool spare;  /* the same: the way is not the kernel's, and is no rail */
     bool v6;     /* IP packets between them are of IPv6 */
+    bool tso;    /* both take TSO packets */
 };
 bool emx_ethernet_ends(struct emx_way_search *s, unsigned skip_bytes, const char *parameter,
                        struct emx_ethernet_ends *ends_p);

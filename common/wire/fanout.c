@@ -59,7 +59,7 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-#define HELLO       0x6d684671u /* changes with the layout of struct hello */
+#define HELLO       0x6d684672u /* changes with the layout of struct hello */
 #define SWEEPS_LOOK 16          /* sweeps between two checks */
 #define LOOKS_QUIET 4           /* checks without a new connection before ranks are added */
 #define LOOKS_ALONE 16          /* checks without any connection: the rank is considered alone */
@@ -286,7 +286,7 @@ static struct member *fanout_new_member(struct leader *k, int conn)
 {
     struct member *m = &k->member[k->count++];
 
-    *m = (struct member){.state = CALLING, .conn = conn, .rank = {.fd = {-1, -1, -1}}};
+    *m = (struct member){.state = CALLING, .conn = conn, .rank = {.fd = {-1, -1, -1, -1}}};
     return m;
 }
 

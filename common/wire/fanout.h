@@ -18,7 +18,7 @@
 struct emx_fanout_rank {
     bool v6;                        /* IP packets are of IPv6 */
     int fd[EMX_FANOUT_KINDS];       /* -1: it has none of this kind */
-    uint32_t key[EMX_FANOUT_KINDS]; /* what frames for it carry: the endpoint's id; the UDP port, host order */
+    uint32_t key[EMX_FANOUT_KINDS]; /* what frames for it carry: the endpoint's id; the port, host order */
 };
 
 struct emx_fanout;

@@ -14,9 +14,9 @@
 #define EMX_FANOUT_MEMBERS 256 /* of a group; the kernel's limit */
 
 /* Sockets of one kind make a group. */
-enum emx_fanout_kind { EMX_FANOUT_FRAMES, EMX_FANOUT_GSO, EMX_FANOUT_UDP, EMX_FANOUT_KINDS };
+enum emx_fanout_kind { EMX_FANOUT_FRAMES, EMX_FANOUT_GSO, EMX_FANOUT_UDP, EMX_FANOUT_TSO, EMX_FANOUT_KINDS };
 
-/* A socket with a filter that passes only what carries its key: the endpoint's id; the UDP port, host order. */
+/* A socket with a filter that passes only what carries its key: the endpoint's id; the port, host order. */
 struct emx_fanout_socket {
     int fd;
     uint32_t key;

@@ -21,6 +21,7 @@
 #include "wire/gso_filter.h"
 #include "wire/netif.h"
 #include "wire/qos.h"
+#include "wire/tso_socket.h"
 #include "wire/udp_socket.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
@@ -32,13 +33,13 @@
 /* The socket's protocol tells the version of IPv6 packets, so their next header is looked at in place of the version.
  * That excludes fragments, too: the mask for these is 0. */
 int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_index, uint32_t placed_bytes,
-                          uint32_t other_bytes)
+                          uint32_t other_bytes, uint32_t tso_bytes)
 {
-    enum { IP = ETH_HLEN, CHECKS = 13 };
+    enum { IP = ETH_HLEN, CHECKS = 13, TSO = EMX_TSO_FILTER_CODES };
     const uint32_t FRAME = emx_gso_head_bytes(v6), UDP = FRAME - sizeof(struct udphdr);
     const uint32_t proto_at = v6 ? IP + 6 : IP + 9;
     struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, v6 ? proto_at : IP),
+        [TSO] = BPF_STMT(BPF_LD | BPF_B | BPF_ABS, v6 ? proto_at : IP),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v6 ? IPPROTO_UDP : 0x45, 0, 10),
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, proto_at),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 8),
@@ -51,11 +52,13 @@ int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_inde
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT_OF_NOBODY, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, 0),
-        [CHECKS + EMX_GSO_FILTER_CODES - 1] = {0},
+        [TSO + CHECKS + EMX_GSO_FILTER_CODES - 1] = {0},
     };
-    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    const unsigned from = tso_bytes ? 0 : TSO;
+    struct sock_fprog prog = {.len = (unsigned short)(sizeof(code) / sizeof(code[0]) - from), .filter = code + from};
 
-    emx_gso_filter(code + CHECKS, UDP, loopback_index, placed_bytes, other_bytes);
+    emx_tso_filter(code, port, tso_bytes);
+    emx_gso_filter(code + TSO + CHECKS, UDP, loopback_index, placed_bytes, other_bytes);
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 

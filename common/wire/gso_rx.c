@@ -44,6 +44,40 @@ unsigned emx_gso_rx_prepare(struct emx_gso_rx *r, const struct emx_gso_seen *see
     return (unsigned)(iov - (r->iov + 1));
 }
 
+/* Adds a piece, to the last one if it follows that. Returns the end. */
+static struct iovec *gso_rx_add_piece(struct iovec *iov, struct iovec *first, void *at, size_t len_bytes)
+{
+    if (iov > first && (uint8_t *)iov[-1].iov_base + iov[-1].iov_len == at) {
+        iov[-1].iov_len += len_bytes;
+        return iov;
+    }
+    *iov = (struct iovec){.iov_base = at, .iov_len = len_bytes};
+    return iov + 1;
+}
+
+unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsigned head_bytes, unsigned chunk_bytes,
+                                 size_t data_bytes)
+{
+    const unsigned frames = (unsigned)((data_bytes + chunk_bytes - 1) / chunk_bytes);
+    struct iovec *iov = r->iov + 1;
+
+    r->plan.count = 0;
+    r->stride_bytes = head_bytes + chunk_bytes;
+    if (emx_gso_rx_places(r))
+        r->placer->plan(r->placer->arg, first, head_bytes, data_bytes + (size_t)frames * head_bytes, &r->plan);
+    for (unsigned i = 0; i < r->plan.count; i++)
+        iov = gso_rx_add_piece(iov, r->iov + 1, r->plan.place[i].at, r->plan.place[i].len_bytes);
+    for (unsigned i = r->plan.count; i < frames; i++)
+        *iov++ = (struct iovec){.iov_base = r->buffer + i * r->stride_bytes + head_bytes,
+                                .iov_len = emx_min(chunk_bytes, data_bytes - (size_t)i * chunk_bytes)};
+    return (unsigned)(iov - (r->iov + 1));
+}
+
+uint8_t *emx_gso_rx_head(struct emx_gso_rx *r, unsigned i)
+{
+    return i < r->plan.count ? r->head[i] : r->buffer + i * r->stride_bytes;
+}
+
 /* How many frames the kernel has cut where the plan does. */
 static unsigned gso_rx_planned_well(const struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes)
 {
@@ -102,6 +136,15 @@ void emx_gso_rx_failed(struct emx_gso_rx *r, bool fault)
     r->refused |= fault && r->plan.count;
     r->next = r->placed = 0;
     r->rest.left_bytes = 0;
+}
+
+void emx_gso_rx_lost(struct emx_gso_rx *r)
+{
+    r->next = r->placed = 0;
+    r->rest.left_bytes = 0;
+    r->parts = 0;
+    r->missed = true;
+    r->stats->wire_lost++;
 }
 
 /* The next frame whose data is in its place, or one of the others. */

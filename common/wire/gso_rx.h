@@ -34,6 +34,7 @@ struct emx_gso_rx {
     uint8_t *buffer; /* EMX_GSO_RX_BYTES: the packet without headers; what has a place is missing in it */
     uint8_t (*head)[EMX_PLACE_HEAD_BYTES]; /* of frames with a place, EMX_WIRE_BATCH */
     struct emx_placement plan;
+    size_t stride_bytes; /* of frames without a place in the buffer, if only data was received */
     struct iovec iov[1 + 2 * EMX_WIRE_BATCH + 1]; /* the first is the caller's, for headers */
 
     unsigned placed, next; /* frames whose data is in its place; those that were taken */
@@ -57,12 +58,23 @@ static inline bool emx_gso_rx_places(const struct emx_gso_rx *r)
  * these are. */
 unsigned emx_gso_rx_prepare(struct emx_gso_rx *r, const struct emx_gso_seen *seen);
 
+/* The same for a packet of which only the data of the frames will be received, chunk_bytes of each: data_bytes in all.
+ * first: the head of its first frame. Before emx_gso_rx_done() the caller writes all heads. */
+unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsigned head_bytes, unsigned chunk_bytes,
+                                 size_t data_bytes);
+
+/* Where the head of frame i is to be written, if it was prepared. */
+uint8_t *emx_gso_rx_head(struct emx_gso_rx *r, unsigned i);
+
 /* It was received: len_bytes of frames of part_bytes each, 0: one frame. */
 void emx_gso_rx_done(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, bool marked);
 
 /* Receiving it failed. fault: memory was not writable. It may have been a place, so from now on data is copied, and the
  * program gets the signal that it expects of such memory. */
 void emx_gso_rx_failed(struct emx_gso_rx *r, bool fault);
+
+/* What was received is no packet for us: counted, and none of its frames is taken. */
+void emx_gso_rx_lost(struct emx_gso_rx *r);
 
 /* Whether frames are left. */
 static inline bool emx_gso_rx_is_open(const struct emx_gso_rx *r)

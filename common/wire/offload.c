@@ -9,18 +9,22 @@
  * slowly. Both send the same packets. The sender's port tells whether data of large messages is to be received into its
  * place or in the ring (gso_choice.c).
  *
+ * Data of large messages leaves as TSO packets (tso.h) where both ends take them and the engine permits it: with less
+ * work at both ends, and through cards that segment TCP only.
+ *
  * Receiving. A packet socket has a ring of slots, and polling it makes no system call. Small messages arrive in the
  * ring, in slots of a whole packet, and their frames are used in place: the slot goes back when the last of them is
  * returned. Of a packet with data of large messages the ring gets only the first bytes. They announce it: the packet
- * itself comes to a UDP socket, and from there its data goes to its place in the program's memory (gso_rx.c). A ring
- * for these would circulate so much memory that no cache holds it. Kernels before 6.2 cannot put GSO packets into a
+ * itself comes to another socket, and from there its data goes to its place in the program's memory (gso_rx.c): TSO
+ * packets to a packet socket, the others to a UDP socket. A ring for these would circulate so much memory that no cache
+ * holds it. Kernels before 6.2 cannot put GSO packets into a
  * ring: there it only announces, large and small.
  *
  * An announced packet comes some time later, or is dropped, and a full ring announces none. So the wait for a packet is
- * limited, and the socket is asked now and then without an announcement. Where the packet is another one than was
- * announced, no announcement counts until the socket is empty. If none of the first packets comes, a packet filter on
- * this host drops UDP: then all of them are received in the ring; as are those over loopback, which IP does not accept
- * from a packet socket.
+ * limited, and the sockets are asked now and then without an announcement. Where the packet is another one than was
+ * announced, no announcement for its socket counts until that is empty. If none of the first packets comes to the UDP
+ * socket, a packet filter on this host drops UDP: then all of them are received in the ring; as are those over
+ * loopback, which IP does not accept from a packet socket.
  *
  * No frame is checked here: a damaged or foreign frame must not take the others of its packet with it, so the engine
  * checks each.
@@ -58,6 +62,7 @@
 #include "wire/netif.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
+#include "wire/tso_socket.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
@@ -75,8 +80,19 @@
 #define LATE_POLLS     256                  /* so often an announced packet may not be there */
 #define UNASKED_POLLS  256                  /* after so many without an announcement the socket is asked */
 #define VANISHED_MOST  4                    /* announced packets that do not come, if none has come yet */
+#define IP_PROTO_AT    9                    /* in the header of IPv4 */
 
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
+
+/* A socket that receives announced packets. */
+struct offload_source {
+    unsigned late, unasked; /* polls */
+    bool astray;            /* announcements and packets do not match */
+    bool came;              /* it has received a packet */
+    unsigned vanished;      /* announced packets that did not come */
+};
+
+enum offload_by { BY_UDP, BY_TSO, SOURCES };
 
 struct emx_offload {
     struct emx_ring ring;
@@ -93,14 +109,13 @@ struct emx_offload {
     struct emx_gso_choice choice;
     bool by_udp;         /* the UDP socket sends them, and receives all */
     bool v6;             /* they are of IPv6 */
+    bool takes_tso;      /* TSO packets, too */
     uint32_t head_bytes; /* of their headers */
     unsigned loopback_index;
-    bool ring_only;         /* the UDP socket receives none */
-    struct emx_gso_rx rx;   /* an announced packet, whose frames are being taken */
-    unsigned late, unasked; /* polls */
-    bool astray;            /* announcements and packets do not match */
-    bool came;              /* the UDP socket has received a packet */
-    unsigned vanished;      /* announced packets that did not come */
+    bool ring_only;       /* the UDP socket receives none */
+    struct emx_gso_rx rx; /* an announced packet, whose frames are being taken */
+    struct offload_source source[SOURCES];
+    int tso_rx_fd, tso_tx_fd; /* -1: no TSO packets; the second may be tx_fd */
 
     struct emx_stats *stats;
     uint8_t tos; /* of the packets */
@@ -112,13 +127,14 @@ void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t m
     struct emx_offload_to to;
 
     memset(&to, 0, sizeof(to)); /* destinations are compared byte by byte: what lies behind the last field too */
-    to.ifindex = ifindex;
+    to.ifindex = ifindex & INT32_MAX;
     memcpy(to.mac, mac, ETH_ALEN);
     if (way) {
         to.gso_bytes = way->frame_bytes;
         to.from_ip = way->from;
         to.to_ip = way->to;
         to.to_port = way->port;
+        to.tso = way->tso;
         to.udp_port = udp_port;
     }
     memset(a, 0, sizeof(*a));
@@ -152,6 +168,12 @@ static int offload_open_slots(struct emx_offload *b, uint64_t ring_bytes)
     return emx_ring_open(&b->ring, b->ring_fd, ring_bytes, SLOT_BYTES, SLOTS_MIN);
 }
 
+/* Of each TSO packet, in the ring. */
+static uint32_t offload_tso_bytes(const struct emx_offload *b)
+{
+    return b->takes_tso ? EMX_TSO_HEAD_BYTES : 0;
+}
+
 static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
 {
     const uint32_t announce_bytes = b->head_bytes + ANNOUNCE_BYTES;
@@ -159,11 +181,22 @@ static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
     b->ring_fd = emx_ring_socket();
     if (b->ring_fd < 0 ||
         emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, b->loopback_index, announce_bytes,
-                              b->by_udp ? announce_bytes : UINT32_MAX) ||
+                              b->by_udp ? announce_bytes : UINT32_MAX, offload_tso_bytes(b)) ||
         offload_open_slots(b, ring_bytes))
         return -1;
     b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
     return b->lent ? emx_ring_bind(&b->ring, htons(b->v6 ? ETH_P_IPV6 : ETH_P_IP)) : -1;
+}
+
+/* The sockets of TSO packets. The one that receives is bound after the ring's: the kernel gives packets to the last
+ * first, so a packet is there when it is announced. */
+static int offload_open_tso(struct emx_offload *b, const struct emx_wire_params *params, uint64_t buffer_bytes)
+{
+    if (!b->takes_tso)
+        return 0;
+    b->tso_tx_fd = b->by_udp ? emx_tso_open_tx(params) : b->tx_fd;
+    b->tso_rx_fd = emx_tso_open_rx(b->udp.port, buffer_bytes);
+    return b->tso_tx_fd < 0 || b->tso_rx_fd < 0 ? -1 : 0;
 }
 
 /* Sets up GSO packets that one kind of socket sends. NULL: they do not work; why has the reason. */
@@ -179,16 +212,18 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
         snprintf(why, why_len_bytes, "out of memory");
         return NULL;
     }
-    b->ring_fd = b->udp.fd = b->tx_fd = -1;
+    b->ring_fd = b->udp.fd = b->tx_fd = b->tso_rx_fd = b->tso_tx_fd = -1;
     b->stats = params->stats;
     b->tos = emx_qos_tos(params->cfg);
     b->by_udp = by_udp;
     b->v6 = emx_offload_is_v6(params->netifs);
+    b->takes_tso = params->cfg->p_gso == EMX_GSO_AUTO && !b->v6;
     b->head_bytes = emx_gso_head_bytes(b->v6);
     b->loopback_index = params->netifs->loopback_index;
     if (emx_gso_rx_init(&b->rx, params->placer, params->stats) &&
         !emx_gso_udp_open(&b->udp, params, b->v6, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
-        (by_udp || (b->tx_fd = emx_gso_packet_open(params, b->udp.port)) >= 0))
+        (by_udp || (b->tx_fd = emx_gso_packet_open(params, b->udp.port)) >= 0) &&
+        !offload_open_tso(b, params, buffer_bytes))
         return b;
     snprintf(why, why_len_bytes, "%s", !by_udp && errno == EOPNOTSUPP ? "they need Linux 6.2" : strerror(errno));
     emx_offload_close(b);
@@ -200,6 +235,7 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     const enum emx_gso_sockets sockets = (enum emx_gso_sockets)params->cfg->p_gso;
     char packet_why[128] = "ETHMX_GSO", udp_why[128] = "ETHMX_GSO";
     struct emx_offload *b = NULL;
+    const char *tso;
 
     if (sockets == EMX_GSO_OFF) {
         snprintf(why, why_len_bytes, "GSO packets off (ETHMX_GSO)");
@@ -209,14 +245,15 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
         b = offload_open_by(params, false, packet_why, sizeof(packet_why));
     if (!b && sockets != EMX_GSO_PACKET)
         b = offload_open_by(params, true, udp_why, sizeof(udp_why));
+    tso = b && b->takes_tso ? " as TSO packets" : "";
     if (!b)
         snprintf(why, why_len_bytes, "GSO packets off: packet sockets: %s; UDP sockets: %s", packet_why, udp_why);
     else if (b->by_udp)
-        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u%s; packet sockets: %s)", b->udp.port,
-                 b->v6 ? ", IPv6" : "", packet_why);
+        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u%s; packet sockets: %s)%s", b->udp.port,
+                 b->v6 ? ", IPv6" : "", packet_why, tso);
     else
-        snprintf(why, why_len_bytes, "%u GSO packets (port %u%s), %u KiB of large messages", b->ring.slot_count,
-                 b->udp.port, b->v6 ? ", IPv6" : "", b->udp.buffer_bytes / 1024);
+        snprintf(why, why_len_bytes, "%u GSO packets (port %u%s), %u KiB of large messages%s", b->ring.slot_count,
+                 b->udp.port, b->v6 ? ", IPv6" : "", b->udp.buffer_bytes / 1024, tso);
     return b;
 }
 
@@ -229,6 +266,10 @@ void emx_offload_close(struct emx_offload *b)
         close(b->ring_fd);
     if (b->tx_fd >= 0)
         close(b->tx_fd);
+    if (b->tso_tx_fd >= 0 && b->tso_tx_fd != b->tx_fd)
+        close(b->tso_tx_fd);
+    if (b->tso_rx_fd >= 0)
+        close(b->tso_rx_fd);
     emx_gso_udp_close(&b->udp);
     emx_gso_rx_fini(&b->rx);
     free(b->lent);
@@ -245,9 +286,14 @@ int emx_offload_fd(const struct emx_offload *b)
     return b->by_udp ? b->udp.fd : b->ring_fd;
 }
 
-int emx_offload_fanout_fd(const struct emx_offload *b)
+int emx_offload_fanout_fd(const struct emx_offload *b, enum emx_fanout_kind kind)
 {
-    return b->ring_fd;
+    return kind == EMX_FANOUT_TSO ? b->tso_rx_fd : b->ring_fd;
+}
+
+bool emx_offload_takes_tso(const struct emx_offload *b)
+{
+    return b->takes_tso;
 }
 
 /* ---- Sending ---- */
@@ -255,10 +301,13 @@ int emx_offload_fanout_fd(const struct emx_offload *b)
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
     const struct emx_offload_to to = emx_offload_to(f->to);
+    unsigned tso;
 
     if (!f->gso || emx_gso_frame_bytes(f) > to.gso_bytes)
         return 0;
-    return emx_gso_fit(f, n, emx_ip_is_v6(&to.to_ip) ? EMX_GSO_MAX - SHORTER_BYTES : EMX_GSO_MAX, true);
+    n = emx_gso_fit(f, n, emx_ip_is_v6(&to.to_ip) ? EMX_GSO_MAX - SHORTER_BYTES : EMX_GSO_MAX, true);
+    tso = to.tso ? emx_tso_fit(f, n) : 0;
+    return tso ? tso : n;
 }
 
 static uint64_t offload_now_ns(void)
@@ -294,10 +343,14 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
     struct emx_gso_way way = {
         .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->udp.port, .to_port = to.to_port, .tos = b->tos};
 
-    if (b->by_udp)
-        return emx_gso_udp_send(&b->udp, to.ifindex, &way, f, n);
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
+    if (to.tso && b->takes_tso && emx_tso_fit(f, 1)) {
+        b->stats->tso_packets_sent++;
+        return emx_tso_send(b->tso_tx_fd, to.ifindex, &way, f, n);
+    }
+    if (b->by_udp)
+        return emx_gso_udp_send(&b->udp, to.ifindex, &way, f, n);
     if (emx_place_is_marked(f->head))
         return offload_send_data(b, to.ifindex, &way, f, n);
     return emx_gso_packet_send(b->tx_fd, to.ifindex, &way, f, n);
@@ -348,7 +401,16 @@ static void offload_ring_was_full(struct emx_offload *b)
     unsigned drops = emx_ring_drops(&b->ring);
 
     b->stats->wire_lost += b->by_udp ? 0 : drops;
-    b->unasked = UNASKED_POLLS;
+    for (unsigned i = 0; i < SOURCES; i++)
+        b->source[i].unasked = UNASKED_POLLS;
+}
+
+/* Whether a slot has the headers of a TSO packet. */
+static bool offload_is_tso(const struct emx_offload *b, unsigned slot)
+{
+    const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, slot);
+
+    return b->takes_tso && ((const uint8_t *)h)[h->tp_mac + ETH_HLEN + IP_PROTO_AT] == IPPROTO_TCP;
 }
 
 /* As the filter decides. */
@@ -360,7 +422,9 @@ static bool offload_is_announcement(const struct emx_offload *b, unsigned slot)
     unsigned from_port = frame[-7]; /* its lower half */
 
     if (b->by_udp || b->ring_only)
-        return b->by_udp;
+        return b->by_udp || offload_is_tso(b, slot);
+    if (offload_is_tso(b, slot))
+        return true;
     return (unsigned)from->sll_ifindex != b->loopback_index && !(from_port & EMX_GSO_RING_PORT) &&
            emx_place_is_marked(frame);
 }
@@ -413,79 +477,128 @@ void emx_offload_return(struct emx_offload *b, uint32_t cookie)
 
 /* ---- Receiving: announced packets ---- */
 
-/* What the next announcement tells of its packet. false: there is none. */
-static bool offload_look_ahead(const struct emx_offload *b, struct emx_gso_seen *seen_p)
-{
-    const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, b->ring.next);
+/* What an announcement tells of its packet. */
+struct offload_seen {
+    enum offload_by by;
+    bool known; /* what follows, according to by */
+    struct emx_gso_seen gso;
+    struct emx_tso tso;
+};
 
-    if (!offload_slot_waits(b) || !offload_is_announcement(b, b->ring.next))
-        return false;
+static void offload_look_at_gso(const struct emx_offload *b, const struct tpacket2_hdr *h, struct emx_gso_seen *seen_p)
+{
     *seen_p = (struct emx_gso_seen){.frame = (const uint8_t *)h + h->tp_mac + b->head_bytes};
     if (h->tp_snaplen > b->head_bytes) {
         seen_p->head_bytes = h->tp_snaplen - b->head_bytes;
         seen_p->len_bytes = h->tp_len - b->head_bytes;
     }
+}
+
+/* Looks at the next announcement. false: there is none. */
+static bool offload_look_ahead(const struct emx_offload *b, struct offload_seen *seen_p)
+{
+    const struct tpacket2_hdr *h = emx_ring_slot(&b->ring, b->ring.next);
+
+    if (!offload_slot_waits(b) || !offload_is_announcement(b, b->ring.next))
+        return false;
+    if (offload_is_tso(b, b->ring.next)) {
+        seen_p->by = BY_TSO;
+        seen_p->known = h->tp_snaplen >= EMX_TSO_HEAD_BYTES &&
+                        emx_tso_open(&seen_p->tso, (const uint8_t *)h + h->tp_mac + ETH_HLEN);
+    } else {
+        seen_p->by = BY_UDP;
+        seen_p->known = true;
+        offload_look_at_gso(b, h, &seen_p->gso);
+    }
     return true;
 }
 
-static void offload_drop_announcement(struct emx_offload *b)
+static void offload_drop_announcement(struct emx_offload *b, struct offload_source *s)
 {
     if (offload_slot_waits(b) & TP_STATUS_LOSING)
         offload_ring_was_full(b);
     emx_ring_give_back(&b->ring, emx_ring_take(&b->ring));
-    b->late = 0;
+    s->late = 0;
 }
 
-/* All packets are received in the ring from now on. */
+/* All packets that are no TSO packets are received in the ring from now on. */
 static void offload_use_ring_only(struct emx_offload *b)
 {
-    if (!emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, 0, UINT32_MAX, UINT32_MAX) &&
+    if (!emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, 0, UINT32_MAX, UINT32_MAX, offload_tso_bytes(b)) &&
         !emx_gso_udp_only_hold(&b->udp))
         b->ring_only = true;
 }
 
 /* An announced packet has not come for too long. */
-static void offload_vanished(struct emx_offload *b)
+static void offload_vanished(struct emx_offload *b, enum offload_by by)
 {
-    offload_drop_announcement(b);
-    if (b->by_udp) /* the kernel counts it */
+    struct offload_source *s = &b->source[by];
+
+    offload_drop_announcement(b, s);
+    if (b->by_udp && by == BY_UDP) /* the kernel counts it */
         return;
     b->stats->wire_lost++;
-    if (!b->came && ++b->vanished == VANISHED_MOST)
+    if (by == BY_UDP && !s->came && ++s->vanished == VANISHED_MOST)
         offload_use_ring_only(b);
 }
 
 /* The socket is empty. */
-static void offload_nothing_there(struct emx_offload *b, bool announced)
+static void offload_nothing_there(struct emx_offload *b, enum offload_by by, bool announced)
 {
-    b->unasked = 0;
+    struct offload_source *s = &b->source[by];
+
+    s->unasked = 0;
     if (!announced)
-        b->astray = false;
-    else if (b->astray)
-        offload_drop_announcement(b);
-    else if (++b->late == LATE_POLLS)
-        offload_vanished(b);
+        s->astray = false;
+    else if (s->astray)
+        offload_drop_announcement(b, s);
+    else if (++s->late == LATE_POLLS)
+        offload_vanished(b, by);
 }
 
-/* Receives the next packet from its socket, if it is there. */
-static void offload_take_announced(struct emx_offload *b)
+static bool offload_receive(struct emx_offload *b, enum offload_by by, const struct offload_seen *trusted)
 {
-    struct emx_gso_seen seen;
-    bool announced = offload_look_ahead(b, &seen);
-    const struct emx_gso_seen *trusted = announced && !b->astray ? &seen : NULL;
+    if (by == BY_TSO)
+        return emx_tso_receive(b->tso_rx_fd, &b->rx, trusted ? &trusted->tso : NULL);
+    return emx_gso_udp_receive(b->udp.fd, &b->rx, trusted ? &trusted->gso : NULL, &b->udp.drops);
+}
 
-    if (!announced && ++b->unasked < UNASKED_POLLS)
-        return;
-    if (!emx_gso_udp_receive(b->udp.fd, &b->rx, trusted, &b->udp.drops)) {
-        offload_nothing_there(b, announced);
+/* Receives the next packet from a socket, if it is there; announced NULL: nothing says so. */
+static void offload_take_from(struct emx_offload *b, enum offload_by by, const struct offload_seen *announced)
+{
+    struct offload_source *s = &b->source[by];
+    const struct offload_seen *trusted = announced && announced->known && !s->astray ? announced : NULL;
+
+    if (!offload_receive(b, by, trusted)) {
+        offload_nothing_there(b, by, announced);
         return;
     }
-    b->came = true;
+    s->came = true;
     b->stats->gso_packets_received += b->rx.parts > 1;
-    b->astray |= !announced || (trusted && b->rx.missed);
-    b->unasked = b->astray ? UNASKED_POLLS : 0;
+    b->stats->tso_packets_received += by == BY_TSO;
+    s->astray |= !announced || (trusted && b->rx.missed);
+    s->unasked = s->astray ? UNASKED_POLLS : 0;
     if (announced)
-        offload_drop_announcement(b);
+        offload_drop_announcement(b, s);
+}
+
+/* Receives the next announced packet; without an announcement, asks the sockets now and then. */
+static void offload_take_announced(struct emx_offload *b)
+{
+    struct offload_seen seen;
+
+    if (offload_look_ahead(b, &seen)) {
+        offload_take_from(b, seen.by, &seen);
+        return;
+    }
+    for (unsigned by = 0; by < SOURCES; by++)
+        if ((by == BY_UDP || b->takes_tso) && !emx_gso_rx_is_open(&b->rx) && ++b->source[by].unasked >= UNASKED_POLLS)
+            offload_take_from(b, (enum offload_by)by, NULL);
+}
+
+static bool offload_is_astray(const struct emx_offload *b)
+{
+    return b->source[BY_UDP].astray || b->source[BY_TSO].astray;
 }
 
 bool emx_offload_waits(const struct emx_offload *b)
@@ -504,6 +617,6 @@ unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned m
     n = emx_gso_rx_next(&b->rx, f, max, EMX_OFFLOAD_NO_SLOT);
     while (n < max && (b->now_open || offload_take_slot(b)))
         n += offload_take_frames(b, f + n, max - n);
-    b->busy = b->now_open || b->astray || emx_gso_rx_is_open(&b->rx);
+    b->busy = b->now_open || offload_is_astray(b) || emx_gso_rx_is_open(&b->rx);
     return n;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/ip.h"
+#include "wire/fanout_group.h"
 #include "wire/gso.h"
 #include "wire/netif.h"
 #include "wire/wire.h"
@@ -21,12 +22,13 @@ struct emx_offload;
 struct emx_offload_way {
     struct emx_ip from, to; /* of one family */
     uint16_t port;          /* the receiver's gso_port, host order */
-    uint16_t frame_bytes;   /* longest frame that fits with IP and UDP headers, 0: no GSO packets */
+    uint16_t frame_bytes;   /* longest frame that fits with the headers, 0: no GSO packets */
+    bool tso;               /* they may be TSO packets */
 };
 
 /* A destination in the format of both wires. */
 struct emx_offload_to {
-    uint32_t ifindex;
+    uint32_t ifindex : 31, tso : 1; /* tso: GSO packets may be TSO packets */
     uint8_t mac[6];
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     struct emx_ip from_ip, to_ip;
@@ -57,6 +59,9 @@ void emx_offload_close(struct emx_offload *b);
 /* The UDP port of GSO packets to this endpoint, host order. */
 uint16_t emx_offload_port(const struct emx_offload *b);
 
+/* Whether it receives TSO packets to that port, too. */
+bool emx_offload_takes_tso(const struct emx_offload *b);
+
 /* How many of the n frames at f go in one GSO packet. 0: the first frame cannot go in one. */
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n);
 
@@ -73,7 +78,7 @@ void emx_offload_return(struct emx_offload *b, uint32_t cookie);
 /* Becomes readable when emx_offload_rx() has frames. */
 int emx_offload_fd(const struct emx_offload *b);
 
-/* The packet socket with the ring; it can join a fanout group. */
-int emx_offload_fanout_fd(const struct emx_offload *b);
+/* The packet socket that can join the fanout group of this kind, EMX_FANOUT_GSO or EMX_FANOUT_TSO. -1: none. */
+int emx_offload_fanout_fd(const struct emx_offload *b, enum emx_fanout_kind kind);
 
 #endif

@@ -56,26 +56,26 @@ static struct emx_ethernet_ends both(void)
                                       .by_udp = true};
 }
 
-static void part_may_have_a_port(void **state)
+static void part_may_end_early(void **state)
 {
-    const struct emx_ethernet_part written = {.frame_bytes = 1500, .ethertype = 0x88b5, .gso_port = GSO_PORT};
-    uint8_t value[EMX_ETHERNET_PART_BYTES + EMX_ETHERNET_UDP_BYTES];
+    const struct emx_ethernet_part written = {
+        .frame_bytes = 1500, .ethertype = 0x88b5, .gso_port = GSO_PORT, .udp_port = PORT, .tso = true};
+    uint8_t value[EMX_ETHERNET_PART_BYTES];
     struct emx_ethernet_part read = {0};
 
     (void)state;
     emx_ethernet_part_write(&written, value);
-    emx_wire_value_put_u16(value + EMX_ETHERNET_PART_BYTES, PORT);
     for (unsigned len = 0; len <= sizeof(value); len++) {
         const struct emx_wire_value v = {.b = value, .len_bytes = len};
 
-        assert_int_equal(emx_ethernet_part_read(&v, &read), !len || len >= EMX_ETHERNET_PART_BYTES);
+        assert_int_equal(emx_ethernet_part_read(&v, &read), !len || len >= EMX_ETHERNET_PART_LEAST);
+        if (len < EMX_ETHERNET_PART_LEAST)
+            continue;
+        assert_int_equal(read.gso_port, GSO_PORT);
+        assert_int_equal(read.ethertype, 0x88b5);
+        assert_int_equal(read.udp_port, len >= EMX_ETHERNET_PART_LEAST + 2 ? PORT : 0);
+        assert_int_equal(read.tso, len == sizeof(value));
     }
-    assert_int_equal(read.udp_port, PORT);
-    assert_int_equal(read.gso_port, GSO_PORT);
-    assert_true(
-        emx_ethernet_part_read(&(struct emx_wire_value){.b = value, .len_bytes = EMX_ETHERNET_PART_BYTES}, &read));
-    assert_int_equal(read.udp_port, 0);
-    assert_int_equal(read.ethertype, 0x88b5);
 }
 
 /* The second way is for networks that drop UDP. */
@@ -145,6 +145,23 @@ static void families_must_be_the_same(void **state)
     assert_int_equal(s.way[0].gso_bytes, 0);
 }
 
+/* The header is longer. */
+static void way_of_tso_packets(void **state)
+{
+    struct emx_ethernet_ends ends = both();
+    struct emx_way_search s = ways(&ends, &eth0, THEIR_IP, 1500);
+
+    (void)state;
+    assert_false(emx_offload_to(&s.way[0].to).tso);
+    ends.tso = true;
+    s = ways(&ends, &eth0, THEIR_IP, 1500);
+    assert_int_equal(s.count, 2);
+    for (unsigned i = 0; i < s.count; i++) {
+        assert_true(emx_offload_to(&s.way[i].to).tso);
+        assert_int_equal(s.way[i].gso_bytes, 1468);
+    }
+}
+
 static void frames_in_udp_without_gso_packets(void **state)
 {
     struct emx_ethernet_ends ends = both();
@@ -193,10 +210,11 @@ static void both_ends_must_want_udp(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(part_may_have_a_port),
+        cmocka_unit_test(part_may_end_early),
         cmocka_unit_test(way_in_udp_comes_first),
         cmocka_unit_test(way_of_ipv6),
         cmocka_unit_test(families_must_be_the_same),
+        cmocka_unit_test(way_of_tso_packets),
         cmocka_unit_test(frames_in_udp_without_gso_packets),
         cmocka_unit_test(both_ends_must_want_udp),
     };

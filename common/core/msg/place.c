@@ -26,6 +26,15 @@
 
 static_assert(EMX_PLACE_MARK_OFF == (EMX_FRAME_V_OFF << 8 | EMX_F_data), "version and type");
 static_assert(EMX_PLACE_MARK_HEADER == (EMX_FRAME_V_HEADER << 8 | EMX_F_data), "version and type");
+static_assert(sizeof(struct emx_place_head) == EMX_RNDV_HEAD_BYTES, "head");
+static_assert(EMX_PLACE_FRAME_BYTES == sizeof(struct emx_frame), "head");
+static_assert(offsetof(struct emx_place_head, body_bytes) == offsetof(struct emx_frame, body_bytes), "head");
+static_assert(offsetof(struct emx_place_head, check) == offsetof(struct emx_frame, check), "head");
+static_assert(offsetof(struct emx_place_head, chunk_bytes) - EMX_PLACE_FRAME_BYTES ==
+                  offsetof(struct emx_f_data, chunk_bytes),
+              "head");
+static_assert(offsetof(struct emx_place_head, chunk) - EMX_PLACE_FRAME_BYTES == offsetof(struct emx_f_data, chunk),
+              "head");
 static_assert(EMX_RNDV_HEAD_BYTES <= EMX_PLACE_HEAD_BYTES, "a wire stores heads apart");
 
 bool emx_place_expects(const void *arg)

@@ -303,6 +303,7 @@ static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_re
                               .body = rndv_send_body(s->e, j->op, offset, n, i),
                               .body_bytes = (uint16_t)n,
                               .gso = j->gso,
+                              .tso = !s->offload.no_tso,
                               .apart = j->rop != *last_rop};
     if (!f->body) {
         emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */

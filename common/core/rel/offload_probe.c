@@ -5,8 +5,8 @@
  * the path and not joined again, they are slower than single frames. So the sender starts with one block or message.
  * Each pull, ack and eager frame has the number of GSO packets that arrived properly joined. While that number grows,
  * the sender uses them for all blocks and messages. If it does not grow, the sender tries one from time to time, at
- * increasing distances. Each one that is lost brings that nearer: the path may have changed. Retransmissions are always
- * single frames.
+ * increasing distances, in turn without and with the form of TSO packets, because a network may drop one form only.
+ * Each one that is lost brings that nearer: the path may have changed. Retransmissions are always single frames.
  *
  * A GSO packet is properly joined if it has EMX_JOINED_BYTES or a complete eager message. With fewer frames it would
  * waste a slot of the receiver's ring.
@@ -26,6 +26,7 @@
 void emx_offload_probe_init(struct emx_offload_probe *o)
 {
     o->left = 1;
+    o->no_tso = false;
     o->gap = o->wait = GAP;
 }
 
@@ -57,6 +58,7 @@ bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
         return false;
     if (o->gap < GAP_MAX)
         o->gap *= 2;
+    o->no_tso = !o->no_tso;
     o->wait = o->gap;
     return true;
 }

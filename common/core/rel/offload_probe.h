@@ -13,7 +13,8 @@
 struct emx_offload_probe {
     uint32_t joined_rx;   /* GSO packets that arrived properly joined */
     uint32_t joined_told; /* of those sent by this side, as last reported */
-    unsigned left;        /* blocks that may go in GSO packets before the peer must report some */
+    uint16_t left;        /* blocks that may go in GSO packets before the peer must report some */
+    bool no_tso;          /* they are not TSO packets: every other try */
     unsigned wait;        /* if none is left: blocks until the next try */
     unsigned gap;         /* the last such distance */
 };

@@ -234,8 +234,10 @@ static void packet_open_fanout(struct packet_wire *w, const struct emx_wire_para
 {
     struct emx_fanout_rank self = {
         .v6 = emx_offload_is_v6(params->netifs),
-        .fd = {w->rx_fd, w->offload ? emx_offload_fanout_fd(w->offload) : -1, w->udp ? w->udp->rx_fd : -1},
-        .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0, w->udp ? w->udp->port.port : 0}};
+        .fd = {w->rx_fd, w->offload ? emx_offload_fanout_fd(w->offload, EMX_FANOUT_GSO) : -1,
+               w->udp ? w->udp->rx_fd : -1, w->offload ? emx_offload_fanout_fd(w->offload, EMX_FANOUT_TSO) : -1},
+        .key = {params->endpoint_id, w->offload ? emx_offload_port(w->offload) : 0, w->udp ? w->udp->port.port : 0,
+                w->offload ? emx_offload_port(w->offload) : 0}};
     char reason[256] = "";
 
     if (!params->cfg->p_fanout)
@@ -353,17 +355,15 @@ static unsigned packet_describe(const struct emx_wire *base, const struct emx_wa
                                 unsigned *min_p)
 {
     const struct packet_wire *w = (const struct packet_wire *)base;
-    const struct emx_ethernet_part part = {.frame_bytes = (uint16_t)w->frame_bytes,
-                                           .ethertype = ntohs(w->ethertype),
-                                           .gso_port = w->offload ? emx_offload_port(w->offload) : 0};
+    struct emx_ethernet_part part = {.frame_bytes = (uint16_t)w->frame_bytes,
+                                     .ethertype = ntohs(w->ethertype),
+                                     .udp_port = w->udp ? w->udp->port.port : 0};
 
     (void)site;
+    emx_ethernet_part_offload(&part, w->offload);
     emx_ethernet_part_write(&part, value);
     *min_p = 0;
-    if (!w->udp)
-        return EMX_ETHERNET_PART_BYTES;
-    emx_wire_value_put_u16(value + EMX_ETHERNET_PART_BYTES, w->udp->port.port);
-    return EMX_ETHERNET_PART_BYTES + EMX_ETHERNET_UDP_BYTES;
+    return EMX_ETHERNET_PART_BYTES;
 }
 
 /* ---- Receiving ---- */

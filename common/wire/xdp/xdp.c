@@ -207,10 +207,10 @@ static unsigned xdp_describe(const struct emx_wire *base, const struct emx_way_s
                              unsigned *min_p)
 {
     const struct xdp_wire *w = (const struct xdp_wire *)base;
-    struct emx_xdp_part part = {.ethernet = {.frame_bytes = (uint16_t)emx_min_u(w->frame_bytes, UINT16_MAX),
-                                             .ethertype = ntohs(w->ethertype),
-                                             .gso_port = w->offload ? emx_offload_port(w->offload) : 0}};
+    struct emx_xdp_part part = {
+        .ethernet = {.frame_bytes = (uint16_t)emx_min_u(w->frame_bytes, UINT16_MAX), .ethertype = ntohs(w->ethertype)}};
 
+    emx_ethernet_part_offload(&part.ethernet, w->offload);
     for (unsigned i = 0; i < w->port_count; i++)
         emx_xdp_part_listen(&part, site, &site->netifs->nif[w->port[i].netif]);
     *min_p = EMX_XDP_PART_MIN;

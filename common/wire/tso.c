@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/tso.h"
+
+#include <assert.h>
+#include <netinet/ip.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/min.h"
+
+#define ETH_BYTES    14
+#define IP_BYTES     20
+#define IPV4_PLAIN   0x45 /* version 4, header without options */
+#define DONT_BREAK   0x40 /* DF */
+#define FRAGMENT     0x3f /* MF and the offset's upper bits */
+#define HOPS         64
+#define PROTO_TCP    6
+#define ETHTYPE_IPV4 0x0800
+#define TCP_LONGEST  0xf0 /* data offset of the longest header */
+#define TCP_PSH_ACK  0x18
+#define OPTION       254 /* experimental: RFC 4727 */
+#define MOST_BYTES   65535
+#define CHUNK_LEAST  8
+
+/* The options of TCP. */
+struct __attribute__((packed, aligned(1))) tso_option {
+    uint8_t kind, len_bytes, version, zero;
+    uint8_t frame[20]; /* of struct emx_place_head without seq, which data frames do not have */
+    uint8_t message[6];
+    uint16_t chunk_bytes;
+    uint64_t chunk;
+};
+static_assert(sizeof(struct tso_option) == EMX_TSO_TCP_BYTES - 20, "options");
+
+static_assert(EMX_TSO_IP_BYTES == EMX_GSO_IP_BYTES + sizeof(struct emx_place_head) + EMX_TSO_MORE_BYTES, "headers");
+
+#define SEQ_AT    12 /* in emx_place_head.frame: 4 bytes, 0 in data frames */
+#define SEQ_BYTES 4
+
+static void tso_put16(uint8_t *p, unsigned v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+static void tso_put32(uint8_t *p, uint32_t v)
+{
+    tso_put16(p, v >> 16);
+    tso_put16(p + 2, v & 0xffff);
+}
+
+static unsigned tso_get16(const uint8_t *p)
+{
+    return (unsigned)p[0] << 8 | p[1];
+}
+
+static uint32_t tso_get32(const uint8_t *p)
+{
+    return (uint32_t)tso_get16(p) << 16 | tso_get16(p + 2);
+}
+
+/* The Internet checksum's sum, not complemented. */
+static unsigned tso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
+{
+    for (size_t i = 0; i < len_bytes; i += 2)
+        sum += tso_get16(p + i);
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+}
+
+/* ---- Sending ---- */
+
+/* Whether a frame's head is that of the i-th chunk behind the first. */
+static bool tso_follows(const struct emx_place_head *first, const struct emx_place_head *h, unsigned i)
+{
+    return h->version == first->version && h->type == first->type &&
+           !memcmp(h->frame, first->frame, sizeof(h->frame)) &&
+           !memcmp(h->message, first->message, sizeof(h->message)) && h->chunk_bytes == first->chunk_bytes &&
+           h->chunk == first->chunk + i;
+}
+
+unsigned emx_tso_fit(const struct emx_txframe *f, unsigned n)
+{
+    const struct emx_place_head *first = f->head;
+    size_t most = (MOST_BYTES - EMX_TSO_IP_BYTES) / (f->body_bytes ? f->body_bytes : 1u);
+    unsigned count = 0;
+
+    if (!f->tso || f->head_bytes != sizeof(*first) || !emx_place_is_marked(f->head))
+        return 0;
+    while (count < n && count < most && f[count].tso && f[count].head_bytes == sizeof(*first) && f[count].body_bytes &&
+           f[count].body_bytes <= first->chunk_bytes && tso_follows(first, f[count].head, count))
+        if (f[count++].body_bytes < first->chunk_bytes)
+            break;
+    return count;
+}
+
+static unsigned tso_put_ipv4(uint8_t *ip, const struct emx_gso_way *way, unsigned tcp_bytes)
+{
+    ip[0] = IPV4_PLAIN;
+    ip[1] = way->tos;
+    tso_put16(ip + 2, tcp_bytes + IP_BYTES);
+    ip[6] = DONT_BREAK;
+    ip[8] = HOPS;
+    ip[9] = PROTO_TCP;
+    memcpy(ip + 12, &way->from_ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
+    tso_put16(ip + 10, ~tso_sum16(ip, IP_BYTES, 0) & 0xffff);
+    return tso_sum16(ip + 12, 2 * EMX_IP_V4_BYTES, 0);
+}
+
+static void tso_put_option(uint8_t *at, const struct emx_place_head *first)
+{
+    struct tso_option o = {.kind = OPTION,
+                           .len_bytes = sizeof(o),
+                           .version = first->version,
+                           .chunk_bytes = first->chunk_bytes,
+                           .chunk = first->chunk};
+
+    memcpy(o.frame, first->frame, SEQ_AT);
+    memcpy(o.frame + SEQ_AT, first->frame + SEQ_AT + SEQ_BYTES, sizeof(o.frame) - SEQ_AT);
+    memcpy(o.message, first->message, sizeof(o.message));
+    memcpy(at, &o, sizeof(o));
+}
+
+void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const void *first, size_t data_bytes)
+{
+    const struct emx_place_head *h = first;
+    const unsigned tcp_bytes = EMX_TSO_TCP_BYTES + (unsigned)data_bytes;
+    uint8_t *ip = head + ETH_BYTES, *tcp = ip + IP_BYTES;
+    unsigned sum;
+
+    memset(head, 0, EMX_TSO_HEAD_BYTES);
+    memcpy(head, way->to_mac, 6);
+    memcpy(head + 6, way->from_mac, 6);
+    tso_put16(head + 12, ETHTYPE_IPV4);
+    sum = tso_put_ipv4(ip, way, tcp_bytes);
+    tso_put16(tcp, way->from_port);
+    tso_put16(tcp + 2, way->to_port);
+    tso_put32(tcp + 8, h->check);
+    tcp[12] = TCP_LONGEST;
+    tcp[13] = TCP_PSH_ACK;
+    tso_put16(tcp + 14, UINT16_MAX);
+    sum += PROTO_TCP + tcp_bytes;
+    sum = (sum & 0xffff) + (sum >> 16);
+    tso_put16(tcp + 16, (sum & 0xffff) + (sum >> 16));
+    tso_put_option(tcp + 20, h);
+}
+
+/* ---- Receiving ---- */
+
+/* The length of the data; 0: it is no such packet. */
+static unsigned tso_data_bytes(const uint8_t *ip)
+{
+    static const uint8_t nowhere[EMX_IP_V4_BYTES];
+    const uint8_t *tcp = ip + IP_BYTES, *option = tcp + 20;
+    unsigned ip_bytes = tso_get16(ip + 2);
+
+    if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_TCP || (ip[6] & FRAGMENT) || ip[7] ||
+        memcmp(ip + 16, nowhere, sizeof(nowhere)) != 0 || tcp[12] != TCP_LONGEST || option[0] != OPTION ||
+        option[1] != sizeof(struct tso_option))
+        return 0;
+    return ip_bytes > EMX_TSO_IP_BYTES ? ip_bytes - EMX_TSO_IP_BYTES : 0;
+}
+
+/* Makes the head of the first frame that was sent, of which the packet may not have the data. */
+static void tso_make_first(struct emx_place_head *h, const uint8_t *tcp, const struct tso_option *o,
+                           unsigned body_bytes)
+{
+    *h = (struct emx_place_head){
+        .version = o->version,
+        .type = EMX_PLACE_MARK_OFF & 0xff,
+        .body_bytes = (uint16_t)(sizeof(*h) - EMX_PLACE_FRAME_BYTES + emx_min_u(body_bytes, o->chunk_bytes)),
+        .check = tso_get32(tcp + 8),
+        .chunk_bytes = o->chunk_bytes,
+        .chunk = o->chunk};
+    memcpy(h->frame, o->frame, SEQ_AT);
+    memcpy(h->frame + SEQ_AT + SEQ_BYTES, o->frame + SEQ_AT, sizeof(o->frame) - SEQ_AT);
+    memcpy(h->message, o->message, sizeof(h->message));
+}
+
+/* Whether the head is as it was sent. */
+static bool tso_is_unhurt(const struct emx_place_head *h)
+{
+    if (h->version == EMX_PLACE_MARK_OFF >> 8)
+        return !h->check;
+    return h->version == EMX_PLACE_MARK_HEADER >> 8 &&
+           emx_crc32c_but(h, sizeof(*h) - EMX_PLACE_FRAME_BYTES) == h->check;
+}
+
+/* The frames need no checksum of their own any more: they are made from a head whose checksum was right. */
+bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
+{
+    const uint8_t *tcp = ip + IP_BYTES;
+    const unsigned data_bytes = tso_data_bytes(ip);
+    uint32_t offset = tso_get32(tcp + 4);
+    struct tso_option o;
+    unsigned frames;
+
+    memcpy(&o, tcp + 20, sizeof(o));
+    if (!data_bytes || o.chunk_bytes < CHUNK_LEAST || offset % o.chunk_bytes || offset > MOST_BYTES)
+        return false;
+    frames = (data_bytes + o.chunk_bytes - 1) / o.chunk_bytes;
+    if (frames > EMX_WIRE_BATCH || frames * sizeof(t->first) + data_bytes > MOST_BYTES)
+        return false;
+    tso_make_first(&t->first, tcp, &o, offset ? o.chunk_bytes : data_bytes);
+    if (!tso_is_unhurt(&t->first))
+        return false;
+    t->first.version = EMX_PLACE_MARK_OFF >> 8;
+    t->first.check = 0;
+    t->first.chunk += offset / o.chunk_bytes;
+    t->data_bytes = data_bytes;
+    t->frames = frames;
+    t->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
+    return true;
+}
+
+void emx_tso_frame_head(const struct emx_tso *t, unsigned i, void *head)
+{
+    struct emx_place_head h = t->first;
+
+    h.chunk += i;
+    h.body_bytes =
+        (uint16_t)(sizeof(h) - EMX_PLACE_FRAME_BYTES + emx_min_u(t->data_bytes - i * h.chunk_bytes, h.chunk_bytes));
+    memcpy(head, &h, sizeof(h));
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * TSO packet: the data of consecutive chunks of one message, in the form of a TCP segment over IPv4 that the kernel or
+ * the network card segments (TCP segmentation offload). All cards segment TCP and few segment UDP, packet sockets take
+ * such packets in all kernels, and the data is in one piece, because the frames' heads are not between the chunks. As
+ * in STT (draft-davie-stt), the TCP header carries what each segment needs, and there is no TCP connection.
+ *
+ *     Ethernet  14
+ *     IPv4      20   destination 0.0.0.0: the receiver's IP stack drops the packet, and only packet sockets get it
+ *     TCP       20   ports as in other GSO packets; sequence number: offset of the data in the packet that was sent;
+ *                    acknowledgement number: `check` of the first frame's head; flags: ACK, PSH
+ *     options   40   254 (experimental), 40, version, 0, then what else the first frame's head has: frame, message,
+ *                    chunk_bytes, chunk
+ *     data           the chunks, one in each segment
+ *
+ * A segment has all the packet has but its own offset. So the receiver gets the packet as it was sent, or in any number
+ * of pieces at chunk boundaries, and makes the frames' heads again. Pure functions on bytes.
+ */
+#ifndef EMX_WIRE_TSO_H
+#define EMX_WIRE_TSO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/placement.h"
+#include "wire/gso.h"
+
+#define EMX_TSO_HEAD_BYTES 94 /* Ethernet, IPv4 and TCP headers */
+#define EMX_TSO_IP_BYTES   80 /* IPv4 and TCP headers */
+#define EMX_TSO_TCP_BYTES  60 /* TCP header */
+#define EMX_TSO_MORE_BYTES 4  /* by which a chunk's headers are longer than in other GSO packets of IPv4 */
+
+/* How many of the n frames at f, which can go as one GSO packet, can go as one TSO packet. 0: the first cannot. */
+unsigned emx_tso_fit(const struct emx_txframe *f, unsigned n);
+
+/* Writes the headers of a packet with data_bytes of chunks; first: the head of the first frame. The sending kernel
+ * computes the TCP checksum: the field holds the sum over the pseudo header. */
+void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const void *first,
+                  size_t data_bytes);
+
+/* A received packet, or a piece of it. */
+struct emx_tso {
+    struct emx_place_head first; /* head of its first frame */
+    uint32_t data_bytes;
+    unsigned frames; /* at most EMX_WIRE_BATCH */
+    bool marked;     /* it has the congestion mark CE */
+};
+
+/* Reads the headers of a packet, which begin at ip; EMX_TSO_IP_BYTES of it can be read. false: it is no such packet, or
+ * damaged. Its data_bytes may be more than was received. */
+bool emx_tso_open(struct emx_tso *t, const uint8_t *ip);
+
+/* Writes the head of frame i. */
+void emx_tso_frame_head(const struct emx_tso *t, unsigned i, void *head);
+
+/* Bytes of all frames, with their heads. */
+static inline size_t emx_tso_frames_bytes(const struct emx_tso *t)
+{
+    return t->frames * sizeof(t->first) + t->data_bytes;
+}
+
+/* Bytes of each frame but the last, which may be shorter. */
+static inline unsigned emx_tso_part_bytes(const struct emx_tso *t)
+{
+    return (unsigned)sizeof(t->first) + t->first.chunk_bytes;
+}
+
+#endif

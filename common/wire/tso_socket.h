@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The packet sockets of TSO packets. Used under the endpoint's lock.
+ */
+#ifndef EMX_WIRE_TSO_SOCKET_H
+#define EMX_WIRE_TSO_SOCKET_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/gso_rx.h"
+#include "wire/tso.h"
+#include "wire/wire.h"
+
+#define EMX_TSO_FILTER_CODES 12
+
+/* Writes the beginning of a filter for a packet socket of IPv4. It passes bytes of each TSO packet to port (host
+ * order). Of the others, what follows it decides. */
+void emx_tso_filter(struct sock_filter code[EMX_TSO_FILTER_CODES], uint16_t port, uint32_t bytes);
+
+/* Opens the socket that receives the TSO packets to port, with a buffer of about buffer_bytes. -1 and errno. */
+int emx_tso_open_rx(uint16_t port, uint64_t buffer_bytes);
+
+/* Opens a socket that sends them. -1 and errno. */
+int emx_tso_open_tx(const struct emx_wire_params *params);
+
+/* Sends n frames, which emx_tso_fit() has accepted, as one packet. It leaves through the interface. 0 or an errno. */
+int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f, unsigned n);
+
+/* Receives the next packet; seen NULL: looks at its headers first. false: there is none. What is no such packet, or
+ * another one than was seen and of another form, is lost, counted, and has no frames. */
+bool emx_tso_receive(int fd, struct emx_gso_rx *r, const struct emx_tso *seen);
+
+#endif
