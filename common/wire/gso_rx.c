@@ -44,38 +44,26 @@ unsigned emx_gso_rx_prepare(struct emx_gso_rx *r, const struct emx_gso_seen *see
     return (unsigned)(iov - (r->iov + 1));
 }
 
-/* Adds a piece, to the last one if it follows that. Returns the end. */
-static struct iovec *gso_rx_add_piece(struct iovec *iov, struct iovec *first, void *at, size_t len_bytes)
+unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsigned head_bytes, size_t data_bytes)
 {
-    if (iov > first && (uint8_t *)iov[-1].iov_base + iov[-1].iov_len == at) {
-        iov[-1].iov_len += len_bytes;
-        return iov;
-    }
-    *iov = (struct iovec){.iov_base = at, .iov_len = len_bytes};
-    return iov + 1;
-}
-
-unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsigned head_bytes, unsigned chunk_bytes,
-                                 size_t data_bytes)
-{
-    const unsigned frames = (unsigned)((data_bytes + chunk_bytes - 1) / chunk_bytes);
     struct iovec *iov = r->iov + 1;
+    size_t at = head_bytes;
 
     r->plan.count = 0;
-    r->stride_bytes = head_bytes + chunk_bytes;
     if (emx_gso_rx_places(r))
-        r->placer->plan(r->placer->arg, first, head_bytes, data_bytes + (size_t)frames * head_bytes, &r->plan);
-    for (unsigned i = 0; i < r->plan.count; i++)
-        iov = gso_rx_add_piece(iov, r->iov + 1, r->plan.place[i].at, r->plan.place[i].len_bytes);
-    for (unsigned i = r->plan.count; i < frames; i++)
-        *iov++ = (struct iovec){.iov_base = r->buffer + i * r->stride_bytes + head_bytes,
-                                .iov_len = emx_min(chunk_bytes, data_bytes - (size_t)i * chunk_bytes)};
+        r->placer->plan(r->placer->arg, first, head_bytes, head_bytes + data_bytes, &r->plan);
+    if (r->plan.count) {
+        r->plan.count = 1;
+        *iov++ = (struct iovec){.iov_base = r->plan.place[0].at, .iov_len = r->plan.place[0].len_bytes};
+        at += r->plan.place[0].len_bytes;
+    }
+    *iov++ = (struct iovec){.iov_base = r->buffer + at, .iov_len = EMX_GSO_RX_BYTES - at};
     return (unsigned)(iov - (r->iov + 1));
 }
 
-uint8_t *emx_gso_rx_head(struct emx_gso_rx *r, unsigned i)
+uint8_t *emx_gso_rx_head(struct emx_gso_rx *r)
 {
-    return i < r->plan.count ? r->head[i] : r->buffer + i * r->stride_bytes;
+    return r->plan.count ? r->head[0] : r->buffer;
 }
 
 /* How many frames the kernel has cut where the plan does. */

@@ -34,7 +34,6 @@ struct emx_gso_rx {
     uint8_t *buffer; /* EMX_GSO_RX_BYTES: the packet without headers; what has a place is missing in it */
     uint8_t (*head)[EMX_PLACE_HEAD_BYTES]; /* of frames with a place, EMX_WIRE_BATCH */
     struct emx_placement plan;
-    size_t stride_bytes; /* of frames without a place in the buffer, if only data was received */
     struct iovec iov[1 + 2 * EMX_WIRE_BATCH + 1]; /* the first is the caller's, for headers */
 
     unsigned placed, next; /* frames whose data is in its place; those that were taken */
@@ -58,13 +57,10 @@ static inline bool emx_gso_rx_places(const struct emx_gso_rx *r)
  * these are. */
 unsigned emx_gso_rx_prepare(struct emx_gso_rx *r, const struct emx_gso_seen *seen);
 
-/* The same for a packet of which only the data of the frames will be received, chunk_bytes of each: data_bytes in all.
- * first: the head of its first frame. Before emx_gso_rx_done() the caller writes all heads. */
-unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsigned head_bytes, unsigned chunk_bytes,
-                                 size_t data_bytes);
-
-/* Where the head of frame i is to be written, if it was prepared. */
-uint8_t *emx_gso_rx_head(struct emx_gso_rx *r, unsigned i);
+/* The same for a packet that is one frame of data_bytes, whose head is received apart; first: that head. The caller
+ * writes it to emx_gso_rx_head() before emx_gso_rx_done(). */
+unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsigned head_bytes, size_t data_bytes);
+uint8_t *emx_gso_rx_head(struct emx_gso_rx *r);
 
 /* It was received: len_bytes of frames of part_bytes each, 0: one frame. */
 void emx_gso_rx_done(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, bool marked);

@@ -187,39 +187,27 @@ static bool tso_is_unhurt(const struct emx_place_head *h)
            emx_crc32c_but(h, sizeof(*h) - EMX_PLACE_FRAME_BYTES) == h->check;
 }
 
-/* The frames need no checksum of their own any more: they are made from a head whose checksum was right. */
 bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
 {
+    enum { MORE_BYTES = sizeof(t->head) - EMX_PLACE_FRAME_BYTES };
     const uint8_t *tcp = ip + IP_BYTES;
     const unsigned data_bytes = tso_data_bytes(ip);
     uint32_t offset = tso_get32(tcp + 4);
     struct tso_option o;
-    unsigned frames;
 
     memcpy(&o, tcp + 20, sizeof(o));
-    if (!data_bytes || o.chunk_bytes < CHUNK_LEAST || offset % o.chunk_bytes || offset > MOST_BYTES)
+    if (!data_bytes || data_bytes > MOST_BYTES - MORE_BYTES || o.chunk_bytes < CHUNK_LEAST || offset > MOST_BYTES ||
+        offset % o.chunk_bytes)
         return false;
-    frames = (data_bytes + o.chunk_bytes - 1) / o.chunk_bytes;
-    if (frames > EMX_WIRE_BATCH || frames * sizeof(t->first) + data_bytes > MOST_BYTES)
+    tso_make_first(&t->head, tcp, &o, offset ? o.chunk_bytes : data_bytes);
+    if (!tso_is_unhurt(&t->head))
         return false;
-    tso_make_first(&t->first, tcp, &o, offset ? o.chunk_bytes : data_bytes);
-    if (!tso_is_unhurt(&t->first))
-        return false;
-    t->first.version = EMX_PLACE_MARK_OFF >> 8;
-    t->first.check = 0;
-    t->first.chunk += offset / o.chunk_bytes;
+    t->head.version = EMX_PLACE_MARK_OFF >> 8;
+    t->head.check = 0;
+    t->head.chunk += offset / o.chunk_bytes;
+    t->head.body_bytes = (uint16_t)(MORE_BYTES + data_bytes);
     t->data_bytes = data_bytes;
-    t->frames = frames;
+    t->chunks = (data_bytes + o.chunk_bytes - 1) / o.chunk_bytes;
     t->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
     return true;
-}
-
-void emx_tso_frame_head(const struct emx_tso *t, unsigned i, void *head)
-{
-    struct emx_place_head h = t->first;
-
-    h.chunk += i;
-    h.body_bytes =
-        (uint16_t)(sizeof(h) - EMX_PLACE_FRAME_BYTES + emx_min_u(t->data_bytes - i * h.chunk_bytes, h.chunk_bytes));
-    memcpy(head, &h, sizeof(h));
 }

@@ -14,7 +14,7 @@
  *     data           the chunks, one in each segment
  *
  * A segment has all the packet has but its own offset. So the receiver gets the packet as it was sent, or in any number
- * of pieces at chunk boundaries, and makes the frames' heads again. Pure functions on bytes.
+ * of pieces at chunk boundaries. Each of these becomes one frame that has several chunks. Pure functions on bytes.
  */
 #ifndef EMX_WIRE_TSO_H
 #define EMX_WIRE_TSO_H
@@ -39,31 +39,16 @@ unsigned emx_tso_fit(const struct emx_txframe *f, unsigned n);
 void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const void *first,
                   size_t data_bytes);
 
-/* A received packet, or a piece of it. */
+/* A received packet, or a piece of it, as one frame with several chunks. */
 struct emx_tso {
-    struct emx_place_head first; /* head of its first frame */
+    struct emx_place_head head; /* without a checksum: that of the first frame's head was right */
     uint32_t data_bytes;
-    unsigned frames; /* at most EMX_WIRE_BATCH */
-    bool marked;     /* it has the congestion mark CE */
+    unsigned chunks;
+    bool marked; /* it has the congestion mark CE */
 };
 
 /* Reads the headers of a packet, which begin at ip; EMX_TSO_IP_BYTES of it can be read. false: it is no such packet, or
  * damaged. Its data_bytes may be more than was received. */
 bool emx_tso_open(struct emx_tso *t, const uint8_t *ip);
-
-/* Writes the head of frame i. */
-void emx_tso_frame_head(const struct emx_tso *t, unsigned i, void *head);
-
-/* Bytes of all frames, with their heads. */
-static inline size_t emx_tso_frames_bytes(const struct emx_tso *t)
-{
-    return t->frames * sizeof(t->first) + t->data_bytes;
-}
-
-/* Bytes of each frame but the last, which may be shorter. */
-static inline unsigned emx_tso_part_bytes(const struct emx_tso *t)
-{
-    return (unsigned)sizeof(t->first) + t->first.chunk_bytes;
-}
 
 #endif

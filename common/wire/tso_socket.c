@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/min.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
 #include "wire/udp_socket.h"
@@ -162,16 +163,11 @@ static void tso_drop(int fd, struct emx_gso_rx *r)
     (void)!recv(fd, &unused, sizeof(unused), MSG_DONTWAIT);
 }
 
-/* Takes the packet that was received as a packet like the seen one. */
-static void tso_take(struct emx_gso_rx *r, const struct emx_tso *seen, const struct emx_tso *t)
+static void tso_take(struct emx_gso_rx *r, const struct emx_tso *t)
 {
-    if (t->first.chunk_bytes != seen->first.chunk_bytes || t->frames > seen->frames) {
-        emx_gso_rx_lost(r);
-        return;
-    }
-    for (unsigned i = 0; i < t->frames; i++)
-        emx_tso_frame_head(t, i, emx_gso_rx_head(r, i));
-    emx_gso_rx_done(r, emx_tso_frames_bytes(t), emx_tso_part_bytes(t), t->marked);
+    memcpy(emx_gso_rx_head(r), &t->head, sizeof(t->head));
+    emx_gso_rx_done(r, sizeof(t->head) + t->data_bytes, 0, t->marked);
+    r->parts = t->chunks > 1 ? (uint8_t)emx_min_u(t->chunks, UINT8_MAX) : 0;
 }
 
 bool emx_tso_receive(int fd, struct emx_gso_rx *r, const struct emx_tso *seen)
@@ -191,17 +187,15 @@ bool emx_tso_receive(int fd, struct emx_gso_rx *r, const struct emx_tso *seen)
         seen = &looked;
     }
     r->iov[0] = (struct iovec){.iov_base = &front, .iov_len = sizeof(front)};
-    msg.msg_iovlen =
-        1 + emx_gso_rx_prepare_data(r, &seen->first, sizeof(seen->first), seen->first.chunk_bytes, seen->data_bytes);
+    msg.msg_iovlen = 1 + emx_gso_rx_prepare_data(r, &seen->head, sizeof(seen->head), seen->data_bytes);
     got = recvmsg(fd, &msg, MSG_DONTWAIT);
     if (got < 0) {
         emx_gso_rx_failed(r, errno == EFAULT);
         return false;
     }
-    if ((size_t)got < sizeof(front) || msg.msg_flags & MSG_TRUNC || !emx_tso_open(&t, tso_ip(&front)) ||
-        t.data_bytes > (size_t)got - sizeof(front))
+    if ((size_t)got < sizeof(front) || !emx_tso_open(&t, tso_ip(&front)) || t.data_bytes > (size_t)got - sizeof(front))
         emx_gso_rx_lost(r);
     else
-        tso_take(r, seen, &t);
+        tso_take(r, &t);
     return true;
 }

@@ -28,8 +28,8 @@ int emx_tso_open_tx(const struct emx_wire_params *params);
 /* Sends n frames, which emx_tso_fit() has accepted, as one packet. It leaves through the interface. 0 or an errno. */
 int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f, unsigned n);
 
-/* Receives the next packet; seen NULL: looks at its headers first. false: there is none. What is no such packet, or
- * another one than was seen and of another form, is lost, counted, and has no frames. */
+/* Receives the next packet, as one frame; seen NULL: looks at its headers first. false: there is none. What is no such
+ * packet is lost, counted, and has no frame. */
 bool emx_tso_receive(int fd, struct emx_gso_rx *r, const struct emx_tso *seen);
 
 #endif

@@ -6,7 +6,7 @@
  * frames of a packet whose first one has chunk n most often have the chunks n, n+1, n+2 ... of one message, in equal
  * length; the message's last chunk, which may be shorter, ends the packet. Where a frame was lost on the way and the
  * kernel has joined those before and behind it, the chunks that follow lie too low: they are moved up, the last first,
- * so that none is overwritten before it has moved.
+ * so that none is overwritten before it has moved. A frame that has several chunks is the only one of its packet.
  *
  * Only a chunk that is missing has a place, so what is written there by a wrong guess, by a damaged or by a forged
  * frame is overwritten when the chunk arrives. A frame whose checksum covers its data, or which has a tag, has none.
@@ -65,29 +65,50 @@ static struct emx_rndv *place_find_rndv(struct emx_engine *e, const uint8_t *hea
     return op->rndv->chunk_bytes == place_data_head(head)->chunk_bytes ? op->rndv : NULL;
 }
 
-/* Bytes of a chunk of the message. */
-static uint32_t place_chunk_bytes(const struct emx_rndv *r, uint64_t chunk)
+/* Bytes of as many chunks of the message as len_bytes takes. */
+static uint32_t place_bytes(const struct emx_rndv *r, uint64_t chunk, uint64_t len_bytes)
 {
-    return (uint32_t)emx_min(r->chunk_bytes, r->op->msg_bytes - chunk * r->chunk_bytes);
+    return (uint32_t)emx_min(len_bytes, r->op->msg_bytes - chunk * r->chunk_bytes);
 }
 
-/* Where the chunk belongs; at NULL: it is not missing, or its memory is not contiguous, or too short for it. */
-static struct emx_place place_of_chunk(struct emx_rndv *r, uint64_t chunk)
+/* Where len_bytes of data belong, which begin with this chunk; at NULL: some of it is not missing, or its memory is not
+ * contiguous, or too short for it, or the data does not end with a chunk. */
+static struct emx_place place_of(struct emx_rndv *r, uint64_t chunk, uint32_t len_bytes)
 {
-    uint64_t offset = chunk * r->chunk_bytes;
-    struct emx_place to = {.at = NULL};
+    uint64_t offset = chunk * r->chunk_bytes, end = chunk + emx_rndv_chunks(len_bytes, r->chunk_bytes);
+    struct emx_place to = {.at = NULL, .len_bytes = len_bytes};
+    struct emx_block *b;
 
-    if (chunk >= r->chunks || !emx_rndv_find_block(r, chunk))
+    if (chunk >= r->chunks || end > r->chunks || offset + len_bytes > r->op->data.len_bytes ||
+        (end < r->chunks && len_bytes % r->chunk_bytes) ||
+        len_bytes != place_bytes(r, chunk, (end - chunk) * r->chunk_bytes))
         return to;
-    to.len_bytes = place_chunk_bytes(r, chunk);
-    if (offset + to.len_bytes <= r->op->data.len_bytes)
-        to.at = (void *)(uintptr_t)emx_data_piece(&r->op->data, offset, to.len_bytes);
+    while (chunk < end) {
+        unsigned n = emx_rndv_missing(r, chunk, &b);
+
+        if (!n)
+            return to;
+        chunk += n;
+    }
+    to.at = (void *)(uintptr_t)emx_data_piece(&r->op->data, offset, len_bytes);
     return to;
+}
+
+/* Bytes of the data of a frame with this head, if it is the first of a packet. */
+static uint32_t place_first_bytes(const struct emx_rndv *r, const uint8_t *head)
+{
+    const struct emx_frame *h = (const void *)head;
+    unsigned body_bytes = h->body_bytes;
+
+    if (body_bytes > sizeof(struct emx_f_data) + r->chunk_bytes)
+        return body_bytes - (unsigned)sizeof(struct emx_f_data);
+    return r->chunk_bytes;
 }
 
 void emx_place_plan(void *arg, const uint8_t *head, size_t head_bytes, size_t len_bytes, struct emx_placement *p)
 {
     struct emx_rndv *r = head_bytes < EMX_RNDV_HEAD_BYTES ? NULL : place_find_rndv(arg, head);
+    uint32_t first_bytes;
     struct emx_place to;
 
     p->count = 0;
@@ -96,9 +117,14 @@ void emx_place_plan(void *arg, const uint8_t *head, size_t head_bytes, size_t le
     p->head_bytes = EMX_RNDV_HEAD_BYTES;
     p->message = r;
     p->first = place_data_head(head)->chunk;
+    first_bytes = place_first_bytes(r, head);
     for (size_t left = len_bytes; p->count < EMX_WIRE_BATCH && left > EMX_RNDV_HEAD_BYTES;
          left -= EMX_RNDV_HEAD_BYTES + to.len_bytes) {
-        to = place_of_chunk(r, p->first + p->count);
+        uint64_t chunk = p->first + p->count;
+
+        if (chunk >= r->chunks || (p->count && first_bytes > r->chunk_bytes))
+            return;
+        to = place_of(r, chunk, place_bytes(r, chunk, first_bytes));
         if (!to.at || left < EMX_RNDV_HEAD_BYTES + to.len_bytes)
             return;
         p->place[p->count++] = to;
@@ -128,8 +154,8 @@ static bool place_find_true(const struct emx_placement *p, const uint8_t *head, 
 
         if (!place_is_of(r, h, p->place[i].len_bytes) || chunk < least)
             return false;
-        to[i] = place_of_chunk(r, chunk);
-        if (!to[i].at || to[i].len_bytes != p->place[i].len_bytes)
+        to[i] = place_of(r, chunk, p->place[i].len_bytes);
+        if (!to[i].at)
             return false;
         least = chunk + 1;
     }

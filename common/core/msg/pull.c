@@ -488,7 +488,7 @@ static void pull_lost(struct emx_rndv *r, struct emx_block *b)
 static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t offset, const uint8_t *data, size_t n)
 {
     if (e->input_body)
-        return e->input_body == emx_data_piece(&r->op->data, offset, n);
+        return data == emx_data_piece(&r->op->data, offset, n);
     emx_received_map_write(&r->op->data, r->had, offset, data, n);
     emx_add(e, bytes_copied, n);
     return true;
@@ -551,52 +551,32 @@ static void pull_come_back(struct emx_session *s, struct emx_rndv *r)
         emx_list_append(&e->pull_wait, &r->wait);
 }
 
-enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now)
+/* n bytes have arrived: chunks that are missing in the block b, from `chunk` on. */
+static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r, struct emx_block *b,
+                                       const struct emx_f_data *f, uint64_t chunk, const uint8_t *data, size_t n,
+                                       emx_time now)
 {
-    const struct emx_frame *h = (const void *)data;
-    const struct emx_f_data *f = (const void *)(h + 1);
-    size_t n = h->body_bytes - sizeof(*f);
+    unsigned chunks = (unsigned)emx_rndv_chunks(n, r->chunk_bytes), bit = (unsigned)(chunk - b->first);
+    unsigned rail = s->rails ? f->rail : 0;
+    struct emx_op *op = r->op;
     struct emx_engine *e = s->e;
-    struct emx_op *op = emx_op_by_id(e, f->rop, s);
-    struct emx_rndv *r;
-    struct emx_block *b;
-    uint64_t offset, left;
-    unsigned bit, rail = s->rails ? f->rail : 0;
     bool last; /* the reply to the last request for the block, over its rail */
 
-    if (s->rails)
-        emx_pull_heard(s, rail, now);
-    if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
-        return EMX_DROP_STALE;
-    r = op->rndv;
-    if (f->chunk >= r->chunks)
-        return EMX_DROP_MALFORMED;
-    offset = f->chunk * r->chunk_bytes;
-    left = op->msg_bytes - offset;
-    if (n != (left < r->chunk_bytes ? left : r->chunk_bytes))
-        return EMX_DROP_MALFORMED;
-    b = emx_rndv_find_block(r, f->chunk);
-    if (!b) {
-        if (!s->rails)
-            emx_pace_twice(&e->pace, n);
-        return EMX_DROP_DUPLICATE;
-    }
     /* The last chunk causes the fin, which needs memory. */
-    if (r->got_chunks + 1 == r->chunks && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
+    if (r->got_chunks + chunks == r->chunks && emx_pool_reserve(&e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
-    if (!pull_take(e, r, offset, (const uint8_t *)(f + 1), n))
+    if (!pull_take(e, r, chunk * r->chunk_bytes, data, n))
         return EMX_DROP_STALE;
     if (s->get.min_bytes && op->msg_bytes >= s->get.min_bytes)
         emx_add(e, bytes_unread, n);
-    bit = (unsigned)(f->chunk - b->first);
     last = f->round == b->round && rail == b->rail;
     if (last && !b->round && b->missing == b->asked)
         emx_away_answered(s, r, b, now);
     if (r->away)
         pull_come_back(s, r);
-    b->missing &= ~(UINT64_C(1) << bit);
+    b->missing &= ~(pull_all(chunks) << bit);
     rail = b->rail;
-    emx_pull_asked(s, rail, -(int64_t)r->chunk_bytes);
+    emx_pull_asked(s, rail, -(int64_t)((uint64_t)chunks * r->chunk_bytes));
     if (!rail) {
         e->pulled_bytes += n;
         e->pulled_ns = now;
@@ -607,12 +587,12 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (s->rails && f->round == b->round)
         emx_pull_replied(s, b, now);
     r->last_pulled_bytes = e->pulled_bytes;
-    r->got_chunks++;
+    r->got_chunks += chunks;
     r->backoff = 0;
     if (f->round == b->round)
         emx_lapse_trust(s, b->asked_ns, now);
     if (last)
-        pull_find_gaps(r, b, bit);
+        pull_find_gaps(r, b, bit + chunks - 1);
     if (!b->missing)
         pull_end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
@@ -621,4 +601,55 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (!emx_list_empty(&e->pull_wait))
         emx_rndv_more(e, now);
     return EMX_ACCEPTED;
+}
+
+/* Whether n bytes from this chunk on are chunks of the message that were wanted. */
+static bool pull_is_wanted(const struct emx_rndv *r, uint64_t chunk, size_t n)
+{
+    uint64_t chunks = emx_rndv_chunks(n, r->chunk_bytes);
+
+    return n && chunk < r->chunks && chunks <= r->chunks - chunk &&
+           n == emx_min(chunks * r->chunk_bytes, r->op->msg_bytes - chunk * r->chunk_bytes);
+}
+
+/* A frame has one chunk, or, if the wire has made it of a TSO packet, several. */
+enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    const struct emx_f_data *f = (const void *)(h + 1);
+    struct emx_engine *e = s->e;
+    const uint8_t *at = e->input_body ? e->input_body : (const uint8_t *)(f + 1);
+    struct emx_op *op = emx_op_by_id(e, f->rop, s);
+    size_t n, left = h->body_bytes - sizeof(*f);
+    enum emx_drop why = EMX_DROP_DUPLICATE;
+    uint64_t chunk = f->chunk;
+    struct emx_rndv *r;
+
+    if (s->rails)
+        emx_pull_heard(s, f->rail, now);
+    if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
+        return EMX_DROP_STALE;
+    r = op->rndv;
+    if (!pull_is_wanted(r, chunk, left))
+        return EMX_DROP_MALFORMED;
+    for (bool ended = false; left && !ended; at += n, left -= n) {
+        struct emx_block *b;
+        uint64_t missing = emx_rndv_missing(r, chunk, &b);
+
+        n = emx_min(left, (missing ? missing : 1) * r->chunk_bytes);
+        if (missing) {
+            enum emx_drop one;
+
+            missing = emx_rndv_chunks(n, r->chunk_bytes);
+            ended = r->got_chunks + missing == r->chunks;
+            one = pull_input_chunks(s, r, b, f, chunk, at, n, now);
+            if (one != EMX_ACCEPTED)
+                return why == EMX_ACCEPTED ? why : one;
+            why = one;
+        } else if (!s->rails) {
+            emx_pace_twice(&e->pace, n);
+        }
+        chunk += missing ? missing : 1;
+    }
+    return why;
 }

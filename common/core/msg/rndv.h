@@ -149,16 +149,20 @@ void emx_rndv_finish(struct emx_session *s, struct emx_op *op); /* all data has 
 void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now);
 void emx_rndv_forget_pull_requests(struct emx_session *s, const struct emx_op *op /* NULL: all */);
 
-/* The block of a chunk that is missing; NULL: it has arrived or was not requested. */
-static inline struct emx_block *emx_rndv_find_block(struct emx_rndv *r, uint64_t chunk)
+/* How many chunks are missing from this one on, in the block that has it, *b_p; 0: it has arrived or was not requested.
+ */
+static inline unsigned emx_rndv_missing(struct emx_rndv *r, uint64_t chunk, struct emx_block **b_p)
 {
     for (unsigned i = 0; i < r->active; i++) {
         struct emx_block *b = &r->block[i];
+        uint64_t bit = chunk - b->first, from;
 
-        if (chunk - b->first < 64 && b->missing >> (chunk - b->first) & 1)
-            return b;
+        if (bit >= 64 || !((from = b->missing >> bit) & 1))
+            continue;
+        *b_p = b;
+        return ~from ? (unsigned)__builtin_ctzll(~from) : 64;
     }
-    return NULL;
+    return 0;
 }
 
 static inline uint64_t emx_rndv_chunks(uint64_t bytes, uint16_t chunk_bytes)
