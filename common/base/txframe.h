@@ -24,11 +24,18 @@ struct emx_txframe {
     const void *body; /* NULL when body_bytes is 0 */
     uint16_t head_bytes;
     uint16_t body_bytes;
-    bool gso;        /* data of a large message: may go in a GSO packet, and may overtake other frames */
-    bool tso;        /* with gso: that packet may be a TSO packet (wire/tso.h) */
-    bool apart;      /* of another message than the frame before: goes in another GSO packet, so that the data of each
-                        packet has its place in one message (base/placement.h) */
+    bool gso;   /* data of a large message: may go in a GSO packet, and may overtake other frames */
+    bool apart; /* of another message than the frame before: goes in another GSO packet, so that the data of each
+                   packet has its place in one message (base/placement.h) */
+    uint16_t chunk_bytes; /* the body is chunks of so many bytes, the last may be shorter, and goes as a TSO packet
+                             (wire/tso.h) or is split; 0: the frame is what is sent */
     uint64_t age_ns; /* retransmission: time since it was last sent; a wire that still queues that copy may drop this */
 };
+
+/* How many frames it is when it is split. */
+static inline unsigned emx_txframe_chunks(const struct emx_txframe *f)
+{
+    return f->chunk_bytes ? ((unsigned)f->body_bytes + f->chunk_bytes - 1) / f->chunk_bytes : 1;
+}
 
 #endif

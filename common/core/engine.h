@@ -73,17 +73,17 @@ int emx_engine_remove(struct emx_engine *e, struct emx_peer *peer, bool force, e
 struct emx_route {
     uint8_t link;
     uint16_t frame_bytes;
-    uint16_t gso_bytes; /* longest frame that may travel in a GSO packet, 0: none does */
-    uint8_t more_bytes; /* by which its headers are longer than those of IPv4 and UDP */
-    uint8_t card;       /* number of the interface that it leaves through; a number of its own if there is none */
-    uint8_t theirs;     /* the peer's interface: its number in the peer's address + 1; 0: none */
-    bool by_ip;         /* the wire needs the interface's IP address */
-    bool down, lost;    /* its interface, or the peer's, carries nothing now (emx_engine_interface()) */
-    bool guess;         /* unlikely to lead to the peer: tried for a shorter time, at first */
-    bool reliable;      /* the wire loses, duplicates and reorders nothing: no acknowledgements, no copies kept */
-    bool connected;     /* the wire has connections: frames are lost only with one, never for their length, and never
-                           damaged */
-    bool reads;         /* the receiver of a large message may read it from the sender's memory */
+    uint16_t gso_bytes;      /* longest frame that may travel in a GSO packet, 0: none does */
+    uint8_t more_bytes;      /* by which its headers are longer than those of IPv4 and UDP */
+    uint8_t card;            /* number of the interface that it leaves through; a number of its own if there is none */
+    uint8_t theirs;          /* the peer's interface: its number in the peer's address + 1; 0: none */
+    bool by_ip : 1, tso : 1; /* the wire needs the interface's IP address; GSO packets may be TSO packets */
+    bool down, lost;         /* its interface, or the peer's, carries nothing now (emx_engine_interface()) */
+    bool guess;              /* unlikely to lead to the peer: tried for a shorter time, at first */
+    bool reliable;           /* the wire loses, duplicates and reorders nothing: no acknowledgements, no copies kept */
+    bool connected; /* the wire has connections: frames are lost only with one, never for their length, and never
+                       damaged */
+    bool reads;     /* the receiver of a large message may read it from the sender's memory */
     uint64_t export_min_bytes;            /* a device may read messages of this length or more; 0: none can */
     const struct emx_costs *export_costs; /* saving compared with eager messages; NULL: unknown. Outlives the engine */
     struct emx_wire_addr to;

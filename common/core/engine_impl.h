@@ -126,6 +126,7 @@ struct emx_engine {
     struct emx_list rails_ready[EMX_ENGINE_LINKS]; /* emx_rail.ready */
     bool rails_last;                               /* the last batch began with sessions */
     unsigned reliable_links, input_link;           /* mask; link of the frame being handled */
+    unsigned output_room;                          /* frames, split, that the batch still takes */
     const void *input_body;                        /* where a wire has put its data; NULL: behind its head */
     unsigned tagged_links;                         /* mask: frames carry tags there */
     struct emx_list spent;                         /* frames of reliable sessions that the wire still uses */

@@ -290,10 +290,13 @@ static inline bool output_is_over(const struct emx_session *s)
 }
 
 /* On a reliable session the window is free again when its frames have left. */
-static bool output_next(struct emx_session *s, struct emx_txframe *f, unsigned i, emx_time now)
+static bool output_next(struct emx_session *s, struct emx_txframe *batch, unsigned i, unsigned max, emx_time now)
 {
-    bool one = output_one(s, f, i, now);
+    struct emx_txframe *f = &batch[i];
+    bool one;
 
+    s->e->output_room = max - i;
+    one = output_one(s, f, i, now);
     if (!one && s->reliable && !(emx_list_empty(&s->backlog) && emx_list_empty(&s->tx.control))) {
         output_fill(s);
         one = output_one(s, f, i, now);
@@ -324,9 +327,28 @@ static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct em
  * messages up to f. */
 static bool output_ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
 {
-    unsigned joined = EMX_WIRE_JOIN_BYTES / ((unsigned)f->head_bytes + f->body_bytes);
+    unsigned data_bytes = f->chunk_bytes ? f->chunk_bytes : f->body_bytes;
+    unsigned joined = EMX_WIRE_JOIN_BYTES / (f->head_bytes + data_bytes);
 
     return run && joined > room && joined && run % joined == 0;
+}
+
+/* A frame of several chunks counts as so many, and leaves room for fewer in the batch. */
+static unsigned output_count(struct emx_engine *e, const struct emx_txframe *f, unsigned *max_p)
+{
+    unsigned chunks = emx_txframe_chunks(f);
+
+    *max_p -= chunks - 1;
+    emx_add(e, frames_sent, chunks);
+    return chunks;
+}
+
+static bool output_rail(struct emx_rail *k, struct emx_txframe *f, unsigned n, unsigned max)
+{
+    struct emx_engine *e = k->rails->s->e;
+
+    e->output_room = max - n;
+    return emx_rail_output_answer(k, &f[n], &e->scratch[n]) || emx_rndv_output_rail(k, &f[n], &e->scratch[n], n);
 }
 
 /* The rails of the link in turn. n frames are made already; returns how many then. */
@@ -339,9 +361,8 @@ static unsigned output_rails(struct emx_engine *e, unsigned link, struct emx_txf
         struct emx_rail *k = emx_list_entry(l, struct emx_rail, ready);
         bool more = true;
 
-        while (n < *max_p && (more = emx_rail_output_answer(k, &f[n], &e->scratch[n]) ||
-                                     emx_rndv_output_rail(k, &f[n], &e->scratch[n], n))) {
-            run++;
+        while (n < *max_p && (more = output_rail(k, f, n, *max_p))) {
+            run += output_count(e, &f[n], max_p);
             n++;
             if (output_ends_run(&f[n - 1], run, *max_p - n))
                 *max_p = n;
@@ -361,6 +382,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
 
     emx_send_window_spend(e);
     n = output_hello_acks(e, link, f, max);
+    emx_add(e, frames_sent, n);
     if (rails && (e->rails_last = !e->rails_last)) /* sessions and rails begin batches in turn */
         n = output_rails(e, link, f, n, &max);
 
@@ -369,10 +391,12 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
         bool more = true;
 
         output_fill(s);
-        while (n < max && (more = output_next(s, &f[n], n, now))) {
+        while (n < max && (more = output_next(s, f, n, max, now))) {
+            unsigned frames = output_count(e, &f[n], &max);
+
             if (s->read.on)
                 emx_lapse_spoke(s, now);
-            run = f[n].body_bytes ? run + 1 : 0;
+            run = f[n].body_bytes ? run + frames : 0;
             n++;
             if (output_ends_run(&f[n - 1], run, max - n))
                 max = n;
@@ -390,6 +414,5 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
     if (emx_list_empty(&e->ready[link]) && emx_list_empty(&e->hello_acking[link]) &&
         emx_list_empty(&e->rails_ready[link]))
         e->ready_flags.output &= ~(1u << link);
-    emx_add(e, frames_sent, n);
     return n;
 }

@@ -21,6 +21,7 @@ static struct emx_route make_route(const struct emx_link *k, unsigned link, cons
     struct emx_route r = {.link = (uint8_t)link,
                           .frame_bytes = way->frame_bytes,
                           .gso_bytes = way->gso_bytes,
+                          .tso = way->tso,
                           .more_bytes = way->more_bytes,
                           .theirs = way->theirs,
                           .by_ip = k->ops->by_ip,

@@ -113,6 +113,7 @@ static void ethernet_add_one(struct emx_way_search *s, const struct emx_ethernet
     if (!ends->ours.gso_port || !gso.port || gso.frame_bytes < EMX_WAY_FRAME_MIN)
         gso.frame_bytes = 0;
     w->gso_bytes = gso.frame_bytes;
+    w->tso = gso.frame_bytes && ends->tso;
     emx_offload_addr(&w->to, ifindex, mac, gso.frame_bytes || udp_port ? &gso : NULL, udp_port);
     emx_way_add(s, w);
 }

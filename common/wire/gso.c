@@ -60,8 +60,8 @@ unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_byte
     while (count < n && count < EMX_GSO_PARTS) {
         unsigned more = emx_gso_frame_bytes(&f[count]);
 
-        if ((gso_only && !f[count].gso) || f[count].apart || more > len || total + more > most_bytes ||
-            (f[count].to != f->to && memcmp(f[count].to, f->to, sizeof(*f->to))))
+        if ((gso_only && !f[count].gso) || f[count].apart || f[count].chunk_bytes || more > len ||
+            total + more > most_bytes || (f[count].to != f->to && memcmp(f[count].to, f->to, sizeof(*f->to))))
             break;
         total += more;
         count++;

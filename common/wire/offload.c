@@ -301,13 +301,12 @@ bool emx_offload_takes_tso(const struct emx_offload *b)
 unsigned emx_offload_joinable(const struct emx_txframe *f, unsigned n)
 {
     const struct emx_offload_to to = emx_offload_to(f->to);
-    unsigned tso;
 
+    if (f->chunk_bytes)
+        return 1;
     if (!f->gso || emx_gso_frame_bytes(f) > to.gso_bytes)
         return 0;
-    n = emx_gso_fit(f, n, emx_ip_is_v6(&to.to_ip) ? EMX_GSO_MAX - SHORTER_BYTES : EMX_GSO_MAX, true);
-    tso = to.tso ? emx_tso_fit(f, n) : 0;
-    return tso ? tso : n;
+    return emx_gso_fit(f, n, emx_ip_is_v6(&to.to_ip) ? EMX_GSO_MAX - SHORTER_BYTES : EMX_GSO_MAX, true);
 }
 
 static uint64_t offload_now_ns(void)
@@ -337,6 +336,15 @@ static int offload_send_data(struct emx_offload *b, unsigned ifindex, struct emx
     return ret;
 }
 
+static int offload_send_tso(struct emx_offload *b, unsigned ifindex, const struct emx_gso_way *way,
+                            const struct emx_txframe *f)
+{
+    int err = emx_tso_send(b->tso_tx_fd, ifindex, way, f);
+
+    b->stats->tso_packets_sent += !err;
+    return err;
+}
+
 int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n)
 {
     struct emx_offload_to to = emx_offload_to(f->to);
@@ -345,10 +353,8 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);
-    if (to.tso && b->takes_tso && emx_tso_fit(f, 1)) {
-        b->stats->tso_packets_sent++;
-        return emx_tso_send(b->tso_tx_fd, to.ifindex, &way, f, n);
-    }
+    if (f->chunk_bytes)
+        return offload_send_tso(b, to.ifindex, &way, f);
     if (b->by_udp)
         return emx_gso_udp_send(&b->udp, to.ifindex, &way, f, n);
     if (emx_place_is_marked(f->head))

@@ -21,6 +21,7 @@
 #define OPTION       254 /* experimental: RFC 4727 */
 #define MOST_BYTES   65535
 #define CHUNK_LEAST  8
+#define MORE_BYTES   (sizeof(struct emx_place_head) - EMX_PLACE_FRAME_BYTES)
 
 /* The options of TCP. */
 struct __attribute__((packed, aligned(1))) tso_option {
@@ -71,28 +72,33 @@ static unsigned tso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
 
 /* ---- Sending ---- */
 
-/* Whether a frame's head is that of the i-th chunk behind the first. */
-static bool tso_follows(const struct emx_place_head *first, const struct emx_place_head *h, unsigned i)
+/* Makes the head of the frame with chunk i alone. */
+static struct emx_place_head tso_head_of(const struct emx_txframe *f, unsigned i)
 {
-    return h->version == first->version && h->type == first->type &&
-           !memcmp(h->frame, first->frame, sizeof(h->frame)) &&
-           !memcmp(h->message, first->message, sizeof(h->message)) && h->chunk_bytes == first->chunk_bytes &&
-           h->chunk == first->chunk + i;
+    struct emx_place_head h;
+
+    memcpy(&h, f->head, sizeof(h));
+    h.chunk += i;
+    h.body_bytes = (uint16_t)(MORE_BYTES + emx_min_u(f->body_bytes - i * f->chunk_bytes, f->chunk_bytes));
+    if (h.version == EMX_PLACE_MARK_HEADER >> 8)
+        h.check = emx_crc32c_but(&h, MORE_BYTES);
+    return h;
 }
 
-unsigned emx_tso_fit(const struct emx_txframe *f, unsigned n)
+unsigned emx_tso_split(struct emx_tso_split *s, const struct emx_txframe *f)
 {
-    const struct emx_place_head *first = f->head;
-    size_t most = (MOST_BYTES - EMX_TSO_IP_BYTES) / (f->body_bytes ? f->body_bytes : 1u);
-    unsigned count = 0;
+    const unsigned n = emx_txframe_chunks(f);
 
-    if (!f->tso || f->head_bytes != sizeof(*first) || !emx_place_is_marked(f->head))
-        return 0;
-    while (count < n && count < most && f[count].tso && f[count].head_bytes == sizeof(*first) && f[count].body_bytes &&
-           f[count].body_bytes <= first->chunk_bytes && tso_follows(first, f[count].head, count))
-        if (f[count++].body_bytes < first->chunk_bytes)
-            break;
-    return count;
+    for (unsigned i = 0; i < n; i++) {
+        s->head[i] = tso_head_of(f, i);
+        s->f[i] = *f;
+        s->f[i].chunk_bytes = 0;
+        s->f[i].head = &s->head[i];
+        s->f[i].body = (const uint8_t *)f->body + i * f->chunk_bytes;
+        s->f[i].body_bytes = (uint16_t)(s->head[i].body_bytes - MORE_BYTES);
+        s->f[i].apart = f->apart && !i;
+    }
+    return n;
 }
 
 static unsigned tso_put_ipv4(uint8_t *ip, const struct emx_gso_way *way, unsigned tcp_bytes)
@@ -122,10 +128,10 @@ static void tso_put_option(uint8_t *at, const struct emx_place_head *first)
     memcpy(at, &o, sizeof(o));
 }
 
-void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const void *first, size_t data_bytes)
+void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const struct emx_txframe *f)
 {
-    const struct emx_place_head *h = first;
-    const unsigned tcp_bytes = EMX_TSO_TCP_BYTES + (unsigned)data_bytes;
+    const struct emx_place_head h = tso_head_of(f, 0);
+    const unsigned tcp_bytes = EMX_TSO_TCP_BYTES + (unsigned)f->body_bytes;
     uint8_t *ip = head + ETH_BYTES, *tcp = ip + IP_BYTES;
     unsigned sum;
 
@@ -136,14 +142,14 @@ void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *wa
     sum = tso_put_ipv4(ip, way, tcp_bytes);
     tso_put16(tcp, way->from_port);
     tso_put16(tcp + 2, way->to_port);
-    tso_put32(tcp + 8, h->check);
+    tso_put32(tcp + 8, h.check);
     tcp[12] = TCP_LONGEST;
     tcp[13] = TCP_PSH_ACK;
     tso_put16(tcp + 14, UINT16_MAX);
     sum += PROTO_TCP + tcp_bytes;
     sum = (sum & 0xffff) + (sum >> 16);
     tso_put16(tcp + 16, (sum & 0xffff) + (sum >> 16));
-    tso_put_option(tcp + 20, h);
+    tso_put_option(tcp + 20, &h);
 }
 
 /* ---- Receiving ---- */
@@ -166,13 +172,12 @@ static unsigned tso_data_bytes(const uint8_t *ip)
 static void tso_make_first(struct emx_place_head *h, const uint8_t *tcp, const struct tso_option *o,
                            unsigned body_bytes)
 {
-    *h = (struct emx_place_head){
-        .version = o->version,
-        .type = EMX_PLACE_MARK_OFF & 0xff,
-        .body_bytes = (uint16_t)(sizeof(*h) - EMX_PLACE_FRAME_BYTES + emx_min_u(body_bytes, o->chunk_bytes)),
-        .check = tso_get32(tcp + 8),
-        .chunk_bytes = o->chunk_bytes,
-        .chunk = o->chunk};
+    *h = (struct emx_place_head){.version = o->version,
+                                 .type = EMX_PLACE_MARK_OFF & 0xff,
+                                 .body_bytes = (uint16_t)(MORE_BYTES + emx_min_u(body_bytes, o->chunk_bytes)),
+                                 .check = tso_get32(tcp + 8),
+                                 .chunk_bytes = o->chunk_bytes,
+                                 .chunk = o->chunk};
     memcpy(h->frame, o->frame, SEQ_AT);
     memcpy(h->frame + SEQ_AT + SEQ_BYTES, o->frame + SEQ_AT, sizeof(o->frame) - SEQ_AT);
     memcpy(h->message, o->message, sizeof(h->message));
@@ -183,13 +188,11 @@ static bool tso_is_unhurt(const struct emx_place_head *h)
 {
     if (h->version == EMX_PLACE_MARK_OFF >> 8)
         return !h->check;
-    return h->version == EMX_PLACE_MARK_HEADER >> 8 &&
-           emx_crc32c_but(h, sizeof(*h) - EMX_PLACE_FRAME_BYTES) == h->check;
+    return h->version == EMX_PLACE_MARK_HEADER >> 8 && emx_crc32c_but(h, MORE_BYTES) == h->check;
 }
 
 bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
 {
-    enum { MORE_BYTES = sizeof(t->head) - EMX_PLACE_FRAME_BYTES };
     const uint8_t *tcp = ip + IP_BYTES;
     const unsigned data_bytes = tso_data_bytes(ip);
     uint32_t offset = tso_get32(tcp + 4);

@@ -31,13 +31,18 @@
 #define EMX_TSO_TCP_BYTES  60 /* TCP header */
 #define EMX_TSO_MORE_BYTES 4  /* by which a chunk's headers are longer than in other GSO packets of IPv4 */
 
-/* How many of the n frames at f, which can go as one GSO packet, can go as one TSO packet. 0: the first cannot. */
-unsigned emx_tso_fit(const struct emx_txframe *f, unsigned n);
+/* Writes the headers of the packet for a frame with chunk_bytes. The sending kernel computes the TCP checksum: the
+ * field holds the sum over the pseudo header. */
+void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const struct emx_txframe *f);
 
-/* Writes the headers of a packet with data_bytes of chunks; first: the head of the first frame. The sending kernel
- * computes the TCP checksum: the field holds the sum over the pseudo header. */
-void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *way, const void *first,
-                  size_t data_bytes);
+/* The frames that such a frame becomes when it is sent another way. */
+struct emx_tso_split {
+    struct emx_txframe f[EMX_WIRE_BATCH];
+    struct emx_place_head head[EMX_WIRE_BATCH];
+};
+
+/* Splits f, which has at most EMX_WIRE_BATCH chunks. Returns how many frames there are. */
+unsigned emx_tso_split(struct emx_tso_split *s, const struct emx_txframe *f);
 
 /* A received packet, or a piece of it, as one frame with several chunks. */
 struct emx_tso {

@@ -101,42 +101,24 @@ int emx_tso_open_tx(const struct emx_wire_params *params)
 
 /* ---- Sending ---- */
 
-/* Writes to iov where the frames' data is, with neighbours in one piece. Returns how many pieces. */
-static unsigned tso_iov(struct iovec *iov, const struct emx_txframe *f, unsigned n, size_t *len_bytes_p)
-{
-    unsigned count = 0;
-
-    *len_bytes_p = 0;
-    for (unsigned i = 0; i < n; i++) {
-        *len_bytes_p += f[i].body_bytes;
-        if (count && (const uint8_t *)iov[count - 1].iov_base + iov[count - 1].iov_len == f[i].body)
-            iov[count - 1].iov_len += f[i].body_bytes;
-        else
-            iov[count++] = (struct iovec){.iov_base = (void *)f[i].body, .iov_len = f[i].body_bytes};
-    }
-    return count;
-}
-
-int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f, unsigned n)
+int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f)
 {
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
-    struct iovec iov[1 + EMX_WIRE_BATCH];
-    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov};
     struct tso_front front;
-    size_t data_bytes;
+    struct iovec iov[2] = {{.iov_base = &front, .iov_len = sizeof(front)},
+                           {.iov_base = (void *)f->body, .iov_len = f->body_bytes}};
+    struct msghdr msg = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov, .msg_iovlen = 2};
 
-    iov[0] = (struct iovec){.iov_base = &front, .iov_len = sizeof(front)};
-    msg.msg_iovlen = 1 + tso_iov(iov + 1, f, n, &data_bytes);
     front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                          .gso_type = VIRTIO_NET_HDR_GSO_NONE,
                                          .hdr_len = EMX_TSO_HEAD_BYTES,
                                          .csum_start = EMX_TSO_HEAD_BYTES - EMX_TSO_TCP_BYTES,
                                          .csum_offset = offsetof(struct tcphdr, check)};
-    if (n > 1) {
+    if (f->body_bytes > f->chunk_bytes) {
         front.vnet.gso_type = VIRTIO_NET_HDR_GSO_TCPV4;
-        front.vnet.gso_size = f->body_bytes;
+        front.vnet.gso_size = f->chunk_bytes;
     }
-    emx_tso_head(front.head, way, f->head, data_bytes);
+    emx_tso_head(front.head, way, f);
     return sendmsg(fd, &msg, MSG_DONTWAIT) < 0 ? errno : 0;
 }
 

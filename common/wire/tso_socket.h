@@ -25,8 +25,8 @@ int emx_tso_open_rx(uint16_t port, uint64_t buffer_bytes);
 /* Opens a socket that sends them. -1 and errno. */
 int emx_tso_open_tx(const struct emx_wire_params *params);
 
-/* Sends n frames, which emx_tso_fit() has accepted, as one packet. It leaves through the interface. 0 or an errno. */
-int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f, unsigned n);
+/* Sends a frame with chunk_bytes as a packet, which leaves through the interface. 0 or an errno. */
+int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f);
 
 /* Receives the next packet, as one frame; seen NULL: looks at its headers first. false: there is none. What is no such
  * packet is lost, counted, and has no frame. */

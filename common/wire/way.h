@@ -42,6 +42,7 @@ struct emx_way {
     struct emx_wire_addr to;
     uint16_t frame_bytes;
     uint16_t gso_bytes;          /* longest frame that may travel in a GSO packet, 0: none does */
+    bool tso;                    /* these may be TSO packets: the wire takes frames with several chunks */
     uint8_t more_bytes;          /* by which its headers are longer than those of IPv4 and UDP */
     uint8_t theirs;              /* the peer's interface: its number + 1; 0: none */
     bool guess;                  /* it leads to the peer if a guess is right */

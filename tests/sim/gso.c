@@ -59,10 +59,19 @@ static void expect_few_pulls(struct sim_world *w)
         sim_fail(w, "%llu pulls for %llu blocks", (unsigned long long)pulls, (unsigned long long)blocks);
 }
 
+/* In every other play they are TSO packets. */
+static void expect_tso(struct sim_world *w)
+{
+    if (w->tso ? w->tso_frames * 100 < w->gso_frames * 95 : w->tso_frames)
+        sim_fail(w, "%llu of %llu frames went in TSO packets", (unsigned long long)w->tso_frames,
+                 (unsigned long long)w->gso_frames);
+}
+
 static void joined(struct sim_case *c)
 {
     begin(c, SIM_GSO_JOINED);
     transfer(c, 10 * SIM_MS);
+    expect_tso(&c->world);
     expect_share(&c->world, 90, 100);
     expect_few_pulls(&c->world);
     sim_case_end(c);

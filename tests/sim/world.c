@@ -16,6 +16,7 @@ void sim_world_init(struct sim_world *w, uint64_t seed, unsigned nodes, unsigned
     sim_queue_init(&w->queue);
     w->now_ns = SIM_S; /* any origin will do; not 0, which hides mistakes */
     w->seed = seed;
+    w->tso = seed & 1;
     w->rng.state = emx_mix64(seed + 1);
     emx_config_defaults(&w->cfg);
     w->cookie = emx_mix64(seed ^ 0xc00c1e);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/min.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
@@ -284,44 +285,82 @@ static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe 
     emx_engine_seal(s, h, f, s->seal);
 }
 
-/* Makes the next data frame for a request, without its seal. last_rop: of the last data frame over its rail. false: no
- * memory. */
+/* Over which route a data frame is sent. */
+struct rndv_send_route {
+    const struct emx_wire_addr *to;
+    uint16_t gso_bytes;
+    bool tso;
+    uint8_t seal;
+    uint32_t *last_rop; /* of the last data frame over it */
+};
+
+/* How many wanted chunks from the first on go in one frame; 0: a frame has one, and is no TSO packet. */
+static unsigned rndv_send_chunks(const struct emx_session *s, const struct emx_pull_request *j,
+                                 const struct rndv_send_route *route)
+{
+    uint64_t wanted = j->wanted >> __builtin_ctzll(j->wanted);
+    unsigned frame_bytes = EMX_RNDV_HEAD_BYTES + j->chunk_bytes, n = ~wanted ? (unsigned)__builtin_ctzll(~wanted) : 64;
+
+    if (!j->gso || !route->tso || s->offload.no_tso || s->fragment.out || frame_bytes > route->gso_bytes ||
+        (route->seal != EMX_CHECKSUM_OFF && route->seal != EMX_CHECKSUM_HEADER))
+        return 0;
+    return emx_min_u(emx_min_u(n, EMX_WIRE_JOIN_BYTES / frame_bytes), s->e->output_room);
+}
+
+/* The chunks have been sent. */
+static void rndv_send_done(struct emx_session *s, struct emx_pull_request *j, unsigned n)
+{
+    for (; n; n--)
+        j->wanted &= j->wanted - 1;
+    if (!j->wanted)
+        rndv_send_drop_request(s, j);
+}
+
+/* Makes the next data frame for a request. false: no memory. */
 static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_request *j,
-                                       const struct emx_wire_addr *to, uint32_t *last_rop, struct emx_txframe *f,
+                                       const struct rndv_send_route *route, struct emx_txframe *f,
                                        struct emx_scratch *scratch, unsigned i)
 {
     struct emx_frame *h = (void *)scratch->b;
     struct emx_f_data *t = (void *)(h + 1);
     uint64_t chunk, offset;
+    unsigned chunks = rndv_send_chunks(s, j, route);
     size_t n;
 
     chunk = j->first + (unsigned)__builtin_ctzll(j->wanted);
     offset = chunk * j->chunk_bytes;
-    n = j->op->msg_bytes - offset < j->chunk_bytes ? j->op->msg_bytes - offset : j->chunk_bytes;
-    *f = (struct emx_txframe){.to = to,
+    n = emx_min(j->op->msg_bytes - offset, (uint64_t)j->chunk_bytes * (chunks ? chunks : 1));
+    *f = (struct emx_txframe){.to = route->to,
                               .head_bytes = EMX_RNDV_HEAD_BYTES,
-                              .body = rndv_send_body(s->e, j->op, offset, n, i),
-                              .body_bytes = (uint16_t)n,
+                              .body = chunks ? emx_data_piece(&j->op->data, offset, n) : NULL,
+                              .chunk_bytes = j->chunk_bytes,
                               .gso = j->gso,
-                              .tso = !s->offload.no_tso,
-                              .apart = j->rop != *last_rop};
+                              .apart = j->rop != *route->last_rop};
+    if (!f->body) {
+        f->chunk_bytes = 0;
+        chunks = 1;
+        n = emx_min(j->op->msg_bytes - offset, j->chunk_bytes);
+        f->body = rndv_send_body(s->e, j->op, offset, n, i);
+    }
+    f->body_bytes = (uint16_t)n;
     if (!f->body) {
         emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */
         return false;
     }
-    *last_rop = j->rop;
+    *route->last_rop = j->rop;
     *t = (struct emx_f_data){
         .rop = j->rop, .round = j->round, .rail = j->rail, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
-    j->wanted &= j->wanted - 1;
-    if (!j->wanted)
-        rndv_send_drop_request(s, j);
+    rndv_send_done(s, j, chunks);
+    emx_engine_seal(s, h, f, route->seal);
     return true;
 }
 
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
+    const struct rndv_send_route route = {
+        .to = &s->to, .gso_bytes = s->gso_bytes, .tso = s->tso, .seal = s->seal, .last_rop = &s->pulled.last_rop};
     struct emx_list *l = emx_list_first(&s->pulled.requests);
     struct emx_pull_request *j;
 
@@ -333,23 +372,15 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
         rndv_send_drop_request(s, j);
         return true;
     }
-    if (!rndv_send_make_data(s, j, &s->to, &s->pulled.last_rop, f, scratch, i))
-        return false;
-    emx_engine_seal(s, (void *)scratch->b, f, s->seal);
-    return true;
+    return rndv_send_make_data(s, j, &route, f, scratch, i);
 }
 
 bool emx_rndv_output_rail(struct emx_rail *k, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
+    const struct rndv_send_route route = {
+        .to = &k->to, .gso_bytes = k->gso_bytes, .tso = k->tso, .seal = k->seal, .last_rop = &k->last_rop};
     struct emx_list *l = emx_list_first(&k->requests);
-    struct emx_session *s = k->rails->s;
-    struct emx_pull_request *j;
 
-    if (!l)
-        return false;
-    j = emx_list_entry(l, struct emx_pull_request, link);
-    if (!rndv_send_make_data(s, j, &k->to, &k->last_rop, f, scratch, i))
-        return false;
-    emx_engine_seal(s, (void *)scratch->b, f, k->seal);
-    return true;
+    return l &&
+           rndv_send_make_data(k->rails->s, emx_list_entry(l, struct emx_pull_request, link), &route, f, scratch, i);
 }

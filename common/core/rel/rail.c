@@ -76,6 +76,7 @@ static void rail_take_route(struct emx_rail *k, const struct emx_route *r)
     k->seal = (uint8_t)emx_tag_level(e, r->link, (unsigned)e->cfg->p_checksum);
     k->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     k->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
+    k->tso = r->tso;
 }
 
 static void rail_init(struct emx_rails *t, struct emx_rail *k, const struct emx_route *r)

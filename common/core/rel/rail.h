@@ -32,6 +32,7 @@ struct emx_rail {
     uint32_t last_rop; /* of the last data frame */
     uint16_t frame_bytes, gso_bytes;
     uint8_t link, seal, card;
+    bool tso;  /* its GSO packets may be TSO packets */
     bool left; /* it does not reach the peer any more, or its interface carries nothing: no data is sent over it */
     bool answer_due;
     uint32_t answer; /* number of the question */

@@ -49,6 +49,7 @@ struct packet_wire {
     struct emx_ring ring;
     struct emx_offload *offload; /* NULL: no GSO packets */
     bool no_joining;             /* the kernel or an interface refused GSO packets */
+    bool no_tso;                 /* the same of TSO packets */
     bool offload_last;           /* rx() reads the offload ring last, the other one first */
 
     struct emx_packet_udp *udp; /* NULL: no frames in UDP */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "wire/ethernet.h"
+#include "wire/tso.h"
 #include "wire/packet/packet_impl.h"
 
 static const uint8_t *packet_mac_of(const struct packet_wire *w, unsigned ifindex)
@@ -171,22 +172,49 @@ static unsigned packet_joinable(const struct packet_wire *w, const struct emx_tx
     return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
 }
 
+static int packet_send_offload(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
+{
+    int err = emx_offload_send(w->offload, packet_mac_of(w, emx_offload_to(f->to).ifindex), f, n);
+
+    if (err)
+        return err;
+    emx_backlog_success(&w->backlog);
+    w->stats->gso_packets_sent += n > 1 || emx_txframe_chunks(f) > 1;
+    return 0;
+}
+
 static void packet_send_joined(struct packet_wire *w, const struct emx_txframe *f, unsigned n)
 {
     uint64_t errors = w->stats->wire_tx_errors;
-    const uint8_t *from_mac = packet_mac_of(w, emx_offload_to(f->to).ifindex);
-    int err = w->backlog.count ? EAGAIN : emx_offload_send(w->offload, from_mac, f, n);
+    int err = w->backlog.count ? EAGAIN : packet_send_offload(w, f, n);
 
-    if (!err) {
-        emx_backlog_success(&w->backlog);
-        w->stats->gso_packets_sent += n > 1;
-    } else if (emx_backlog_full_error(err)) {
+    if (err && emx_backlog_full_error(err)) {
         w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, f, n);
-    } else {
+    } else if (err) {
         packet_send_run(w, f, n);
         if (w->stats->wire_tx_errors == errors) /* the frames were valid: the kernel refuses GSO packets */
             w->no_joining = true;
     }
+}
+
+/* Sends a frame of several chunks. If that is not possible, its parts are sent, or wait. */
+static void packet_send_chunks(struct packet_wire *w, const struct emx_txframe *f)
+{
+    int err = w->backlog.count ? EAGAIN : w->no_tso ? EINVAL : packet_send_offload(w, f, 1);
+    uint64_t errors = w->stats->wire_tx_errors;
+    struct emx_tso_split split;
+    unsigned n;
+
+    if (!err)
+        return;
+    n = emx_tso_split(&split, f);
+    if (emx_backlog_full_error(err)) {
+        w->stats->wire_tx_errors += emx_backlog_keep(&w->backlog, split.f, n);
+        return;
+    }
+    emx_packet_tx(&w->base, split.f, n);
+    if (w->stats->wire_tx_errors == errors)
+        w->no_tso = true;
 }
 
 void emx_packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
@@ -195,7 +223,11 @@ void emx_packet_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
     unsigned from = 0, i = 0, joined;
 
     while (i < n) {
-        if ((unsigned)f[i].head_bytes + f[i].body_bytes > w->frame_bytes) {
+        if (f[i].chunk_bytes) {
+            packet_send_run(w, &f[from], i - from);
+            packet_send_chunks(w, &f[i]);
+            from = ++i;
+        } else if (emx_gso_frame_bytes(&f[i]) > w->frame_bytes) {
             packet_send_run(w, &f[from], i - from);
             w->stats->wire_tx_errors++;
             from = ++i;

@@ -34,6 +34,7 @@
 #include "base/min.h"
 #include "wire/backlog.h"
 #include "wire/offload.h"
+#include "wire/tso.h"
 #include "wire/netif.h"
 #include "wire/xdp/xdp_choice.h"
 #include "wire/xdp/xdp_group.h"
@@ -416,24 +417,20 @@ static void xdp_write_frames(struct xdp_wire *w, const struct emx_txframe *f, un
     }
 }
 
-/* How many of the n frames at f can be sent as one GSO packet. */
-static unsigned xdp_joinable(const struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
-{
-    return w->offload && !w->no_joining ? emx_offload_joinable(f, n) : 0;
-}
-
 /* If the kernel refuses the GSO packet, sends frame by frame. */
 static void xdp_send_joined(struct xdp_wire *w, const struct emx_txframe *f, unsigned n)
 {
     const struct xdp_port *p = xdp_port_to(w, emx_offload_to(f->to).ifindex);
     int err = p ? emx_offload_send(w->offload, p->mac, f, n) : ENODEV;
+    struct emx_tso_split split;
 
-    if (!err) {
-        w->stats->gso_packets_sent += n > 1;
-        return;
-    }
-    w->no_joining = err == EINVAL || err == EOPNOTSUPP || err == EMSGSIZE;
-    xdp_write_frames(w, f, n);
+    if (!err)
+        w->stats->gso_packets_sent += n > 1 || emx_txframe_chunks(f) > 1;
+    else if (f->chunk_bytes)
+        xdp_write_frames(w, split.f, emx_tso_split(&split, f));
+    else
+        xdp_write_frames(w, f, n);
+    w->no_joining |= (err == EINVAL || err == EOPNOTSUPP || err == EMSGSIZE) && !f->chunk_bytes;
 }
 
 static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
@@ -441,13 +438,11 @@ static void xdp_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned 
     struct xdp_wire *w = (struct xdp_wire *)base;
 
     for (unsigned i = 0, joined; i < n; i += joined) {
-        joined = xdp_joinable(w, &f[i], n - i);
-        if (joined) {
+        joined = w->offload && (!w->no_joining || f[i].chunk_bytes) ? emx_offload_joinable(&f[i], n - i) : 0;
+        if (joined)
             xdp_send_joined(w, &f[i], joined);
-        } else {
-            joined = 1;
-            xdp_write_frames(w, &f[i], joined);
-        }
+        else
+            xdp_write_frames(w, &f[i], joined = 1);
     }
     xdp_send_written(w);
 }

@@ -83,5 +83,6 @@ void sim_way_find(struct emx_wire *w, struct emx_way_search *s)
     way.card = (uint8_t)(x->number + 1);
     if (s->theirs.len_bytes >= VALUE_BYTES)
         way.gso_bytes = (uint16_t)emx_min_u(x->node->world->gso_bytes, emx_wire_value_u16(s->theirs.b + LEAST_BYTES));
+    way.tso = way.gso_bytes && x->node->world->tso;
     way_add_guesses(x, s, &way);
 }

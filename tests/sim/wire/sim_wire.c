@@ -9,6 +9,7 @@
 #include "../device.h"
 #include "../world.h"
 #include "sim_place.h"
+#include "wire/tso.h"
 
 static_assert(SIM_PART + EMX_ENGINE_LINKS - 1 <= EMX_WIRE_PART_TYPES, "each network has a part");
 
@@ -58,15 +59,17 @@ static unsigned wire_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned m
     x->shown = false;
     if (emx_rng_below(&w->rng, 2))
         max = 1;
-    n = sim_packet_receive(&x->packet, x->ring, f, max);
-    x->as_packet = n;
-    for (const struct sim_frame *in = x->ring; in && n < max && !x->as_packet; in = in->next)
+    x->lent = sim_packet_receive(&x->packet, w->tso, x->ring, f, max, &x->given);
+    x->as_packet = x->lent;
+    x->before = x->node->stats;
+    if (x->lent)
+        return x->given;
+    for (const struct sim_frame *in = x->ring; in && n < max; in = in->next)
         f[n++] = (struct emx_rxframe){.data = in->data,
                                       .len_bytes = in->len_bytes,
                                       .parts = in->joined ? EMX_WIRE_BATCH : 0,
                                       .marked = in->marked};
-    x->lent = n;
-    x->before = x->node->stats;
+    x->lent = x->given = n;
     return n;
 }
 
@@ -81,7 +84,7 @@ static uint64_t dropped_since(const struct sim_wire *x)
             continue;
         some = counter(&x->node->stats, i) - counter(&x->before, i);
         if (some)
-            sim_trace(world_of(x), "n%u drops %" PRIu64 " of %u frames: reason %u", x->node->index, some, x->lent,
+            sim_trace(world_of(x), "n%u drops %" PRIu64 " of %u frames: reason %u", x->node->index, some, x->given,
                       i - EMX_C_drop_short);
         sum += some;
     }
@@ -96,10 +99,10 @@ static void check_taken(struct sim_wire *x)
     uint64_t accepted = x->node->stats.frames_received - x->before.frames_received, dropped = dropped_since(x);
 
     sim_hash(w, (uint64_t)x->node->index << 32 | accepted << 16 | dropped);
-    if (accepted > x->lent || accepted + dropped < x->lent)
+    if (accepted > x->given || accepted + dropped < x->given)
         sim_fail(w, "n%u: of %u frames %" PRIu64 " are counted as accepted, %" PRIu64 " as dropped", x->node->index,
-                 x->lent, accepted, dropped);
-    if (x->lent == 1 && !accepted && dropped != 1)
+                 x->given, accepted, dropped);
+    if (x->given == 1 && !accepted && dropped != 1)
         sim_fail(w, "n%u: a frame is in the counters of %" PRIu64 " reasons", x->node->index, dropped);
 }
 
@@ -107,8 +110,8 @@ static void wire_rx_return(struct emx_wire *base, const struct emx_rxframe *f, u
 {
     struct sim_wire *x = wire_of(base);
 
-    if (n != x->lent || (!x->as_packet && f->data != x->ring->data))
-        sim_fail(world_of(x), "n%u: %u frames come back of %u that were lent", x->node->index, n, x->lent);
+    if (n != x->given || (!x->as_packet && f->data != x->ring->data))
+        sim_fail(world_of(x), "n%u: %u frames come back of %u that were lent", x->node->index, n, x->given);
     check_taken(x);
     for (; x->lent; x->lent--)
         drop_first(x);
@@ -205,6 +208,27 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
                   sim_port_pass(&n->out[x->number], w->now_ns, sim_wire_bytes(bytes)));
 }
 
+/* A frame of several chunks is split, as a network card does it. */
+static void send_chunks(struct sim_wire *x, const struct emx_txframe *f)
+{
+    struct sim_world *w = world_of(x);
+    struct emx_tso_split split;
+    unsigned n;
+
+    if (!f->chunk_bytes) {
+        send_one(x, f);
+        return;
+    }
+    if (!w->tso || !f->gso || f->head_bytes != sizeof(struct emx_place_head) ||
+        emx_txframe_chunks(f) > EMX_WIRE_JOIN_BYTES / (sizeof(struct emx_place_head) + f->chunk_bytes))
+        sim_fail(w, "n%u: %u chunks in a frame that does not go as a TSO packet", x->node->index,
+                 emx_txframe_chunks(f));
+    n = emx_tso_split(&split, f);
+    w->tso_frames += n;
+    for (unsigned i = 0; i < n; i++)
+        send_one(x, &split.f[i]);
+}
+
 /* How many frames the port takes now. */
 static unsigned wire_tx_room(struct emx_wire *base)
 {
@@ -230,7 +254,7 @@ static void check_whole(struct sim_wire *x, const struct emx_txframe *f, unsigne
     unsigned len_bytes = f->head_bytes + f->body_bytes, joined = EMX_WIRE_JOIN_BYTES / len_bytes;
 
     for (unsigned i = 0; i < n; i++)
-        if (!is_data(&f[i]) || f[i].head_bytes + f[i].body_bytes != (int)len_bytes)
+        if (f[i].chunk_bytes || !is_data(&f[i]) || f[i].head_bytes + f[i].body_bytes != (int)len_bytes)
             return;
     if (joined <= x->room && n % joined && n + joined > x->room && emx_engine_wants_output(x->node->engine, x->link))
         sim_fail(world_of(x), "n%u: %u frames of %u that %u go together of", x->node->index, n, x->room, joined);
@@ -239,13 +263,16 @@ static void check_whole(struct sim_wire *x, const struct emx_txframe *f, unsigne
 static void wire_tx(struct emx_wire *base, const struct emx_txframe *f, unsigned n)
 {
     struct sim_wire *x = wire_of(base);
+    unsigned frames = 0;
 
-    if (n > x->room)
-        sim_fail(world_of(x), "n%u: %u frames where %u were asked for", x->node->index, n, x->room);
+    for (unsigned i = 0; i < n; i++)
+        frames += emx_txframe_chunks(&f[i]);
+    if (frames > x->room)
+        sim_fail(world_of(x), "n%u: %u frames where %u were asked for", x->node->index, frames, x->room);
     check_whole(x, f, n);
     x->room = 0;
     for (unsigned i = 0; i < n; i++)
-        send_one(x, &f[i]);
+        send_chunks(x, &f[i]);
 }
 
 /* Memory of its own for the frame, so that writing past its end shows. */

@@ -38,7 +38,8 @@ struct sim_wire {
     unsigned number, link;
     bool syscall_poll;
     struct sim_frame *ring, **tail; /* have come and are not taken yet */
-    unsigned lent;                  /* of these, the first ones */
+    unsigned lent;                  /* of these, the first ones, */
+    unsigned given;                 /* as so many frames */
     struct sim_packet packet;
     bool as_packet;                  /* they were lent as one packet */
     struct emx_stats before;         /* the counters when they were lent, or the first was shown */
