@@ -31,6 +31,7 @@
 #define SLOTS      16u   /* of the receiver's ring that messages may use: slots are large, and other peers need some */
 #define LONG_BYTES 32768 /* longer messages may overflow a link */
 #define LONG_PARTS 3     /* quarters of the congestion window that such a message may take */
+#define TSO_BYTES  90112 /* longer messages arrive sooner if they are pulled in TSO packets: two copies less */
 
 /* On a reliable route no frame is ever sent over another route with shorter frames. */
 static size_t eager_frame_limit(const struct emx_session *s)
@@ -83,6 +84,8 @@ bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_
     if (s->read.on && emx_data_contiguous(data))
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
+        return false;
+    if (data->len_bytes > TSO_BYTES && s->tso && !s->offload.no_tso && emx_data_contiguous(data))
         return false;
     if (emx_rdma_threshold_pays(s, data))
         return false;
