@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
 -- A Wireshark dissector for frames of ethmx: in Ethernet frames (EtherTypes 0x88b5 and 0x88b6) and in UDP packets, one
--- or several in a packet. See docs/wireshark.md for its use and docs/protocol.md for the frames.
+-- or several in a packet, and in TSO packets. See docs/wireshark.md for its use and docs/protocol.md for the frames.
 --
 -- Frames are found in UDP by their content: byte of version, type, lengths and checksum. What spans frames (messages,
 -- retransmissions, credit, fragments) is derived once, when Wireshark first sees a packet, and kept by packet and frame.
@@ -118,6 +118,9 @@ for _, row in ipairs({
     { "address.host", "string", "Host name" }, { "address.ring_bytes", "u16", "Longest frame of the ring" },
     { "address.ethertype", "x16", "EtherType" }, { "address.gso_port", "u16", "Port of GSO packets" },
     { "address.frame_port", "u16", "Port of frames" }, { "address.udp_port", "u16", "Port" },
+    { "address.tso", "bool", "TSO packets are accepted" },
+    { "tso.offset", "u32", "Offset of the data in the packet that was sent" },
+    { "tso.chunk", "u64", "First chunk of the packet that was sent" },
     { "reserved", "bytes", "Reserved" }, { "payload", "bytes", "Data" }, { "padding", "bytes", "Padding" },
     { "am_header", "bytes", "Header of the active message" },
     -- What is derived.
@@ -476,11 +479,11 @@ local function put_interfaces(tree, tvb, at, stop, count)
     return at
 end
 
--- What the parts of wires have, by type: fields of two bytes, from an offset on.
+-- What the parts of wires have, by type: fields of two bytes, from an offset on; address.tso has one.
 local part_values = {
-    [1] = { 0, "address.ring_bytes", "address.ethertype", "address.gso_port", "address.frame_port" },
+    [1] = { 0, "address.ring_bytes", "address.ethertype", "address.gso_port", "address.frame_port", "address.tso" },
     [2] = { 0, "address.udp_port" },
-    [4] = { 1, "address.ring_bytes", "address.ethertype", "address.gso_port" },
+    [4] = { 1, "address.ring_bytes", "address.ethertype", "address.gso_port", "address.frame_port", "address.tso" },
     [5] = { 0, "address.udp_port" },
 }
 
@@ -503,7 +506,8 @@ local function put_part(tree, tvb, at, stop)
     end
     for i, name in ipairs(part_values[kind] or {}) do
         local from = (part_values[kind][1]) + 2 * (i - 2)
-        if i > 1 and from + 2 <= bytes then put(item, name, tvb(at + from, 2)) end
+        local size = name == "address.tso" and 1 or 2
+        if i > 1 and from + size <= bytes then put(item, name, tvb(at + from, size)) end
     end
     return at + bytes
 end
@@ -918,6 +922,101 @@ local function dissect(tvb, pinfo, root, several)
     put_info(pinfo, lines)
     return tvb:len()
 end
+
+-- ---- TSO packets ----
+
+local IP_BYTES, TCP_BYTES, OPTION_AT, OPTION_BYTES, DATA, TSO_CHUNKS = 20, 60, 20, 40, 11, 64
+
+local tso_layout = { { "version", 2, 1 }, { "dst_id", 4, 4 }, { "cookie", 8, 4 }, { "src_id", 12, 4 }, { "ack", 16, 4 },
+    { "credit", 20, 4 }, { "rop", 24, 4 }, { "round", 28, 1 }, { "rail", 29, 1 }, { "chunk_bytes", 30, 2 },
+    { "tso.chunk", 32, 8 } }
+
+-- The length of the data of a TSO packet whose TCP header is there; nil: it is none.
+local function tso_data_bytes(tvb, at)
+    local ip, option = at - IP_BYTES, at + OPTION_AT
+    if ip < 0 or at + TCP_BYTES > tvb:len() or tvb(ip, 1):uint() ~= 0x45 or tvb(ip + 9, 1):uint() ~= 6 or
+        tvb(ip + 16, 4):uint() ~= 0 or tvb(at + 12, 1):uint() ~= 0xf0 or tvb(option, 1):uint() ~= 254 or
+        tvb(option + 1, 1):uint() ~= OPTION_BYTES then
+        return nil
+    end
+    local version, bytes = tvb(option + 2, 1):uint(), tvb(ip + 2, 2):uint() - IP_BYTES - TCP_BYTES
+    return (version == V_OFF or version == V_HEADER) and bytes > 0 and bytes or nil
+end
+
+-- The head of the first frame that was sent, without its checksum.
+local function tso_first_head(tvb, option, body_bytes)
+    return tvb:raw(option + 2, 1) .. string.char(DATA, body_bytes % 256, math.floor(body_bytes / 256)) ..
+        tvb:raw(option + 4, 12) .. "\0\0\0\0" .. tvb:raw(option + 16, 8) .. "\0\0\0\0" .. tvb:raw(option + 24, 16)
+end
+
+local function put_tso_check(tree, item, tvb, at, v, body_bytes)
+    local check, computed = tvb(at + 8, 4):uint(), 0
+    local line = item:add(fields.check, tvb(at + 8, 4))
+    if v.version == V_HEADER then
+        if not ethmx.prefs.verify then return told(line, "check.status", 3) end
+        computed = crc32c(tso_first_head(tvb, at + OPTION_AT, body_bytes))
+    end
+    local status = computed ~= check and 0 or v.version == V_OFF and 2 or 1
+    told(line, "check.status", status)
+    if status ~= 0 then return true end
+    told(line, "check.computed", computed)
+    tree:add_proto_expert_info(experts.check)
+    return false
+end
+
+-- One chunk, as a frame.
+local function put_tso_frame(tree, pinfo, tvb, at, bytes, index, first, is_good)
+    local item = tree:add(ethmx, tvb(math.min(at, tvb:len() - 1)), "ethmx")
+    local v = { rop = first.rop, round = first.round, rail = first.rail, chunk_bytes = first.chunk_bytes,
+        chunk = first.chunk + index }
+    local h = { src = string.format("%08x", first.src_id), dst = string.format("%08x", first.dst_id), seq = 0,
+        ack = first.ack, credit = first.credit, has_credit = true, part_bytes = {}, tag_bytes = 0, complete = true,
+        all = math.max(math.min(bytes, tvb:len() - at), 0), data_bytes = bytes }
+    told(item, "type", DATA)
+    told(item, "sequenced", false)
+    told(item, "chunk", UInt64(v.chunk % 0x100000000, math.floor(v.chunk / 0x100000000)))
+    local note = is_good and noted(pinfo, "t" .. index, types[DATA], v, h) or {}
+    put_note(item, note)
+    put_bytes(item, "payload", tvb, at, bytes)
+    return finish(item, h, note, "data", line_of.data(v), is_good)
+end
+
+local function put_tso(tvb, pinfo, root, at, data_bytes)
+    local tree = root:add(ethmx, tvb(at), "ethmx, TSO packet")
+    local item = tree:add(ethmx, tvb(at, TCP_BYTES), "Head")
+    local v, offset = put_layout(item, tso_layout, tvb, at + OPTION_AT), tvb(at + 4, 4):uint()
+    item:add(fields["tso.offset"], tvb(at + 4, 4))
+    told(item, "job", v.cookie)
+    told(item, "header_bytes", types[DATA].bytes)
+    local in_first = math.min(offset > 0 and v.chunk_bytes or data_bytes, v.chunk_bytes)
+    local is_good = put_tso_check(tree, item, tvb, at, v, types[DATA].bytes + in_first)
+    if v.chunk_bytes < 8 or offset % v.chunk_bytes > 0 or data_bytes > TSO_CHUNKS * v.chunk_bytes then
+        return malformed(tree, "its data is not that of chunks")
+    end
+    v.chunk = v["tso.chunk"]:tonumber() + offset / v.chunk_bytes
+    local lines, from = {}, 0
+    while from < data_bytes do
+        lines[#lines + 1] = put_tso_frame(tree, pinfo, tvb, at + TCP_BYTES + from,
+            math.min(v.chunk_bytes, data_bytes - from), #lines, v, is_good)
+        from = from + v.chunk_bytes
+    end
+    told(tree, "frames", #lines)
+    pinfo.cols.info:clear_fence() -- what TCP has written
+    put_info(pinfo, lines)
+end
+
+-- TSO packets look like repeated segments to Wireshark's TCP, which gives these to no other dissector. So they are
+-- looked for when all others are done, and other TCP is shown as without this file.
+local tso, tcp_port = Proto("ethmx_tso", "ethmx: TSO packets"), Field.new("tcp.srcport")
+
+function tso.dissector(tvb, pinfo, root)
+    for _, found in ipairs({ tcp_port() }) do
+        local data_bytes = tso_data_bytes(tvb, found.offset)
+        if data_bytes then put_tso(tvb, pinfo, root, found.offset, data_bytes) end
+    end
+end
+
+register_postdissector(tso)
 
 function ethmx.dissector(tvb, pinfo, root) return dissect(tvb, pinfo, root, pinfo.match_uint ~= nil and pinfo.port_type ~= 0) end
 
