@@ -249,8 +249,8 @@ struct emx_offload *emx_offload_open(const struct emx_wire_params *params, char 
     if (!b)
         snprintf(why, why_len_bytes, "GSO packets off: packet sockets: %s; UDP sockets: %s", packet_why, udp_why);
     else if (b->by_udp)
-        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u%s; packet sockets: %s)%s", b->udp.port,
-                 b->v6 ? ", IPv6" : "", packet_why, tso);
+        snprintf(why, why_len_bytes, "GSO packets through UDP sockets (port %u%s; packet sockets: %s)%s%s", b->udp.port,
+                 b->v6 ? ", IPv6" : "", packet_why, *tso ? ", large messages" : "", tso);
     else
         snprintf(why, why_len_bytes, "%u GSO packets (port %u%s), %u KiB of large messages%s", b->ring.slot_count,
                  b->udp.port, b->v6 ? ", IPv6" : "", b->udp.buffer_bytes / 1024, tso);

@@ -295,6 +295,9 @@ static void sockets_are_chosen(void **state)
     assert_string_equal(why, "GSO packets off (ETHMX_GSO)");
     emx_offload_close(open_over_loopback(&netifs, EMX_GSO_UDP, 4 << 20, 0, NULL, why));
     assert_non_null(strstr(why, "GSO packets through UDP sockets (port "));
+    assert_null(strstr(why, "TSO"));
+    emx_offload_close(open_over_loopback(&netifs, EMX_GSO_AUTO, 4 << 20, 0, NULL, why));
+    assert_non_null(strstr(why, "large messages as TSO packets"));
 }
 
 static void full_ring_is_lent_once(void **state)
