@@ -494,7 +494,7 @@ static enum emx_verdict check_look_prefer(struct check_look *l)
 
 /* ---- The tables ------------------------------------------------------------------------------------------- */
 
-/* GSO packets of ethmx are UDP, which the kernel segments late whatever these say. */
+/* What packet sockets send is segmented late whatever `gso` says. */
 #define TCP_COST "only TCP: launchers and file systems take more of the cores"
 
 /* In the order in which an administrator changes them: what comes later may need what is earlier. */
@@ -517,17 +517,19 @@ static const struct check link_checks[] = {
     {"shared cores", check_look_irq_shared, NULL, "a rank on them stops while the kernel receives frames of all ranks",
      "echo CORES >/proc/irq/%n/smp_affinity_list (each interrupt of the card; cores that no rank uses)", CHECK_CARD},
     {"send checksum", check_look_feature, "tx-checksum-ip-generic|tx-checksum-ipv4",
-     "the processor computes the checksums of UDP, and the card may not segment", "ethtool -K %i tx on",
+     "the processor computes the checksums of IP packets, and the card may not segment", "ethtool -K %i tx on",
      CHECK_LINK | CHECK_CARD},
     {"receive checksum", check_look_feature, "rx-checksum", "the processor checks the checksums of UDP",
      "ethtool -K %i rx on", CHECK_CARD},
     {"gro", check_look_feature, "rx-gro", "each frame of a large message passes the kernel's receive path alone",
      "ethtool -K %i gro on", CHECK_CARD},
     {"udp segmentation", check_look_feature, "tx-udp-segmentation",
-     "the processor, not the card, segments large messages into frames", "ethtool -K %i tx-udp-segmentation on",
-     CHECK_LINK | CHECK_CARD},
+     "the processor, not the card, segments messages of several frames, but for large ones in TSO packets",
+     "ethtool -K %i tx-udp-segmentation on", CHECK_LINK | CHECK_CARD},
     {"gso", check_look_feature, "tx-generic-segmentation", TCP_COST, "ethtool -K %i gso on", CHECK_LINK | CHECK_CARD},
-    {"tso", check_look_feature, "tx-tcp-segmentation", TCP_COST, "ethtool -K %i tso on", CHECK_LINK | CHECK_CARD},
+    {"tso", check_look_feature, "tx-tcp-segmentation",
+     "the processor, not the card, segments large messages (TSO packets) and TCP into frames", "ethtool -K %i tso on",
+     CHECK_LINK | CHECK_CARD},
 };
 
 static const struct check host_checks[] = {

@@ -73,7 +73,8 @@ struct world {
     char root[64];
     struct ethmx_config *cfg;
     struct emx_checked_host host;
-    char text[8192]; /* a line for each finding */
+    char text[8192];   /* a line for each finding */
+    const char *costs; /* what the last one costs that costs anything */
 };
 
 __attribute__((format(printf, 3, 4))) static void file(struct world *w, const char *path, const char *fmt, ...)
@@ -159,6 +160,8 @@ static void keep(void *arg, const struct emx_finding *f)
         snprintf(w->text + at, sizeof(w->text) - at, "%s %s: %s: %s [%s]\n", f->where, f->name, verdict[f->verdict],
                  f->is, f->command);
     assert_int_equal(f->verdict == EMX_COSTS, *f->cost != 0);
+    if (*f->cost && !strcmp(f->where, "eth2"))
+        w->costs = f->cost;
 }
 
 static void check_kind(struct world *w, const char *name, const char *kind)
@@ -287,6 +290,8 @@ static void test_interrupts(void **state)
 
 static void test_features(void **state)
 {
+    const struct world *w = *state;
+
     card.active &= ~4u;
     assert_only(*state, "eth2 gro: costs: off [ethtool -K eth2 gro on]");
     card.active = card.available & ~16u;
@@ -294,6 +299,14 @@ static void test_features(void **state)
     assert_only(*state, "eth2 udp segmentation: costs: off although requested: it comes back");
     card.available = card.active;
     assert_only(*state, "eth2 udp segmentation: costs: off, and the driver has no such function []");
+    card.available = (1u << FEATURES) - 1;
+    card.active = card.available & ~32u;
+    card.requested = 0;
+    assert_only(*state, "eth2 tso: costs: off [ethtool -K eth2 tso on]");
+    assert_non_null(strstr(w->costs, "large messages"));
+    card.active = card.available & ~8u;
+    assert_only(*state, "eth2 gso: costs: off [ethtool -K eth2 gso on]");
+    assert_non_null(strstr(w->costs, "only TCP"));
 }
 
 static void test_cores(void **state)
