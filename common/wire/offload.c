@@ -281,9 +281,10 @@ uint16_t emx_offload_port(const struct emx_offload *b)
     return b->udp.port;
 }
 
+/* The ring announces packets of both forms. */
 int emx_offload_fd(const struct emx_offload *b)
 {
-    return b->by_udp ? b->udp.fd : b->ring_fd;
+    return b->by_udp && !b->takes_tso ? b->udp.fd : b->ring_fd;
 }
 
 int emx_offload_fanout_fd(const struct emx_offload *b, enum emx_fanout_kind kind)
