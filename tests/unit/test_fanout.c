@@ -99,8 +99,8 @@ static bool program_of_seed(uint64_t seed)
     struct sock_filter code[EMX_FANOUT_CODE];
     bool v6 = seed / EMX_FANOUT_KINDS % 2;
 
-    if (seed < 6)
-        n = seed < 3 ? 1 : EMX_FANOUT_MEMBERS;
+    if (seed < 2 * EMX_FANOUT_KINDS)
+        n = seed < EMX_FANOUT_KINDS ? 1 : EMX_FANOUT_MEMBERS;
     for (unsigned i = 0; i < n; i++) /* no two alike; the least and the most among them */
         place[i] = (struct emx_fanout_place){.key = limit / n * i + (i == n - 1 && n > 1 ? limit % n + limit / n : 0),
                                              .index = (i * 7 + 3) % EMX_FANOUT_MEMBERS};
@@ -126,6 +126,7 @@ static void program_finds_each_place(void **state)
 #define WAIT_MS     20000 /* longer than anything takes that works */
 #define RANKS       12
 #define PART_BYTES  400 /* frames in GSO packets */
+#define CHUNK_BYTES 200 /* of data in TSO packets */
 #define SECRET(job) ((job)*0x9e3779b97f4a7c15u)
 
 /* What a rank is told and shows, in memory shared with the test. */
@@ -135,13 +136,14 @@ struct desk {
     volatile int in_group;         /* the kernel's answer: the group, 0: none */
     volatile int filter;           /* the kernel's answer: instructions; 0: none is attached; -1: not asked yet */
     volatile int locked;           /* the kernel's answer: the filter, or that there is none, stays */
-    volatile uint32_t last[2];     /* number of the latest frame: single, in a GSO packet */
+    volatile uint32_t last[3];     /* number of the latest frame: single, in a GSO packet, in a TSO packet */
     volatile unsigned strange;     /* frames for somebody else */
     volatile uint64_t group_ranks; /* counter fanout_ranks */
     volatile uint64_t not_mine;    /* counter drop_not_mine */
     uint32_t id;
     struct emx_wire_attr attr;
     uint16_t gso_port;
+    bool tso;
     char why[512];
 };
 
@@ -162,6 +164,14 @@ static struct emx_wire_attr sender_attr;
 static uint32_t number;     /* of the latest frame sent */
 static int foreign_fd = -1; /* not for the ranks */
 
+static uint64_t number_of_chunk(const uint8_t *data)
+{
+    struct emx_place_head h;
+
+    memcpy(&h, data, sizeof(h));
+    return h.chunk;
+}
+
 static void take_frames(struct emx_wire *w, struct desk *d)
 {
     struct emx_rxframe f[EMX_WIRE_BATCH];
@@ -171,24 +181,27 @@ static void take_frames(struct emx_wire *w, struct desk *d)
         struct emx_frame h;
 
         memcpy(&h, f[i].data, sizeof(h));
-        if (h.dst_id == d->id)
-            d->last[f[i].len_bytes == PART_BYTES] = h.seq;
-        else
+        if (h.dst_id != d->id)
             d->strange++;
+        else if (f[i].len_bytes == sizeof(struct emx_place_head) + CHUNK_BYTES)
+            d->last[2] = (uint32_t)number_of_chunk(f[i].data) / 2;
+        else
+            d->last[f[i].len_bytes == PART_BYTES] = h.seq;
     }
     emx_wire_packet.rx_return(w, f, n);
 }
 
-/* Which peers are told. */
-static uint16_t gso_port_of(const struct emx_wire *w)
+/* What peers are told. */
+static struct emx_ethernet_part part_of(const struct emx_wire *w)
 {
     const struct emx_way_site site = {.netifs = &netifs};
     uint8_t b[EMX_WIRE_VALUE_BYTES];
     unsigned least;
     const struct emx_wire_value value = {.b = b, .len_bytes = emx_wire_packet.describe(w, &site, b, &least)};
-    struct emx_ethernet_part part;
+    struct emx_ethernet_part part = {0};
 
-    return emx_ethernet_part_read(&value, &part) ? part.gso_port : 0;
+    assert_true(emx_ethernet_part_read(&value, &part));
+    return part;
 }
 
 /* A rank's process. */
@@ -211,7 +224,8 @@ static void be_rank(struct desk *d, const struct options *o)
         _exit(1);
     }
     emx_wire_packet.query(w, &d->attr);
-    d->gso_port = gso_port_of(w);
+    d->gso_port = part_of(w).gso_port;
+    d->tso = part_of(w).tso;
     d->open = 1;
     while (!d->leaves) {
         int group = 0;
@@ -312,7 +326,43 @@ static void send_frames(unsigned rank, bool joined)
     emx_wire_packet.tx(sender, f, joined ? 2 : 1);
 }
 
-/* Frames and GSO packets come to each rank that lives, at the first try, and to no other. */
+/* A TSO packet of two chunks. */
+static void send_chunks(unsigned rank)
+{
+    static const uint8_t no_mac[6], body[2 * CHUNK_BYTES];
+    const struct emx_offload_way way = {.from = emx_ip_from_v4(htonl(INADDR_LOOPBACK)),
+                                        .to = emx_ip_from_v4(htonl(INADDR_LOOPBACK)),
+                                        .port = desk[rank].gso_port,
+                                        .tso = true,
+                                        .frame_bytes = PART_BYTES};
+    const struct emx_frame own = {.dst_id = desk[rank].id};
+    const uint64_t sent = sender_stats.tso_packets_sent;
+    struct emx_place_head head[2];
+    struct emx_wire_addr to;
+    struct emx_txframe f[2];
+
+    emx_packet_addr(&to, netifs.loopback_index, no_mac, &way);
+    for (unsigned i = 0; i < 2; i++) {
+        memcpy(&head[i], &own, sizeof(own));
+        head[i].version = EMX_PLACE_MARK_OFF >> 8;
+        head[i].type = EMX_PLACE_MARK_OFF & 0xff;
+        head[i].body_bytes = sizeof(head[i]) - EMX_PLACE_FRAME_BYTES + CHUNK_BYTES;
+        head[i].chunk_bytes = CHUNK_BYTES;
+        head[i].chunk = 2 * number + i;
+        f[i] = (struct emx_txframe){.to = &to,
+                                    .head = (const uint8_t *)&head[i],
+                                    .head_bytes = sizeof(head[i]),
+                                    .body = body + i * CHUNK_BYTES,
+                                    .body_bytes = CHUNK_BYTES,
+                                    .gso = true,
+                                    .tso = true};
+    }
+    assert_true(emx_wire_packet.tx_room(sender));
+    emx_wire_packet.tx(sender, f, 2);
+    assert_int_equal(sender_stats.tso_packets_sent, sent + 1);
+}
+
+/* Frames, GSO packets and TSO packets come to each rank that lives, at the first try, and to no other. */
 static void check_all(void)
 {
     for (unsigned i = 0; i < RANKS; i++) {
@@ -325,6 +375,9 @@ static void check_all(void)
             continue;
         send_frames(i, true);
         AWAIT(desk[i].last[1] == number);
+        assert_true(desk[i].tso);
+        send_chunks(i);
+        AWAIT(desk[i].last[2] == number);
     }
     for (unsigned i = 0; i < RANKS; i++)
         assert_int_equal(desk[i].strange, 0);
