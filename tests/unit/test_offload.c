@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * GSO packets beyond tests/conform: a ring that has fewer slots than frames that may be in use at once, data that is
- * received into its place, and the choice of sockets.
+ * received into its place, TSO packets that are announced, lost, foreign or mixed with others, and the choice of
+ * sockets.
  *
  * Over the loopback of a network namespace of its own. Needs root, or a kernel that lets users make user namespaces;
  * skipped without, and where the kernel knows no GSO packets.
@@ -11,22 +12,33 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "wire/gso_udp.h"
 #include "wire/offload.h"
 #include "wire/netif.h"
+#include "wire/tso.h"
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
 
 #define WAIT_MS     20000
 #define FRAME_BYTES 1000
 #define HEAD_BYTES  48
+#define CHUNK_BYTES (FRAME_BYTES - HEAD_BYTES)
 #define THERE       0xc0000201 /* 192.0.2.1 */
 #define OTHER       0xc0000202
 
@@ -80,6 +92,55 @@ static void send_data(struct emx_offload *b, unsigned ifindex, uint32_t to_ip, u
     assert_int_equal(emx_offload_send(b, mac, f, n), 0);
 }
 
+/* A TSO packet of n chunks. Each byte of a chunk is its index, but the first is `number`. */
+static void send_chunks(struct emx_offload *b, unsigned ifindex, unsigned number, unsigned n)
+{
+    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+    static struct emx_place_head head[EMX_WIRE_BATCH];
+    static uint8_t data[EMX_WIRE_BATCH][CHUNK_BYTES];
+    const struct emx_offload_way way = {.from = emx_ip_from_v4(htonl(OTHER)),
+                                        .to = emx_ip_from_v4(htonl(THERE)),
+                                        .port = emx_offload_port(b),
+                                        .tso = true,
+                                        .frame_bytes = FRAME_BYTES};
+    struct emx_txframe f[EMX_WIRE_BATCH];
+    struct emx_wire_addr to;
+
+    emx_offload_addr(&to, ifindex, mac, &way, 0);
+    for (unsigned i = 0; i < n; i++) {
+        memset(data[i], (int)i, CHUNK_BYTES);
+        data[i][0] = (uint8_t)number;
+        head[i] = (struct emx_place_head){.version = EMX_PLACE_MARK_OFF >> 8,
+                                          .type = EMX_PLACE_MARK_OFF & 0xff,
+                                          .body_bytes = sizeof(head[i]) - EMX_PLACE_FRAME_BYTES + CHUNK_BYTES,
+                                          .chunk_bytes = CHUNK_BYTES,
+                                          .chunk = (uint64_t)number << 32 | i};
+        f[i] = (struct emx_txframe){.to = &to,
+                                    .head = &head[i],
+                                    .head_bytes = sizeof(head[i]),
+                                    .body = data[i],
+                                    .body_bytes = CHUNK_BYTES,
+                                    .gso = true,
+                                    .tso = true};
+    }
+    assert_int_equal(emx_offload_joinable(f, n), n);
+    assert_int_equal(emx_offload_send(b, mac, f, n), 0);
+}
+
+/* Chunk i of such a packet. */
+static void check_chunk(const struct emx_rxframe *f, unsigned number, unsigned i)
+{
+    const uint8_t *body = f->body ? f->body : f->data + HEAD_BYTES;
+    struct emx_place_head h;
+
+    assert_int_equal(f->len_bytes, FRAME_BYTES);
+    memcpy(&h, f->data, sizeof(h));
+    assert_int_equal(h.chunk, (uint64_t)number << 32 | i);
+    assert_int_equal(body[0], (uint8_t)number);
+    for (unsigned k = 1; k < CHUNK_BYTES; k++)
+        assert_int_equal(body[k], (uint8_t)i);
+}
+
 static uint32_t number_of(const struct emx_rxframe *f)
 {
     uint32_t number;
@@ -116,16 +177,18 @@ static void take(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH], ui
         assert_int_equal(number_of(&f[i]), first + i);
 }
 
+static struct emx_stats stats;
+
 /* Over the loopback interface; why has what was found. NULL: there are no GSO packets. */
 static struct emx_offload *open_over_loopback(struct emx_netifs *netifs, enum emx_gso_sockets sockets,
                                               uint64_t ring_bytes, unsigned local_ranks, const struct emx_placer *to,
                                               char why[512])
 {
-    static struct emx_stats stats;
     struct emx_config cfg;
     const struct emx_wire_params params = {
         .cfg = &cfg, .netifs = netifs, .endpoint_id = 1, .local_ranks = local_ranks, .stats = &stats, .placer = to};
 
+    stats = (struct emx_stats){0};
     emx_config_defaults(&cfg);
     strcpy(cfg.p_if, "lo");
     cfg.p_gso_buffer = ring_bytes;
@@ -300,6 +363,319 @@ static void sockets_are_chosen(void **state)
     assert_non_null(strstr(why, "large messages as TSO packets"));
 }
 
+/* ---- TSO packets ---- */
+
+/* As a kernel before 6.2, which sends no GSO packets of UDP from packet sockets. */
+static bool kernel_is_old;
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    const struct virtio_net_hdr *vnet = msg->msg_iov[0].iov_base;
+    int domain = 0;
+    socklen_t len = sizeof(domain);
+
+    if (kernel_is_old && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_PACKET &&
+        vnet->gso_type == VIRTIO_NET_HDR_GSO_UDP_L4) {
+        errno = EINVAL;
+        return -1;
+    }
+    return syscall(SYS_sendmsg, fd, msg, flags);
+}
+
+/* With TSO packets; sends through *link_p: the link, or the loopback interface. */
+static struct emx_offload *open_tso(bool by_lo, uint64_t ring_bytes, const struct emx_placer *to, unsigned *link_p)
+{
+    struct emx_netifs netifs;
+    struct emx_offload *b;
+    char why[512];
+
+    if (!unit_own_network())
+        skip();
+    *link_p = own_link();
+    b = open_over_loopback(&netifs, EMX_GSO_AUTO, ring_bytes, 0, to, why);
+    assert_non_null(b);
+    assert_non_null(strstr(why, " as TSO packets"));
+    assert_true(emx_offload_takes_tso(b));
+    if (by_lo)
+        *link_p = netifs.loopback_index;
+    return b;
+}
+
+/* Receives packet `number`, of n chunks, which is the next one. */
+static void take_chunks(struct emx_offload *b, unsigned number, unsigned n, bool placed)
+{
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+
+    take_some(b, f, n);
+    for (unsigned i = 0; i < n; i++) {
+        check_chunk(&f[i], number, i);
+        assert_int_equal(f[i].parts, i || n == 1 ? 0 : n);
+        assert_ptr_equal(f[i].body, placed ? memory[i] : NULL);
+        emx_offload_return(b, f[i].cookie);
+    }
+}
+
+/* Receives until nothing is left. Returns how many packets of n chunks came. Their numbers ascend. */
+static unsigned take_what_came(struct emx_offload *b, unsigned n)
+{
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    unsigned packets = 0, number, least = 0;
+
+    while (emx_offload_waits(b)) {
+        if (!emx_offload_rx(b, f, EMX_WIRE_BATCH))
+            continue;
+        number = (unsigned)(((const struct emx_place_head *)f[0].data)->chunk >> 32);
+        assert_true(number >= least);
+        least = number + 1;
+        for (unsigned i = 0; i < n; i++) {
+            check_chunk(&f[i], number, i);
+            emx_offload_return(b, f[i].cookie);
+        }
+        packets++;
+    }
+    return packets;
+}
+
+/* Through the link and over loopback, with places and without, by packet sockets that know UDP and that do not. */
+static void chunks_come_to_their_place(bool by_lo)
+{
+    enum { PACKETS = 20, FRAMES = 40 };
+
+    for (unsigned places = 0; places < 2; places++) {
+        unsigned link;
+        struct emx_offload *b = open_tso(by_lo, 4 << 20, places ? &placer : NULL, &link);
+        struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+
+        planned = 0;
+        for (unsigned i = 0; i < PACKETS; i++)
+            send_chunks(b, link, i, 1 + i * 2);
+        for (unsigned i = 0; i < PACKETS; i++)
+            take_chunks(b, i, 1 + i * 2, places);
+        assert_false(emx_offload_waits(b));
+        send_chunks(b, link, PACKETS, FRAMES);
+        assert_int_equal(poll(&p, 1, WAIT_MS), 1); /* whoever sleeps is woken */
+        take_chunks(b, PACKETS, FRAMES, places);
+        assert_int_equal(emx_offload_rx(b, (struct emx_rxframe[1]){{0}}, 1), 0);
+        assert_int_equal(stats.tso_packets_sent, PACKETS + 1);
+        assert_int_equal(stats.tso_packets_received, PACKETS + 1);
+        assert_int_equal(stats.gso_packets_received, PACKETS); /* the first has one frame */
+        assert_int_equal(stats.wire_lost, 0);
+        assert_int_equal(planned, places ? PACKETS * PACKETS + FRAMES : 0);
+        emx_offload_close(b);
+    }
+}
+
+static void chunks_come_to_their_place_through_a_link(void **state)
+{
+    (void)state;
+    chunks_come_to_their_place(false);
+}
+
+static void chunks_come_to_their_place_over_loopback(void **state)
+{
+    (void)state;
+    chunks_come_to_their_place(true);
+}
+
+static void chunks_come_to_their_place_on_old_kernels(void **state)
+{
+    (void)state;
+    kernel_is_old = true;
+    chunks_come_to_their_place(false);
+    chunks_come_to_their_place(true);
+    kernel_is_old = false;
+}
+
+/* A full ring announces no more packets; they come nevertheless, once each, when the socket is asked. */
+static void packets_that_nothing_announced(void **state)
+{
+    enum { PACKETS = 600, FRAMES = 2, POLLS = 1000 };
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    unsigned link, got;
+    struct emx_offload *b;
+
+    (void)state;
+    for (unsigned old = 0; old < 2; old++) {
+        kernel_is_old = old;
+        b = open_tso(false, 8 << 20, &placer, &link);
+        for (unsigned i = 0; i < PACKETS; i++)
+            send_chunks(b, link, i, FRAMES);
+        for (unsigned i = 0; i < PACKETS; i++) {
+            for (unsigned polls = got = 0; !got && polls < POLLS; polls++)
+                got = emx_offload_rx(b, f, EMX_WIRE_BATCH);
+            assert_int_equal(got, FRAMES);
+            for (unsigned k = 0; k < FRAMES; k++) {
+                check_chunk(&f[k], i, k);
+                emx_offload_return(b, f[k].cookie);
+            }
+        }
+        assert_int_equal(take_what_came(b, FRAMES), 0);
+        send_chunks(b, link, PACKETS, FRAMES);
+        take_chunks(b, PACKETS, FRAMES, true);
+        assert_int_equal(stats.tso_packets_received, PACKETS + 1);
+        emx_offload_close(b);
+    }
+    kernel_is_old = false;
+}
+
+/* A full socket buffer loses packets that were announced. */
+static void announced_packets_that_are_lost(void **state)
+{
+    enum { PACKETS = 10, FRAMES = 40 };
+    const int small = 65536;
+    unsigned link, came;
+    struct emx_offload *b;
+
+    (void)state;
+    for (unsigned old = 0; old < 2; old++) {
+        kernel_is_old = old;
+        b = open_tso(false, 4 << 20, &placer, &link);
+        assert_int_equal(
+            setsockopt(emx_offload_fanout_fd(b, EMX_FANOUT_TSO), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+        for (unsigned i = 0; i < PACKETS; i++)
+            send_chunks(b, link, i, FRAMES);
+        came = take_what_came(b, FRAMES);
+        assert_in_range(came, 1, PACKETS - 1);
+        assert_int_equal(stats.tso_packets_received, came);
+        assert_int_equal(stats.wire_lost, PACKETS - came);
+        for (unsigned i = PACKETS; i < 2 * PACKETS; i++) {
+            send_chunks(b, link, i, FRAMES);
+            take_chunks(b, i, FRAMES, true);
+        }
+        emx_offload_close(b);
+    }
+    kernel_is_old = false;
+}
+
+/* Returns a frame, and receives the next one. */
+static void take_one(struct emx_offload *b, struct emx_rxframe *f)
+{
+    emx_offload_return(b, f->cookie);
+    while (!emx_offload_rx(b, f, 1)) {
+        struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+
+        if (!emx_offload_waits(b))
+            assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+    }
+}
+
+/* The three kinds of packets come in the order in which they were sent. */
+static void kinds_of_packets_are_mixed(void **state)
+{
+    enum { ROUNDS = 10, FRAMES = 10 };
+    struct emx_rxframe f = {.cookie = EMX_OFFLOAD_NO_SLOT};
+    struct emx_netifs netifs;
+    struct emx_offload *b;
+    unsigned link, slots;
+
+    (void)state;
+    if (!unit_own_network())
+        skip();
+    emx_offload_close(open_ring(&netifs, 1, 0, &slots)); /* skipped on old kernels */
+    b = open_tso(false, 4 << 20, &placer, &link);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        send_chunks(b, link, round, FRAMES);
+        send_data(b, link, THERE, round, FRAMES);
+        send_alone(b, netifs.loopback_index, round);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < FRAMES; i++) {
+            take_one(b, &f);
+            check_chunk(&f, round, i);
+            assert_ptr_equal(f.body, memory[i]);
+        }
+        for (unsigned i = 0; i < FRAMES; i++) {
+            take_one(b, &f);
+            assert_ptr_equal(f.body, memory[i]);
+            assert_int_equal(memory[i][0], round);
+            assert_int_equal(memory[i][CHUNK_BYTES - 1], i);
+        }
+        take_one(b, &f);
+        assert_int_equal(number_of(&f), round);
+    }
+    emx_offload_return(b, f.cookie);
+    assert_int_equal(stats.tso_packets_received, ROUNDS);
+    assert_int_equal(stats.gso_packets_received, 2 * ROUNDS);
+    assert_int_equal(stats.wire_lost, 0);
+    emx_offload_close(b);
+}
+
+/* Sends bytes as they are. */
+static void send_raw(unsigned ifindex, const uint8_t *bytes, size_t len_bytes)
+{
+    const struct sockaddr_ll to = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(sendto(fd, bytes, len_bytes, 0, (const struct sockaddr *)&to, sizeof(to)), len_bytes);
+    close(fd);
+}
+
+#define CHANGED_BYTES (EMX_TSO_HEAD_BYTES + 4 * 300)
+
+/* A packet to our port in the form of a TSO packet, of 4 chunks, with a byte that is changed, and shortened. */
+static void send_changed(const struct emx_offload *b, unsigned ifindex, unsigned at, uint8_t value, size_t len_bytes)
+{
+    static uint8_t packet[CHANGED_BYTES];
+    const struct emx_gso_way way = {.from_mac = {2, 0, 0, 0, 0, 3},
+                                    .to_mac = {2, 0, 0, 0, 0, 1},
+                                    .from_ip = emx_ip_from_v4(htonl(OTHER)),
+                                    .from_port = 9,
+                                    .to_port = emx_offload_port(b)};
+    const struct emx_place_head head = {
+        .version = EMX_PLACE_MARK_OFF >> 8, .type = EMX_PLACE_MARK_OFF & 0xff, .chunk_bytes = CHUNK_BYTES};
+
+    emx_tso_head(packet, &way, &head, 4 * CHUNK_BYTES);
+    packet[at] = value;
+    send_raw(ifindex, packet, len_bytes);
+}
+
+/* Connections to the port, and packets that are damaged: nothing comes of them, and what follows is not harmed. */
+static void foreign_packets_are_ignored(void **state)
+{
+    enum { FRAMES = 20, ALL = CHANGED_BYTES };
+    static const struct {
+        unsigned at;
+        uint8_t value;
+        unsigned len_bytes;
+        bool lost; /* it is taken for a TSO packet that is damaged */
+    } changes[] = {
+        {14, 0x45, 60, true},   {14, 0x45, EMX_TSO_HEAD_BYTES, true},
+        {14, 0x45, 500, true},  {14, 0x45, ALL - 1, true},
+        {46, 0x50, ALL, true},  {54, 2, ALL, true},
+        {56, 0xC3, ALL, true},  {56, EMX_PLACE_MARK_HEADER >> 8, ALL, true},
+        {41, 1, ALL, true},     {33, 1, ALL, false},
+        {14, 0x46, ALL, false}, {20, 0x20, ALL, false},
+        {23, 99, ALL, false},
+    };
+    struct sockaddr_in port = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    struct emx_offload *b;
+    unsigned link, lost = 0;
+    int fd;
+
+    (void)state;
+    b = open_tso(false, 4 << 20, &placer, &link);
+    port.sin_port = htons(emx_offload_port(b));
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&port, sizeof(port)), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(fd);
+    assert_false(emx_offload_waits(b));
+    for (unsigned i = 0; i < ARRAY_LEN(changes); i++) {
+        send_changed(b, link, changes[i].at, changes[i].value, changes[i].len_bytes);
+        assert_int_equal(emx_offload_waits(b), changes[i].lost);
+        while (emx_offload_waits(b))
+            assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH), 0);
+        lost += changes[i].lost;
+        assert_int_equal(stats.wire_lost, lost);
+        send_chunks(b, link, i, FRAMES);
+        take_chunks(b, i, FRAMES, true);
+    }
+    emx_offload_close(b);
+}
+
 static void full_ring_is_lent_once(void **state)
 {
     struct emx_rxframe f[EMX_WIRE_BATCH];
@@ -357,6 +733,13 @@ int main(void)
         cmocka_unit_test(dropped_packets_come_in_the_ring),
         cmocka_unit_test(udp_packets_come_one_by_one),
         cmocka_unit_test(sockets_are_chosen),
+        cmocka_unit_test(chunks_come_to_their_place_through_a_link),
+        cmocka_unit_test(chunks_come_to_their_place_over_loopback),
+        cmocka_unit_test(chunks_come_to_their_place_on_old_kernels),
+        cmocka_unit_test(packets_that_nothing_announced),
+        cmocka_unit_test(announced_packets_that_are_lost),
+        cmocka_unit_test(kinds_of_packets_are_mixed),
+        cmocka_unit_test(foreign_packets_are_ignored),
     };
 
     return cmocka_run_group_tests_name("gso", tests, NULL, NULL);
