@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "mangled.h"
-#include "wire/gso.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
@@ -38,7 +37,7 @@ void mangled_init(struct mangled *m, const struct end *from, const struct end *t
     m->marked = false;
 }
 
-static struct emx_gso_way way_between(const struct end *from, const struct end *to)
+struct emx_gso_way mangled_way(const struct end *from, const struct end *to)
 {
     bool same = from->host == to->host;
     struct emx_gso_way way = {.from_port = 9, .to_port = to->gso_port};
@@ -54,7 +53,7 @@ static struct emx_gso_way way_between(const struct end *from, const struct end *
     return way;
 }
 
-static void send_bytes(const struct end *from, const struct end *to, struct iovec *iov, unsigned pieces)
+void mangled_send_pieces(const struct end *from, const struct end *to, struct iovec *iov, unsigned pieces)
 {
     bool same = from->host == to->host;
     struct sockaddr_ll ll = {.sll_family = AF_PACKET,
@@ -83,7 +82,7 @@ static void mark(uint8_t head[EMX_GSO_HEAD_BYTES])
 
 void mangled_send(const struct mangled *m, const struct end *from, const struct end *to)
 {
-    struct emx_gso_way way = way_between(from, to);
+    struct emx_gso_way way = mangled_way(from, to);
     uint8_t head[EMX_GSO_HEAD_BYTES];
     struct virtio_net_hdr vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                   .gso_type = m->part_bytes ? VIRTIO_NET_HDR_GSO_UDP_L4 : VIRTIO_NET_HDR_GSO_NONE,
@@ -99,19 +98,19 @@ void mangled_send(const struct mangled *m, const struct end *from, const struct 
     emx_gso_head(head, &way, m->told_bytes);
     if (m->marked)
         mark(head);
-    send_bytes(from, to, iov, 3);
+    mangled_send_pieces(from, to, iov, 3);
 }
 
 void mangled_send_headers(const struct mangled *m, const struct end *from, const struct end *to, unsigned len_bytes)
 {
-    struct emx_gso_way way = way_between(from, to);
+    struct emx_gso_way way = mangled_way(from, to);
     uint8_t head[EMX_GSO_HEAD_BYTES];
     struct virtio_net_hdr vnet = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
     struct iovec iov[] = {{.iov_base = &vnet, .iov_len = sizeof(vnet)}, {.iov_base = head, .iov_len = len_bytes}};
 
     assert_true(len_bytes <= sizeof(head));
     emx_gso_head(head, &way, m->told_bytes);
-    send_bytes(from, to, iov, 2);
+    mangled_send_pieces(from, to, iov, 2);
 }
 
 /* Marks the frame's bit in seen, if it is whole. It may begin at any byte. */

@@ -6,6 +6,7 @@
 #ifndef EMX_TESTS_CONFORM_MANGLED_H
 #define EMX_TESTS_CONFORM_MANGLED_H
 
+#include "wire/gso.h"
 #include "world.h"
 
 #define MANGLED_FRAMES 16 /* at most */
@@ -21,6 +22,11 @@ struct mangled {
 /* A sound one, with n frames numbered first, first + 1, ... of len_bytes each, up to 256. */
 void mangled_init(struct mangled *m, const struct end *from, const struct end *to, uint32_t first, unsigned n,
                   unsigned len_bytes);
+
+/* The way from where no port is to where the end takes GSO packets. */
+struct emx_gso_way mangled_way(const struct end *from, const struct end *to);
+/* Sends pieces, of which the first is the kernel's header on segmentation, as they are. */
+void mangled_send_pieces(const struct end *from, const struct end *to, struct iovec *iov, unsigned pieces);
 
 /* Sends it to where the end takes GSO packets. */
 void mangled_send(const struct mangled *m, const struct end *from, const struct end *to);

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chunks.h"
 #include "mangled.h"
 #include "wire/gso.h"
 #include "wire/udp/udp_conn.h"
@@ -85,7 +86,8 @@ static void set_cutting(struct pair *p, bool on)
 {
     p->uncut = !on;
     host_enter(p->host_a);
-    assert_int_equal(system(on ? "ethtool -K eth0 tx-udp-segmentation on" : "ethtool -K eth0 tx-udp-segmentation off"),
+    assert_int_equal(system(on ? "ethtool -K eth0 tx-udp-segmentation on tso on"
+                               : "ethtool -K eth0 tx-udp-segmentation off tso off"),
                      0);
 }
 
@@ -1007,6 +1009,98 @@ static void gso_packets_cut_on_the_way_arrive(void **state)
     assert_int_equal(p->a.stats.wire_tx_errors, 0);
 }
 
+/* ---- TSO packets ---- */
+
+/* Whole messages of any number of chunks, with a last one of any length, in one packet each. */
+static void chunks_arrive_in_tso_packets(void **state)
+{
+    struct pair *p = *state;
+    const struct chunks most = {.n = 44, .chunk_bytes = 1400, .last_bytes = 1400};
+    uint64_t joined = 0, packets = 0;
+
+    for (unsigned i = 0; i < 150; i++) {
+        struct chunks c = most;
+
+        c.first = 100 * i;
+        c.checked = i % 2;
+        c.n = 1 + i * 7 % most.n;
+        c.last_bytes = i % 3 ? 1 + i * 9 : most.last_bytes;
+        chunks_send(&c, &p->a, &p->b);
+        chunks_expect(&c, &p->b);
+        packets++;
+        joined += c.n > 1;
+    }
+    assert_true(end_is_empty(&p->b));
+    assert_int_equal(p->a.stats.tso_packets_sent, packets);
+    assert_int_equal(p->b.stats.tso_packets_received, packets);
+    assert_int_equal(p->b.stats.gso_packets_received, joined);
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
+/* An interface that cannot cut them: the kernel does, and nobody joins the parts again. */
+static void tso_packets_cut_on_the_way_arrive(void **state)
+{
+    struct pair *p = *state;
+    uint64_t chunks = 0;
+
+    set_cutting(p, false);
+    for (unsigned i = 0; i < 40; i++) {
+        const struct chunks c = {
+            .first = 100 * i, .checked = i % 2, .n = 2 + i, .chunk_bytes = 1400, .last_bytes = 1 + i};
+
+        chunks_send(&c, &p->a, &p->b);
+        chunks_expect(&c, &p->b);
+        chunks += c.n;
+    }
+    assert_true(end_is_empty(&p->b));
+    assert_int_equal(p->a.stats.tso_packets_sent, 40);
+    assert_int_equal(p->b.stats.tso_packets_received, chunks);
+    assert_int_equal(p->b.stats.gso_packets_received, 0);
+    assert_int_equal(p->b.stats.wire_lost, 0);
+}
+
+/* Any byte of the headers is another one: what comes are frames of their length, and only where no checksum tells. The
+ * next packet comes whole. */
+static void damaged_tso_packets_do_no_harm(void **state)
+{
+    static const uint8_t changes[] = {0x01, 0x10, 0x80, 0xff};
+    struct chunks c = {.checked = true, .n = 4, .chunk_bytes = 100, .last_bytes = 77};
+    struct pair *p = *state;
+
+    for (unsigned at = 0; at < EMX_TSO_IP_BYTES; at++)
+        for (unsigned i = 0; i < ARRAY_LEN(changes); i++) {
+            c.damage = (struct chunks_damage){.at = at, .change = changes[i]};
+            chunks_send_damaged(&c, &p->a, &p->b);
+            c.first += CHUNKS_APART;
+            chunks_send(&c, &p->a, &p->b);
+            chunks_expect(&c, &p->b);
+            c.first += CHUNKS_APART;
+        }
+    assert_true(end_is_empty(&p->b));
+}
+
+/* Ends after any byte, though its headers tell of more: nothing of it comes. Then all goes on. */
+static void torn_tso_packets_do_no_harm(void **state)
+{
+    struct chunks c = {.checked = true, .n = 4, .chunk_bytes = 100, .last_bytes = 77};
+    struct pair *p = *state;
+
+    for (unsigned bytes = 14; bytes < EMX_TSO_HEAD_BYTES + 377; bytes++) {
+        c.damage = (struct chunks_damage){.sent_bytes = bytes};
+        chunks_send_damaged(&c, &p->a, &p->b);
+        if (bytes % 16 == 0) {
+            chunks_send(&c, &p->a, &p->b);
+            chunks_expect(&c, &p->b);
+            c.first += CHUNKS_APART;
+        }
+    }
+    c.damage = (struct chunks_damage){.sent_bytes = EMX_TSO_HEAD_BYTES + 377};
+    chunks_send_damaged(&c, &p->a, &p->b);
+    chunks_expect(&c, &p->b);
+    assert_true(end_is_empty(&p->b));
+    assert_true(p->b.stats.wire_lost >= 377);
+}
+
 /* ETHMX_GSO_BUFFER=0 at one end. */
 static void gso_packets_switched_off_go_singly(void **state)
 {
@@ -1767,6 +1861,7 @@ enum { TORN = 2048 };  /* with packets that UDP sockets drop */
 enum { UDP6 = 4096 };  /* udp by IPv6 */
 enum { V4 = 8192 };    /* the addresses are of IPv4 */
 enum { LINK = 16384 }; /* by link-local addresses, too */
+enum { TSO = 32768 };  /* with TSO packets, which are only used where the kind of sockets is left open */
 enum { ETHERNET = HOSTS | INSIDE | PACKET | UDP | XDP, RDMA = DEVICES | VERBS, EVERYWHERE = ETHERNET | SHM | RDMA };
 
 static const struct {
@@ -1806,6 +1901,10 @@ static const struct {
     CASE(equal_frames_are_joined, HOSTS | INSIDE | GSO | XDP_GSO),
     CASE(look_passes_no_gso_packet_over, HOSTS | INSIDE | GSO),
     CASE(gso_packets_cut_on_the_way_arrive, HOSTS | GSO | XDP_GSO),
+    CASE(chunks_arrive_in_tso_packets, V4 | TSO | HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(tso_packets_cut_on_the_way_arrive, V4 | TSO | HOSTS | GSO | XDP_GSO),
+    CASE(damaged_tso_packets_do_no_harm, V4 | TSO | HOSTS | INSIDE | GSO | XDP_GSO),
+    CASE(torn_tso_packets_do_no_harm, V4 | TSO | HOSTS | INSIDE | GSO | XDP_GSO),
     CASE(gso_packets_switched_off_go_singly, HOSTS | INSIDE | GSO | XDP_GSO),
     CASE(foreign_gso_packets_are_taken_apart, V4 | HOSTS | INSIDE | GSO | XDP_GSO),
     CASE(strange_packets_to_the_port_do_no_harm, V4 | HOSTS | INSIDE | GSO | XDP_GSO),
@@ -1881,7 +1980,7 @@ static unsigned add_cases(unsigned count, struct pair *p, unsigned wire, unsigne
     for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
         if (!(cases[i].where & wire) || !(cases[i].where & path))
             continue;
-        if (cases[i].where & TORN && p->sockets == EMX_GSO_UDP)
+        if (cases[i].where & (TORN | TSO) && p->sockets == EMX_GSO_UDP)
             continue;
         if (cases[i].where & V4 && p->v6)
             continue;

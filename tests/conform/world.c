@@ -198,6 +198,7 @@ static void ethernet_told(struct end *e, const struct emx_wire_value *value)
     if (emx_ethernet_part_read(value, &part)) {
         e->gso_port = part.gso_port;
         e->udp_port = part.udp_port;
+        e->tso = part.tso;
     }
 }
 
@@ -218,6 +219,7 @@ static struct emx_offload_way gso_way(const struct end *from, const struct end *
     return (struct emx_offload_way){.from = ip_between(from, to),
                                     .to = ip_between(to, from),
                                     .port = to->gso_port,
+                                    .tso = from->tso && to->tso,
                                     .frame_bytes = (uint16_t)from->attr.frame_bytes};
 }
 

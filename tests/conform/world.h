@@ -63,6 +63,7 @@ struct end {
     struct emx_wire_attr attr;
     uint16_t port;     /* udp, verbs: of its part of an address */
     uint16_t gso_port; /* packet, xdp: the same; 0: it takes no GSO packets */
+    bool tso;          /* packet, xdp: it takes TSO packets to that port */
     uint32_t id;
     uint16_t udp_port; /* packet: the same for single frames in UDP */
     bool v6;           /* of the host's addresses it uses those of IPv6 */

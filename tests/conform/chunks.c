@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <linux/virtio_net.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/crc32c.h"
+#include "base/hash.h"
+#include "chunks.h"
+#include "mangled.h"
+
+#define DATA_MOST 65536
+
+static unsigned body_bytes(const struct chunks *c, unsigned i)
+{
+    return i + 1 < c->n ? c->chunk_bytes : c->last_bytes;
+}
+
+/* The head of chunk i for an end. */
+static struct emx_place_head head_of(const struct chunks *c, const struct end *to, bool checked, unsigned i)
+{
+    const unsigned mark = checked ? EMX_PLACE_MARK_HEADER : EMX_PLACE_MARK_OFF;
+    struct emx_place_head h = {.version = (uint8_t)(mark >> 8),
+                               .type = mark & 0xff,
+                               .body_bytes = (uint16_t)(sizeof(h) - EMX_PLACE_FRAME_BYTES + body_bytes(c, i)),
+                               .message = {1, 2, 3, 4, 5, 6},
+                               .chunk_bytes = (uint16_t)c->chunk_bytes,
+                               .chunk = c->first + i};
+
+    memcpy(h.frame, &to->id, sizeof(to->id));
+    if (checked)
+        h.check = emx_crc32c_but(&h, sizeof(h) - EMX_PLACE_FRAME_BYTES);
+    return h;
+}
+
+/* The data of a chunk. */
+static void fill(uint8_t *at, uint64_t chunk, unsigned len_bytes)
+{
+    for (unsigned i = 0; i < len_bytes; i++)
+        at[i] = (uint8_t)(emx_mix64((chunk << 16) + i / 8) >> (8 * (i % 8)));
+}
+
+void chunks_send(const struct chunks *c, struct end *from, const struct end *to)
+{
+    static struct emx_place_head head[EMX_WIRE_BATCH];
+    static uint8_t data[DATA_MOST];
+    const struct emx_wire_addr way = end_way(from, to);
+    struct emx_txframe f[EMX_WIRE_BATCH];
+
+    assert_true(from->ops->tx_room(from->w) >= c->n && c->n * c->chunk_bytes <= sizeof(data));
+    for (unsigned i = 0; i < c->n; i++) {
+        head[i] = head_of(c, to, c->checked, i);
+        fill(data + i * c->chunk_bytes, c->first + i, body_bytes(c, i));
+        f[i] = (struct emx_txframe){.to = &way,
+                                    .head = &head[i],
+                                    .head_bytes = sizeof(head[i]),
+                                    .body = data + i * c->chunk_bytes,
+                                    .body_bytes = (uint16_t)body_bytes(c, i),
+                                    .gso = true,
+                                    .tso = true};
+    }
+    end_tx(from, f, c->n);
+}
+
+void chunks_send_damaged(const struct chunks *c, const struct end *from, const struct end *to)
+{
+    static uint8_t packet[EMX_TSO_HEAD_BYTES + DATA_MOST];
+    const unsigned data_bytes = (c->n - 1) * c->chunk_bytes + c->last_bytes;
+    const struct emx_gso_way way = mangled_way(from, to);
+    const struct emx_place_head first = head_of(c, to, c->checked, 0);
+    struct virtio_net_hdr vnet = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
+    struct iovec iov[] = {{.iov_base = &vnet, .iov_len = sizeof(vnet)},
+                          {.iov_base = packet, .iov_len = c->damage.sent_bytes}};
+
+    if (!c->damage.sent_bytes)
+        iov[1].iov_len = EMX_TSO_HEAD_BYTES + data_bytes;
+    emx_tso_head(packet, &way, &first, data_bytes);
+    packet[EMX_TSO_HEAD_BYTES - EMX_TSO_IP_BYTES + c->damage.at] ^= c->damage.change;
+    for (unsigned i = 0; i < c->n; i++)
+        fill(packet + EMX_TSO_HEAD_BYTES + i * c->chunk_bytes, c->first + i, body_bytes(c, i));
+    mangled_send_pieces(from, to, iov, 2);
+}
+
+/* Whether it is chunk i; if not, it is of a damaged packet. */
+static bool is_chunk(const struct chunks *c, const struct end *to, const struct emx_rxframe *rx, unsigned i)
+{
+    static uint8_t data[DATA_MOST];
+    const struct emx_place_head want = head_of(c, to, false, i);
+    struct emx_place_head h;
+
+    assert_in_range(rx->len_bytes, sizeof(h) + 1, sizeof(h) + c->chunk_bytes);
+    memcpy(&h, rx->data, sizeof(h));
+    if (h.chunk < c->first || h.chunk >= c->first + CHUNKS_APART)
+        return false;
+    assert_int_equal(rx->len_bytes, sizeof(h) + body_bytes(c, i));
+    assert_memory_equal(&h, &want, sizeof(h));
+    fill(data, c->first + i, body_bytes(c, i));
+    assert_memory_equal(rx->body ? rx->body : rx->data + sizeof(h), data, body_bytes(c, i));
+    return true;
+}
+
+void chunks_expect(const struct chunks *c, struct end *to)
+{
+    struct emx_rxframe rx[EMX_WIRE_BATCH];
+    unsigned n, came = 0;
+
+    while (came < c->n) {
+        n = end_wait(to, rx, EMX_WIRE_BATCH);
+        if (!n)
+            fail_msg("%u of %u chunks from %u on came", came, c->n, c->first);
+        for (unsigned i = 0; i < n; i++)
+            came += is_chunk(c, to, &rx[i], came);
+        to->ops->rx_return(to->w, rx, n);
+    }
+}
