@@ -127,7 +127,7 @@ static void eager_read_message(const struct emx_eager_source *m, size_t offset, 
 
 bool emx_eager_take_slot(struct emx_session *s)
 {
-    return s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, true);
+    return s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take_eager(&s->offload);
 }
 
 /* Whether a message of that many frames is sent as a GSO packet. */

@@ -246,7 +246,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         return EMX_ACCEPTED;
     }
     if (f->round == 1) /* its first reply has left, and did not arrive */
-        emx_offload_probe_lost(&s->offload);
+        emx_offload_probe_block_lost(&s->offload);
     while (k <= f->more && rndv_send_add_request(s, op, f, rail, k))
         k++;
     if (k)

@@ -8,9 +8,13 @@
  * increasing distances, in turn without and with the form of TSO packets, because a network may drop one form only.
  * Each one that is lost brings that nearer: the path may have changed. Retransmissions are always single frames.
  *
+ * The number does not say which of them arrived. Those of eager messages are no TSO packets: while it does not grow by
+ * more than these, it is no proof that TSO packets arrive, and some blocks lost in them end their use.
+ *
  * A GSO packet is properly joined if it has EMX_JOINED_BYTES or a complete eager message. With fewer frames it would
  * waste a slot of the receiver's ring.
  */
+#include "base/min.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
@@ -22,18 +26,26 @@
 #define DOUBT   4         /* a lost one leaves this part of them */
 #define GAP     32        /* single ones between two tries at first; doubles */
 #define GAP_MAX (1 << 20) /* at most */
+#define DOUBTS  16        /* blocks in TSO packets lost before the next ones are without */
 
 void emx_offload_probe_init(struct emx_offload_probe *o)
 {
     o->left = 1;
     o->no_tso = false;
+    o->doubts = 0;
+    o->eager = 0;
     o->gap = o->wait = GAP;
 }
 
 void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined)
 {
-    if ((int32_t)(joined - o->joined_told) <= 0)
+    const uint32_t more = joined - o->joined_told;
+
+    if ((int32_t)more <= 0)
         return;
+    if (more > o->eager)
+        o->doubts = 0;
+    o->eager = (uint16_t)(o->eager - emx_min(more, o->eager));
     o->joined_told = joined;
     o->left = TRUST;
     o->gap = o->wait = GAP;
@@ -46,10 +58,17 @@ void emx_offload_probe_lost(struct emx_offload_probe *o)
         o->left = (o->left + DOUBT - 1) / DOUBT;
 }
 
-bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
+void emx_offload_probe_block_lost(struct emx_offload_probe *o)
 {
-    if (!joins && o->left < 2)
-        return false;
+    emx_offload_probe_lost(o);
+    if (o->no_tso || ++o->doubts < DOUBTS)
+        return;
+    o->no_tso = true;
+    o->doubts = 0;
+}
+
+static bool offload_probe_take(struct emx_offload_probe *o, bool no_tso)
+{
     if (o->left) {
         o->left--;
         return true;
@@ -58,8 +77,22 @@ bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
         return false;
     if (o->gap < GAP_MAX)
         o->gap *= 2;
-    o->no_tso = !o->no_tso;
+    o->no_tso = no_tso;
     o->wait = o->gap;
+    return true;
+}
+
+bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
+{
+    return (joins || o->left >= 2) && offload_probe_take(o, !o->no_tso);
+}
+
+bool emx_offload_probe_take_eager(struct emx_offload_probe *o)
+{
+    if (!offload_probe_take(o, o->no_tso))
+        return false;
+    if (o->eager < UINT16_MAX)
+        o->eager++;
     return true;
 }
 
