@@ -39,6 +39,25 @@ static void transfer(struct sim_case *c, uint64_t slack_ns)
     }
 }
 
+/* The same with eager messages under way beside each. */
+static void transfer_mixed(struct sim_case *c, uint64_t slack_ns)
+{
+    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
+
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        for (unsigned k = 0; k < 5; k++) {
+            uint64_t bytes = k == 2 ? MESSAGE_BYTES : EAGER_BYTES;
+
+            sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, bytes, SIM_CONTIGUOUS);
+            sim_send(&c->program, a, b->party, 0, bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+            sim_node_pump(b);
+            sim_node_pump(a);
+        }
+        if (!sim_program_run(&c->program, sim_limit(&c->world, MESSAGE_BYTES, 10000000000, slack_ns)))
+            return;
+    }
+}
+
 /* The share of data frames that went in GSO packets. */
 static void expect_share(struct sim_world *w, unsigned least_percent, unsigned most_percent)
 {
@@ -176,12 +195,45 @@ static void eager_lost(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Of the frames in GSO packets few went in TSO packets, which are lost. */
+static void expect_few_tso(struct sim_world *w)
+{
+    if (!w->tso_frames || 20 * w->tso_frames > w->gso_frames)
+        sim_fail(w, "%llu of %llu frames in GSO packets went in TSO packets", (unsigned long long)w->tso_frames,
+                 (unsigned long long)w->gso_frames);
+    w->tso_frames = 0;
+}
+
+/* Some are lost before it is noticed. No message waits for longer than a second. */
+static void no_tso(struct sim_case *c)
+{
+    begin(c, SIM_GSO_NO_TSO);
+    for (unsigned i = 0; i < 20; i++)
+        transfer(c, SIM_S);
+    expect_few_tso(&c->world);
+    expect_share(&c->world, 80, 100);
+    sim_case_end(c);
+}
+
+/* Between the large messages are eager ones, whose GSO packets arrive. */
+static void eager_without_tso(struct sim_case *c)
+{
+    begin(c, SIM_GSO_NO_TSO);
+    for (unsigned i = 0; i < 20; i++)
+        transfer_mixed(c, SIM_S);
+    expect_few_tso(&c->world);
+    expect_share(&c->world, 80, 100);
+    sim_case_end(c);
+}
+
 const struct sim_scenario sim_gso[] = {
     {"GSO packets-joined", "GSO packets come as they were sent", joined, 4, 0},
     {"GSO packets-placed", "large messages are received into their place", placed, 20, 0},
     {"GSO packets-cut", "nobody joins what was cut on the way", cut, 4, 0},
     {"GSO packets-lost", "the network loses GSO packets and nothing else", lost, 4, 0},
     {"GSO packets-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
+    {"GSO packets-no-tso", "the network loses TSO packets only", no_tso, 4, 0},
+    {"GSO packets-eager-no-tso", "it does so while eager messages arrive in GSO packets", eager_without_tso, 4, 0},
     {"GSO packets-eager-joined", "eager messages in GSO packets that come as they were sent", eager_joined, 4, 0},
     {"GSO packets-eager-cut", "eager messages: nobody joins what was cut on the way", eager_cut, 4, 0},
     {"GSO packets-eager-lost", "eager messages: the network loses GSO packets", eager_lost, 4, 0},

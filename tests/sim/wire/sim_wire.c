@@ -198,12 +198,13 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
         return;
     w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
     w->gso_frames += f->gso;
+    w->tso_frames += f->gso && f->tso;
     if (f->gso && bytes > w->gso_bytes)
         sim_fail(w, "n%u: a frame of %zu bytes for GSO packets, which take %u", n->index, bytes, w->gso_bytes);
-    if (f->gso && w->gso == SIM_GSO_LOST)
+    if (f->gso && (w->gso == SIM_GSO_LOST || (w->gso == SIM_GSO_NO_TSO && f->tso)))
         return;
     frame = sim_frame_new(n->index, to.node, x->number, f->head, f->head_bytes, f->body, f->body_bytes);
-    frame->joined = f->gso && w->gso == SIM_GSO_JOINED;
+    frame->joined = f->gso && (w->gso == SIM_GSO_JOINED || w->gso == SIM_GSO_NO_TSO);
     sim_link_send(sim_world_link(w, n->index, to.node, x->number), frame,
                   sim_port_pass(&n->out[x->number], w->now_ns, sim_wire_bytes(bytes)));
 }
