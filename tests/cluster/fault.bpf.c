@@ -35,6 +35,7 @@
 #define ETHERTYPE_IPV4   0x0800
 #define ETHERTYPE_IPV6   0x86dd
 #define AT_IPV4_PROTOCOL (LEN_ETH_HEAD + 9)
+#define AT_IPV4_TO       (LEN_ETH_HEAD + 16)
 #define AT_IPV6_PROTOCOL (LEN_ETH_HEAD + 6)
 
 #define MARK_PASS 0x45580000u
@@ -59,6 +60,7 @@ struct rule {
     __u32 mark_us;    /* the time that the bucket lacks when the queue is so long that frames are marked, */
     __u32 most_us;    /* and when the queue is full */
     __u32 disown;     /* frames are the sender's no longer */
+    __u32 nowhere;    /* IPv4 packets to 0.0.0.0 only */
 };
 
 struct count {
@@ -151,10 +153,19 @@ static __always_inline int queue_is_long(struct __sk_buff *skb, __u32 slot, cons
     return lacks_ns > rule->mark_us * 1000ull;
 }
 
+static __always_inline int is_to_nowhere(struct __sk_buff *skb)
+{
+    __u32 to;
+
+    return skb->protocol == bpf_htons(ETHERTYPE_IPV4) && !bpf_skb_load_bytes(skb, AT_IPV4_TO, &to, sizeof(to)) && !to;
+}
+
 static __always_inline int is_meant(struct __sk_buff *skb, const struct rule *rule)
 {
     __u8 protocol;
 
+    if (rule->nowhere && !is_to_nowhere(skb))
+        return 0;
     if (rule->ethertype && skb->protocol != bpf_htons(rule->ethertype))
         return 0;
     if (!rule->protocol)

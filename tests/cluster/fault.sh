@@ -10,7 +10,7 @@ fault_counts=$fault_pins-maps/counts
 
 fault_usage="usage: ethmx-cluster fault NODE|all [--dir in|out|both] [--drop P] [--dup P] [--reorder P] [--corrupt P]
                             [--ethertype X|any] [--protocol udp|tcp|icmp|any] [--hold US] [--mark SIZE]
-                            [--disown]
+                            [--nowhere] [--disown]
        ethmx-cluster fault clear|stats"
 
 # ---- On the host: the command line ----
@@ -33,11 +33,14 @@ cmd_fault() {
 
 # fault_on NODE|all OPTIONS...
 fault_on() {
-    local target=$1 dirs='out in' ethertype=0 protocol=0 drop=0 dup=0 reorder=0 corrupt=0 hold=2000 disown=0
+    local target=$1 dirs='out in' ethertype=0 protocol=0 drop=0 dup=0 reorder=0 corrupt=0 hold=2000 disown=0 nowhere=0
     local words queue_rule=(0 0 0)
     shift
     while [ $# -gt 0 ]; do
-        case $1 in --disown) disown=1 && shift && continue ;; esac
+        case $1 in
+        --disown) disown=1 && shift && continue ;;
+        --nowhere) nowhere=1 && shift && continue ;;
+        esac
         [ $# -gt 1 ] || die "$1: unknown, or without a value
 $fault_usage"
         case $1 in
@@ -60,7 +63,7 @@ $fault_usage" ;;
     done
     fault_need_tools
     on_switch _fault_set "$target" "$dirs" "$hold" "$ethertype" "$protocol" "$drop" "$dup" "$reorder" "$corrupt" \
-        "${queue_rule[@]}" "$disown"
+        "${queue_rule[@]}" "$disown" "$nowhere"
 }
 
 # tc's units: 1kbit are 1000 bits a second, 1kb are 1024 bytes.
@@ -208,7 +211,7 @@ fault_write() {
     bpftool map update pinned "$map" key $(le32 "$slot") value $(le32 "$@")
 }
 
-# fault_set NODE|all DIRS HOLD ETHERTYPE PROTOCOL DROP DUP REORDER CORRUPT RATE MARK MOST DISOWN
+# fault_set NODE|all DIRS HOLD ETHERTYPE PROTOCOL DROP DUP REORDER CORRUPT RATE MARK MOST DISOWN NOWHERE
 fault_set() {
     local node way targets=$1
     [ "$1" = all ] || has_port "$1" || die "node $1 is down"
@@ -244,7 +247,7 @@ fault_stats() {
 }
 
 fault_clear_one() {
-    fault_write "$fault_rules" "$3" 0 0 0 0 0 0 0 0 0 0
+    fault_write "$fault_rules" "$3" 0 0 0 0 0 0 0 0 0 0 0
     fault_write "$fault_counts" "$3" 0 0 0 0 0 0 0 0 0 0 0 0 0 0
 }
 
