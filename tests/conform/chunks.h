@@ -9,9 +9,8 @@
 #include "world.h"
 
 #define CHUNKS_APART 4096 /* between first chunks: then two packets have no chunk in common, even if damaged */
-* /
 
-    struct chunks_damage {
+struct chunks_damage {
     unsigned at;         /* byte of the IP and TCP headers */
     uint8_t change;      /* whose bits of these are the others */
     unsigned sent_bytes; /* so much of the packet is sent; 0: all of it */
