@@ -337,7 +337,7 @@ static void send_chunks(unsigned rank)
                                         .frame_bytes = PART_BYTES};
     const struct emx_frame own = {.dst_id = desk[rank].id};
     const uint64_t sent = sender_stats.tso_packets_sent;
-    struct emx_place_head head[2];
+    struct emx_place_head head[2] = {0};
     struct emx_wire_addr to;
     struct emx_txframe f[2];
 
