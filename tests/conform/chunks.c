@@ -42,63 +42,75 @@ static void fill(uint8_t *at, uint64_t chunk, unsigned len_bytes)
         at[i] = (uint8_t)(emx_mix64((chunk << 16) + i / 8) >> (8 * (i % 8)));
 }
 
+/* The frame that is sent, with head and data. */
+static struct emx_txframe frame_of(const struct chunks *c, const struct end *to, const struct emx_wire_addr *way,
+                                   struct emx_place_head *head, uint8_t *data)
+{
+    const unsigned data_bytes = (c->n - 1) * c->chunk_bytes + c->last_bytes;
+
+    assert_true(c->n * c->chunk_bytes <= DATA_MOST);
+    *head = head_of(c, to, c->checked, 0);
+    head->body_bytes = (uint16_t)(sizeof(*head) - EMX_PLACE_FRAME_BYTES + data_bytes);
+    for (unsigned i = 0; i < c->n; i++)
+        fill(data + i * c->chunk_bytes, c->first + i, body_bytes(c, i));
+    return (struct emx_txframe){.to = way,
+                                .head = head,
+                                .head_bytes = sizeof(*head),
+                                .body = data,
+                                .body_bytes = (uint16_t)data_bytes,
+                                .chunk_bytes = (uint16_t)c->chunk_bytes,
+                                .gso = true};
+}
+
 void chunks_send(const struct chunks *c, struct end *from, const struct end *to)
 {
-    static struct emx_place_head head[EMX_WIRE_BATCH];
     static uint8_t data[DATA_MOST];
     const struct emx_wire_addr way = end_way(from, to);
-    struct emx_txframe f[EMX_WIRE_BATCH];
+    struct emx_place_head head;
+    const struct emx_txframe f = frame_of(c, to, &way, &head, data);
 
-    assert_true(from->ops->tx_room(from->w) >= c->n && c->n * c->chunk_bytes <= sizeof(data));
-    for (unsigned i = 0; i < c->n; i++) {
-        head[i] = head_of(c, to, c->checked, i);
-        fill(data + i * c->chunk_bytes, c->first + i, body_bytes(c, i));
-        f[i] = (struct emx_txframe){.to = &way,
-                                    .head = &head[i],
-                                    .head_bytes = sizeof(head[i]),
-                                    .body = data + i * c->chunk_bytes,
-                                    .body_bytes = (uint16_t)body_bytes(c, i),
-                                    .gso = true,
-                                    .tso = true};
-    }
-    end_tx(from, f, c->n);
+    assert_true(from->ops->tx_room(from->w) >= c->n);
+    end_tx(from, &f, 1);
 }
 
 void chunks_send_damaged(const struct chunks *c, const struct end *from, const struct end *to)
 {
     static uint8_t packet[EMX_TSO_HEAD_BYTES + DATA_MOST];
-    const unsigned data_bytes = (c->n - 1) * c->chunk_bytes + c->last_bytes;
     const struct emx_gso_way way = mangled_way(from, to);
-    const struct emx_place_head first = head_of(c, to, c->checked, 0);
+    struct emx_place_head head;
+    const struct emx_txframe f = frame_of(c, to, NULL, &head, packet + EMX_TSO_HEAD_BYTES);
     struct virtio_net_hdr vnet = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
     struct iovec iov[] = {{.iov_base = &vnet, .iov_len = sizeof(vnet)},
                           {.iov_base = packet, .iov_len = c->damage.sent_bytes}};
 
     if (!c->damage.sent_bytes)
-        iov[1].iov_len = EMX_TSO_HEAD_BYTES + data_bytes;
-    emx_tso_head(packet, &way, &first, data_bytes);
+        iov[1].iov_len = EMX_TSO_HEAD_BYTES + f.body_bytes;
+    emx_tso_head(packet, &way, &f);
     packet[EMX_TSO_HEAD_BYTES - EMX_TSO_IP_BYTES + c->damage.at] ^= c->damage.change;
-    for (unsigned i = 0; i < c->n; i++)
-        fill(packet + EMX_TSO_HEAD_BYTES + i * c->chunk_bytes, c->first + i, body_bytes(c, i));
     mangled_send_pieces(from, to, iov, 2);
 }
 
-/* Whether it is chunk i; if not, it is of a damaged packet. */
-static bool is_chunk(const struct chunks *c, const struct end *to, const struct emx_rxframe *rx, unsigned i)
+/* How many chunks from i on it has, which must be right; 0: it is of a damaged packet. */
+static unsigned chunks_in(const struct chunks *c, const struct end *to, const struct emx_rxframe *rx, unsigned i)
 {
     static uint8_t data[DATA_MOST];
-    const struct emx_place_head want = head_of(c, to, false, i);
-    struct emx_place_head h;
+    struct emx_place_head want = head_of(c, to, false, i), h;
+    unsigned data_bytes, n;
 
-    assert_in_range(rx->len_bytes, sizeof(h) + 1, sizeof(h) + c->chunk_bytes);
+    assert_true(rx->len_bytes > sizeof(h));
+    data_bytes = rx->len_bytes - (unsigned)sizeof(h);
     memcpy(&h, rx->data, sizeof(h));
     if (h.chunk < c->first || h.chunk >= c->first + CHUNKS_APART)
-        return false;
-    assert_int_equal(rx->len_bytes, sizeof(h) + body_bytes(c, i));
+        return 0;
+    n = (data_bytes + c->chunk_bytes - 1) / c->chunk_bytes;
+    assert_in_range(n, 1, c->n - i);
+    assert_int_equal(data_bytes, (n - 1) * c->chunk_bytes + body_bytes(c, i + n - 1));
+    want.body_bytes = (uint16_t)(sizeof(h) - EMX_PLACE_FRAME_BYTES + data_bytes);
     assert_memory_equal(&h, &want, sizeof(h));
-    fill(data, c->first + i, body_bytes(c, i));
-    assert_memory_equal(rx->body ? rx->body : rx->data + sizeof(h), data, body_bytes(c, i));
-    return true;
+    for (unsigned k = 0; k < n; k++)
+        fill(data + k * c->chunk_bytes, c->first + i + k, body_bytes(c, i + k));
+    assert_memory_equal(rx->body ? rx->body : rx->data + sizeof(h), data, data_bytes);
+    return n;
 }
 
 void chunks_expect(const struct chunks *c, struct end *to)
@@ -111,7 +123,7 @@ void chunks_expect(const struct chunks *c, struct end *to)
         if (!n)
             fail_msg("%u of %u chunks from %u on came", came, c->n, c->first);
         for (unsigned i = 0; i < n; i++)
-            came += is_chunk(c, to, &rx[i], came);
+            came += chunks_in(c, to, &rx[i], came);
         to->ops->rx_return(to->w, rx, n);
     }
 }

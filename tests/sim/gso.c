@@ -18,6 +18,7 @@ static void begin(struct sim_case *c, enum sim_gso gso)
     sim_case_begin(c, 2, 1);
     c->world.gso_bytes = GSO_BYTES;
     c->world.gso = gso;
+    c->world.tso |= gso == SIM_GSO_NO_TSO;
     sim_world_rate(&c->world, 10000000000, 0, 0);
     sim_world_faults(&c->world, &faults);
     sim_world_start(&c->world);

@@ -74,6 +74,7 @@ struct sim_frame {
     struct sim_frame *next; /* in the ring of the receiver */
     unsigned src, dst, wire;
     uint32_t len_bytes;
+    bool tso;    /* of a TSO packet */
     bool joined; /* came in a GSO packet */
     bool marked; /* by a queue on the way */
     uint8_t *data;

@@ -34,7 +34,7 @@ enum sim_gso {
     SIM_GSO_JOINED, /* they come as they were sent */
     SIM_GSO_CUT,    /* their frames come one by one */
     SIM_GSO_LOST,
-    SIM_GSO_NO_TSO, /* those that may be TSO packets are lost, the others come as they were sent */
+    SIM_GSO_NO_TSO, /* TSO packets are lost, the others come as they were sent */
 };
 
 struct sim_world {
@@ -53,7 +53,6 @@ struct sim_world {
     bool tso;                         /* these may be TSO packets: every other seed */
     uint64_t tso_frames;              /* sent in frames of several chunks */
     uint64_t gso_frames, data_frames; /* sent; gso ones are among data */
-    uint64_t tso_frames;              /* of the former, those in packets that may be TSO packets */
     bool reliable;                    /* routes say so, and rings lose nothing; links must be without faults */
     bool connected;                   /* routes say so; with lend_first: those of wire 0 */
     bool reads;                       /* routes offer to read the sender's memory */

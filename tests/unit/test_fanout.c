@@ -183,8 +183,8 @@ static void take_frames(struct emx_wire *w, struct desk *d)
         memcpy(&h, f[i].data, sizeof(h));
         if (h.dst_id != d->id)
             d->strange++;
-        else if (f[i].len_bytes == sizeof(struct emx_place_head) + CHUNK_BYTES)
-            d->last[2] = (uint32_t)number_of_chunk(f[i].data) / 2;
+        else if (f[i].len_bytes == sizeof(struct emx_place_head) + 2 * CHUNK_BYTES)
+            d->last[2] = (uint32_t)number_of_chunk(f[i].data);
         else
             d->last[f[i].len_bytes == PART_BYTES] = h.seq;
     }
@@ -337,28 +337,25 @@ static void send_chunks(unsigned rank)
                                         .frame_bytes = PART_BYTES};
     const struct emx_frame own = {.dst_id = desk[rank].id};
     const uint64_t sent = sender_stats.tso_packets_sent;
-    struct emx_place_head head[2] = {0};
+    struct emx_place_head head = {0};
     struct emx_wire_addr to;
-    struct emx_txframe f[2];
+    struct emx_txframe f = {.to = &to,
+                            .head = &head,
+                            .head_bytes = sizeof(head),
+                            .body = body,
+                            .body_bytes = sizeof(body),
+                            .chunk_bytes = CHUNK_BYTES,
+                            .gso = true};
 
     emx_packet_addr(&to, netifs.loopback_index, no_mac, &way);
-    for (unsigned i = 0; i < 2; i++) {
-        memcpy(&head[i], &own, sizeof(own));
-        head[i].version = EMX_PLACE_MARK_OFF >> 8;
-        head[i].type = EMX_PLACE_MARK_OFF & 0xff;
-        head[i].body_bytes = sizeof(head[i]) - EMX_PLACE_FRAME_BYTES + CHUNK_BYTES;
-        head[i].chunk_bytes = CHUNK_BYTES;
-        head[i].chunk = 2 * number + i;
-        f[i] = (struct emx_txframe){.to = &to,
-                                    .head = (const uint8_t *)&head[i],
-                                    .head_bytes = sizeof(head[i]),
-                                    .body = body + i * CHUNK_BYTES,
-                                    .body_bytes = CHUNK_BYTES,
-                                    .gso = true,
-                                    .tso = true};
-    }
+    memcpy(&head, &own, sizeof(own));
+    head.version = EMX_PLACE_MARK_OFF >> 8;
+    head.type = EMX_PLACE_MARK_OFF & 0xff;
+    head.body_bytes = sizeof(head) - EMX_PLACE_FRAME_BYTES + sizeof(body);
+    head.chunk_bytes = CHUNK_BYTES;
+    head.chunk = number;
     assert_true(emx_wire_packet.tx_room(sender));
-    emx_wire_packet.tx(sender, f, 2);
+    emx_wire_packet.tx(sender, &f, 1);
     assert_int_equal(sender_stats.tso_packets_sent, sent + 1);
 }
 

@@ -85,7 +85,8 @@ bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
         return false;
-    if (data->len_bytes > TSO_BYTES && s->tso && !s->offload.no_tso && emx_data_contiguous(data))
+    if (data->len_bytes > TSO_BYTES && s->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO) &&
+        emx_data_contiguous(data))
         return false;
     if (emx_rdma_threshold_pays(s, data))
         return false;
@@ -127,7 +128,7 @@ static void eager_read_message(const struct emx_eager_source *m, size_t offset, 
 
 bool emx_eager_take_slot(struct emx_session *s)
 {
-    return s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take_eager(&s->offload);
+    return s->tx.slots_taken < SLOTS && s->gso_bytes && emx_offload_probe_take(&s->offload, EMX_GSO_OF_UDP, true);
 }
 
 /* Whether a message of that many frames is sent as a GSO packet. */

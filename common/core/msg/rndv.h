@@ -100,7 +100,8 @@ struct emx_pull_request {
     uint32_t rop;
     uint16_t chunk_bytes;
     uint8_t round, rail;
-    bool gso; /* goes in GSO packets */
+    bool gso; /* goes in GSO packets, */
+    bool tso; /* in TSO packets */
 };
 
 /* In a session: requests of the peer. */

@@ -150,15 +150,47 @@ void emx_rndv_send_by_others(struct emx_session *s, unsigned rail)
     emx_session_ready(s);
 }
 
-/* Whether a block requested for the first time is sent in GSO packets. All blocks of a message go the same way, to keep
- * their order. A message of one frame has nothing to be joined with. */
-static bool rndv_send_take_gso(struct emx_session *s, const struct emx_pull_request *j, unsigned rail)
-{
-    unsigned gso_bytes = rail == emx_rails_first(s) ? s->gso_bytes : s->rails->rail[rail].gso_bytes;
-    unsigned chunks = (unsigned)__builtin_popcountll(j->wanted);
+/* Over which route a data frame is sent. */
+struct rndv_send_route {
+    const struct emx_wire_addr *to;
+    uint32_t *last_rop; /* of the last data frame over it */
+    uint16_t gso_bytes;
+    bool tso;
+    uint8_t seal;
+};
 
-    return (chunks > 1 || j->first) && gso_bytes &&
-           emx_offload_probe_take(&s->offload, (uint64_t)chunks * j->chunk_bytes >= EMX_JOINED_BYTES);
+static struct rndv_send_route rndv_send_route_of(struct emx_session *s, unsigned rail)
+{
+    struct emx_rail *k;
+
+    if (rail == emx_rails_first(s))
+        return (struct rndv_send_route){
+            .to = &s->to, .last_rop = &s->pulled.last_rop, .gso_bytes = s->gso_bytes, .tso = s->tso, .seal = s->seal};
+    k = &s->rails->rail[rail];
+    return (struct rndv_send_route){
+        .to = &k->to, .last_rop = &k->last_rop, .gso_bytes = k->gso_bytes, .tso = k->tso, .seal = k->seal};
+}
+
+/* Whether data of the request may go in TSO packets. */
+static bool rndv_send_suits_tso(const struct emx_session *s, const struct emx_pull_request *j,
+                                const struct rndv_send_route *route)
+{
+    return route->tso && !s->fragment.out && EMX_RNDV_HEAD_BYTES + j->chunk_bytes <= route->gso_bytes &&
+           (route->seal == EMX_CHECKSUM_OFF || route->seal == EMX_CHECKSUM_HEADER) && emx_data_contiguous(&j->op->data);
+}
+
+/* Decides whether a block requested for the first time is sent in GSO packets, and in which. All blocks of a message go
+ * the same way, to keep their order. A message of one frame has nothing to be joined with. */
+static void rndv_send_take_gso(struct emx_session *s, struct emx_pull_request *j, unsigned rail)
+{
+    const struct rndv_send_route route = rndv_send_route_of(s, rail);
+    unsigned chunks = (unsigned)__builtin_popcountll(j->wanted);
+    bool joins = (uint64_t)chunks * j->chunk_bytes >= EMX_JOINED_BYTES;
+
+    if (j->round || !route.gso_bytes || (chunks == 1 && !j->first))
+        return;
+    j->tso = rndv_send_suits_tso(s, j, &route) && emx_offload_probe_take(&s->offload, EMX_GSO_OF_TSO, joins);
+    j->gso = j->tso || emx_offload_probe_take(&s->offload, EMX_GSO_OF_UDP, joins);
 }
 
 /* The rail to reply over: that which is asked for, or, if it is unknown, carries no such frames, or was left because it
@@ -213,7 +245,7 @@ static bool rndv_send_add_request(struct emx_session *s, struct emx_op *op, cons
                                    .round = f->round,
                                    .rail = (uint8_t)rail,
                                    .chunk_bytes = f->chunk_bytes};
-    j->gso = !f->round && rndv_send_take_gso(s, j, rail);
+    rndv_send_take_gso(s, j, rail);
     emx_list_append(rndv_send_requests(s, rail), &j->link);
     s->pulled.request_count++;
     return true;
@@ -241,12 +273,14 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         j->rail = (uint8_t)rail;
         emx_list_del(&j->link); /* replies keep the order of requests: the puller relies on it */
         emx_list_append(rndv_send_requests(s, rail), &j->link);
-        j->gso = false;
+        j->gso = j->tso = false;
         rndv_send_ready(s, rail);
         return EMX_ACCEPTED;
     }
     if (f->round == 1) /* its first reply has left, and did not arrive */
-        emx_offload_probe_block_lost(&s->offload);
+        emx_offload_probe_lost(&s->offload, s->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO)
+                                                ? EMX_GSO_OF_TSO
+                                                : EMX_GSO_OF_UDP);
     while (k <= f->more && rndv_send_add_request(s, op, f, rail, k))
         k++;
     if (k)
@@ -285,15 +319,6 @@ static void rndv_send_ask_for_shorter(struct emx_session *s, struct emx_txframe 
     emx_engine_seal(s, h, f, s->seal);
 }
 
-/* Over which route a data frame is sent. */
-struct rndv_send_route {
-    const struct emx_wire_addr *to;
-    uint16_t gso_bytes;
-    bool tso;
-    uint8_t seal;
-    uint32_t *last_rop; /* of the last data frame over it */
-};
-
 /* How many wanted chunks from the first on go in one frame; 0: a frame has one, and is no TSO packet. */
 static unsigned rndv_send_chunks(const struct emx_session *s, const struct emx_pull_request *j,
                                  const struct rndv_send_route *route)
@@ -301,8 +326,7 @@ static unsigned rndv_send_chunks(const struct emx_session *s, const struct emx_p
     uint64_t wanted = j->wanted >> __builtin_ctzll(j->wanted);
     unsigned frame_bytes = EMX_RNDV_HEAD_BYTES + j->chunk_bytes, n = ~wanted ? (unsigned)__builtin_ctzll(~wanted) : 64;
 
-    if (!j->gso || !route->tso || s->offload.no_tso || s->fragment.out || frame_bytes > route->gso_bytes ||
-        (route->seal != EMX_CHECKSUM_OFF && route->seal != EMX_CHECKSUM_HEADER))
+    if (!j->tso || !rndv_send_suits_tso(s, j, route)) /* the route may have changed */
         return 0;
     return emx_min_u(emx_min_u(n, EMX_WIRE_JOIN_BYTES / frame_bytes), s->e->output_room);
 }
@@ -332,17 +356,11 @@ static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_re
     n = emx_min(j->op->msg_bytes - offset, (uint64_t)j->chunk_bytes * (chunks ? chunks : 1));
     *f = (struct emx_txframe){.to = route->to,
                               .head_bytes = EMX_RNDV_HEAD_BYTES,
-                              .body = chunks ? emx_data_piece(&j->op->data, offset, n) : NULL,
-                              .chunk_bytes = j->chunk_bytes,
+                              .body = rndv_send_body(s->e, j->op, offset, n, i),
+                              .body_bytes = (uint16_t)n,
+                              .chunk_bytes = chunks ? j->chunk_bytes : 0,
                               .gso = j->gso,
                               .apart = j->rop != *route->last_rop};
-    if (!f->body) {
-        f->chunk_bytes = 0;
-        chunks = 1;
-        n = emx_min(j->op->msg_bytes - offset, j->chunk_bytes);
-        f->body = rndv_send_body(s->e, j->op, offset, n, i);
-    }
-    f->body_bytes = (uint16_t)n;
     if (!f->body) {
         emx_rndv_forget_pull_requests(s, NULL); /* the puller requests again */
         return false;
@@ -352,15 +370,14 @@ static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_re
         .rop = j->rop, .round = j->round, .rail = j->rail, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
-    rndv_send_done(s, j, chunks);
+    rndv_send_done(s, j, emx_txframe_chunks(f));
     emx_engine_seal(s, h, f, route->seal);
     return true;
 }
 
 bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
-    const struct rndv_send_route route = {
-        .to = &s->to, .gso_bytes = s->gso_bytes, .tso = s->tso, .seal = s->seal, .last_rop = &s->pulled.last_rop};
+    const struct rndv_send_route route = rndv_send_route_of(s, emx_rails_first(s));
     struct emx_list *l = emx_list_first(&s->pulled.requests);
     struct emx_pull_request *j;
 
@@ -377,8 +394,7 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
 
 bool emx_rndv_output_rail(struct emx_rail *k, struct emx_txframe *f, struct emx_scratch *scratch, unsigned i)
 {
-    const struct rndv_send_route route = {
-        .to = &k->to, .gso_bytes = k->gso_bytes, .tso = k->tso, .seal = k->seal, .last_rop = &k->last_rop};
+    const struct rndv_send_route route = rndv_send_route_of(k->rails->s, (unsigned)(k - k->rails->rail));
     struct emx_list *l = emx_list_first(&k->requests);
 
     return l &&

@@ -5,16 +5,15 @@
  * the path and not joined again, they are slower than single frames. So the sender starts with one block or message.
  * Each pull, ack and eager frame has the number of GSO packets that arrived properly joined. While that number grows,
  * the sender uses them for all blocks and messages. If it does not grow, the sender tries one from time to time, at
- * increasing distances, in turn without and with the form of TSO packets, because a network may drop one form only.
- * Each one that is lost brings that nearer: the path may have changed. Retransmissions are always single frames.
+ * increasing distances. Each one that is lost brings that nearer: the path may have changed. Retransmissions are always
+ * single frames.
  *
- * The number does not say which of them arrived. Those of eager messages are no TSO packets: while it does not grow by
- * more than these, it is no proof that TSO packets arrive, and some blocks lost in them end their use.
+ * Each form of GSO packets, UDP and TSO, is counted and tried by itself, because a network may carry one and not the
+ * other.
  *
  * A GSO packet is properly joined if it has EMX_JOINED_BYTES or a complete eager message. With fewer frames it would
  * waste a slot of the receiver's ring.
  */
-#include "base/min.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
@@ -22,77 +21,71 @@
 #include "core/rel/offload_probe.h"
 #include "core/rel/session.h"
 
-#define TRUST   1024      /* blocks and messages in GSO packets before the peer must report some */
-#define DOUBT   4         /* a lost one leaves this part of them */
-#define GAP     32        /* single ones between two tries at first; doubles */
-#define GAP_MAX (1 << 20) /* at most */
-#define DOUBTS  16        /* blocks in TSO packets lost before the next ones are without */
+#define TRUST     1024 /* blocks and messages in GSO packets before the peer must report some */
+#define DOUBT     4    /* a lost one leaves this part of them */
+#define GAP       5    /* single ones between two tries at first, as a power of 2; doubles */
+#define GAP_MAX   15   /* at most */
+#define FORM_BITS 16   /* of a form, in joined_rx and joined_told */
 
 void emx_offload_probe_init(struct emx_offload_probe *o)
 {
-    o->left = 1;
-    o->no_tso = false;
-    o->doubts = 0;
-    o->eager = 0;
-    o->gap = o->wait = GAP;
+    for (unsigned i = 0; i < EMX_GSO_FORMS; i++)
+        o->form[i] = (struct emx_offload_form){.left = 1, .gap = GAP, .wait = 1u << GAP};
+}
+
+/* Of one form. */
+static uint16_t offload_probe_count(uint32_t joined, unsigned form)
+{
+    return (uint16_t)(joined >> (form * FORM_BITS));
 }
 
 void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined)
 {
-    const uint32_t more = joined - o->joined_told;
+    uint32_t told = 0;
 
-    if ((int32_t)more <= 0)
-        return;
-    if (more > o->eager)
-        o->doubts = 0;
-    o->eager = (uint16_t)(o->eager - emx_min(more, o->eager));
-    o->joined_told = joined;
-    o->left = TRUST;
-    o->gap = o->wait = GAP;
+    for (unsigned i = 0; i < EMX_GSO_FORMS; i++) {
+        uint16_t count = offload_probe_count(joined, i), before = offload_probe_count(o->joined_told, i);
+
+        if ((int16_t)(count - before) > 0) {
+            o->form[i] = (struct emx_offload_form){.left = TRUST, .gap = GAP, .wait = 1u << GAP};
+            before = count;
+        }
+        told |= (uint32_t)before << (i * FORM_BITS);
+    }
+    o->joined_told = told;
+}
+
+void emx_offload_probe_arrived(struct emx_offload_probe *o, enum emx_gso_form form)
+{
+    uint32_t mask = (uint32_t)UINT16_MAX << (form * FORM_BITS);
+
+    o->joined_rx = (o->joined_rx & ~mask) | ((o->joined_rx + (1u << (form * FORM_BITS))) & mask);
 }
 
 /* One is left to try: the reply may be only late. */
-void emx_offload_probe_lost(struct emx_offload_probe *o)
+void emx_offload_probe_lost(struct emx_offload_probe *o, enum emx_gso_form form)
 {
-    if (o->left)
-        o->left = (o->left + DOUBT - 1) / DOUBT;
+    struct emx_offload_form *f = &o->form[form];
+
+    if (f->left)
+        f->left = (f->left + DOUBT - 1u) / DOUBT & 0x7ff;
 }
 
-void emx_offload_probe_block_lost(struct emx_offload_probe *o)
+bool emx_offload_probe_take(struct emx_offload_probe *o, enum emx_gso_form form, bool joins)
 {
-    emx_offload_probe_lost(o);
-    if (o->no_tso || ++o->doubts < DOUBTS)
-        return;
-    o->no_tso = true;
-    o->doubts = 0;
-}
+    struct emx_offload_form *f = &o->form[form];
 
-static bool offload_probe_take(struct emx_offload_probe *o, bool no_tso)
-{
-    if (o->left) {
-        o->left--;
+    if (!joins && f->left < 2)
+        return false;
+    if (f->left) {
+        f->left--;
         return true;
     }
-    if (--o->wait)
+    if (--f->wait)
         return false;
-    if (o->gap < GAP_MAX)
-        o->gap *= 2;
-    o->no_tso = no_tso;
-    o->wait = o->gap;
-    return true;
-}
-
-bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins)
-{
-    return (joins || o->left >= 2) && offload_probe_take(o, !o->no_tso);
-}
-
-bool emx_offload_probe_take_eager(struct emx_offload_probe *o)
-{
-    if (!offload_probe_take(o, o->no_tso))
-        return false;
-    if (o->eager < UINT16_MAX)
-        o->eager++;
+    if (f->gap < GAP_MAX)
+        f->gap++;
+    f->wait = (1u << f->gap) & UINT16_MAX;
     return true;
 }
 
@@ -105,13 +98,22 @@ static bool offload_probe_is_whole(const struct emx_frame *h, unsigned parts)
     return h->type == EMX_F_eager && first + (parts - 1) * more >= f->total_bytes;
 }
 
+/* A frame of several chunks was a TSO packet. */
+static bool offload_probe_is_tso(const struct emx_frame *h)
+{
+    const struct emx_f_data *f = (const void *)(h + 1);
+
+    return h->type == EMX_F_data && h->body_bytes > sizeof(*f) + f->chunk_bytes;
+}
+
 void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts)
 {
     const struct emx_frame *h = emx_frame_within(data);
     struct emx_peer *p = emx_peer_find(e, h->src_id);
+    bool tso = offload_probe_is_tso(h);
 
     if (!p || !p->session)
         return;
-    if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
-        p->session->offload.joined_rx++;
+    if ((tso ? 1 : parts) * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
+        emx_offload_probe_arrived(&p->session->offload, tso ? EMX_GSO_OF_TSO : EMX_GSO_OF_UDP);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Offload probing: whether the path to a peer carries GSO packets.
+ * Offload probing: whether the path to a peer carries GSO packets, for each of their forms.
  */
 #ifndef EMX_CORE_OFFLOAD_PROBE_H
 #define EMX_CORE_OFFLOAD_PROBE_H
@@ -10,24 +10,33 @@
 
 #define EMX_JOINED_BYTES 8192 /* data that makes a GSO packet worth its slot */
 
+enum emx_gso_form { EMX_GSO_OF_UDP, EMX_GSO_OF_TSO, EMX_GSO_FORMS };
+
+/* All in all as small as it can be: each peer has one. */
+struct emx_offload_form {
+    uint32_t left : 11; /* blocks that may go in GSO packets before the peer must report some */
+    uint32_t gap : 5;   /* if none is left: the last distance between two tries is 2^gap blocks */
+    uint32_t wait : 16; /* blocks until the next try */
+};
+
 struct emx_offload_probe {
-    uint32_t joined_rx;   /* GSO packets that arrived properly joined */
+    uint32_t joined_rx;   /* GSO packets that arrived properly joined: 16 bits for each form, mod 2^16 */
     uint32_t joined_told; /* of those sent by this side, as last reported */
-    uint16_t left;        /* blocks that may go in GSO packets before the peer must report some */
-    bool no_tso;          /* they are not TSO packets: every other try */
-    uint8_t doubts;       /* blocks in TSO packets that were lost since one was surely reported */
-    uint16_t eager;       /* eager messages in GSO packets, never of TSO, that may be reported */
-    unsigned wait;        /* if none is left: blocks until the next try */
-    unsigned gap;         /* the last such distance */
+    struct emx_offload_form form[EMX_GSO_FORMS];
 };
 
 void emx_offload_probe_init(struct emx_offload_probe *o); /* a new route */
 void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined);
-/* An eager message, or a block, in GSO packets must be sent again. */
-void emx_offload_probe_lost(struct emx_offload_probe *o);
-void emx_offload_probe_block_lost(struct emx_offload_probe *o);
-/* Whether the next block is sent in GSO packets. joins: it would arrive properly joined. */
-bool emx_offload_probe_take(struct emx_offload_probe *o, bool joins);
-bool emx_offload_probe_take_eager(struct emx_offload_probe *o); /* the same of an eager message */
+void emx_offload_probe_arrived(struct emx_offload_probe *o, enum emx_gso_form form); /* one, properly joined */
+/* A block or message in GSO packets must be sent again. */
+void emx_offload_probe_lost(struct emx_offload_probe *o, enum emx_gso_form form);
+/* Whether the next block or message is sent in GSO packets of this form. joins: it would arrive properly joined. */
+bool emx_offload_probe_take(struct emx_offload_probe *o, enum emx_gso_form form, bool joins);
+
+/* Whether packets of this form have arrived lately, or may. */
+static inline bool emx_offload_probe_trusts(const struct emx_offload_probe *o, enum emx_gso_form form)
+{
+    return o->form[form].left;
+}
 
 #endif

@@ -144,7 +144,7 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
         b->lost = false;
         s->tx.lost--;
         if (b->slot && b->tries == 1)
-            emx_offload_probe_lost(&s->offload);
+            emx_offload_probe_lost(&s->offload, EMX_GSO_OF_UDP);
         s->tx.resent += s->tx.backoff > 0;
         emx_count(s->e, frames_resent);
     } else {

@@ -69,11 +69,9 @@ static unsigned packet_chunks(const struct sim_frame *first, unsigned n)
     const struct emx_place_head *h = (const void *)first->data, *next;
     unsigned count = 1;
 
-    if (first->len_bytes <= sizeof(*h) || !emx_place_is_marked(first->data))
-        return 0;
     for (const struct sim_frame *f = first->next; count < n; f = f->next, count++) {
         next = (const void *)f->data;
-        if (f->len_bytes <= sizeof(*h) || next->version != h->version || next->type != h->type ||
+        if (!f->tso || next->version != h->version || next->type != h->type ||
             memcmp(next->frame, h->frame, sizeof(h->frame)) != 0 ||
             memcmp(next->message, h->message, sizeof(h->message)) != 0 || next->chunk_bytes != h->chunk_bytes ||
             next->chunk != h->chunk + count)
@@ -144,20 +142,16 @@ static unsigned packet_receive_gso(struct sim_packet *p, const struct sim_frame 
     return emx_gso_rx_next(&p->rx, f, n, 0);
 }
 
-unsigned sim_packet_receive(struct sim_packet *p, bool tso, const struct sim_frame *first, struct emx_rxframe *f,
-                            unsigned max, unsigned *given_p)
+unsigned sim_packet_receive(struct sim_packet *p, const struct sim_frame *first, struct emx_rxframe *f, unsigned max,
+                            unsigned *given_p)
 {
+    unsigned n = 0, taken = 0;
     size_t len_bytes;
-    unsigned n, taken;
 
-    if (!emx_gso_rx_places(&p->rx) || emx_rng_chance(&p->rng, ALONE_PPM))
-        return 0;
-    tso = tso && emx_rng_below(&p->rng, 2);
-    n = packet_frames(first, EMX_WIRE_BATCH, &len_bytes);
-    taken = tso ? packet_chunks(first, n) : 0;
-    if (taken) {
+    if (first->tso) {
+        taken = packet_chunks(first, packet_frames(first, EMX_WIRE_BATCH, &len_bytes));
         n = packet_receive_tso(p, first, taken, f);
-    } else {
+    } else if (emx_gso_rx_places(&p->rx) && !emx_rng_chance(&p->rng, ALONE_PPM)) {
         n = packet_frames(first, max, &len_bytes);
         n = taken = packet_receive_gso(p, first, n, len_bytes, f);
     }

@@ -23,9 +23,9 @@ struct sim_packet {
 void sim_packet_init(struct sim_packet *p, const struct emx_placer *placer, struct emx_stats *stats, uint64_t seed);
 void sim_packet_fini(struct sim_packet *p);
 
-/* Receives frames that begin with first as one packet; tso: perhaps as one frame of several chunks. Returns how many,
- * at most max if they stay what they are; *given_p: what they have become. 0: not now. */
-unsigned sim_packet_receive(struct sim_packet *p, bool tso, const struct sim_frame *first, struct emx_rxframe *f,
-                            unsigned max, unsigned *given_p);
+/* Receives frames that begin with first as one packet; those of a TSO packet as one frame of several chunks. Returns
+ * how many, at most max if they stay what they are; *given_p: what they have become. 0: not now. */
+unsigned sim_packet_receive(struct sim_packet *p, const struct sim_frame *first, struct emx_rxframe *f, unsigned max,
+                            unsigned *given_p);
 
 #endif

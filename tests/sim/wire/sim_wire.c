@@ -59,7 +59,7 @@ static unsigned wire_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned m
     x->shown = false;
     if (emx_rng_below(&w->rng, 2))
         max = 1;
-    x->lent = sim_packet_receive(&x->packet, w->tso, x->ring, f, max, &x->given);
+    x->lent = sim_packet_receive(&x->packet, x->ring, f, max, &x->given);
     x->as_packet = x->lent;
     x->before = x->node->stats;
     if (x->lent)
@@ -198,13 +198,13 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
         return;
     w->data_frames += is_part((const void *)((const uint8_t *)f->head + sim_tag_bytes(f->head, f->head_bytes)));
     w->gso_frames += f->gso;
-    w->tso_frames += f->gso && f->tso;
     if (f->gso && bytes > w->gso_bytes)
         sim_fail(w, "n%u: a frame of %zu bytes for GSO packets, which take %u", n->index, bytes, w->gso_bytes);
-    if (f->gso && (w->gso == SIM_GSO_LOST || (w->gso == SIM_GSO_NO_TSO && f->tso)))
+    if (f->gso && w->gso == SIM_GSO_LOST)
         return;
     frame = sim_frame_new(n->index, to.node, x->number, f->head, f->head_bytes, f->body, f->body_bytes);
     frame->joined = f->gso && (w->gso == SIM_GSO_JOINED || w->gso == SIM_GSO_NO_TSO);
+    frame->tso = x->tso && frame->joined;
     sim_link_send(sim_world_link(w, n->index, to.node, x->number), frame,
                   sim_port_pass(&n->out[x->number], w->now_ns, sim_wire_bytes(bytes)));
 }
@@ -226,8 +226,15 @@ static void send_chunks(struct sim_wire *x, const struct emx_txframe *f)
                  emx_txframe_chunks(f));
     n = emx_tso_split(&split, f);
     w->tso_frames += n;
+    if (w->gso == SIM_GSO_NO_TSO) {
+        w->gso_frames += n;
+        w->data_frames += n;
+        return;
+    }
+    x->tso = true;
     for (unsigned i = 0; i < n; i++)
         send_one(x, &split.f[i]);
+    x->tso = false;
 }
 
 /* How many frames the port takes now. */
