@@ -63,32 +63,27 @@ static void fill_packet(void)
         packet[i] = (uint8_t)emx_rng_below(&rng, 256);
 }
 
-static void scatter(const struct emx_gso_rx *r, unsigned places, size_t len_bytes)
+static void scatter(const struct emx_gso_rx *r, unsigned places, const uint8_t *bytes, size_t len_bytes)
 {
     size_t done = 0;
 
     for (const struct iovec *iov = r->iov + 1; places && done < len_bytes; places--, iov++) {
         size_t n = iov->iov_len < len_bytes - done ? iov->iov_len : len_bytes - done;
 
-        memcpy(iov->iov_base, packet + done, n);
+        memcpy(iov->iov_base, bytes + done, n);
         done += n;
     }
     assert_int_equal(done, len_bytes);
 }
 
-/* Receives a packet of len_bytes in parts of part_bytes, `step` frames at a time. Returns how many came with their data
- * in its place. */
-static unsigned receive(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, unsigned step)
+/* Takes all frames, `step` at a time, of a packet of len_bytes in parts of part_bytes. Returns how many came with their
+ * data in its place. */
+static unsigned take(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, unsigned step)
 {
-    const struct emx_gso_seen seen = {.frame = packet, .head_bytes = HEAD, .len_bytes = len_bytes};
     struct emx_rxframe f[EMX_WIRE_BATCH];
-    unsigned placed = 0, n, places;
+    unsigned placed = 0, n;
     size_t at = 0;
 
-    memset(memory, 0, sizeof(memory));
-    places = emx_gso_rx_prepare(r, &seen);
-    scatter(r, places, len_bytes);
-    emx_gso_rx_done(r, len_bytes, part_bytes, true);
     while ((n = emx_gso_rx_next(r, f, step, 7)))
         for (unsigned i = 0; i < n; i++) {
             size_t want = len_bytes - at < part_bytes ? len_bytes - at : part_bytes;
@@ -107,6 +102,49 @@ static unsigned receive(struct emx_gso_rx *r, size_t len_bytes, size_t part_byte
     assert_int_equal(at, len_bytes);
     assert_false(emx_gso_rx_is_open(r));
     return placed;
+}
+
+/* Receives a packet of frames that have their heads with them. */
+static unsigned receive(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, unsigned step)
+{
+    const struct emx_gso_seen seen = {.frame = packet, .head_bytes = HEAD, .len_bytes = len_bytes};
+    unsigned places;
+
+    memset(memory, 0, sizeof(memory));
+    places = emx_gso_rx_prepare(r, &seen);
+    scatter(r, places, packet, len_bytes);
+    emx_gso_rx_done(r, len_bytes, part_bytes, true);
+    return take(r, len_bytes, part_bytes, step);
+}
+
+/* Where the data of a packet goes of which seen_bytes are expected: into the place, if there is one, and the rest into
+ * the buffer, where a head has room before it. Returns how many pieces these are. */
+static unsigned prepare_data(struct emx_gso_rx *r, size_t seen_bytes)
+{
+    unsigned n = emx_gso_rx_prepare_data(r, packet, HEAD, seen_bytes);
+    size_t placed_bytes = n == 2 ? r->iov[1].iov_len : 0;
+
+    assert_in_range(n, 1, 2);
+    if (n == 2)
+        assert_ptr_equal(r->iov[1].iov_base, memory);
+    assert_ptr_equal(r->iov[n].iov_base, r->buffer + HEAD + placed_bytes);
+    assert_int_equal(r->iov[n].iov_len, EMX_GSO_RX_BYTES - HEAD - placed_bytes);
+    return n;
+}
+
+/* Receives a packet of one frame whose data_bytes come apart from its head, while seen_bytes were expected. */
+static unsigned receive_data(struct emx_gso_rx *r, size_t seen_bytes, size_t data_bytes)
+{
+    unsigned places;
+
+    memset(memory, 0, sizeof(memory));
+    memset(r->buffer, 0, EMX_GSO_RX_BYTES);
+    memset(r->head, 0, EMX_WIRE_BATCH * sizeof(*r->head));
+    places = prepare_data(r, seen_bytes);
+    scatter(r, places, packet + HEAD, data_bytes);
+    memcpy(emx_gso_rx_head(r), packet, HEAD);
+    emx_gso_rx_done(r, HEAD + data_bytes, 0, true);
+    return take(r, HEAD + data_bytes, HEAD + data_bytes, EMX_WIRE_BATCH);
 }
 
 static void every_guess_gives_the_frames(void **state)
@@ -162,7 +200,7 @@ static void moved_packets_are_told(void **state)
     script.expects = script.moves = true;
     script.planned = script.right = 3;
     script.last_bytes = DATA;
-    scatter(&r, emx_gso_rx_prepare(&r, &seen), 3 * FRAME);
+    scatter(&r, emx_gso_rx_prepare(&r, &seen), packet, 3 * FRAME);
     emx_gso_rx_done(&r, 3 * FRAME, FRAME, false);
     assert_true(r.missed);
     assert_int_equal(emx_gso_rx_next(&r, f, EMX_WIRE_BATCH, 0), 3);
@@ -193,13 +231,132 @@ static void no_guess_without_reason(void **state)
     emx_gso_rx_fini(&r);
 }
 
+/* ---- Packets whose head is received apart ---- */
+
+/* Right or not, with a place for all that was seen, some of it, or nothing; packets as long as the seen one, shorter
+ * and longer. Frames that would follow have no place. */
+static void every_guess_gives_the_data(void **state)
+{
+    static const size_t most = MOST * DATA;
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.expects = true;
+    for (size_t seen = 1; seen <= most; seen += 1 + seen / 9)
+        for (size_t n = 1; n <= most; n += 1 + n / 7)
+            for (script.planned = 0; script.planned <= 2; script.planned++)
+                for (script.right = 0; script.right <= script.planned; script.right++) {
+                    const size_t place = script.planned == 2 ? DATA : seen;
+                    const bool fits = script.right && n == place;
+
+                    script.last_bytes = (unsigned)seen;
+                    assert_int_equal(receive_data(&r, seen, n), fits);
+                    assert_int_equal(r.missed, script.planned && !fits);
+                    assert_int_equal(receive_data(&r, seen, seen), script.right && seen == place);
+                }
+    emx_gso_rx_fini(&r);
+}
+
+static void only_wrong_guesses_copy_data(void **state)
+{
+    static const struct {
+        unsigned place, data, right, copied;
+    } cases[] = {
+        {5 * DATA - 8, 5 * DATA - 8, 1, 0},        {1, 1, 1, 0},
+        {5 * DATA, 5 * DATA, 0, 5 * DATA},         /* of another message */
+        {5 * DATA, 3 * DATA + 1, 1, 3 * DATA + 1}, /* shorter */
+        {3 * DATA, 5 * DATA, 1, 3 * DATA},         /* longer: the rest is in the buffer */
+    };
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.expects = true;
+    script.planned = 1;
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        stats = (struct emx_stats){0};
+        script.right = cases[i].right;
+        script.last_bytes = cases[i].place;
+        assert_int_equal(receive_data(&r, cases[i].place, cases[i].data), cases[i].copied == 0);
+        assert_int_equal(stats.bytes_copied, cases[i].copied);
+    }
+    emx_gso_rx_fini(&r);
+}
+
+static void moved_data_is_told(void **state)
+{
+    struct emx_rxframe f;
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.expects = script.moves = true;
+    script.planned = script.right = 1;
+    script.last_bytes = DATA;
+    scatter(&r, prepare_data(&r, DATA), packet + HEAD, DATA);
+    memcpy(emx_gso_rx_head(&r), packet, HEAD);
+    emx_gso_rx_done(&r, FRAME, 0, false);
+    script.moves = false;
+    assert_true(r.missed);
+    assert_int_equal(emx_gso_rx_next(&r, &f, 1, 0), 1);
+    assert_int_equal(f.len_bytes, FRAME);
+    assert_memory_equal(f.data, packet, HEAD);
+    assert_ptr_equal(f.body, elsewhere);
+    assert_memory_equal(elsewhere, packet + HEAD, DATA);
+    emx_gso_rx_fini(&r);
+}
+
+/* Without a placer, where nothing is expected, and after a place could not be written, the frame lies in the buffer. */
+static void data_without_a_place(void **state)
+{
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, NULL, &stats));
+    for (unsigned n = 1; n <= MOST * DATA; n += 97)
+        assert_int_equal(receive_data(&r, n, n), 0);
+    assert_ptr_equal(emx_gso_rx_head(&r), r.buffer);
+    emx_gso_rx_fini(&r);
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    script.planned = script.right = 1;
+    script.last_bytes = 3 * DATA;
+    script.expects = false;
+    assert_int_equal(receive_data(&r, 3 * DATA, 3 * DATA), 0);
+    script.expects = true;
+    assert_int_equal(receive_data(&r, 3 * DATA, 3 * DATA), 1);
+    emx_gso_rx_failed(&r, true);
+    assert_int_equal(receive_data(&r, 3 * DATA, 3 * DATA), 0);
+    emx_gso_rx_fini(&r);
+}
+
+static void lost_data_is_not_taken(void **state)
+{
+    struct emx_rxframe f;
+    struct emx_gso_rx r;
+
+    (void)state;
+    assert_true(emx_gso_rx_init(&r, &placer, &stats));
+    stats = (struct emx_stats){0};
+    script.expects = true;
+    script.planned = script.right = 1;
+    script.last_bytes = DATA;
+    assert_int_equal(prepare_data(&r, DATA), 2);
+    emx_gso_rx_lost(&r);
+    assert_int_equal(emx_gso_rx_next(&r, &f, 1, 0), 0);
+    assert_true(r.missed);
+    assert_int_equal(stats.wire_lost, 1);
+    emx_gso_rx_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_guess_gives_the_frames),
-        cmocka_unit_test(right_guesses_copy_nothing),
-        cmocka_unit_test(moved_packets_are_told),
-        cmocka_unit_test(no_guess_without_reason),
+        cmocka_unit_test(every_guess_gives_the_frames), cmocka_unit_test(right_guesses_copy_nothing),
+        cmocka_unit_test(moved_packets_are_told),       cmocka_unit_test(no_guess_without_reason),
+        cmocka_unit_test(every_guess_gives_the_data),   cmocka_unit_test(only_wrong_guesses_copy_data),
+        cmocka_unit_test(moved_data_is_told),           cmocka_unit_test(data_without_a_place),
+        cmocka_unit_test(lost_data_is_not_taken),
     };
 
     fill_packet();
