@@ -222,7 +222,7 @@ static inline bool emx_engine_timeless(const uint8_t *data, uint32_t len_bytes)
 }
 
 /* The frame just accepted was the first of so many that were joined. */
-void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts);
+void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts, bool tso);
 
 /* The frame just accepted had a congestion mark. */
 void emx_engine_marked(struct emx_engine *e, const uint8_t *data);

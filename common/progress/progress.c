@@ -274,7 +274,7 @@ static inline bool progress_unfinished(const struct emx_progress *p)
 static void progress_report_marks(struct emx_progress *p, const struct emx_rxframe *f)
 {
     if (f->parts)
-        emx_engine_joined(p->engine, f->data, f->parts);
+        emx_engine_joined(p->engine, f->data, f->parts, f->tso);
     if (f->marked)
         emx_engine_marked(p->engine, f->data);
 }

@@ -31,8 +31,9 @@ struct emx_rxframe {
     union {
         uint16_t remarks; /* 0: none of these */
         struct {
-            uint8_t parts; /* first of several frames of one packet: how many; otherwise 0 */
-            bool marked;   /* its IP packet has the congestion mark CE (RFC 3168) */
+            uint8_t parts;   /* first of several frames of one packet: how many; otherwise 0 */
+            bool marked : 1; /* its IP packet has the congestion mark CE (RFC 3168) */
+            bool tso : 1;    /* with parts: that packet was a TSO packet */
         };
     };
     const void *body; /* the frame's data lie here, in their place (base/placement.h), not behind its head; NULL: all

@@ -98,22 +98,13 @@ static bool offload_probe_is_whole(const struct emx_frame *h, unsigned parts)
     return h->type == EMX_F_eager && first + (parts - 1) * more >= f->total_bytes;
 }
 
-/* A frame of several chunks was a TSO packet. */
-static bool offload_probe_is_tso(const struct emx_frame *h)
-{
-    const struct emx_f_data *f = (const void *)(h + 1);
-
-    return h->type == EMX_F_data && h->body_bytes > sizeof(*f) + f->chunk_bytes;
-}
-
-void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts)
+void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts, bool tso)
 {
     const struct emx_frame *h = emx_frame_within(data);
     struct emx_peer *p = emx_peer_find(e, h->src_id);
-    bool tso = offload_probe_is_tso(h);
 
     if (!p || !p->session)
         return;
-    if ((tso ? 1 : parts) * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
+    if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
         emx_offload_probe_arrived(&p->session->offload, tso ? EMX_GSO_OF_TSO : EMX_GSO_OF_UDP);
 }

@@ -157,6 +157,7 @@ unsigned sim_packet_receive(struct sim_packet *p, const struct sim_frame *first,
     }
     for (unsigned i = 0; i < n; i++, first = first->next) {
         f[i].parts = first->joined ? EMX_WIRE_BATCH : 0;
+        f[i].tso = first->tso;
         p->placed += f[i].body != NULL;
     }
     *given_p = n;
