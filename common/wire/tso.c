@@ -205,6 +205,7 @@ bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
     tso_make_first(&t->head, tcp, &o, offset ? o.chunk_bytes : data_bytes);
     if (!tso_is_unhurt(&t->head))
         return false;
+    t->checked = t->head.version != EMX_PLACE_MARK_OFF >> 8;
     t->head.version = EMX_PLACE_MARK_OFF >> 8;
     t->head.check = 0;
     t->head.chunk += offset / o.chunk_bytes;
@@ -213,4 +214,33 @@ bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
     t->chunks = (data_bytes + o.chunk_bytes - 1) / o.chunk_bytes;
     t->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
     return true;
+}
+
+/* The Internet checksum's sum over len_bytes, of which *at_p bytes precede these. */
+static uint64_t tso_sum_on(const uint8_t *p, size_t len_bytes, size_t *at_p)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < len_bytes; i++)
+        sum += (unsigned)p[i] << ((*at_p + i) % 2 ? 0 : 8);
+    *at_p += len_bytes;
+    return sum;
+}
+
+bool emx_tso_sum_fits(const uint8_t *ip, const struct iovec *data, unsigned n, size_t data_bytes)
+{
+    uint64_t sum = PROTO_TCP + EMX_TSO_TCP_BYTES + data_bytes;
+    size_t at = 0;
+
+    sum += tso_sum_on(ip + 12, 2 * EMX_IP_V4_BYTES, &at);
+    sum += tso_sum_on(ip + IP_BYTES, EMX_TSO_TCP_BYTES, &at);
+    for (unsigned i = 0; i < n && data_bytes; i++) {
+        size_t len_bytes = emx_min(data[i].iov_len, data_bytes);
+
+        sum += tso_sum_on(data[i].iov_base, len_bytes, &at);
+        data_bytes -= len_bytes;
+    }
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return sum == 0xffff;
 }

@@ -49,8 +49,13 @@ struct emx_tso {
     struct emx_place_head head; /* without a checksum: that of the first frame's head was right */
     uint32_t data_bytes;
     unsigned chunks;
-    bool marked; /* it has the congestion mark CE */
+    bool marked;  /* it has the congestion mark CE */
+    bool checked; /* its head had a checksum: the sender wants damage to be found */
 };
+
+/* Whether the TCP checksum is right, which covers the offset that the head's checksum does not. data: where the data
+ * is, in n pieces. For packets of which the kernel does not know. */
+bool emx_tso_sum_fits(const uint8_t *ip, const struct iovec *data, unsigned n, size_t data_bytes);
 
 /* Reads the headers of a packet, which begin at ip; EMX_TSO_IP_BYTES of it can be read. false: it is no such packet, or
  * damaged. Its data_bytes may be more than was received. */

@@ -145,6 +145,14 @@ static void tso_drop(int fd, struct emx_gso_rx *r)
     (void)!recv(fd, &unused, sizeof(unused), MSG_DONTWAIT);
 }
 
+/* Whether the packet that lies at front and iov is as it was sent. A packet without a checksum has not left the host.
+ */
+static bool tso_is_whole(const struct tso_front *front, const struct emx_tso *t, const struct iovec *iov, unsigned n)
+{
+    return !t->checked || front->vnet.flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID) ||
+           emx_tso_sum_fits(tso_ip(front), iov, n, t->data_bytes);
+}
+
 static void tso_take(struct emx_gso_rx *r, const struct emx_tso *t)
 {
     memcpy(emx_gso_rx_head(r), &t->head, sizeof(t->head));
@@ -176,7 +184,9 @@ bool emx_tso_receive(int fd, struct emx_gso_rx *r, const struct emx_tso *seen)
         emx_gso_rx_failed(r, errno == EFAULT);
         return false;
     }
-    if ((size_t)got < sizeof(front) || !emx_tso_open(&t, tso_ip(&front)) || t.data_bytes > (size_t)got - sizeof(front))
+    if ((size_t)got < sizeof(front) || !emx_tso_open(&t, tso_ip(&front)) ||
+        t.data_bytes > (size_t)got - sizeof(front) ||
+        !tso_is_whole(&front, &t, r->iov + 1, (unsigned)msg.msg_iovlen - 1))
         emx_gso_rx_lost(r);
     else
         tso_take(r, &t);

@@ -73,9 +73,24 @@ void chunks_send(const struct chunks *c, struct end *from, const struct end *to)
     end_tx(from, &f, 1);
 }
 
+/* Completes the TCP checksum, as a sending kernel does it: the field has the sum over the pseudo header. */
+static void complete_sum(uint8_t *packet, unsigned data_bytes)
+{
+    enum { TCP = EMX_TSO_HEAD_BYTES - EMX_TSO_TCP_BYTES, SUM = TCP + 16 };
+    unsigned sum = 0;
+
+    packet[EMX_TSO_HEAD_BYTES + data_bytes] = 0;
+    for (unsigned i = TCP; i < EMX_TSO_HEAD_BYTES + data_bytes; i += 2)
+        sum += (unsigned)packet[i] << 8 | packet[i + 1];
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    packet[SUM] = (uint8_t)(~sum >> 8);
+    packet[SUM + 1] = (uint8_t)~sum;
+}
+
 void chunks_send_damaged(const struct chunks *c, const struct end *from, const struct end *to)
 {
-    static uint8_t packet[EMX_TSO_HEAD_BYTES + DATA_MOST];
+    static uint8_t packet[EMX_TSO_HEAD_BYTES + DATA_MOST + 1];
     const struct emx_gso_way way = mangled_way(from, to);
     struct emx_place_head head;
     const struct emx_txframe f = frame_of(c, to, NULL, &head, packet + EMX_TSO_HEAD_BYTES);
@@ -86,6 +101,7 @@ void chunks_send_damaged(const struct chunks *c, const struct end *from, const s
     if (!c->damage.sent_bytes)
         iov[1].iov_len = EMX_TSO_HEAD_BYTES + f.body_bytes;
     emx_tso_head(packet, &way, &f);
+    complete_sum(packet, f.body_bytes);
     packet[EMX_TSO_HEAD_BYTES - EMX_TSO_IP_BYTES + c->damage.at] ^= c->damage.change;
     mangled_send_pieces(from, to, iov, 2);
 }

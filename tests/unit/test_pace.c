@@ -22,7 +22,7 @@ static uint64_t round_trip(struct emx_pace *p, uint64_t queue_bytes, uint64_t ot
         if (at % (8 * CHUNK) == 0)
             emx_pace_answered(p, first_ns + (at > NS_OF(WAY_NS) ? NS_OF(at) - WAY_NS / 2 : 0), &way_ns);
         if (others_bytes + at + CHUNK <= queue_bytes && !emx_rng_chance(rng, lost_ppm)) {
-            emx_pace_arrived(p, CHUNK, true);
+            emx_pace_arrived(p, CHUNK, CHUNK, true);
         } else {
             emx_pace_lost(p, CHUNK);
             lost_bytes += CHUNK;
@@ -51,7 +51,7 @@ static void what_nobody_wants_makes_it_not_grow(void **state)
     (void)state;
     emx_pace_init(&p, MOST);
     for (unsigned i = 0; i < 10000; i++)
-        emx_pace_arrived(&p, CHUNK, false);
+        emx_pace_arrived(&p, CHUNK, CHUNK, false);
     assert_int_equal(p.limit_bytes, MOST / 4);
 }
 
@@ -126,7 +126,7 @@ static void a_slow_link_leaves_little(void **state)
         for (unsigned k = 0; k < 8; k++)
             emx_pace_answered(&p, i ? 10000000 : WAY_NS, &way_ns);
         for (uint64_t at = 0; at < limit_bytes; at += CHUNK)
-            emx_pace_arrived(&p, CHUNK, false);
+            emx_pace_arrived(&p, CHUNK, CHUNK, false);
         if (i)
             emx_pace_lost(&p, CHUNK);
     }
@@ -160,7 +160,7 @@ static void marks_make_careful(void **state)
     assert_false(emx_pace_marked(&p, CHUNK));
     assert_int_equal(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10);
     for (uint64_t at = 0, window = p.limit_bytes; at < 2 * window + CHUNK; at += CHUNK)
-        emx_pace_arrived(&p, CHUNK, true);
+        emx_pace_arrived(&p, CHUNK, CHUNK, true);
     assert_in_range(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10 + CHUNK, MOST / 4 - MOST / 4 * 3 / 10 + 2 * CHUNK);
     for (unsigned i = 0; i < 3 * MOST / CHUNK; i++)
         round_trip(&p, UINT64_MAX, 0, &rng, 0);
@@ -168,7 +168,7 @@ static void marks_make_careful(void **state)
     for (unsigned i = 0; i < 1000; i++) {
         emx_pace_marked(&p, CHUNK);
         for (uint64_t at = 0, window = p.limit_bytes; at < window; at += CHUNK)
-            emx_pace_arrived(&p, CHUNK, true);
+            emx_pace_arrived(&p, CHUNK, CHUNK, true);
     }
     assert_in_range(p.limit_bytes, 8192, 65536 + CHUNK);
 }
@@ -189,7 +189,7 @@ static void marks_keep_limits(void **state)
                 emx_pace_marked(&p, chunks[k]);
                 emx_pace_lost(&p, chunks[k]);
                 for (unsigned m = 0; m < 100; m++)
-                    emx_pace_arrived(&p, chunks[k], true);
+                    emx_pace_arrived(&p, chunks[k], chunks[k], true);
             }
             assert_true(p.limit_bytes <= mosts[i]);
             assert_true(p.limit_bytes >= (mosts[i] < 8192 ? mosts[i] : 8192));
@@ -219,7 +219,7 @@ static void limits_are_kept(void **state)
         emx_pace_lost(&p, UINT64_MAX);
         assert_int_equal(p.limit_bytes, mosts[i] < 65536 ? mosts[i] : 65536);
         for (unsigned k = 0; k < 100000; k++)
-            emx_pace_arrived(&p, 10000, true);
+            emx_pace_arrived(&p, 10000, 10000, true);
         emx_pace_twice(&p, UINT64_MAX);
         assert_int_equal(p.limit_bytes, mosts[i]);
     }

@@ -433,12 +433,42 @@ static void garbage_is_survived(void **state)
     each_seed(100000, garbage_of_seed);
 }
 
+/* The TCP checksum covers all, wherever the data is cut. */
+static void checksum_covers_all(void **state)
+{
+    enum { CHUNK = 104, LAST = 33, DATA = 2 * CHUNK + LAST };
+    static uint8_t packet[EMX_TSO_HEAD_BYTES + DATA + 1];
+    const struct emx_place_head head = head_of(true, CHUNK, 7, CHUNK);
+    const struct emx_txframe f = {
+        .head = &head, .head_bytes = sizeof(head), .body_bytes = DATA, .chunk_bytes = CHUNK, .gso = true};
+    uint8_t *data = packet + EMX_TSO_HEAD_BYTES;
+
+    (void)state;
+    for (unsigned i = 0; i < DATA; i++)
+        data[i] = (uint8_t)(7 * i + 1);
+    emx_tso_head(packet, &way, &f);
+    put16(packet + TCP + 16, ~sum16(packet + TCP, EMX_TSO_TCP_BYTES + DATA + 1, 0) & 0xffff);
+    for (unsigned cut = 0; cut <= DATA; cut++) {
+        const struct iovec iov[] = {{data, cut}, {data + cut, DATA + 1 - cut}};
+
+        assert_true(emx_tso_sum_fits(packet + IP, iov, 2, DATA));
+    }
+    for (unsigned at = TCP; at < EMX_TSO_HEAD_BYTES + DATA; at++) {
+        const struct iovec iov = {data, DATA};
+
+        packet[at] ^= 1;
+        assert_false(emx_tso_sum_fits(packet + IP, &iov, 1, DATA));
+        packet[at] ^= 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_sent_is_read),
         cmocka_unit_test(headers_are_as_they_should),
         cmocka_unit_test(sums_are_right),
+        cmocka_unit_test(checksum_covers_all),
         cmocka_unit_test(marks_are_seen),
         cmocka_unit_test(chunks_become_frames),
         cmocka_unit_test(other_frames_are_one),

@@ -129,13 +129,13 @@ static void pace_next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limi
         pace_rise(p, step_bytes);
 }
 
-void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited)
+void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes, bool limited)
 {
     p->arrived_bytes += bytes;
     p->cut_bytes -= pace_smaller(bytes, p->cut_bytes);
     p->marked_bytes -= pace_smaller(bytes, p->marked_bytes);
     if (p->arrived_bytes >= p->limit_bytes)
-        pace_next_window(p, bytes, limited);
+        pace_next_window(p, chunk_bytes, limited);
 }
 
 uint64_t emx_pace_part(const struct emx_pace *p)

@@ -81,8 +81,8 @@ void emx_pace_usual(struct emx_pace *p, uint64_t ns);
  * there the limit is this endpoint's share of the link. */
 uint64_t emx_pace_spare(const struct emx_pace *p);
 
-/* A chunk has arrived. limited: the limit holds back requests. */
-void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, bool limited);
+/* Data has arrived, in chunks of chunk_bytes. limited: the limit holds back requests. */
+void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes, bool limited);
 
 /* The most to request at once. */
 uint64_t emx_pace_part(const struct emx_pace *p);

@@ -558,6 +558,7 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
 {
     unsigned chunks = (unsigned)emx_rndv_chunks(n, r->chunk_bytes), bit = (unsigned)(chunk - b->first);
     unsigned rail = s->rails ? f->rail : 0;
+    uint64_t chunk_bytes = r->chunk_bytes;
     struct emx_op *op = r->op;
     struct emx_engine *e = s->e;
     bool last; /* the reply to the last request for the block, over its rail */
@@ -597,7 +598,7 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
         pull_end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)
         emx_rndv_finish(s, op);
-    emx_pace_arrived(emx_pull_pace(e, rail), n, !emx_list_empty(&e->pull_wait));
+    emx_pace_arrived(emx_pull_pace(e, rail), n, chunk_bytes, !emx_list_empty(&e->pull_wait));
     if (!emx_list_empty(&e->pull_wait))
         emx_rndv_more(e, now);
     return EMX_ACCEPTED;

@@ -20,6 +20,7 @@
  * Marks on frames that are not sequenced, such as acknowledgements and pulls, are only counted. They are few, and
  * acknowledgements of marked acknowledgements would never end.
  */
+#include "base/min.h"
 #include "core/cc/pace.h"
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -39,10 +40,10 @@ static void ecn_arrived_marked(struct emx_session *s)
 
 static void ecn_data_marked(struct emx_engine *e, const struct emx_frame *h)
 {
-    unsigned rail = ((const struct emx_f_data *)(const void *)(h + 1))->rail;
-    struct emx_pace *pace = rail && rail < EMX_RAILS_MAX ? &e->rail[rail].pace : &e->pace;
+    const struct emx_f_data *f = (const void *)(h + 1);
+    struct emx_pace *pace = f->rail && f->rail < EMX_RAILS_MAX ? &e->rail[f->rail].pace : &e->pace;
 
-    e->stats->ce_responses += emx_pace_marked(pace, h->body_bytes - sizeof(struct emx_f_data));
+    e->stats->ce_responses += emx_pace_marked(pace, emx_min(h->body_bytes - sizeof(*f), f->chunk_bytes));
 }
 
 void emx_engine_marked(struct emx_engine *e, const uint8_t *data)
