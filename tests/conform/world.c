@@ -219,7 +219,7 @@ static struct emx_offload_way gso_way(const struct end *from, const struct end *
     return (struct emx_offload_way){.from = ip_between(from, to),
                                     .to = ip_between(to, from),
                                     .port = to->gso_port,
-                                    .tso = from->tso && to->tso,
+                                    .tso = from->gso && from->tso && to->tso,
                                     .frame_bytes = (uint16_t)from->attr.frame_bytes};
 }
 
