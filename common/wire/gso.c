@@ -5,39 +5,13 @@
 #include <netinet/ip.h>
 #include <string.h>
 
+#include "wire/ip_header.h"
+
 #define ETH_BYTES    14
-#define IPV4_BYTES   20
-#define IPV6_BYTES   40
 #define UDP_BYTES    8
-#define IPV4_PLAIN   0x45 /* version 4, header without options */
 #define IPV6_VERSION 6
-#define HOPS         64
 #define PROTO_UDP    17
-#define ETHTYPE_IPV4 0x0800
 #define ETHTYPE_IPV6 0x86dd
-#define DONT_BREAK   0x40 /* DF */
-#define FRAGMENT     0x3f /* MF and the offset's upper bits */
-
-static void gso_put16(uint8_t *p, unsigned v)
-{
-    p[0] = (uint8_t)(v >> 8);
-    p[1] = (uint8_t)v;
-}
-
-static unsigned gso_get16(const uint8_t *p)
-{
-    return (unsigned)p[0] << 8 | p[1];
-}
-
-/* The Internet checksum's sum, not complemented. */
-static unsigned gso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
-{
-    for (size_t i = 0; i < len_bytes; i += 2)
-        sum += gso_get16(p + i);
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return sum;
-}
 
 unsigned emx_gso_iov(struct iovec *iov, const struct emx_txframe *f, unsigned n)
 {
@@ -71,32 +45,17 @@ unsigned emx_gso_fit(const struct emx_txframe *f, unsigned n, unsigned most_byte
     return count;
 }
 
-/* Writes the IPv4 header before udp_bytes. Returns the sum over its addresses. */
-static unsigned gso_put_ipv4(uint8_t *ip, const struct emx_gso_way *way, unsigned udp_bytes)
-{
-    ip[0] = IPV4_PLAIN;
-    ip[1] = way->tos;
-    gso_put16(ip + 2, udp_bytes + IPV4_BYTES);
-    ip[6] = DONT_BREAK;
-    ip[8] = HOPS;
-    ip[9] = PROTO_UDP;
-    memcpy(ip + 12, &way->from_ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
-    memcpy(ip + 16, &way->to_ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
-    gso_put16(ip + 10, ~gso_sum16(ip, IPV4_BYTES, 0) & 0xffff);
-    return gso_sum16(ip + 12, 2 * EMX_IP_V4_BYTES, 0);
-}
-
-/* The same of IPv6. */
+/* Writes the IPv6 header before udp_bytes. Returns the sum over its addresses. */
 static unsigned gso_put_ipv6(uint8_t *ip, const struct emx_gso_way *way, unsigned udp_bytes)
 {
     ip[0] = (uint8_t)(IPV6_VERSION << 4 | way->tos >> 4);
     ip[1] = (uint8_t)(way->tos << 4);
-    gso_put16(ip + 4, udp_bytes);
+    emx_put_be16(ip + 4, udp_bytes);
     ip[6] = PROTO_UDP;
-    ip[7] = HOPS;
+    ip[7] = EMX_IP_HOPS;
     memcpy(ip + 8, &way->from_ip, EMX_IP_BYTES);
     memcpy(ip + 24, &way->to_ip, EMX_IP_BYTES);
-    return gso_sum16(ip + 8, 2 * EMX_IP_BYTES, 0);
+    return emx_ip_sum16(ip + 8, 2 * EMX_IP_BYTES, 0);
 }
 
 unsigned emx_gso_head(uint8_t *head, const struct emx_gso_way *way, size_t len_bytes)
@@ -109,12 +68,13 @@ unsigned emx_gso_head(uint8_t *head, const struct emx_gso_way *way, size_t len_b
     memset(head, 0, head_bytes);
     memcpy(head, way->to_mac, 6);
     memcpy(head + 6, way->from_mac, 6);
-    gso_put16(head + 12, v6 ? ETHTYPE_IPV6 : ETHTYPE_IPV4);
-    sum = v6 ? gso_put_ipv6(ip, way, udp_bytes) : gso_put_ipv4(ip, way, udp_bytes);
-    gso_put16(udp, way->from_port);
-    gso_put16(udp + 2, way->to_port);
-    gso_put16(udp + 4, udp_bytes);
-    gso_put16(udp + 6, gso_sum16(udp + 4, 2, sum + PROTO_UDP));
+    emx_put_be16(head + 12, v6 ? ETHTYPE_IPV6 : EMX_ETHTYPE_IPV4);
+    sum = v6 ? gso_put_ipv6(ip, way, udp_bytes)
+             : emx_ipv4_put(ip, PROTO_UDP, way->tos, &way->from_ip, &way->to_ip, udp_bytes);
+    emx_put_be16(udp, way->from_port);
+    emx_put_be16(udp + 2, way->to_port);
+    emx_put_be16(udp + 4, udp_bytes);
+    emx_put_be16(udp + 6, emx_ip_sum16(udp + 4, 2, sum + PROTO_UDP));
     return head_bytes;
 }
 
@@ -129,9 +89,10 @@ static bool gso_read_ipv4(const uint8_t *ip, size_t len_bytes, struct gso_ip *h_
 {
     if (len_bytes < EMX_GSO_IP_BYTES)
         return false;
-    if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_UDP || (ip[6] & FRAGMENT) || ip[7] || gso_get16(ip + 2) < IPV4_BYTES)
+    if (!emx_ipv4_is_whole(ip, PROTO_UDP) || emx_get_be16(ip + 2) < EMX_IPV4_BYTES)
         return false;
-    *h_p = (struct gso_ip){.head_bytes = EMX_GSO_IP_BYTES, .room_bytes = gso_get16(ip + 2) - IPV4_BYTES, .tos = ip[1]};
+    *h_p = (struct gso_ip){
+        .head_bytes = EMX_GSO_IP_BYTES, .room_bytes = emx_get_be16(ip + 2) - EMX_IPV4_BYTES, .tos = ip[1]};
     return true;
 }
 
@@ -141,7 +102,7 @@ static bool gso_read_ipv6(const uint8_t *ip, size_t len_bytes, struct gso_ip *h_
     if (len_bytes < EMX_GSO_IP6_BYTES || ip[0] >> 4 != IPV6_VERSION || ip[6] != PROTO_UDP)
         return false;
     *h_p = (struct gso_ip){
-        .head_bytes = EMX_GSO_IP6_BYTES, .room_bytes = gso_get16(ip + 4), .tos = (gso_get16(ip) >> 4) & 0xff};
+        .head_bytes = EMX_GSO_IP6_BYTES, .room_bytes = emx_get_be16(ip + 4), .tos = (emx_get_be16(ip) >> 4) & 0xff};
     return true;
 }
 
@@ -152,7 +113,7 @@ bool emx_gso_open(struct emx_gso *s, const uint8_t *ip, size_t len_bytes, size_t
 
     if (!gso_read_ipv4(ip, len_bytes, &h) && !gso_read_ipv6(ip, len_bytes, &h))
         return false;
-    udp_bytes = gso_get16(ip + h.head_bytes - UDP_BYTES + 4);
+    udp_bytes = emx_get_be16(ip + h.head_bytes - UDP_BYTES + 4);
     if (udp_bytes <= UDP_BYTES || udp_bytes > h.room_bytes)
         return false;
     payload_bytes = udp_bytes - UDP_BYTES;

@@ -7,21 +7,16 @@
 
 #include "base/crc32c.h"
 #include "base/min.h"
+#include "wire/ip_header.h"
 
-#define ETH_BYTES    14
-#define IP_BYTES     20
-#define IPV4_PLAIN   0x45 /* version 4, header without options */
-#define DONT_BREAK   0x40 /* DF */
-#define FRAGMENT     0x3f /* MF and the offset's upper bits */
-#define HOPS         64
-#define PROTO_TCP    6
-#define ETHTYPE_IPV4 0x0800
-#define TCP_LONGEST  0xf0 /* data offset of the longest header */
-#define TCP_PSH_ACK  0x18
-#define OPTION       254 /* experimental: RFC 4727 */
-#define MOST_BYTES   65535
-#define CHUNK_LEAST  8
-#define MORE_BYTES   (sizeof(struct emx_place_head) - EMX_PLACE_FRAME_BYTES)
+#define ETH_BYTES   14
+#define PROTO_TCP   6
+#define TCP_LONGEST 0xf0 /* data offset of the longest header */
+#define TCP_PSH_ACK 0x18
+#define OPTION      254 /* experimental: RFC 4727 */
+#define MOST_BYTES  65535
+#define CHUNK_LEAST 8
+#define MORE_BYTES  (sizeof(struct emx_place_head) - EMX_PLACE_FRAME_BYTES)
 
 /* The options of TCP. */
 struct __attribute__((packed, aligned(1))) tso_option {
@@ -38,36 +33,15 @@ static_assert(EMX_TSO_IP_BYTES == EMX_GSO_IP_BYTES + sizeof(struct emx_place_hea
 #define SEQ_AT    12 /* in emx_place_head.frame: 4 bytes, 0 in data frames */
 #define SEQ_BYTES 4
 
-static void tso_put16(uint8_t *p, unsigned v)
-{
-    p[0] = (uint8_t)(v >> 8);
-    p[1] = (uint8_t)v;
-}
-
 static void tso_put32(uint8_t *p, uint32_t v)
 {
-    tso_put16(p, v >> 16);
-    tso_put16(p + 2, v & 0xffff);
-}
-
-static unsigned tso_get16(const uint8_t *p)
-{
-    return (unsigned)p[0] << 8 | p[1];
+    emx_put_be16(p, v >> 16);
+    emx_put_be16(p + 2, v & 0xffff);
 }
 
 static uint32_t tso_get32(const uint8_t *p)
 {
-    return (uint32_t)tso_get16(p) << 16 | tso_get16(p + 2);
-}
-
-/* The Internet checksum's sum, not complemented. */
-static unsigned tso_sum16(const uint8_t *p, size_t len_bytes, unsigned sum)
-{
-    for (size_t i = 0; i < len_bytes; i += 2)
-        sum += tso_get16(p + i);
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return sum;
+    return (uint32_t)emx_get_be16(p) << 16 | emx_get_be16(p + 2);
 }
 
 /* ---- Sending ---- */
@@ -101,19 +75,6 @@ unsigned emx_tso_split(struct emx_tso_split *s, const struct emx_txframe *f)
     return n;
 }
 
-static unsigned tso_put_ipv4(uint8_t *ip, const struct emx_gso_way *way, unsigned tcp_bytes)
-{
-    ip[0] = IPV4_PLAIN;
-    ip[1] = way->tos;
-    tso_put16(ip + 2, tcp_bytes + IP_BYTES);
-    ip[6] = DONT_BREAK;
-    ip[8] = HOPS;
-    ip[9] = PROTO_TCP;
-    memcpy(ip + 12, &way->from_ip.b[EMX_IP_V4_AT], EMX_IP_V4_BYTES);
-    tso_put16(ip + 10, ~tso_sum16(ip, IP_BYTES, 0) & 0xffff);
-    return tso_sum16(ip + 12, 2 * EMX_IP_V4_BYTES, 0);
-}
-
 static void tso_put_option(uint8_t *at, const struct emx_place_head *first)
 {
     struct tso_option o = {.kind = OPTION,
@@ -132,23 +93,22 @@ void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *wa
 {
     const struct emx_place_head h = tso_head_of(f, 0);
     const unsigned tcp_bytes = EMX_TSO_TCP_BYTES + (unsigned)f->body_bytes;
-    uint8_t *ip = head + ETH_BYTES, *tcp = ip + IP_BYTES;
+    static const struct emx_ip nowhere;
+    uint8_t *ip = head + ETH_BYTES, *tcp = ip + EMX_IPV4_BYTES;
     unsigned sum;
 
     memset(head, 0, EMX_TSO_HEAD_BYTES);
     memcpy(head, way->to_mac, 6);
     memcpy(head + 6, way->from_mac, 6);
-    tso_put16(head + 12, ETHTYPE_IPV4);
-    sum = tso_put_ipv4(ip, way, tcp_bytes);
-    tso_put16(tcp, way->from_port);
-    tso_put16(tcp + 2, way->to_port);
+    emx_put_be16(head + 12, EMX_ETHTYPE_IPV4);
+    sum = emx_ipv4_put(ip, PROTO_TCP, way->tos, &way->from_ip, &nowhere, tcp_bytes);
+    emx_put_be16(tcp, way->from_port);
+    emx_put_be16(tcp + 2, way->to_port);
     tso_put32(tcp + 8, h.check);
     tcp[12] = TCP_LONGEST;
     tcp[13] = TCP_PSH_ACK;
-    tso_put16(tcp + 14, UINT16_MAX);
-    sum += PROTO_TCP + tcp_bytes;
-    sum = (sum & 0xffff) + (sum >> 16);
-    tso_put16(tcp + 16, (sum & 0xffff) + (sum >> 16));
+    emx_put_be16(tcp + 14, UINT16_MAX);
+    emx_put_be16(tcp + 16, emx_ip_sum16(tcp, 0, sum + PROTO_TCP + tcp_bytes));
     tso_put_option(tcp + 20, &h);
 }
 
@@ -158,12 +118,11 @@ void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *wa
 static unsigned tso_data_bytes(const uint8_t *ip)
 {
     static const uint8_t nowhere[EMX_IP_V4_BYTES];
-    const uint8_t *tcp = ip + IP_BYTES, *option = tcp + 20;
-    unsigned ip_bytes = tso_get16(ip + 2);
+    const uint8_t *tcp = ip + EMX_IPV4_BYTES, *option = tcp + 20;
+    unsigned ip_bytes = emx_get_be16(ip + 2);
 
-    if (ip[0] != IPV4_PLAIN || ip[9] != PROTO_TCP || (ip[6] & FRAGMENT) || ip[7] ||
-        memcmp(ip + 16, nowhere, sizeof(nowhere)) != 0 || tcp[12] != TCP_LONGEST || option[0] != OPTION ||
-        option[1] != sizeof(struct tso_option))
+    if (!emx_ipv4_is_whole(ip, PROTO_TCP) || memcmp(ip + 16, nowhere, sizeof(nowhere)) != 0 || tcp[12] != TCP_LONGEST ||
+        option[0] != OPTION || option[1] != sizeof(struct tso_option))
         return 0;
     return ip_bytes > EMX_TSO_IP_BYTES ? ip_bytes - EMX_TSO_IP_BYTES : 0;
 }
@@ -193,7 +152,7 @@ static bool tso_is_unhurt(const struct emx_place_head *h)
 
 bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
 {
-    const uint8_t *tcp = ip + IP_BYTES;
+    const uint8_t *tcp = ip + EMX_IPV4_BYTES;
     const unsigned data_bytes = tso_data_bytes(ip);
     uint32_t offset = tso_get32(tcp + 4);
     struct tso_option o;
@@ -233,7 +192,7 @@ bool emx_tso_sum_fits(const uint8_t *ip, const struct iovec *data, unsigned n, s
     size_t at = 0;
 
     sum += tso_sum_on(ip + 12, 2 * EMX_IP_V4_BYTES, &at);
-    sum += tso_sum_on(ip + IP_BYTES, EMX_TSO_TCP_BYTES, &at);
+    sum += tso_sum_on(ip + EMX_IPV4_BYTES, EMX_TSO_TCP_BYTES, &at);
     for (unsigned i = 0; i < n && data_bytes; i++) {
         size_t len_bytes = emx_min(data[i].iov_len, data_bytes);
 
