@@ -77,22 +77,13 @@ static bool gso_packet_is_known(int fd, const struct emx_netifs *netifs, uint16_
 
 int emx_gso_packet_open(const struct emx_wire_params *params, uint16_t port)
 {
-    int on = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+    int fd = emx_tso_open_tx(params);
 
-    if (fd < 0)
-        return -1;
-    if (setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)))
-        err = errno;
-    else
-        err = gso_packet_is_known(fd, params->netifs, port) ? 0 : EOPNOTSUPP;
-    if (err) {
-        close(fd);
-        errno = err;
-        return -1;
-    }
-    emx_socket_size_buffer(fd, SO_SNDBUF, params->cfg->p_ring);
-    emx_qos_set_priority(fd, params->cfg);
-    return fd;
+    if (fd < 0 || gso_packet_is_known(fd, params->netifs, port))
+        return fd;
+    close(fd);
+    errno = EOPNOTSUPP;
+    return -1;
 }
 
 /* ---- Sending ---- */

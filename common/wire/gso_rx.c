@@ -129,8 +129,7 @@ void emx_gso_rx_failed(struct emx_gso_rx *r, bool fault)
 
 void emx_gso_rx_lost(struct emx_gso_rx *r)
 {
-    r->next = r->placed = 0;
-    r->rest.left_bytes = 0;
+    emx_gso_rx_failed(r, false);
     r->parts = 0;
     r->missed = true;
     r->stats->wire_lost++;

@@ -22,7 +22,8 @@ void emx_tso_filter(struct sock_filter code[EMX_TSO_FILTER_CODES], uint16_t port
 /* Opens the socket that receives the TSO packets to port, with a buffer of about buffer_bytes. -1 and errno. */
 int emx_tso_open_rx(uint16_t port, uint64_t buffer_bytes);
 
-/* Opens a socket that sends them. -1 and errno. */
+/* Opens a socket that sends them, and other GSO packets if the kernel knows these there (gso_packet.h). -1 and errno.
+ */
 int emx_tso_open_tx(const struct emx_wire_params *params);
 
 /* Sends a frame with chunk_bytes as a packet, which leaves through the interface. 0 or an errno. */
