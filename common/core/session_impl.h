@@ -56,7 +56,6 @@ struct emx_session {
     bool connected;       /* frames sent travel over connections (emx_route) */
     bool ping_due, pong_due;
     uint8_t byes_due;
-    bool tso; /* GSO packets may be TSO packets */
     uint16_t frame_bytes;
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     uint32_t fast_room; /* messages shorter than this may take the fast path (fast_path.c); 0: none */

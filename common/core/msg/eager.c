@@ -19,6 +19,7 @@
 #include "core/msg/rdma_threshold.h"
 #include "core/msg/unexpected.h"
 #include "core/peer.h"
+#include "core/rel/connect.h"
 #include "core/rel/credit.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/reorder.h"
@@ -85,8 +86,8 @@ bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
         return false;
-    if (data->len_bytes > TSO_BYTES && s->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO) &&
-        emx_data_contiguous(data))
+    if (data->len_bytes > TSO_BYTES && emx_connect_route(s)->tso &&
+        emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO) && emx_data_contiguous(data))
         return false;
     if (emx_rdma_threshold_pays(s, data))
         return false;

@@ -79,9 +79,7 @@ static struct emx_place place_of(struct emx_rndv *r, uint64_t chunk, uint32_t le
     struct emx_place to = {.at = NULL, .len_bytes = len_bytes};
     struct emx_block *b;
 
-    if (chunk >= r->chunks || end > r->chunks || offset + len_bytes > r->op->data.len_bytes ||
-        (end < r->chunks && len_bytes % r->chunk_bytes) ||
-        len_bytes != place_bytes(r, chunk, (end - chunk) * r->chunk_bytes))
+    if (!emx_rndv_has_chunks(r, chunk, len_bytes) || offset + len_bytes > r->op->data.len_bytes)
         return to;
     while (chunk < end) {
         unsigned n = emx_rndv_missing(r, chunk, &b);

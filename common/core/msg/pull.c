@@ -604,8 +604,7 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
     return EMX_ACCEPTED;
 }
 
-/* Whether n bytes from this chunk on are chunks of the message that were wanted. */
-static bool pull_is_wanted(const struct emx_rndv *r, uint64_t chunk, size_t n)
+bool emx_rndv_has_chunks(const struct emx_rndv *r, uint64_t chunk, size_t n)
 {
     uint64_t chunks = emx_rndv_chunks(n, r->chunk_bytes);
 
@@ -631,7 +630,7 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
         return EMX_DROP_STALE;
     r = op->rndv;
-    if (!pull_is_wanted(r, chunk, left))
+    if (!emx_rndv_has_chunks(r, chunk, left))
         return EMX_DROP_MALFORMED;
     for (bool ended = false; left && !ended; at += n, left -= n) {
         struct emx_block *b;

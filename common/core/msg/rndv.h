@@ -166,6 +166,9 @@ static inline unsigned emx_rndv_missing(struct emx_rndv *r, uint64_t chunk, stru
     return 0;
 }
 
+/* Whether n bytes from this chunk on are whole chunks of what is wanted of the message. */
+bool emx_rndv_has_chunks(const struct emx_rndv *r, uint64_t chunk, size_t n);
+
 static inline uint64_t emx_rndv_chunks(uint64_t bytes, uint16_t chunk_bytes)
 {
     return (bytes + chunk_bytes - 1) / chunk_bytes;

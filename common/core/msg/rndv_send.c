@@ -164,8 +164,11 @@ static struct rndv_send_route rndv_send_route_of(struct emx_session *s, unsigned
     struct emx_rail *k;
 
     if (rail == emx_rails_first(s))
-        return (struct rndv_send_route){
-            .to = &s->to, .last_rop = &s->pulled.last_rop, .gso_bytes = s->gso_bytes, .tso = s->tso, .seal = s->seal};
+        return (struct rndv_send_route){.to = &s->to,
+                                        .last_rop = &s->pulled.last_rop,
+                                        .gso_bytes = s->gso_bytes,
+                                        .tso = emx_connect_route(s)->tso,
+                                        .seal = s->seal};
     k = &s->rails->rail[rail];
     return (struct rndv_send_route){
         .to = &k->to, .last_rop = &k->last_rop, .gso_bytes = k->gso_bytes, .tso = k->tso, .seal = k->seal};
@@ -278,9 +281,10 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         return EMX_ACCEPTED;
     }
     if (f->round == 1) /* its first reply has left, and did not arrive */
-        emx_offload_probe_lost(&s->offload, s->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO)
-                                                ? EMX_GSO_OF_TSO
-                                                : EMX_GSO_OF_UDP);
+        emx_offload_probe_lost(&s->offload,
+                               emx_connect_route(s)->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO)
+                                   ? EMX_GSO_OF_TSO
+                                   : EMX_GSO_OF_UDP);
     while (k <= f->more && rndv_send_add_request(s, op, f, rail, k))
         k++;
     if (k)

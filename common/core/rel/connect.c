@@ -151,7 +151,6 @@ static void connect_use_route(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->frame_bytes = (uint16_t)(r->frame_bytes - tag_bytes);
     s->gso_bytes = r->gso_bytes ? (uint16_t)(r->gso_bytes - tag_bytes) : 0;
-    s->tso = r->tso;
     s->reliable = r->reliable;
     s->in_place = r->reliable && !tag_bytes;
     emx_connect_take_nature(s, r);

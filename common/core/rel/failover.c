@@ -118,7 +118,6 @@ static bool failover_move(struct emx_session *s, unsigned i, emx_time now)
     s->to = r->to;
     s->e->link_peers[s->link]++;
     s->gso_bytes = failover_gso_bytes(s, r);
-    s->tso = r->tso;
     emx_offload_probe_init(&s->offload);
     emx_connect_take_nature(s, r);
     emx_rtt_init(&s->rtt, s->e->cfg);

@@ -128,7 +128,6 @@ bool emx_learn_routes(struct emx_session *s, const struct emx_route *r, unsigned
     tag_bytes = emx_tag_bytes(s->e, r[current].link);
     s->to = r[current].to;
     s->gso_bytes = r[current].gso_bytes ? (uint16_t)(r[current].gso_bytes - tag_bytes) : 0;
-    s->tso = r[current].tso;
     return true;
 }
 
