@@ -206,25 +206,25 @@ static void expect_few_tso(struct sim_world *w)
 }
 
 /* Some are lost before it is noticed. No message waits for longer than a second. */
-static void no_tso(struct sim_case *c)
+static void lose_tso(struct sim_case *c, void (*send)(struct sim_case *c, uint64_t slack_ns))
 {
     begin(c, SIM_GSO_NO_TSO);
     for (unsigned i = 0; i < 20; i++)
-        transfer(c, SIM_S);
+        send(c, SIM_S);
     expect_few_tso(&c->world);
     expect_share(&c->world, 80, 100);
     sim_case_end(c);
 }
 
+static void no_tso(struct sim_case *c)
+{
+    lose_tso(c, transfer);
+}
+
 /* Between the large messages are eager ones, whose GSO packets arrive. */
 static void eager_without_tso(struct sim_case *c)
 {
-    begin(c, SIM_GSO_NO_TSO);
-    for (unsigned i = 0; i < 20; i++)
-        transfer_mixed(c, SIM_S);
-    expect_few_tso(&c->world);
-    expect_share(&c->world, 80, 100);
-    sim_case_end(c);
+    lose_tso(c, transfer_mixed);
 }
 
 const struct sim_scenario sim_gso[] = {
