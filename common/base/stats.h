@@ -55,6 +55,7 @@
     X(acks_sent, "frames", 0, "Frames that carried nothing but an acknowledgement.") \
     X(pulls_sent, "frames", 0, "Requests for blocks of large messages.") \
     X(pulls_resent, "frames", 0, "Requests for parts of blocks that did not arrive.") \
+    X(pulls_reordered, "times", 0, "Parts of blocks were requested again for a gap, and were only out of order.") \
     X(bytes_copied, "bytes", 0, "Data of pulled messages that was copied once more on receipt, instead of being received into its place.") \
     X(messages_shortened, "messages", 0, "Large messages whose remaining chunks were shortened, because an MTU was lowered.") \
     X(fragments_sent, "frames", 0, "Fragments of frames that had become too long, because an MTU was lowered.") \

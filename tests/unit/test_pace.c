@@ -24,7 +24,7 @@ static uint64_t round_trip(struct emx_pace *p, uint64_t queue_bytes, uint64_t ot
         if (others_bytes + at + CHUNK <= queue_bytes && !emx_rng_chance(rng, lost_ppm)) {
             emx_pace_arrived(p, CHUNK, CHUNK, true);
         } else {
-            emx_pace_lost(p, CHUNK);
+            emx_pace_lost(p, CHUNK, CHUNK);
             lost_bytes += CHUNK;
         }
     }
@@ -128,7 +128,7 @@ static void a_slow_link_leaves_little(void **state)
         for (uint64_t at = 0; at < limit_bytes; at += CHUNK)
             emx_pace_arrived(&p, CHUNK, CHUNK, false);
         if (i)
-            emx_pace_lost(&p, CHUNK);
+            emx_pace_lost(&p, CHUNK, CHUNK);
     }
     assert_in_range(p.limit_bytes, 8192, 8192 + CHUNK);
     assert_int_equal(emx_pace_part(&p), p.limit_bytes / 8);
@@ -141,7 +141,7 @@ static void a_disturbance_is_soon_over(void **state)
 
     (void)state;
     emx_pace_init(&p, MOST);
-    emx_pace_lost(&p, MOST);
+    emx_pace_lost(&p, MOST, CHUNK);
     for (unsigned i = 0; i < 12; i++)
         round_trip(&p, UINT64_MAX, 0, &rng, 0);
     assert_int_equal(p.limit_bytes, MOST);
@@ -187,7 +187,7 @@ static void marks_keep_limits(void **state)
             emx_pace_init(&p, mosts[i]);
             for (unsigned n = 0; n < 100; n++) {
                 emx_pace_marked(&p, chunks[k]);
-                emx_pace_lost(&p, chunks[k]);
+                emx_pace_lost(&p, chunks[k], chunks[k]);
                 for (unsigned m = 0; m < 100; m++)
                     emx_pace_arrived(&p, chunks[k], chunks[k], true);
             }
@@ -202,9 +202,70 @@ static void what_comes_twice_was_not_lost(void **state)
 
     (void)state;
     emx_pace_init(&p, MOST);
-    emx_pace_lost(&p, 100000);
+    emx_pace_lost(&p, 100000, CHUNK);
     emx_pace_twice(&p, 100000);
     assert_int_equal(p.limit_bytes, MOST / 4);
+}
+
+/* A window of data whose responses take ns. */
+static void window_in(struct emx_pace *p, uint64_t ns, uint64_t *way_ns)
+{
+    uint64_t limit_bytes = p->limit_bytes;
+
+    for (unsigned k = 0; k < 8; k++)
+        emx_pace_answered(p, ns, way_ns);
+    for (uint64_t at = 0; at < limit_bytes; at += CHUNK)
+        emx_pace_arrived(p, CHUNK, CHUNK, true);
+}
+
+/* A path that takes long is no queue. After a loss it may be one that others fill, until none has come for long. */
+static void a_long_path_is_no_queue_until_a_loss(void **state)
+{
+    uint64_t way_ns = 0, limit_bytes;
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    for (unsigned i = 0; i < 4; i++)
+        window_in(&p, 2000000, &way_ns);
+    assert_int_equal(p.limit_bytes, MOST);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    limit_bytes = MOST - MOST * 3 / 10;
+    assert_in_range(p.limit_bytes, limit_bytes, limit_bytes + 1);
+    for (unsigned i = 0; i < 100; i++) {
+        limit_bytes = p.limit_bytes;
+        window_in(&p, 2000000, &way_ns);
+        assert_in_range(p.limit_bytes, limit_bytes, limit_bytes + CHUNK);
+    }
+    for (unsigned i = 0; i < 1100; i++)
+        window_in(&p, 2000000, &way_ns);
+    assert_int_equal(p.shared_bytes, 0);
+    p.limit_bytes = MOST / 4;
+    for (unsigned i = 0; i < 10; i++)
+        window_in(&p, 2000000, &way_ns);
+    assert_int_equal(p.limit_bytes, MOST);
+}
+
+/* A cut is undone if what seemed lost arrives; a cut for a mark is not. */
+static void what_was_out_of_order_was_not_lost(void **state)
+{
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    emx_pace_marked(&p, CHUNK);
+    emx_pace_not_lost(&p);
+    assert_int_equal(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10);
+    for (uint64_t at = 0, window = p.limit_bytes; at < window; at += CHUNK)
+        emx_pace_arrived(&p, CHUNK, CHUNK, false);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    assert_true(p.limit_bytes < MOST / 4 / 2 + CHUNK);
+    emx_pace_not_lost(&p);
+    assert_int_equal(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10);
+    emx_pace_not_lost(&p);
+    assert_int_equal(p.limit_bytes, MOST / 4 - MOST / 4 * 3 / 10);
+    emx_pace_lost(&p, CHUNK, CHUNK); /* counts, because the cut is undone */
+    assert_true(p.limit_bytes < MOST / 4 / 2 + CHUNK);
 }
 
 static void limits_are_kept(void **state)
@@ -216,7 +277,7 @@ static void limits_are_kept(void **state)
         struct emx_pace p;
 
         emx_pace_init(&p, mosts[i]);
-        emx_pace_lost(&p, UINT64_MAX);
+        emx_pace_lost(&p, UINT64_MAX, CHUNK);
         assert_int_equal(p.limit_bytes, mosts[i] < 65536 ? mosts[i] : 65536);
         for (unsigned k = 0; k < 100000; k++)
             emx_pace_arrived(&p, 10000, 10000, true);
@@ -238,6 +299,8 @@ int main(void)
         cmocka_unit_test(marks_make_careful),
         cmocka_unit_test(marks_keep_limits),
         cmocka_unit_test(what_comes_twice_was_not_lost),
+        cmocka_unit_test(a_long_path_is_no_queue_until_a_loss),
+        cmocka_unit_test(what_was_out_of_order_was_not_lost),
         cmocka_unit_test(limits_are_kept),
     };
 

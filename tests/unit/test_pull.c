@@ -384,6 +384,41 @@ static void gaps_are_requested_again(void **state)
     end();
 }
 
+static void time_passes(emx_time ns)
+{
+    now += ns;
+    emx_engine_expire(engine, now);
+    pump();
+}
+
+/* A block that was requested again for a gap, and then comes by the first request, was out of order. From then on gaps
+ * are given some time. */
+static void data_out_of_order_is_awaited(void **state)
+{
+    emx_time wait_ns;
+
+    (void)state;
+    begin(MESSAGE, 4);
+    now += 40000;
+    assert_true(takes(0, CHUNK, chunks_from(0, 1)));
+    assert_true(takes(8, CHUNK, chunks_from(8, 1)));
+    assert_int_equal(stats.pulls_resent, 2); /* the first two blocks */
+    assert_true(takes(1, 3 * CHUNK, chunks_from(1, 3)));
+    assert_true(takes(4, 4 * CHUNK, chunks_from(4, 4)));
+    assert_int_equal(stats.pulls_reordered, 2);
+    wait_ns = emx_reo_window_ns(&peer->session->pulling.reo_window, 40000, EMX_NEVER);
+    assert_int_equal(wait_ns, 20000);
+    assert_true(takes(12, CHUNK, chunks_from(12, 1)));
+    time_passes(wait_ns - 1);
+    assert_true(takes(16, CHUNK, chunks_from(16, 1))); /* blocks wait together */
+    assert_int_equal(stats.pulls_resent, 2);
+    assert_true(takes(9, 3 * CHUNK, chunks_from(9, 3))); /* in time */
+    time_passes(1);
+    assert_int_equal(stats.pulls_resent, 3); /* the block from 12 */
+    assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS) & ~have));
+    end();
+}
+
 /* Takes all buffers for short frames. Returns how many. */
 static unsigned exhaust(struct emx_txbuf *b[], unsigned most)
 {
@@ -487,6 +522,7 @@ int main(void)
         cmocka_unit_test(wrong_frames_are_dropped),
         cmocka_unit_test(a_short_buffer_is_not_exceeded),
         cmocka_unit_test(gaps_are_requested_again),
+        cmocka_unit_test(data_out_of_order_is_awaited),
         cmocka_unit_test(the_end_needs_memory),
         cmocka_unit_test(data_in_its_place_is_taken),
         cmocka_unit_test(any_frames_make_the_message),

@@ -48,7 +48,7 @@ static void pace_rise(struct emx_pace *p, uint64_t bytes)
 /* Whether others may need their share of the link. */
 static bool pace_is_shared(const struct emx_pace *p)
 {
-    return p->queue || p->marked_bytes;
+    return p->queue || p->shared_bytes;
 }
 
 /* Whether the queue is so long that a TCP flow would be affected. */
@@ -82,7 +82,7 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
         *way_ns = rtt_ns;
     if (!p->least_way_ns || rtt_ns < p->least_way_ns)
         p->least_way_ns = rtt_ns;
-    believed_ns = pace_smaller(pace_smaller(*way_ns, WAYS_DIFFER * p->least_way_ns), EMX_PACE_WAY_NS);
+    believed_ns = pace_smaller(*way_ns, WAYS_DIFFER * p->least_way_ns);
     if (p->answers++ && rtt_ns - believed_ns >= p->wait_ns)
         return;
     p->wait_ns = rtt_ns - believed_ns;
@@ -133,7 +133,7 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes, 
 {
     p->arrived_bytes += bytes;
     p->cut_bytes -= pace_smaller(bytes, p->cut_bytes);
-    p->marked_bytes -= pace_smaller(bytes, p->marked_bytes);
+    p->shared_bytes -= pace_smaller(bytes, p->shared_bytes);
     if (p->arrived_bytes >= p->limit_bytes)
         pace_next_window(p, chunk_bytes, limited);
 }
@@ -145,7 +145,7 @@ uint64_t emx_pace_part(const struct emx_pace *p)
 
 uint64_t emx_pace_spare(const struct emx_pace *p)
 {
-    return pace_is_long(p) || p->marked_bytes ? 0 : p->limit_bytes / SPARE_PARTS;
+    return pace_is_long(p) || p->shared_bytes ? 0 : p->limit_bytes / SPARE_PARTS;
 }
 
 /* Others need more of the link: the limit falls once for all requested data. false: it already fell. */
@@ -153,25 +153,46 @@ static bool pace_cut(struct emx_pace *p)
 {
     if (p->cut_bytes)
         return false;
+    p->before_bytes = p->limit_bytes;
     pace_fall(p, p->limit_bytes * CUT / 10, pace_queue_least(p));
     p->cut_bytes = p->limit_bytes;
     return true;
 }
 
-void emx_pace_lost(struct emx_pace *p, uint64_t bytes)
+/* Others are assumed to use a queue. With a growth of one chunk per window, the limit doubles in as many windows as it
+ * has chunks. */
+static void pace_share(struct emx_pace *p, uint64_t chunk_bytes)
+{
+    p->shared_bytes = p->limit_bytes * (p->limit_bytes / pace_larger(chunk_bytes, 1) + 1);
+}
+
+void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes)
 {
     p->lost = true;
+    if (p->judged && p->way_ns > EMX_PACE_WAY_NS)
+        pace_share(p, chunk_bytes);
     if (pace_is_shared(p))
         pace_cut(p);
     else
         pace_fall(p, bytes, p->least_bytes);
 }
 
+void emx_pace_not_lost(struct emx_pace *p)
+{
+    if (p->before_bytes <= p->limit_bytes)
+        return;
+    p->limit_bytes = p->before_bytes;
+    p->before_bytes = p->cut_bytes = 0;
+}
+
 bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
 {
-    /* With a growth of one chunk per window, the limit doubles in as many windows as it has chunks. */
-    p->marked_bytes = p->limit_bytes * (p->limit_bytes / pace_larger(bytes, 1) + 1);
-    return pace_cut(p);
+    bool cut;
+
+    pace_share(p, bytes);
+    cut = pace_cut(p);
+    p->before_bytes = 0;
+    return cut;
 }
 
 void emx_pace_twice(struct emx_pace *p, uint64_t bytes)

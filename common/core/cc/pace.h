@@ -23,9 +23,12 @@
  * A response takes the base time of its path (the shortest seen from this sender), or longer if it was queued. One
  * response proves little, because programs are busy and processors are shared. So the fastest of several decides: if
  * even that was queued, the queue persists (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012). It was
- * queued if it took twice the base time. A base time above EMX_PACE_WAY_NS, or above WAYS_DIFFER times that of the
- * nearest peer, is not accepted, because no cluster is so wide: an endpoint that starts while others keep a queue full
- * never sees it empty.
+ * queued if it took twice the base time. A base time above WAYS_DIFFER times that of the nearest peer is not accepted.
+ *
+ * A base time above EMX_PACE_WAY_NS has one of two reasons: the path is long (hosts that process frames slowly, virtual
+ * machines), or others keep a queue full, and an endpoint that starts meanwhile never sees it empty. A queue that is
+ * kept full loses frames, or marks them. So the path counts as long until the first loss. From then on, until enough
+ * has arrived without one for the limit to double, others are assumed to use a queue.
  *
  * Without a queue the limit stays above EMX_PACE_LEAST, which a long path with random loss needs, and which switches
  * can buffer. With a queue it stays above what arrives in EMX_PACE_WAY_NS, if that is less: the bandwidth of the link
@@ -38,7 +41,8 @@
  * TCP gets less than its share. If there are marks, others may use that queue, however short it is kept. So until
  * enough has arrived without a mark for the limit to double, it behaves as with a queue.
  *
- * A time-out is no loss, because the sender may be busy. A chunk that arrives twice was not lost.
+ * A time-out is no loss, because the sender may be busy. A chunk that arrives twice was not lost. A cut for data that
+ * was only out of order is undone (RFC 4015).
  *
  * tests/sim/sharing runs streams against each other and against TCP, tests/cluster/test-sharing does with real ones.
  */
@@ -58,7 +62,8 @@ struct emx_pace {
     uint64_t arrived_bytes; /* since the window began */
     uint64_t step_bytes;    /* next growth without a queue */
     uint64_t cut_bytes;     /* data to arrive before another loss with a queue, or mark, counts */
-    uint64_t marked_bytes;  /* data to arrive before marks are forgotten */
+    uint64_t before_bytes;  /* the limit before the last cut; 0: that was for a mark, or is undone */
+    uint64_t shared_bytes;  /* data to arrive before others are no longer assumed to use a queue */
     unsigned answers;       /* responses since the last verdict */
     uint64_t wait_ns;       /* queueing time of the fastest of them */
     uint64_t way_ns;        /* its base time */
@@ -87,8 +92,11 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes, 
 /* The most to request at once. */
 uint64_t emx_pace_part(const struct emx_pace *p);
 
-/* Data did not arrive and is requested again. */
-void emx_pace_lost(struct emx_pace *p, uint64_t bytes);
+/* Data did not arrive, and is requested again in chunks of chunk_bytes. */
+void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes);
+
+/* Data has arrived that was taken for lost. */
+void emx_pace_not_lost(struct emx_pace *p);
 
 /* A chunk has arrived with a mark. true: the limit has fallen. */
 bool emx_pace_marked(struct emx_pace *p, uint64_t bytes);

@@ -9,8 +9,8 @@
  *
  * pull and data have no sequence numbers: the receiver alone knows what is missing and requests exactly that, as
  * Open-MX's receivers do. A block's missing chunks are requested again when
- *  - the last chunk of its latest request has arrived without them,
- *  - chunks of a block that was requested later arrive (frames mostly stay in order on Ethernet), or
+ *  - the last chunk of its latest request has arrived without them, or chunks of a block that was requested later, and
+ *    the peer's frames stay in order (pull_gap.c), or
  *  - nothing of the message has arrived for a time-out, which is measured from how long blocks take. Then only the
  *    oldest block is requested: its reply shows whether the others are lost, and a sender that was only busy sends
  *    little twice.
@@ -41,6 +41,7 @@
 #include "core/msg/lapse.h"
 #include "core/msg/op.h"
 #include "core/msg/pull_away.h"
+#include "core/msg/pull_gap.h"
 #include "core/msg/pull_rail.h"
 #include "core/msg/read.h"
 #include "core/msg/received_map.h"
@@ -264,10 +265,10 @@ static emx_time pull_late_ns(const struct emx_rndv *r)
 static void pull_await(struct emx_rndv *r, emx_time now)
 {
     const struct emx_session *s = r->op->peer->session;
+    emx_time late_ns = pull_late_ns(r) > now ? pull_late_ns(r) : now + s->pulling.block_rtt.rto_ns;
 
     if (r->active && !emx_timer_is_set(&r->timer))
-        emx_heap_set(&s->e->timers, &r->timer,
-                     pull_late_ns(r) > now ? pull_late_ns(r) : now + s->pulling.block_rtt.rto_ns);
+        emx_heap_set(&s->e->timers, &r->timer, emx_min(late_ns, emx_max(r->gap_ns, now + 1)));
 }
 
 /* Takes the next block to request out of its message's due ones; NULL: none. A message without due blocks may have been
@@ -293,7 +294,7 @@ static struct emx_block *pull_next_due(struct emx_session *s, struct emx_rndv **
 
 static void pull_asked(struct emx_rndv *r, struct emx_block *b, emx_time now)
 {
-    b->due = false;
+    b->due = b->overtaken = false;
     b->asked = b->missing;
     b->asked_ns = now;
     if (r->op->peer->session->rails)
@@ -360,6 +361,20 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
     pull_want(r, b);
 }
 
+/* Blocks are lost: bit i is for block i. */
+static void pull_lost(struct emx_rndv *r, unsigned lost)
+{
+    struct emx_engine *e = r->op->peer->session->e;
+
+    for (; lost; lost &= lost - 1) {
+        struct emx_block *b = &r->block[__builtin_ctz(lost)];
+
+        emx_pace_lost(emx_pull_pace(e, b->rail), emx_pull_block_bytes(r, b), r->chunk_bytes);
+        pull_ask_again(r, b);
+        b->gap = true;
+    }
+}
+
 void emx_pull_ask_others(struct emx_session *s, unsigned rail)
 {
     emx_list_each(l, &s->e->asking)
@@ -404,10 +419,11 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
     emx_heap_clear(&e->timers, &r->timer);
     if (!r->active)
         return;
+    pull_lost(r, emx_gap_expire(r, now));
     if (s->rails)
         rails_ns = pull_check_rails(r, now);
     if (now < pull_late_ns(r)) {
-        emx_heap_set(&e->timers, &r->timer, emx_min(rails_ns, pull_late_ns(r)));
+        emx_heap_set(&e->timers, &r->timer, emx_min(emx_min(rails_ns, r->gap_ns), pull_late_ns(r)));
         return;
     }
     if (s->rails)
@@ -426,6 +442,7 @@ static void pull_forget_blocks(struct emx_engine *e, struct emx_rndv *r)
     for (unsigned i = 0; i < r->active; i++)
         emx_pull_asked(r->op->peer->session, r->block[i].rail, -(int64_t)emx_pull_block_bytes(r, &r->block[i]));
     r->active = 0;
+    r->gap_ns = EMX_NEVER;
     emx_list_del(&r->asking);
     emx_list_del(&r->due);
 }
@@ -476,14 +493,6 @@ enum emx_drop emx_rndv_input_shorter(struct emx_session *s, const uint8_t *data,
 
 /* ---- Receiver: data ---- */
 
-static void pull_lost(struct emx_rndv *r, struct emx_block *b)
-{
-    if (b->due)
-        return;
-    emx_pace_lost(emx_pull_pace(r->op->peer->session->e, b->rail), emx_pull_block_bytes(r, b));
-    pull_ask_again(r, b);
-}
-
 /* Writes the data where it belongs, unless the wire has done so. false: it has put it elsewhere. */
 static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t offset, const uint8_t *data, size_t n)
 {
@@ -492,24 +501,6 @@ static bool pull_take(struct emx_engine *e, const struct emx_rndv *r, uint64_t o
     emx_received_map_write(&r->op->data, r->had, offset, data, n);
     emx_add(e, bytes_copied, n);
     return true;
-}
-
-/* Whether the sender replies for a first. Retransmissions come another way than GSO packets. */
-static bool pull_is_before(const struct emx_block *a, const struct emx_block *b)
-{
-    return a->asked_ns < b->asked_ns || (a->asked_ns == b->asked_ns && a < b && !a->round == !b->round);
-}
-
-/* A chunk of the block's last request has arrived, over its rail: order shows what is lost. */
-static void pull_find_gaps(struct emx_rndv *r, struct emx_block *b, unsigned bit)
-{
-    if (b->due)
-        return;
-    for (unsigned i = 0; i < r->active; i++)
-        if (pull_is_before(&r->block[i], b) && r->block[i].rail == b->rail)
-            pull_lost(r, &r->block[i]);
-    if (b->missing && bit == emx_rndv_highest_bit(b->asked))
-        pull_lost(r, b);
 }
 
 static void pull_end_block(struct emx_session *s, struct emx_rndv *r, struct emx_block *b, emx_time now)
@@ -570,6 +561,7 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
         return EMX_DROP_STALE;
     if (s->get.min_bytes && op->msg_bytes >= s->get.min_bytes)
         emx_add(e, bytes_unread, n);
+    emx_gap_answered(s, b, f->round);
     last = f->round == b->round && rail == b->rail;
     if (last && !b->round && b->missing == b->asked)
         emx_away_answered(s, r, b, now);
@@ -593,7 +585,7 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
     if (f->round == b->round)
         emx_lapse_trust(s, b->asked_ns, now);
     if (last)
-        pull_find_gaps(r, b, bit + chunks - 1);
+        pull_lost(r, emx_gap_find(r, b, bit + chunks - 1, now));
     if (!b->missing)
         pull_end_block(s, r, b, now);
     if (r->got_chunks == r->chunks)

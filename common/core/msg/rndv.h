@@ -12,6 +12,7 @@
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "core/cc/reo_window.h"
 #include "core/engine.h"
 #include "core/format/frame.h"
 #include "core/rel/rtt.h"
@@ -38,8 +39,10 @@ struct emx_block {
     uint8_t round;
     uint8_t rail : 4;      /* over which the data is to come */
     uint8_t left_rail : 4; /* over which it was to come, and nothing came in a time-out: its number + 1; 0: none */
-    bool due;              /* a pull frame is to be sent */
-    bool late;             /* the sender was away meanwhile */
+    bool due : 1;          /* a pull frame is to be sent */
+    bool late : 1;         /* the sender was away meanwhile */
+    bool overtaken : 1;    /* data requested later has arrived */
+    bool gap : 1;          /* was therefore requested again, and nothing has arrived since */
 };
 static_assert(sizeof(struct emx_block) == 40, "each message that is pulled has EMX_BLOCKS");
 
@@ -69,6 +72,7 @@ struct emx_rndv {
     uint64_t next_chunk; /* first chunk never requested */
     uint64_t got_chunks;
     emx_time last_ns;             /* time of the last arrival */
+    emx_time gap_ns;              /* then overtaken blocks are lost; EMX_NEVER: none is overtaken */
     uint64_t last_pulled_bytes;   /* engine.pulled_bytes at that time */
     bool away;                    /* the sender was silent for too long: the blocks count in engine.away_bytes */
     bool reading;                 /* from the sender's memory, without blocks */
@@ -113,11 +117,12 @@ struct emx_rndv_tx {
 
 /* In a session: requests to the peer. */
 struct emx_rndv_rx {
-    struct emx_list pulls;    /* rndv.due: pull frames to send */
-    struct emx_rtt block_rtt; /* from the request for a block until it is complete */
-    emx_time way_ns;          /* base time: shortest time from a request to its first data (pace.h) */
-    emx_time data_ns;         /* time of the last data */
-    unsigned away;            /* messages with emx_rndv.away */
+    struct emx_list pulls;            /* rndv.due: pull frames to send */
+    struct emx_rtt block_rtt;         /* from the request for a block until it is complete */
+    emx_time way_ns;                  /* base time: shortest time from a request to its first data (pace.h) */
+    emx_time data_ns;                 /* time of the last data */
+    unsigned away;                    /* messages with emx_rndv.away */
+    struct emx_reo_window reo_window; /* for gaps in the data */
 };
 
 void emx_rndv_open(struct emx_session *s);  /* the session begins */

@@ -37,6 +37,7 @@ void emx_rndv_moved(struct emx_session *s)
         emx_rndv_forget_pull_requests(s, NULL);
         emx_rails_moved(s);
     }
+    s->pulling.reo_window = (struct emx_reo_window){0};
     emx_rtt_init(&s->pulling.block_rtt, s->e->cfg);
 }
 
@@ -68,6 +69,7 @@ static struct emx_rndv *rndv_recv_new(struct emx_engine *e)
     emx_list_init(&r->due);
     emx_list_init(&r->asking);
     r->timer.kind = EMX_TIMER_RNDV;
+    r->gap_ns = EMX_NEVER;
     return r;
 }
 
