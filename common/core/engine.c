@@ -148,6 +148,7 @@ static void engine_init_lists(struct emx_engine *e)
     for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
         emx_list_init(list[i]);
     emx_list_init(&e->spent);
+    emx_list_init(&e->lent);
     emx_list_init(&e->living);
     emx_list_init(&e->sharing);
     emx_list_init(&e->turns);

@@ -130,6 +130,8 @@ struct emx_engine {
     const void *input_body;                        /* where a wire has put its data; NULL: behind its head */
     unsigned tagged_links;                         /* mask: frames carry tags there */
     struct emx_list spent;                         /* frames of reliable sessions that the wire still uses */
+    struct emx_list lent;                          /* emx_txbuf.lent: frames that end in memory of the program */
+    bool lends;                                    /* eager messages that are sent now may be in such frames */
     struct emx_list reads[EMX_ENGINE_LINKS];       /* emx_rndv.wait of messages that are read */
     struct emx_list writes[EMX_ENGINE_LINKS];      /* emx_exported.write of messages to be written */
     struct emx_list exports[EMX_ENGINE_LINKS];     /* emx_exported.link: work for progress */

@@ -180,7 +180,11 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     emx_engine_stamp(s, h);
     if (h->type == EMX_F_eager)
         ((struct emx_f_eager *)(h + 1))->joined = s->offload.joined_rx;
-    *f = (struct emx_txframe){.to = &s->to, .head_bytes = b->len_bytes, .gso = b->gso && !b->tries};
+    *f = (struct emx_txframe){.to = &s->to,
+                              .head_bytes = b->len_bytes - b->body_bytes,
+                              .body = b->body_bytes ? b->body : NULL,
+                              .body_bytes = b->body_bytes,
+                              .gso = b->gso && !b->tries};
     if (b->tries)
         f->age_ns = now - b->sent_ns;
     emx_engine_seal(s, h, f, s->seal);

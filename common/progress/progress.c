@@ -19,6 +19,7 @@
 #include "progress/progress.h"
 
 #include "base/pause.h"
+#include "core/msg/lend.h"
 #include "core/rma/rma.h"
 
 #define RX_BATCHES 4       /* of one link in one round; then the others have their turn */
@@ -92,9 +93,12 @@ int emx_progress_send_long(struct emx_progress *p, struct emx_peer *peer, const 
     emx_time now = emx_clock_now(&p->clock);
     int rc;
 
-    if (!progress_reserve_all(p, peer, a, now, &rc))
+    if (!progress_reserve_all(p, peer, a, now, &rc)) {
+        emx_engine_lend(p->engine);
         rc = emx_engine_send(p->engine, peer, a, now);
+    }
     emx_progress_flush(p, now);
+    emx_engine_settle(p->engine);
     return rc;
 }
 

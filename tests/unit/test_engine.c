@@ -12,6 +12,7 @@
 #include "core/engine_impl.h"
 #include "core/format/address.h"
 #include "core/format/frame.h"
+#include "core/msg/lend.h"
 #include "core/peer.h"
 #include "core/rel/credit.h"
 #include "core/rel/session.h"
@@ -42,6 +43,7 @@ static struct unit_alloc memory;
 static struct emx_engine *engine;
 static struct partner partners[PARTNERS];
 static emx_time now;
+static uint16_t gso_bytes; /* of the routes */
 
 /* ---- Partners ---- */
 
@@ -167,7 +169,7 @@ static void send_message(unsigned i)
 
 static void answer_routes(void)
 {
-    const struct emx_route route = {.frame_bytes = FRAME_BYTES, .name = "test"};
+    const struct emx_route route = {.frame_bytes = FRAME_BYTES, .gso_bytes = gso_bytes, .name = "test"};
     struct emx_event ev;
 
     while (emx_engine_event(engine, &ev))
@@ -512,6 +514,95 @@ static void a_pull_requests_several_blocks(void **state)
     end();
 }
 
+/* ---- Data of eager messages ---- */
+
+/* Takes the frames that are to be sent now: parts of the message, in order. Returns their data. */
+static size_t take_parts(const uint8_t *message, uint8_t *copy, bool lent)
+{
+    struct emx_txframe f;
+    size_t at = 0;
+
+    while (emx_engine_output(engine, 0, &f, 1, now)) {
+        const struct emx_frame *h = f.head;
+        size_t head_bytes = sizeof(*h) + emx_frame_info[h->type].head_bytes,
+               n = sizeof(*h) + h->body_bytes - head_bytes;
+        const uint8_t *data = lent ? f.body : (const uint8_t *)h + head_bytes;
+
+        assert_true(h->type == (at ? EMX_F_more : EMX_F_eager));
+        assert_int_equal(f.head_bytes, lent ? head_bytes : head_bytes + n);
+        assert_int_equal(f.body_bytes, lent ? n : 0);
+        assert_true(!lent || data == message + at);
+        memcpy(copy + at, data, n);
+        at += n;
+    }
+    return at;
+}
+
+/* A part of the message that is sent again. */
+static void expect_kept(const struct emx_txframe *f, const uint8_t *kept)
+{
+    const struct emx_frame *h = f->head;
+    const struct emx_f_more *more = (const void *)(h + 1);
+
+    if (h->type != EMX_F_more)
+        return;
+    assert_int_equal(f->body_bytes, 0);
+    assert_memory_equal(more + 1, kept + more->offset, h->body_bytes - sizeof(*more));
+}
+
+/* The frames of an eager message refer to its data. Once the engine has copied it, the program's memory is free. */
+static void lent_data_is_copied_later(void **state)
+{
+    static uint8_t message[9 * LEN_BYTES], copy[sizeof(message)], kept[sizeof(message)];
+    const struct emx_op_args a = {.data = {.base = message, .len_bytes = sizeof(message)}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(message); i++)
+        kept[i] = message[i] = (uint8_t)(i * 7 + i / LEN_BYTES);
+    gso_bytes = FRAME_BYTES;
+    begin(1);
+    connect(0);
+    emx_engine_lend(engine);
+    assert_int_equal(emx_engine_send(engine, partners[0].peer, &a, now), ETHMX_OK);
+    assert_int_equal(take_parts(message, copy, true), sizeof(message));
+    assert_memory_equal(copy, kept, sizeof(kept));
+    emx_engine_settle(engine);
+    memset(message, 0, sizeof(message));
+    for (unsigned i = 0; i < 1000 && stats.frames_resent < 7; i++) {
+        struct emx_txframe f;
+
+        now += LATER_NS / 100;
+        emx_engine_expire(engine, now);
+        while (emx_engine_output(engine, 0, &f, 1, now))
+            expect_kept(&f, kept);
+    }
+    assert_int_equal(stats.frames_resent, 7);
+    gso_bytes = 0;
+    end();
+}
+
+/* What has not left in the call is copied, too; and messages that are not lent never refer to the program's memory. */
+static void all_lent_data_is_copied(void **state)
+{
+    static uint8_t message[9 * LEN_BYTES], copy[sizeof(message)];
+    const struct emx_op_args a = {.data = {.base = message, .len_bytes = sizeof(message)}};
+
+    (void)state;
+    memset(message, 1, sizeof(message));
+    gso_bytes = FRAME_BYTES;
+    begin(1);
+    connect(0);
+    emx_engine_lend(engine);
+    assert_int_equal(emx_engine_send(engine, partners[0].peer, &a, now), ETHMX_OK);
+    emx_engine_settle(engine);
+    assert_int_equal(take_parts(message, copy, false), sizeof(message));
+    assert_memory_equal(copy, message, sizeof(message));
+    assert_int_equal(emx_engine_send(engine, partners[0].peer, &a, now), ETHMX_OK);
+    assert_int_equal(take_parts(message, copy, false), sizeof(message));
+    gso_bytes = 0;
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +614,8 @@ int main(void)
         cmocka_unit_test(few_are_all_asked),
         cmocka_unit_test(a_crowd_that_nobody_waits_for_costs_nothing),
         cmocka_unit_test(a_pull_requests_several_blocks),
+        cmocka_unit_test(lent_data_is_copied_later),
+        cmocka_unit_test(all_lent_data_is_copied),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -167,7 +167,7 @@ void emx_eager_head(struct emx_session *s, const struct emx_eager_source *m, siz
 
 /* Makes the frame for the bytes at offset, *n_p of them. NULL: out of memory. */
 static struct emx_txbuf *eager_make_frame(struct emx_session *s, const struct emx_eager_source *m, size_t offset,
-                                          bool gso, size_t *n_p)
+                                          bool gso, bool lends, size_t *n_p)
 {
     size_t n = emx_eager_part(s, m->total_bytes, offset), head_bytes = emx_eager_head_bytes(offset);
     struct emx_txbuf *b = emx_txbuf_get(&s->e->txbufs, head_bytes + n);
@@ -179,20 +179,27 @@ static struct emx_txbuf *eager_make_frame(struct emx_session *s, const struct em
     b->slot = gso && offset == 0;
     h = emx_txbuf_frame(b);
     emx_eager_head(s, m, offset, n, h);
-    eager_read_message(m, offset, (uint8_t *)h + head_bytes, n);
     *n_p = n;
+    if (lends) {
+        b->body = (const uint8_t *)m->data->base + offset;
+        b->body_bytes = (uint16_t)n;
+        emx_list_append(&s->e->lent, &b->lent);
+    } else {
+        eager_read_message(m, offset, (uint8_t *)h + head_bytes, n);
+    }
     return b;
 }
 
 bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, unsigned frames)
 {
     bool gso = eager_take_gso(s, frames);
+    bool lends = gso && s->e->lends && !m->am_header_bytes && emx_data_contiguous(m->data);
     struct emx_list made, *l;
     size_t offset = 0, n;
 
     emx_list_init(&made);
     for (unsigned i = 0; i < frames; i++, offset += n) {
-        struct emx_txbuf *b = eager_make_frame(s, m, offset, gso, &n);
+        struct emx_txbuf *b = eager_make_frame(s, m, offset, gso, lends, &n);
 
         if (!b) {
             while ((l = emx_list_pop(&made)))
@@ -223,7 +230,7 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op)
         struct emx_txbuf *b;
         size_t n;
 
-        if (!emx_send_window_room(&s->tx) || !(b = eager_make_frame(s, &m, op->sent_bytes, op->gso, &n)))
+        if (!emx_send_window_room(&s->tx) || !(b = eager_make_frame(s, &m, op->sent_bytes, op->gso, false, &n)))
             return false;
         emx_send_window_push(s, b);
         op->sent_bytes += n;

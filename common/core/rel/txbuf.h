@@ -27,7 +27,10 @@ enum emx_txbuf_size {
 /* A sequenced frame, kept until acknowledged. */
 struct emx_txbuf {
     struct emx_list link; /* session.tx.control or session.tx.unacked */
-    emx_time sent_ns;     /* 0: not yet */
+    struct emx_list lent; /* in engine.lent while the frame ends in the program's memory: */
+    const uint8_t *body;
+    uint16_t body_bytes; /* included in len_bytes; 0: none */
+    emx_time sent_ns;    /* 0: not yet */
     uint32_t seq;
     uint16_t len_bytes;
     uint16_t tries;
@@ -66,6 +69,8 @@ static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t le
     if (!b)
         return NULL;
     emx_list_init(&b->link);
+    emx_list_init(&b->lent);
+    b->body_bytes = 0;
     b->len_bytes = (uint16_t)len_bytes;
     b->tries = 0;
     b->early = b->lost = false;
@@ -76,6 +81,7 @@ static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t le
 
 static inline void emx_txbuf_put(struct emx_txbufs *bufs, struct emx_txbuf *b)
 {
+    emx_list_del(&b->lent);
     emx_pool_put(&bufs->pool[b->size], b);
 }
 
