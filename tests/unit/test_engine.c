@@ -33,7 +33,8 @@ struct partner {
     unsigned eager, held;   /* messages sent: so, or by rendezvous for want of credit */
     unsigned frames, pings; /* that came */
     unsigned data;          /* so many of the frames brought data of a large message */
-    uint32_t op;            /* of the last message that was announced */
+    unsigned matched;
+    uint32_t op; /* of the last message that was announced */
     bool mute;
 };
 
@@ -138,6 +139,7 @@ static void hear(unsigned i, const struct emx_frame *h)
         say_bare(i, EMX_F_pong);
     if (h->type == EMX_F_recall)
         give_back(i, ((const struct emx_f_recall *)(h + 1))->limit);
+    p->matched += h->type == EMX_F_matched;
     if (emx_frame_info[h->type].sequenced) {
         assert_int_equal(h->seq, p->rx_next++);
         say_bare(i, EMX_F_ack);
@@ -603,6 +605,57 @@ static void all_lent_data_is_copied(void **state)
     end();
 }
 
+/* ---- Synchronous messages ---- */
+
+/* The partner sends a message of two frames. */
+static void say_first(uint8_t *frame, uint32_t total_bytes)
+{
+    *(struct emx_f_eager *)(frame + sizeof(struct emx_frame)) =
+        (struct emx_f_eager){.total_bytes = total_bytes, .op = 1, .flags = EMX_FF_SYNC};
+    assert_int_equal(say(0, (void *)frame, EMX_F_eager, sizeof(struct emx_f_eager) + LEN_BYTES), EMX_ACCEPTED);
+    pump();
+}
+
+static void say_rest(uint8_t *frame, uint32_t total_bytes)
+{
+    *(struct emx_f_more *)(frame + sizeof(struct emx_frame)) = (struct emx_f_more){.offset = LEN_BYTES};
+    assert_int_equal(say(0, (void *)frame, EMX_F_more, sizeof(struct emx_f_more) + total_bytes - LEN_BYTES),
+                     EMX_ACCEPTED);
+    pump();
+}
+
+/* Its sender learns that a receive has matched when all of it has arrived: programs take this for its delivery. */
+static void a_synchronous_message_is_matched_when_it_is_whole(void **state)
+{
+    static uint8_t frame[FRAME_BYTES], message[2 * LEN_BYTES];
+    const struct emx_op_args a = {.data = {.base = message, .len_bytes = sizeof(message)}};
+    struct ethmx_result result;
+
+    (void)state;
+    begin(1);
+    connect(0);
+    assert_int_equal(emx_engine_recv(engine, NULL, &a, NULL, &result, now), ETHMX_INPROGRESS);
+    say_first(frame, sizeof(message));
+    assert_int_equal(partners[0].matched, 0);
+    say_rest(frame, sizeof(message));
+    assert_int_equal(partners[0].matched, 1);
+
+    say_first(frame, sizeof(message)); /* unexpected, and received before the rest arrives */
+    assert_int_equal(emx_engine_recv(engine, NULL, &a, NULL, &result, now), ETHMX_INPROGRESS);
+    pump();
+    assert_int_equal(partners[0].matched, 1);
+    say_rest(frame, sizeof(message));
+    assert_int_equal(partners[0].matched, 2);
+
+    say_first(frame, sizeof(message)); /* and afterwards */
+    say_rest(frame, sizeof(message));
+    assert_int_equal(partners[0].matched, 2);
+    assert_int_equal(emx_engine_recv(engine, NULL, &a, NULL, &result, now), ETHMX_OK);
+    pump();
+    assert_int_equal(partners[0].matched, 3);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,6 +669,7 @@ int main(void)
         cmocka_unit_test(a_pull_requests_several_blocks),
         cmocka_unit_test(lent_data_is_copied_later),
         cmocka_unit_test(all_lent_data_is_copied),
+        cmocka_unit_test(a_synchronous_message_is_matched_when_it_is_whole),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -260,6 +260,17 @@ int emx_eager_matched(struct emx_session *s, uint32_t sender_op)
 
 /* ---- In ---- */
 
+/* Tells the sender of a synchronous message that a receive has matched, when all of the message has arrived: a program
+ * may take this for the delivery of the data. ETHMX_ERR_NO_MEMORY. */
+static int eager_matched_when_whole(struct emx_session *s, uint32_t sender_op, bool whole)
+{
+    if (whole)
+        return emx_eager_matched(s, sender_op);
+    s->eager.sync = true;
+    s->eager.sync_op = sender_op;
+    return ETHMX_OK;
+}
+
 static const uint8_t *eager_payload(const uint8_t *data, size_t head_bytes, size_t *n_p)
 {
     const struct emx_frame *h = (const void *)data;
@@ -388,7 +399,7 @@ enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *
     }
     emx_credit_charge(&s->credit, cost);
     if (f->flags & EMX_FF_SYNC)
-        emx_eager_matched(s, f->op);
+        eager_matched_when_whole(s, f->op, n == f->total_bytes);
     eager_into_receive(s, op, f, from, n);
     emx_credit_release(s, cost);
     return EMX_ACCEPTED;
@@ -435,6 +446,9 @@ static void eager_finish(struct emx_session *s)
     s->eager.op = NULL;
     s->eager.unexpected = NULL;
     s->eager.discard = false;
+    if (s->eager.sync)
+        emx_eager_matched(s, s->eager.sync_op);
+    s->eager.sync = false;
     if (op)
         emx_op_received(e, op, s->eager.total - s->eager.head_bytes);
     if (!a)
@@ -453,6 +467,8 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
     (void)now;
     if (emx_eager_rx_idle(&s->eager) || !n || f->offset != s->eager.got || n > s->eager.total - s->eager.got)
         return EMX_DROP_MALFORMED;
+    if (s->eager.sync && n == s->eager.total - s->eager.got && emx_pool_reserve(&s->e->txbufs.pool[EMX_TXBUF_SMALL]))
+        return EMX_DROP_MEMORY;
     if (s->eager.op)
         emx_data_write(&s->eager.op->data, s->eager.got - s->eager.head_bytes, from, n);
     if (s->eager.unexpected) {
@@ -484,7 +500,7 @@ int emx_eager_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx
 {
     struct emx_session *s = a->session;
 
-    if (a->sync && emx_eager_matched(s, a->sender_op))
+    if (a->sync && eager_matched_when_whole(s, a->sender_op, a->whole))
         return ETHMX_ERR_NO_MEMORY;
     a->sync = false;
     op->where = EMX_OP_FILLING;

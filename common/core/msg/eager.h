@@ -23,8 +23,10 @@ struct emx_eager_rx {
     struct emx_op *op;                 /* the receive it goes to, */
     struct emx_unexpected *unexpected; /* or the unexpected message */
     uint16_t head_bytes;               /* of a header before the data */
-    uint32_t got, total;               /* header and data; discard: goes nowhere */
-    bool discard;
+    bool discard;                      /* it goes nowhere */
+    bool sync;                         /* matched, and the sender is to be told when all has arrived: */
+    uint32_t sync_op;                  /* its operation */
+    uint32_t got, total;               /* header and data */
 };
 
 /* Whether a message may begin, because the last one is complete. All code that accepts eager messages checks this,
