@@ -40,6 +40,13 @@ static inline bool emx_timer_is_set(const struct emx_timer *t)
     return t->slot != 0;
 }
 
+/* Sets t to at_ns, unless it is set to that time or an earlier one. */
+static inline void emx_heap_bring_forward(struct emx_heap *h, struct emx_timer *t, uint64_t at_ns)
+{
+    if (!emx_timer_is_set(t) || at_ns < t->at_ns)
+        emx_heap_set(h, t, at_ns);
+}
+
 /* The earliest timer, or NULL. */
 static inline struct emx_timer *emx_heap_first(const struct emx_heap *h)
 {

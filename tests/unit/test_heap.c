@@ -102,6 +102,23 @@ static void clearing_what_is_not_set_does_nothing(void **state)
     emx_heap_fini(&h);
 }
 
+static void a_timer_is_only_brought_forward(void **state)
+{
+    struct emx_timer t = {0};
+    struct emx_heap h;
+
+    (void)state;
+    emx_heap_init(&h, &emx_alloc_libc);
+    assert_int_equal(emx_heap_reserve(&h, 1), 0);
+    emx_heap_bring_forward(&h, &t, 20);
+    assert_int_equal(emx_heap_first(&h)->at_ns, 20);
+    emx_heap_bring_forward(&h, &t, 30);
+    assert_int_equal(emx_heap_first(&h)->at_ns, 20);
+    emx_heap_bring_forward(&h, &t, 10);
+    assert_int_equal(emx_heap_first(&h)->at_ns, 10);
+    emx_heap_fini(&h);
+}
+
 static void a_failed_reserve_leaves_the_heap_as_it_was(void **state)
 {
     struct unit_alloc u;
@@ -131,6 +148,7 @@ int main(void)
         cmocka_unit_test(keeps_order_under_random_use),
         cmocka_unit_test(ties_fire_alike_in_each_run),
         cmocka_unit_test(clearing_what_is_not_set_does_nothing),
+        cmocka_unit_test(a_timer_is_only_brought_forward),
         cmocka_unit_test(a_failed_reserve_leaves_the_heap_as_it_was),
     };
 

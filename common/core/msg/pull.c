@@ -265,10 +265,14 @@ static emx_time pull_late_ns(const struct emx_rndv *r)
 static void pull_await(struct emx_rndv *r, emx_time now)
 {
     const struct emx_session *s = r->op->peer->session;
-    emx_time late_ns = pull_late_ns(r) > now ? pull_late_ns(r) : now + s->pulling.block_rtt.rto_ns;
+    emx_time late_ns;
 
-    if (r->active && !emx_timer_is_set(&r->timer))
-        emx_heap_set(&s->e->timers, &r->timer, emx_min(late_ns, emx_max(r->gap_ns, now + 1)));
+    if (!r->active || emx_timer_is_set(&r->timer))
+        return;
+    late_ns = pull_late_ns(r);
+    if (late_ns <= now)
+        late_ns = now + s->pulling.block_rtt.rto_ns;
+    emx_heap_set(&s->e->timers, &r->timer, emx_min(late_ns, emx_max(r->gap_ns, now + 1)));
 }
 
 /* Takes the next block to request out of its message's due ones; NULL: none. A message without due blocks may have been

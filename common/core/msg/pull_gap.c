@@ -26,24 +26,6 @@ static bool gap_is_before(const struct emx_block *a, const struct emx_block *b)
     return a->asked_ns < b->asked_ns || (a->asked_ns == b->asked_ns && a < b && !a->round == !b->round);
 }
 
-/* The blocks wait together from the first that was overtaken. */
-static void gap_await(struct emx_rndv *r, struct emx_block *b, emx_time until_ns)
-{
-    struct emx_engine *e = r->op->peer->session->e;
-    bool waiting = false;
-
-    if (b->overtaken)
-        return;
-    for (unsigned i = 0; i < r->active; i++)
-        waiting |= r->block[i].overtaken;
-    b->overtaken = true;
-    if (waiting)
-        return;
-    r->gap_ns = until_ns;
-    if (!emx_timer_is_set(&r->timer) || r->timer.at_ns > until_ns)
-        emx_heap_set(&e->timers, &r->timer, until_ns);
-}
-
 /* Whether the block must have arrived before chunk `bit` of b, if frames are in order. */
 static bool gap_is_overtaken(const struct emx_block *a, const struct emx_block *b, unsigned bit)
 {
@@ -52,21 +34,39 @@ static bool gap_is_overtaken(const struct emx_block *a, const struct emx_block *
     return a == b ? b->missing && bit == emx_rndv_highest_bit(b->asked) : gap_is_before(a, b);
 }
 
+/* Gives overtaken blocks time to arrive. All wait together from the first that was overtaken. */
+static void gap_await(struct emx_rndv *r, unsigned overtaken, emx_time until_ns)
+{
+    bool waiting = false;
+
+    for (unsigned i = 0; i < r->active; i++) {
+        waiting |= r->block[i].overtaken;
+        r->block[i].overtaken |= overtaken >> i & 1;
+    }
+    if (waiting)
+        return;
+    r->gap_ns = until_ns;
+    emx_heap_bring_forward(&r->op->peer->session->e->timers, &r->timer, until_ns);
+}
+
 unsigned emx_gap_find(struct emx_rndv *r, const struct emx_block *b, unsigned bit, emx_time now)
 {
     struct emx_session *s = r->op->peer->session;
-    emx_time rto_ns = emx_pull_rtt(s, b->rail)->rto_ns;
-    emx_time wait_ns = emx_reo_window_ns(&s->pulling.reo_window, *emx_pull_way(s, b->rail), rto_ns);
-    unsigned lost = 0;
+    unsigned overtaken = 0;
+    emx_time wait_ns;
 
-    for (unsigned i = 0; i < r->active && !b->due; i++)
-        if (gap_is_overtaken(&r->block[i], b, bit)) {
-            if (wait_ns)
-                gap_await(r, &r->block[i], now + wait_ns);
-            else
-                lost |= 1u << i;
-        }
-    return lost;
+    if (b->due)
+        return 0;
+    for (unsigned i = 0; i < r->active; i++)
+        if (gap_is_overtaken(&r->block[i], b, bit))
+            overtaken |= 1u << i;
+    if (!overtaken)
+        return 0;
+    wait_ns = emx_reo_window_ns(&s->pulling.reo_window, *emx_pull_way(s, b->rail), emx_pull_rtt(s, b->rail)->rto_ns);
+    if (!wait_ns)
+        return overtaken;
+    gap_await(r, overtaken, now + wait_ns);
+    return 0;
 }
 
 unsigned emx_gap_expire(struct emx_rndv *r, emx_time now)

@@ -8,8 +8,8 @@
 
 void emx_session_arm(struct emx_session *s, emx_time at)
 {
-    if (at != EMX_NEVER && (!emx_timer_is_set(&s->timer) || at < s->timer.at_ns))
-        emx_heap_set(&s->e->timers, &s->timer, at);
+    if (at != EMX_NEVER)
+        emx_heap_bring_forward(&s->e->timers, &s->timer, at);
 }
 
 emx_time emx_session_death_ns(const struct emx_session *s)
