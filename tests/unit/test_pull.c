@@ -419,6 +419,25 @@ static void data_out_of_order_is_awaited(void **state)
     end();
 }
 
+/* A request for a gap got its reply only after a time-out and another request: that reply is not the original data. */
+static void a_late_reply_is_not_out_of_order(void **state)
+{
+    (void)state;
+    begin(MESSAGE, 4);
+    now += 40000;
+    assert_true(takes(8, CHUNK, chunks_from(8, 1)));
+    assert_int_equal(stats.pulls_resent, 2);
+    time_passes(2 * peer->session->pulling.block_rtt.rto_ns);
+    assert_int_equal(stats.pulls_resent, 3); /* the oldest block */
+    frame_make(0, 4 * CHUNK, chunks_from(0, 4));
+    frame.data.round = 1;
+    assert_int_equal(say(&frame.head, EMX_F_data, sizeof(frame.data) + 4 * CHUNK), EMX_ACCEPTED);
+    have |= chunks_from(0, 4);
+    assert_int_equal(stats.pulls_reordered, 0);
+    assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS) & ~have));
+    end();
+}
+
 /* Takes all buffers for short frames. Returns how many. */
 static unsigned exhaust(struct emx_txbuf *b[], unsigned most)
 {
@@ -523,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_short_buffer_is_not_exceeded),
         cmocka_unit_test(gaps_are_requested_again),
         cmocka_unit_test(data_out_of_order_is_awaited),
+        cmocka_unit_test(a_late_reply_is_not_out_of_order),
         cmocka_unit_test(the_end_needs_memory),
         cmocka_unit_test(data_in_its_place_is_taken),
         cmocka_unit_test(any_frames_make_the_message),

@@ -362,6 +362,7 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
         return;
     emx_pull_change_rail(r, b, emx_pull_choose_again(r->op->peer->session, b->rail, false));
     b->round = b->round < UINT8_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
+    b->gap = false;
     pull_want(r, b);
 }
 
