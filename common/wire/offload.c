@@ -9,16 +9,16 @@
  * slowly. Both send the same packets. The sender's port tells whether data of large messages is to be received into its
  * place or in the ring (gso_choice.c).
  *
- * Data of large messages leaves as TSO packets (tso.h) where both ends take them and the engine permits it: with less
- * work at both ends, and through cards that segment TCP only.
+ * Chunks of messages leave as TSO packets (tso.h) where both ends take them and the engine permits it: with less work
+ * at both ends, and through cards that segment TCP only.
  *
- * Receiving. A packet socket has a ring of slots, and polling it makes no system call. Small messages arrive in the
- * ring, in slots of a whole packet, and their frames are used in place: the slot goes back when the last of them is
- * returned. Of a packet with data of large messages the ring gets only the first bytes. They announce it: the packet
- * itself comes to another socket, and from there its data goes to its place in the program's memory (gso_rx.c): TSO
- * packets to a packet socket, the others to a UDP socket. A ring for these would circulate so much memory that no cache
- * holds it. Kernels before 6.2 cannot put GSO packets into a
- * ring: there it only announces, large and small.
+ * Receiving. A packet socket has a ring of slots, and polling it makes no system call. UDP packets of eager messages
+ * arrive in the ring, in slots of a whole packet, and their frames are used in place: the slot goes back when the last
+ * of them is returned. Of the others, which have data of large messages or of eager messages in chunks, the ring gets
+ * only the first bytes. They announce it: the packet itself comes to another socket, and from there its data goes to
+ * its place in the program's memory (gso_rx.c): TSO packets to a packet socket, the others to a UDP socket. A ring for
+ * these would circulate so much memory that no cache holds it. Kernels before 6.2 cannot put GSO packets into a ring:
+ * there it only announces, large and small.
  *
  * An announced packet comes some time later, or is dropped, and a full ring announces none. So the wait for a packet is
  * limited, and the sockets are asked now and then without an announcement. Where the packet is another one than was
@@ -613,7 +613,14 @@ bool emx_offload_waits(const struct emx_offload *b)
     return b->busy || offload_slot_waits(b);
 }
 
-unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max)
+uint64_t emx_offload_since_ns(const struct emx_offload *b)
+{
+    if (b->now_open || emx_gso_rx_is_open(&b->rx))
+        return 0;
+    return offload_slot_waits(b) ? emx_ring_time_ns(&b->ring) : UINT64_MAX;
+}
+
+unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max, uint64_t until_ns)
 {
     unsigned n = 0;
 
@@ -622,7 +629,7 @@ unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned m
     if (!emx_gso_rx_is_open(&b->rx))
         offload_take_announced(b);
     n = emx_gso_rx_next(&b->rx, f, max, EMX_OFFLOAD_NO_SLOT);
-    while (n < max && (b->now_open || offload_take_slot(b)))
+    while (n < max && (b->now_open || ((!n || !emx_ring_is_later(&b->ring, until_ns)) && offload_take_slot(b))))
         n += offload_take_frames(b, f + n, max - n);
     b->busy = b->now_open || offload_is_astray(b) || emx_gso_rx_is_open(&b->rx);
     return n;

@@ -71,8 +71,13 @@ int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const str
 /* Whether emx_offload_rx() would find a packet. */
 bool emx_offload_waits(const struct emx_offload *b);
 
-/* As rx() and rx_return() of a wire. */
-unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max);
+/* When that came, by the clock of rings (ring.h). 0: some of it has been taken. UINT64_MAX: there is none, or none that
+ * is announced. Then emx_offload_rx() has to be called all the same, now and then. */
+uint64_t emx_offload_since_ns(const struct emx_offload *b);
+
+/* As rx() and rx_return() of a wire. The frames are to be handled before any others. Of several packets those that came
+ * until then, UINT64_MAX: all. */
+unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max, uint64_t until_ns);
 void emx_offload_return(struct emx_offload *b, uint32_t cookie);
 
 /* Becomes readable when emx_offload_rx() has frames. */

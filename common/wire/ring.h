@@ -45,6 +45,20 @@ static inline uint32_t emx_ring_peek(const struct emx_ring *r)
     return status & TP_STATUS_USER ? status : 0;
 }
 
+/* When the next packet came, if there is one. By the clock of all rings. */
+static inline uint64_t emx_ring_time_ns(const struct emx_ring *r)
+{
+    const struct tpacket2_hdr *h = emx_ring_slot(r, r->next);
+
+    return (uint64_t)h->tp_sec * 1000000000 + h->tp_nsec;
+}
+
+/* Whether the next packet came after that time; UINT64_MAX: never. */
+static inline bool emx_ring_is_later(const struct emx_ring *r, uint64_t time_ns)
+{
+    return time_ns != UINT64_MAX && emx_ring_time_ns(r) > time_ns;
+}
+
 /* Takes the next packet; returns the number of its slot. */
 static inline unsigned emx_ring_take(struct emx_ring *r)
 {

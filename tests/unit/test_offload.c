@@ -155,7 +155,7 @@ static void take_some(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH
 {
     unsigned got;
 
-    while (!(got = emx_offload_rx(b, f, EMX_WIRE_BATCH))) {
+    while (!(got = emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX))) {
         struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
 
         if (!emx_offload_waits(b))
@@ -172,7 +172,7 @@ static void take(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH], ui
 
     assert_int_equal(poll(&p, 1, WAIT_MS), 1);
     while (got < n)
-        got += emx_offload_rx(b, f + got, EMX_WIRE_BATCH - got);
+        got += emx_offload_rx(b, f + got, EMX_WIRE_BATCH - got, UINT64_MAX);
     assert_int_equal(got, n);
     for (unsigned i = 0; i < n; i++)
         assert_int_equal(number_of(&f[i]), first + i);
@@ -316,7 +316,7 @@ static void dropped_packets_come_in_the_ring(void **state)
     for (unsigned i = 0; i < DROPPED; i++) {
         send_data(b, link, ELSEWHERE, i, FRAMES);
         while (emx_offload_waits(b))
-            assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH), 0);
+            assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX), 0);
     }
     for (unsigned i = 0; i < 2 * slots; i++) {
         send_data(b, link, i % 2 ? ELSEWHERE : THERE, i, FRAMES);
@@ -429,7 +429,7 @@ static unsigned take_what_came(struct emx_offload *b, unsigned n)
     unsigned packets = 0, number, least = 0;
 
     while (emx_offload_waits(b)) {
-        if (!emx_offload_rx(b, f, EMX_WIRE_BATCH))
+        if (!emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX))
             continue;
         number = (unsigned)(((const struct emx_place_head *)f[0].data)->chunk >> 32);
         assert_true(number >= least);
@@ -460,7 +460,7 @@ static void chunks_come_to_their_place(bool by_lo)
         send_chunks(b, link, PACKETS, FRAMES);
         assert_int_equal(poll(&p, 1, WAIT_MS), 1); /* whoever sleeps is woken */
         take_chunks(b, PACKETS, FRAMES, places);
-        assert_int_equal(emx_offload_rx(b, (struct emx_rxframe[1]){{0}}, 1), 0);
+        assert_int_equal(emx_offload_rx(b, (struct emx_rxframe[1]){{0}}, 1, UINT64_MAX), 0);
         assert_int_equal(stats.tso_packets_sent, PACKETS + 1);
         assert_int_equal(stats.tso_packets_received, PACKETS + 1);
         assert_int_equal(stats.gso_packets_received, PACKETS); /* the first has one frame */
@@ -507,7 +507,7 @@ static void packets_that_nothing_announced(void **state)
             send_chunks(b, link, i, FRAMES);
         for (unsigned i = 0; i < PACKETS; i++) {
             for (unsigned polls = got = 0; !got && polls < POLLS; polls++)
-                got = emx_offload_rx(b, f, EMX_WIRE_BATCH);
+                got = emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX);
             assert_int_equal(got, 1);
             check_chunks(f, i, FRAMES);
             emx_offload_return(b, f->cookie);
@@ -554,7 +554,7 @@ static void announced_packets_that_are_lost(void **state)
 static void take_one(struct emx_offload *b, struct emx_rxframe *f)
 {
     emx_offload_return(b, f->cookie);
-    while (!emx_offload_rx(b, f, 1)) {
+    while (!emx_offload_rx(b, f, 1, UINT64_MAX)) {
         struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
 
         if (!emx_offload_waits(b))
@@ -670,7 +670,7 @@ static void foreign_packets_are_ignored(void **state)
         send_changed(b, link, changes[i].at, changes[i].value, changes[i].len_bytes);
         assert_int_equal(emx_offload_waits(b), changes[i].lost);
         while (emx_offload_waits(b))
-            assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH), 0);
+            assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX), 0);
         lost += changes[i].lost;
         assert_int_equal(stats.wire_lost, lost);
         send_chunks(b, link, i, FRAMES);
@@ -696,7 +696,7 @@ static void full_ring_is_lent_once(void **state)
             send_alone(b, netifs.loopback_index, number + i);
         take(b, f, number, slots);
         assert_false(emx_offload_waits(b));
-        assert_int_equal(emx_offload_rx(b, f + slots, EMX_WIRE_BATCH - slots), 0);
+        assert_int_equal(emx_offload_rx(b, f + slots, EMX_WIRE_BATCH - slots, UINT64_MAX), 0);
         for (unsigned i = slots; i-- > 0;)
             emx_offload_return(b, f[i].cookie);
         assert_false(emx_offload_waits(b));

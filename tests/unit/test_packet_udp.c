@@ -115,7 +115,7 @@ static struct emx_rxframe take_one(struct ends *e)
     struct emx_rxframe f[2];
 
     assert_int_equal(poll(&p, 1, WAIT_MS), 1);
-    assert_int_equal(emx_packet_udp_rx(&e->u, f, 2), 1);
+    assert_int_equal(emx_packet_udp_rx(&e->u, f, 2, UINT64_MAX), 1);
     return f[0];
 }
 

@@ -30,6 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/min.h"
 #include "wire/backlog.h"
 #include "wire/offload.h"
 #include "wire/ethernet.h"
@@ -393,7 +394,8 @@ static void packet_skip_foreign(struct packet_wire *w, unsigned slot, bool whole
     emx_ring_give_back(&w->ring, slot);
 }
 
-static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
+/* Takes frames that came until then. */
+static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsigned max, uint64_t until_ns)
 {
     struct emx_ring *r = &w->ring;
     unsigned n = 0;
@@ -403,7 +405,7 @@ static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsign
         struct emx_wire_peek p;
         unsigned slot;
 
-        if (!status)
+        if (!status || emx_ring_is_later(r, until_ns))
             break;
         if (status & TP_STATUS_LOSING)
             w->stats->wire_lost += emx_ring_drops(r);
@@ -418,36 +420,47 @@ static unsigned packet_take(struct packet_wire *w, struct emx_rxframe *f, unsign
 }
 
 /* Takes single frames, of both kinds in turn. */
-static unsigned packet_take_both(struct packet_wire *w, struct emx_rxframe *f, unsigned max)
+static unsigned packet_take_both(struct packet_wire *w, struct emx_rxframe *f, unsigned max, uint64_t until_ns)
 {
     unsigned n = 0;
 
     if (!w->udp)
-        return packet_take(w, f, max);
+        return packet_take(w, f, max, until_ns);
     w->udp_last = !w->udp_last;
     if (!w->udp_last)
-        n = emx_packet_udp_rx(w->udp, f, max);
-    n += packet_take(w, f + n, max - n);
-    return w->udp_last ? n + emx_packet_udp_rx(w->udp, f + n, max - n) : n;
+        n = emx_packet_udp_rx(w->udp, f, max, until_ns);
+    n += packet_take(w, f + n, max - n, until_ns);
+    return w->udp_last ? n + emx_packet_udp_rx(w->udp, f + n, max - n, until_ns) : n;
 }
 
-/* Alternates between the rings, so that a ring that is never empty does not starve the other. */
+/* When the next single frame came; UINT64_MAX: there is none. */
+static uint64_t packet_since_ns(const struct packet_wire *w)
+{
+    uint64_t since_ns = emx_ring_peek(&w->ring) ? emx_ring_time_ns(&w->ring) : UINT64_MAX;
+
+    if (w->udp && emx_ring_peek(&w->udp->ring))
+        since_ns = emx_min(since_ns, emx_ring_time_ns(&w->udp->ring));
+    return since_ns;
+}
+
+/* Single frames and GSO packets in the order in which they came: a message must not overtake the one before it. Frames
+ * of GSO packets begin a batch (offload.h). Those without an announcement, which are rare, have a turn, too. */
 static unsigned packet_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct packet_wire *w = (struct packet_wire *)base;
+    uint64_t since_ns;
     unsigned n;
 
     if (w->backlog.count)
         emx_packet_tx_room(base);
     if (!w->offload)
-        return packet_take_both(w, f, max);
-    w->offload_last = !w->offload_last;
-    if (w->offload_last) {
-        n = packet_take_both(w, f, max);
-        return n + emx_offload_rx(w->offload, f + n, max - n);
-    }
-    n = emx_offload_rx(w->offload, f, max);
-    return n + packet_take_both(w, f + n, max - n);
+        return packet_take_both(w, f, max, UINT64_MAX);
+    since_ns = emx_offload_since_ns(w->offload);
+    w->offload_first = since_ns == UINT64_MAX && emx_offload_waits(w->offload) && !w->offload_first;
+    if (!w->offload_first && (n = packet_take_both(w, f, max, since_ns)))
+        return n;
+    n = emx_offload_rx(w->offload, f, max, packet_since_ns(w));
+    return n ? n : packet_take_both(w, f, max, UINT64_MAX);
 }
 
 static void packet_rx_return(struct emx_wire *base, const struct emx_rxframe *f, unsigned n)

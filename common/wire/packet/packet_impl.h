@@ -50,7 +50,7 @@ struct packet_wire {
     struct emx_offload *offload; /* NULL: no GSO packets */
     bool no_joining;             /* the kernel or an interface refused GSO packets */
     bool no_tso;                 /* the same of TSO packets */
-    bool offload_last;           /* rx() reads the offload ring last, the other one first */
+    bool offload_first;          /* rx() has read GSO packets without an announcement first */
 
     struct emx_packet_udp *udp; /* NULL: no frames in UDP */
     unsigned has_udp;           /* 1: udp is not NULL; read together with the backlog's count */

@@ -156,14 +156,14 @@ struct emx_wire_peek emx_packet_udp_peek(const struct emx_packet_udp *u)
     return (struct emx_wire_peek){f.data, f.len_bytes};
 }
 
-unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsigned max)
+unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsigned max, uint64_t until_ns)
 {
     struct emx_ring *r = &u->ring;
     unsigned n = 0, slot;
     uint32_t status;
     bool whole;
 
-    while (n < max && (status = emx_ring_peek(r))) {
+    while (n < max && (status = emx_ring_peek(r)) && !emx_ring_is_later(r, until_ns)) {
         if (status & TP_STATUS_LOSING)
             u->stats->wire_lost += emx_ring_drops(r);
         slot = emx_ring_take(r);

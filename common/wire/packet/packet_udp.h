@@ -54,8 +54,8 @@ unsigned emx_packet_udp_head(uint8_t *head, const struct emx_gso_way *way, size_
 /* As peek() of a wire, of the frames in UDP alone. */
 struct emx_wire_peek emx_packet_udp_peek(const struct emx_packet_udp *u);
 
-/* As rx() and rx_return() of a wire. */
-unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsigned max);
+/* As rx() and rx_return() of a wire; only what came until that time (ring.h), UINT64_MAX: all. */
+unsigned emx_packet_udp_rx(struct emx_packet_udp *u, struct emx_rxframe *f, unsigned max, uint64_t until_ns);
 void emx_packet_udp_return(struct emx_packet_udp *u, uint32_t cookie);
 
 #endif

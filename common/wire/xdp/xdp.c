@@ -70,7 +70,7 @@ struct xdp_wire {
     struct xsk_ring_cons *peeked; /* where xdp_peek() saw a frame */
     struct emx_offload *offload;  /* NULL: no GSO packets */
     bool no_joining;              /* the kernel or an interface refused GSO packets */
-    bool offload_last;            /* rx() reads GSO packets last, the other frames first */
+    bool offload_waits;           /* rx() reads GSO packets first: it has left some */
 };
 
 /* ---- Opening ---- */
@@ -576,7 +576,7 @@ static unsigned xdp_take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max
     return n;
 }
 
-/* Alternates between both sources, so that one that is never empty does not starve the other. */
+/* As the packet wire's. */
 static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
@@ -584,12 +584,12 @@ static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned ma
 
     if (!w->offload)
         return xdp_take(w, f, max);
-    w->offload_last = !w->offload_last;
-    if (w->offload_last) {
-        n = xdp_take(w, f, max);
-        return n + emx_offload_rx(w->offload, f + n, max - n);
+    if (!w->offload_waits && (n = xdp_take(w, f, max))) {
+        w->offload_waits = emx_offload_waits(w->offload);
+        return n;
     }
-    n = emx_offload_rx(w->offload, f, max);
+    w->offload_waits = false;
+    n = emx_offload_rx(w->offload, f, max, UINT64_MAX);
     return n + xdp_take(w, f + n, max - n);
 }
 
