@@ -6,7 +6,8 @@
  *
  * It is a guess from the first bytes of a packet, made before the packet is received: its frames are taken for the next
  * chunks of one message. The places are of data that is missing, so a wrong guess does no harm: what was written there
- * is overwritten later. Under the endpoint's lock.
+ * is overwritten later. An eager message has a place only if it is the next frame that is handled, because any frame
+ * before it may take its receive. Under the endpoint's lock.
  */
 #ifndef EMX_BASE_PLACEMENT_H
 #define EMX_BASE_PLACEMENT_H
@@ -30,19 +31,32 @@ static inline bool emx_place_is_marked(const uint8_t *frame)
     return mark == EMX_PLACE_MARK_OFF || mark == EMX_PLACE_MARK_HEADER;
 }
 
-/* Such a head of a frame without a tag, as far as wires know it; core/format/frame.h has the rest. Numbers are
- * little-endian. The heads of the following chunks of one message, sent together, differ from it in chunk, check, and,
- * for the message's last one, in body_bytes. */
+/* The head of a frame that has chunks of a message and no tag, as far as wires know it; core/format has the rest.
+ * Numbers are little-endian. The heads of the following chunks, sent together, differ from it in the index of the
+ * chunk, check, and, for the message's last one, in body_bytes; of an eager message in the sequence number, too. */
 struct __attribute__((packed, aligned(1))) emx_place_head {
     uint8_t version, type;
     uint16_t body_bytes; /* of what follows the first EMX_PLACE_FRAME_BYTES, with the data */
-    uint8_t frame[24];
+    uint8_t ids[12];
+    uint32_t seq; /* 0 in data */
+    uint8_t news[8];
     uint32_t check; /* CRC-32C of the head with this field as 0; 0 without a checksum */
-    uint8_t message[6];
+    union {
+        uint8_t message[6]; /* data of a large message */
+        struct __attribute__((packed, aligned(1))) {
+            uint16_t total_low;        /* of an eager message: its length, */
+            uint8_t total_high, index; /* and the index of the chunk */
+            uint16_t joined;
+        };
+    };
     uint16_t chunk_bytes; /* of all chunks but the last */
-    uint64_t chunk;       /* index */
+    uint64_t chunk;       /* index; of an eager message: its bits */
 };
 #define EMX_PLACE_FRAME_BYTES 32
+
+/* Types of frames with such a head. */
+#define EMX_PLACE_DATA  (EMX_PLACE_MARK_OFF & 0xff)
+#define EMX_PLACE_EAGER 36
 
 struct emx_place {
     void *at;
@@ -54,14 +68,14 @@ struct emx_placement {
     unsigned count;      /* 0: no data has a place */
     unsigned head_bytes; /* of each frame, before its data */
     struct emx_place place[EMX_WIRE_BATCH];
-    void *message; /* the engine's own */
+    void *message; /* the engine's own, as is first */
     uint64_t first;
 };
 
 struct emx_placer {
     void *arg; /* NULL: not yet; nothing may be called */
 
-    /* Whether data was requested that has not arrived. */
+    /* Whether data was requested that has not arrived. Eager messages may have places in any case. */
     bool (*expects)(const void *arg);
 
     /* Guesses from the first head_bytes of a packet, whose frames have len_bytes in all, where their data is to go. */

@@ -28,7 +28,7 @@ static unsigned check_length(const struct emx_list *head)
 static const char *check_window(const struct emx_session *s)
 {
     uint32_t seq = s->tx.acked;
-    unsigned in_flight = 0, lost = 0, slots = 0;
+    unsigned in_flight = 0, lost = 0, slots = 0, runs = 0;
     bool sent = true;
 
     emx_list_each(l, &s->tx.unacked)
@@ -37,18 +37,24 @@ static const char *check_window(const struct emx_session *s)
 
         if (l == s->tx.send_next)
             sent = false;
-        if (b->seq != seq++)
+        if (b->seq != seq)
             return "window: sequence numbers are not consecutive";
+        if (b->frames > 1 && (b->lost || b->early || b->tries > 1))
+            return "window: a run of frames was not split";
         if (sent != (b->tries > 0))
             return "window: send_next is misplaced";
         if (b->lost && b->early)
             return "window: a frame is both lost and acknowledged";
+        seq += b->frames;
+        runs += b->frames > 1;
         lost += b->lost;
         slots += b->slot;
-        in_flight += sent && !b->lost && !b->early;
+        in_flight += sent && !b->lost && !b->early ? b->frames : 0;
     }
     if (seq != s->tx.next)
         return "window: length does not fit the numbers";
+    if (runs != s->tx.runs)
+        return "window: the count of runs is wrong";
     if (slots != s->tx.slots_taken)
         return "window: the count of eager GSO packets is wrong";
     if (in_flight != s->tx.in_flight || lost != s->tx.lost)

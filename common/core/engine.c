@@ -171,6 +171,7 @@ static void engine_init_pools(struct emx_engine *e)
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_SMALL], &e->alloc, 256 + sizeof(struct emx_tag), 64);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_BIG], &e->alloc, sizeof(struct emx_txbuf) + e->seq_frame_bytes, 16);
     emx_pool_init(&e->txbufs.pool[EMX_TXBUF_NEAR], &e->alloc, sizeof(struct emx_txbuf) + EMX_SEQ_FRAME_MAX, 8);
+    emx_pool_init(&e->txbufs.copies, &e->alloc, EMX_WIRE_JOIN_BYTES, 2);
     emx_pool_init(&e->pull_requests, &e->alloc, sizeof(struct emx_pull_request), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
     emx_pool_init(&e->exported_pool, &e->alloc, sizeof(struct emx_exported), 16);
@@ -284,6 +285,7 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_pool_fini(&e->unexpected_pool);
     for (unsigned i = 0; i < EMX_TXBUF_SIZES; i++)
         emx_pool_fini(&e->txbufs.pool[i]);
+    emx_pool_fini(&e->txbufs.copies);
     emx_pool_fini(&e->pull_requests);
     emx_pool_fini(&e->rndvs);
     emx_pool_fini(&e->exported_pool);

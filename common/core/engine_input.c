@@ -6,6 +6,7 @@
 #include "core/engine_impl.h"
 #include "core/event.h"
 #include "core/format/frame.h"
+#include "core/msg/chunk.h"
 #include "core/msg/coalesce.h"
 #include "core/msg/eager.h"
 #include "core/msg/exported.h"

@@ -5,8 +5,10 @@
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
+#include "core/format/chunk_frame.h"
 #include "core/format/eager_head.h"
 #include "core/format/frame.h"
+#include "core/msg/chunk.h"
 #include "core/msg/coalesce.h"
 #include "core/msg/eager.h"
 #include "core/msg/lapse.h"
@@ -23,6 +25,7 @@
 #include "core/rel/fragment.h"
 #include "core/rel/reorder.h"
 #include "core/rel/seal.h"
+#include "core/rel/send_run.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
@@ -36,14 +39,17 @@ static int output_send_eagerly(struct emx_session *s, const struct emx_op_args *
                                  .am_header_bytes = (uint16_t)a->am_header_bytes,
                                  .flags = emx_op_args_flags(a),
                                  .bits = a->bits};
-    unsigned frames;
+    unsigned frames, chunks;
 
     if (a->kind == EMX_KIND_TAGGED && emx_coalesce_add(s, &a->data, a->bits))
         return ETHMX_OK;
     frames = emx_eager_frames(s, total_bytes);
     if (frames > emx_send_window_room(&s->tx) || !emx_credit_take(&s->credit, emx_eager_cost(total_bytes)))
         return ETHMX_INPROGRESS;
-    if (!emx_eager_compact(s, &m, frames)) {
+    chunks = emx_chunk_suits(s, &m);
+    if (chunks && !emx_offload_probe_take(&s->offload, EMX_GSO_OF_TSO, true))
+        chunks = 0;
+    if (!(chunks ? emx_chunk_push(s, &m, chunks) : emx_eager_compact(s, &m, frames))) {
         emx_credit_untake(&s->credit, emx_eager_cost(total_bytes));
         return ETHMX_ERR_NO_MEMORY;
     }
@@ -169,9 +175,19 @@ static void output_bare(struct emx_session *s, enum emx_frame_type type, struct 
     emx_engine_seal(s, h, f, s->seal);
 }
 
-static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
+/* The next buffer of the window, which can leave as one frame. NULL: there is none now. */
+static struct emx_txbuf *output_next_buffer(struct emx_session *s)
 {
     struct emx_txbuf *b = emx_send_window_next(s);
+
+    if (!b || b->frames == 1 || emx_chunk_leaves(s, b))
+        return b;
+    return emx_send_run_split(s, b) ? emx_send_window_next(s) : NULL;
+}
+
+static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_time now)
+{
+    struct emx_txbuf *b = output_next_buffer(s);
     struct emx_frame *h;
 
     if (!b)
@@ -180,6 +196,8 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     emx_engine_stamp(s, h);
     if (h->type == EMX_F_eager)
         ((struct emx_f_eager *)(h + 1))->joined = s->offload.joined_rx;
+    else if (h->type == EMX_F_chunk)
+        ((struct emx_f_chunk *)(h + 1))->joined = emx_offload_probe_brief(&s->offload);
     *f = (struct emx_txframe){.to = &s->to,
                               .head_bytes = b->len_bytes - b->body_bytes,
                               .body = b->body_bytes ? b->body : NULL,
@@ -188,6 +206,8 @@ static bool output_sequenced(struct emx_session *s, struct emx_txframe *f, emx_t
     if (b->tries)
         f->age_ns = now - b->sent_ns;
     emx_engine_seal(s, h, f, s->seal);
+    if (b->frames > 1)
+        f->chunk_bytes = emx_chunk_head(h)->chunk_bytes;
     emx_send_window_sent(s, b, now);
     return true;
 }

@@ -27,13 +27,20 @@ static size_t gso_rx_planned_bytes(const struct emx_gso_rx *r, unsigned i)
     return (size_t)r->plan.head_bytes + r->plan.place[i].len_bytes;
 }
 
+/* Eager messages have places where the packet is one frame. Whether they are expected is not known. */
+static bool gso_rx_is_eager(const void *frame, size_t head_bytes)
+{
+    return head_bytes >= sizeof(struct emx_place_head) &&
+           ((const struct emx_place_head *)frame)->type == EMX_PLACE_EAGER;
+}
+
 unsigned emx_gso_rx_prepare(struct emx_gso_rx *r, const struct emx_gso_seen *seen)
 {
     struct iovec *iov = r->iov + 1;
     size_t at = 0;
 
     r->plan.count = 0;
-    if (seen && emx_gso_rx_places(r))
+    if (seen && !gso_rx_is_eager(seen->frame, seen->head_bytes) && emx_gso_rx_places(r))
         r->placer->plan(r->placer->arg, seen->frame, seen->head_bytes, seen->len_bytes, &r->plan);
     for (unsigned i = 0; i < r->plan.count; i++) {
         *iov++ = (struct iovec){.iov_base = r->head[i], .iov_len = r->plan.head_bytes};
@@ -50,7 +57,7 @@ unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsign
     size_t at = head_bytes;
 
     r->plan.count = 0;
-    if (emx_gso_rx_places(r))
+    if (gso_rx_is_eager(first, head_bytes) ? r->placer && r->placer->arg && !r->refused : emx_gso_rx_places(r))
         r->placer->plan(r->placer->arg, first, head_bytes, head_bytes + data_bytes, &r->plan);
     if (r->plan.count) {
         r->plan.count = 1;

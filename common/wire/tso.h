@@ -7,11 +7,12 @@
  *
  *     Ethernet  14
  *     IPv4      20   destination 0.0.0.0: the receiver's IP stack drops the packet, and only packet sockets get it
- *     TCP       20   ports as in other GSO packets; sequence number: offset of the data in the packet that was sent;
- *                    acknowledgement number: `check` of the first frame's head; flags: ACK, PSH
- *     options   40   254 (experimental), 40, version, 0, then what else the first frame's head has: frame, message,
- *                    chunk_bytes, chunk
- *     data           the chunks, one in each segment
+ *     TCP       20   ports as in other GSO packets; sequence number: offset of the data in the packet that was sent, or
+ *                    in the eager message; acknowledgement number: `check` of the head that lies at offset 0; flags:
+ *                    ACK, PSH
+ *     options   40   data of a large message: 254 (experimental), 40, version, 0, ids, news, message, chunk_bytes,
+ * chunk of that head; eager message: 253, 40, version, total_high, ids, news, seq, total_low, chunk_bytes, chunk; and
+ * joined in the place of the window data           the chunks, one in each segment
  *
  * A segment has all the packet has but its own offset. So the receiver gets the packet as it was sent, or in any number
  * of pieces at chunk boundaries. Each of these becomes one frame that has several chunks. Pure functions on bytes.

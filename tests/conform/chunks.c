@@ -29,7 +29,7 @@ static struct emx_place_head head_of(const struct chunks *c, const struct end *t
                                .chunk_bytes = (uint16_t)c->chunk_bytes,
                                .chunk = c->first + i};
 
-    memcpy(h.frame, &to->id, sizeof(to->id));
+    memcpy(h.ids, &to->id, sizeof(to->id));
     if (checked)
         h.check = emx_crc32c_but(&h, sizeof(h) - EMX_PLACE_FRAME_BYTES);
     return h;

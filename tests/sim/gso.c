@@ -9,7 +9,8 @@
 #define MESSAGES      8
 
 #define EAGER_BYTES 12000
-#define EAGERS      400 /* enough that the first tries hardly count */
+#define CHUNK_BYTES 30000 /* a message that goes in chunks where TSO packets do */
+#define EAGERS      400   /* enough that the first tries hardly count */
 
 static void begin(struct sim_case *c, enum sim_gso gso)
 {
@@ -47,7 +48,7 @@ static void transfer_mixed(struct sim_case *c, uint64_t slack_ns)
 
     for (unsigned i = 0; i < MESSAGES; i++) {
         for (unsigned k = 0; k < 5; k++) {
-            uint64_t bytes = k == 2 ? MESSAGE_BYTES : EAGER_BYTES;
+            uint64_t bytes = k == 2 ? MESSAGE_BYTES : k == 4 ? CHUNK_BYTES : EAGER_BYTES;
 
             sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, bytes, SIM_CONTIGUOUS);
             sim_send(&c->program, a, b->party, 0, bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
@@ -151,31 +152,35 @@ static void lost_and_found(struct sim_case *c)
     sim_case_end(c);
 }
 
-/* Eager messages, one way only or back and forth: they keep the trust by themselves. */
-static void eager(struct sim_case *c, bool answers, uint64_t slack_ns)
+/* Eager messages, short ones or long ones, one way only or back and forth: they keep the trust by themselves. */
+static void eager(struct sim_case *c, uint64_t slack_ns)
 {
+    const bool answers = c->seed >> 1 & 1;
+    const uint64_t len_bytes = c->seed >> 2 & 1 ? CHUNK_BYTES : EAGER_BYTES;
     struct sim_node *n = c->world.nodes;
 
     for (unsigned i = 0; i < EAGERS; i++) {
         bool back = answers && i % 2;
 
-        sim_recv(&c->program, &n[!back], n[back].party, 0, SIM_FULL_MASK, EAGER_BYTES, SIM_CONTIGUOUS);
-        sim_send(&c->program, &n[back], n[!back].party, 0, EAGER_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_recv(&c->program, &n[!back], n[back].party, 0, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
+        sim_send(&c->program, &n[back], n[!back].party, 0, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
         sim_node_pump(&n[!back]);
         sim_node_pump(&n[back]);
         if (answers)
-            sim_world_run_until(&c->world, c->world.now_ns + 40000);
+            sim_world_run_until(&c->world, c->world.now_ns + 80000);
     }
-    if (sim_program_run(&c->program, sim_limit(&c->world, EAGERS * EAGER_BYTES, 10000000000, slack_ns)))
+    if (sim_program_run(&c->program, sim_limit(&c->world, EAGERS * len_bytes, 10000000000, slack_ns)))
         sim_model_check(&c->program);
-    if (n[0].stats.sent_medium + n[0].stats.sent_held + n[1].stats.sent_medium != EAGERS)
+    if (n[0].stats.sent_medium + n[0].stats.sent_held + n[1].stats.sent_medium + n[1].stats.sent_held != EAGERS)
         sim_fail(&c->world, "messages were not sent eagerly");
 }
 
 static void eager_joined(struct sim_case *c)
 {
     begin(c, SIM_GSO_JOINED);
-    eager(c, c->seed & 1, 10 * SIM_MS);
+    eager(c, 10 * SIM_MS);
+    if (c->seed >> 2 & 1 && c->seed >> 1 & 1) /* otherwise most wait for others, and go in frames of the other form */
+        expect_tso(&c->world);
     expect_share(&c->world, 90, 100);
     sim_case_end(c);
 }
@@ -183,7 +188,7 @@ static void eager_joined(struct sim_case *c)
 static void eager_cut(struct sim_case *c)
 {
     begin(c, SIM_GSO_CUT);
-    eager(c, c->seed & 1, 10 * SIM_MS);
+    eager(c, 10 * SIM_MS);
     expect_share(&c->world, 0, 10);
     sim_case_end(c);
 }
@@ -191,8 +196,25 @@ static void eager_cut(struct sim_case *c)
 static void eager_lost(struct sim_case *c)
 {
     begin(c, SIM_GSO_LOST);
-    eager(c, c->seed & 1, SIM_S);
+    eager(c, SIM_S);
     expect_share(&c->world, 0, 10);
+    sim_case_end(c);
+}
+
+/* Messages in chunks are received into their place, if a receive is there. Some frames are lost on the way. */
+static void eager_placed(struct sim_case *c)
+{
+    struct sim_faults faults = {
+        .delay_ns = 10000, .drop_ppm = c->seed & 2 ? 1000 : 0, .reorder_ppm = c->seed & 4 ? 10000 : 0};
+    uint64_t placed, least = faults.drop_ppm || faults.reorder_ppm ? EAGERS / 4 : EAGERS * 9 / 10;
+
+    begin(c, SIM_GSO_JOINED);
+    sim_world_faults(&c->world, &faults);
+    c->seed |= 4;
+    eager(c, SIM_S);
+    placed = c->world.nodes[0].wire[0]->packet.placed + c->world.nodes[1].wire[0]->packet.placed;
+    if (c->world.tso && placed < least)
+        sim_fail(&c->world, "%llu packets of %u messages had a place", (unsigned long long)placed, EAGERS);
     sim_case_end(c);
 }
 
@@ -235,8 +257,9 @@ const struct sim_scenario sim_gso[] = {
     {"GSO packets-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
     {"GSO packets-no-tso", "the network loses TSO packets only", no_tso, 4, 0},
     {"GSO packets-eager-no-tso", "it does so while eager messages arrive in GSO packets", eager_without_tso, 4, 0},
-    {"GSO packets-eager-joined", "eager messages in GSO packets that come as they were sent", eager_joined, 4, 0},
-    {"GSO packets-eager-cut", "eager messages: nobody joins what was cut on the way", eager_cut, 4, 0},
-    {"GSO packets-eager-lost", "eager messages: the network loses GSO packets", eager_lost, 4, 0},
+    {"GSO packets-eager-joined", "eager messages in GSO packets that come as they were sent", eager_joined, 8, 0},
+    {"GSO packets-eager-placed", "eager messages in TSO packets, of which some are lost", eager_placed, 16, 0},
+    {"GSO packets-eager-cut", "eager messages: nobody joins what was cut on the way", eager_cut, 8, 0},
+    {"GSO packets-eager-lost", "eager messages: the network loses GSO packets", eager_lost, 8, 0},
     {0},
 };

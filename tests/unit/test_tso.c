@@ -42,6 +42,11 @@ static unsigned get16(const uint8_t *p)
     return (unsigned)p[0] << 8 | p[1];
 }
 
+static uint32_t get32(const uint8_t *p)
+{
+    return (uint32_t)get16(p) << 16 | get16(p + 2);
+}
+
 static unsigned sum16(const uint8_t *p, unsigned len_bytes, unsigned sum)
 {
     for (unsigned i = 0; i < len_bytes; i += 2)
@@ -57,6 +62,9 @@ static void ip_seal(uint8_t *ip)
     put16(ip + 10, ~sum16(ip, 20, 0) & 0xffff);
 }
 
+/* If not 0, the data is of an eager message of so many bytes. */
+static unsigned eager_bytes;
+
 /* The head of a frame with a chunk of body_bytes. */
 static struct emx_place_head head_of(bool checked, unsigned chunk_bytes, uint64_t chunk, unsigned body_bytes)
 {
@@ -64,10 +72,21 @@ static struct emx_place_head head_of(bool checked, unsigned chunk_bytes, uint64_
     struct emx_place_head h = {.version = (uint8_t)(mark >> 8),
                                .type = mark & 0xff,
                                .body_bytes = (uint16_t)(sizeof(h) - EMX_PLACE_FRAME_BYTES + body_bytes),
-                               .frame = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, [16] = 13, 14, 15, 16, 17, 18, 19, 20},
+                               .ids = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+                               .news = {13, 14, 15, 16, 17, 18, 19, 20},
                                .message = {21, 22, 23, 24, 25, 26},
                                .chunk_bytes = (uint16_t)chunk_bytes,
                                .chunk = chunk};
+
+    if (eager_bytes) {
+        h.type = EMX_PLACE_EAGER;
+        h.seq = UINT32_MAX - 3 + (uint32_t)chunk; /* it wraps */
+        h.total_low = (uint16_t)eager_bytes;
+        h.total_high = (uint8_t)(eager_bytes >> 16);
+        h.index = (uint8_t)chunk;
+        h.joined = 0x2221;
+        h.chunk = UINT64_C(0x0102030405060708);
+    }
 
     if (checked)
         h.check = emx_crc32c_but(&h, sizeof(h) - EMX_PLACE_FRAME_BYTES);
@@ -134,7 +153,7 @@ static bool piece_arrives(const uint8_t whole[EMX_TSO_HEAD_BYTES], unsigned chun
     memcpy(head, whole, sizeof(head));
     put16(head + IP + 2, EMX_TSO_IP_BYTES + end - begin);
     put16(head + IP + 4, from); /* the identification is another one in each segment */
-    put32(head + SEQ_AT, begin);
+    put32(head + SEQ_AT, get32(whole + SEQ_AT) + begin);
     if (end < data_bytes)
         head[FLAGS_AT] &= (uint8_t)~PSH;
     ip_seal(head + IP);
@@ -207,6 +226,23 @@ static void headers_are_as_they_should(void **state)
     assert_memory_equal(head, want, sizeof(want));
 }
 
+static void eager_headers_are_as_they_should(void **state)
+{
+    static const uint8_t want[EMX_TSO_HEAD_BYTES - TCP] = {
+        0x12, 0x34, 0x56, 0x78, 0,    0,    0x0b, 0,    0,    0, 0,    0, /* TCP; chunk 2 */
+        0xf0, 0x18, 0x22, 0x21, 0x0f, 0xcb, 0,    0,                      /* joined */
+        253,  40,   0xe1, 1,    1,    2,    3,    4,    5,    6, 7,    8,    9, 10, 11, 12, 13, 14, 15, 16,
+        17,   18,   19,   20,   0xfc, 0xff, 0xff, 0xff, 0x02, 0, 0x80, 0x05, 8, 7,  6,  5,  4,  3,  2,  1,
+    };
+    uint8_t head[EMX_TSO_HEAD_BYTES];
+
+    (void)state;
+    eager_bytes = 0x10002;
+    packet_make(head, false, 1408, 2, 1416);
+    assert_memory_equal(head + TCP, want, sizeof(want));
+    eager_bytes = 0;
+}
+
 /* RFC 1071: the sum over all of the IP header is all ones. The TCP field has the sum over the pseudo header. */
 static void sums_are_right(void **state)
 {
@@ -251,7 +287,8 @@ static bool part_is(const struct emx_tso_split *s, unsigned i, const struct emx_
     const struct emx_place_head *h = whole->head;
     const unsigned begin = i * h->chunk_bytes;
     const unsigned left = whole->body_bytes - begin, n = left < h->chunk_bytes ? left : h->chunk_bytes;
-    const struct emx_place_head want = head_of(checked, h->chunk_bytes, h->chunk + i, n);
+    const uint64_t first = eager_bytes ? h->index : h->chunk;
+    const struct emx_place_head want = head_of(checked, h->chunk_bytes, first + i, n);
     const struct emx_txframe *f = &s->f[i];
 
     CHECK(f->head_bytes == sizeof(want) && !memcmp(f->head, &want, sizeof(want)));
@@ -300,6 +337,57 @@ static void chunks_become_frames(void **state)
         }
 }
 
+/* The same of eager messages, which may continue in the next packet. */
+static void eager_messages_are_read(void **state)
+{
+    static const struct {
+        unsigned chunk_bytes, first, data_bytes, behind_bytes;
+    } edges[] = {
+        {8, 0, 1, 0},
+        {8, 0, 8, 0},
+        {8, 0, 8, 1},
+        {8, 3, 200, 0},
+        {8, 192, EMX_WIRE_BATCH * 8, 0},
+        {1408, 0, 1408, 1},
+        {1408, 0, 61952, 0},
+        {1408, 0, 42240, 9999},
+        {1408, 44, 1, 0},
+        {1408, 44, 42241, 0},
+        {8936, 7, 62552, 100},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(edges); i++)
+        for (unsigned checked = 0; checked < 2; checked++) {
+            eager_bytes = edges[i].first * edges[i].chunk_bytes + edges[i].data_bytes + edges[i].behind_bytes;
+            assert_true(all_pieces_arrive(checked, edges[i].chunk_bytes, edges[i].first, edges[i].data_bytes));
+            assert_true(split_is_right(checked, edges[i].chunk_bytes, edges[i].first, edges[i].data_bytes));
+        }
+    eager_bytes = 0;
+}
+
+/* Data that begins behind the message's end, or ends there; more chunks than there may be. */
+static void eager_pieces_out_of_bounds_are_refused(void **state)
+{
+    uint8_t head[EMX_TSO_HEAD_BYTES];
+    struct emx_tso t;
+
+    (void)state;
+    eager_bytes = 10 * 1408;
+    packet_make(head, true, 1408, 8, 2 * 1408);
+    assert_true(open_exact(&t, head));
+    put32(head + SEQ_AT, 9 * 1408);
+    assert_false(open_exact(&t, head));
+    put32(head + SEQ_AT, 10 * 1408);
+    assert_false(open_exact(&t, head));
+    eager_bytes = 300 * 8;
+    packet_make(head, true, 8, 255, 8);
+    assert_true(open_exact(&t, head));
+    put32(head + SEQ_AT, 256 * 8);
+    assert_false(open_exact(&t, head));
+    eager_bytes = 0;
+}
+
 /* A frame that is no TSO packet is one. */
 static void other_frames_are_one(void **state)
 {
@@ -323,7 +411,8 @@ static bool is_within_bounds(const struct emx_tso *t)
     CHECK(t->data_bytes >= 1 && t->data_bytes <= MOST - EMX_TSO_IP_BYTES);
     CHECK(t->head.body_bytes == sizeof(t->head) - EMX_PLACE_FRAME_BYTES + t->data_bytes);
     CHECK(chunk_bytes >= 8 && t->chunks == (t->data_bytes + chunk_bytes - 1) / chunk_bytes);
-    CHECK(t->head.version == EMX_PLACE_MARK_OFF >> 8 && emx_place_is_marked((const uint8_t *)&t->head));
+    CHECK(t->head.version == EMX_PLACE_MARK_OFF >> 8);
+    CHECK(t->head.type == EMX_PLACE_DATA || t->head.type == EMX_PLACE_EAGER);
     CHECK(!t->head.check);
     return true;
 }
@@ -341,6 +430,7 @@ static void other_packets_are_refused(void **state)
         {16, 10},   {19, 1},               /* to an address */
         {32, 0x50}, {32, 0xe0}, {32, 0x0}, /* TCP without options, with fewer */
         {40, 2},    {41, 10},              /* other options */
+        {43, 1},                           /* a length where there is none */
         {42, 0xC3}, {42, 0},               /* another version */
     };
     uint8_t head[EMX_TSO_HEAD_BYTES];
@@ -472,6 +562,9 @@ int main(void)
         cmocka_unit_test(marks_are_seen),
         cmocka_unit_test(chunks_become_frames),
         cmocka_unit_test(other_frames_are_one),
+        cmocka_unit_test(eager_messages_are_read),
+        cmocka_unit_test(eager_pieces_out_of_bounds_are_refused),
+        cmocka_unit_test(eager_headers_are_as_they_should),
         cmocka_unit_test(other_packets_are_refused),
         cmocka_unit_test(wrong_lengths_are_refused),
         cmocka_unit_test(damage_is_seen_or_harmless),

@@ -112,11 +112,12 @@ enum emx_tag_key {
     X(route_reply, 32, 0, 8, emx_failover_input_reply, "answers it") \
     X(rail,   33, 0,  8, emx_rail_input, "asks whether a rail carries frames, or answers over it") \
     X(doubled, 34, 0, 8, input_doubled, "tells how many frames have arrived twice") \
-    X(moved,  35, 0, 16, emx_failover_input_moved, "a route_probe whose sender has other addresses than before")
+    X(moved,  35, 0, 16, emx_failover_input_moved, "a route_probe whose sender has other addresses than before") \
+    X(chunk,  36, 1, 16, emx_chunk_input, "consecutive chunks of an eager message, each with its sequence number")
 /* clang-format on */
 
 #define EMX_FRAME_ENUM(name, number, seqd, bytes, handler, help) EMX_F_##name = (number),
-enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 36 };
+enum emx_frame_type { EMX_FRAME_TYPES(EMX_FRAME_ENUM) EMX_F_COUNT = 37 };
 
 struct emx_frame_info {
     const char *name;

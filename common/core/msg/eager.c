@@ -287,6 +287,13 @@ static void eager_begin(struct emx_session *s, const struct emx_f_eager *f, size
     s->eager.head_bytes = f->am_header_bytes;
 }
 
+/* Copies n bytes of a message to offset of a receive, unless the wire has put them there. */
+static void eager_write(const struct emx_op *op, size_t offset, const uint8_t *from, size_t n)
+{
+    if (!emx_data_contiguous(&op->data) || from != (const uint8_t *)op->data.base + offset)
+        emx_data_write(&op->data, offset, from, n);
+}
+
 /* Copies the message from the frame into a posted receive. */
 static void eager_into_receive(struct emx_session *s, struct emx_op *op, const struct emx_f_eager *f,
                                const uint8_t *from, size_t n)
@@ -297,7 +304,7 @@ static void eager_into_receive(struct emx_session *s, struct emx_op *op, const s
     emx_count(e, match_posted);
     if (head_bytes)
         emx_op_set_remote(op, from);
-    emx_data_write(&op->data, 0, from + head_bytes, n - head_bytes);
+    eager_write(op, 0, from + head_bytes, n - head_bytes);
     if (n == f->total_bytes) {
         emx_op_received(e, op, n - head_bytes);
         return;
@@ -348,7 +355,7 @@ static enum emx_drop eager_into_unexpected(struct emx_session *s, const struct e
     return EMX_ACCEPTED;
 }
 
-static bool eager_is_valid(const struct emx_session *s, const struct emx_f_eager *f, size_t n)
+bool emx_eager_is_valid(const struct emx_session *s, const struct emx_f_eager *f, size_t n)
 {
     return emx_eager_rx_idle(&s->eager) && emx_eager_fits(f, n) && emx_credit_covers(&s->credit, f->total_bytes);
 }
@@ -361,7 +368,7 @@ enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_ti
 
     (void)now;
     emx_offload_probe_told(&s->offload, f->joined);
-    return eager_is_valid(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
+    return emx_eager_is_valid(s, f, n) ? emx_eager_accept(s, f, from, n) : EMX_DROP_MALFORMED;
 }
 
 enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -372,7 +379,7 @@ enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data
     struct emx_f_eager f = {.bits = w->bits, .total_bytes = (uint32_t)n};
 
     (void)now;
-    return eager_is_valid(s, &f, n) ? emx_eager_accept(s, &f, from, n) : EMX_DROP_MALFORMED;
+    return emx_eager_is_valid(s, &f, n) ? emx_eager_accept(s, &f, from, n) : EMX_DROP_MALFORMED;
 }
 
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n)
@@ -429,7 +436,7 @@ enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, u
     if (h->seq != s->rx.next)
         return emx_reorder_out_of_turn(s, h->seq, now);
     f = (struct emx_f_eager){.bits = h->bits, .total_bytes = h->body_bytes};
-    if (!eager_is_valid(s, &f, h->body_bytes))
+    if (!emx_eager_is_valid(s, &f, h->body_bytes))
         return EMX_DROP_MALFORMED;
     why = emx_eager_accept(s, &f, data + sizeof(*h), h->body_bytes);
     if (why == EMX_ACCEPTED)
@@ -465,12 +472,17 @@ enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, e
     const uint8_t *from = eager_payload(data, sizeof(*f), &n);
 
     (void)now;
-    if (emx_eager_rx_idle(&s->eager) || !n || f->offset != s->eager.got || n > s->eager.total - s->eager.got)
+    return emx_eager_accept_more(s, f->offset, from, n);
+}
+
+enum emx_drop emx_eager_accept_more(struct emx_session *s, uint32_t offset, const uint8_t *from, size_t n)
+{
+    if (emx_eager_rx_idle(&s->eager) || !n || offset != s->eager.got || n > s->eager.total - s->eager.got)
         return EMX_DROP_MALFORMED;
     if (s->eager.sync && n == s->eager.total - s->eager.got && emx_pool_reserve(&s->e->txbufs.pool[EMX_TXBUF_SMALL]))
         return EMX_DROP_MEMORY;
     if (s->eager.op)
-        emx_data_write(&s->eager.op->data, s->eager.got - s->eager.head_bytes, from, n);
+        eager_write(s->eager.op, s->eager.got - s->eager.head_bytes, from, n);
     if (s->eager.unexpected) {
         memcpy(s->eager.unexpected->buf + s->eager.got, from, n);
         s->eager.unexpected->got_bytes += n;

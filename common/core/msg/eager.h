@@ -87,8 +87,12 @@ bool emx_eager_continue(struct emx_session *s, struct emx_op *op); /* true: all 
 enum emx_drop emx_eager_input(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_eager_input_compact(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_eager_input_short(struct emx_engine *e, const uint8_t *data, uint32_t len_bytes, emx_time now);
-/* Handles a frame with n bytes of a message. The fields of f have been checked. */
+/* Handles a frame with n bytes of a message. The fields of f have been checked, by emx_eager_is_valid() or as that
+ * does. */
+bool emx_eager_is_valid(const struct emx_session *s, const struct emx_f_eager *f, size_t n);
 enum emx_drop emx_eager_accept(struct emx_session *s, const struct emx_f_eager *f, const uint8_t *from, size_t n);
+/* Handles n bytes at offset of the message that is incomplete. */
+enum emx_drop emx_eager_accept_more(struct emx_session *s, uint32_t offset, const uint8_t *from, size_t n);
 enum emx_drop emx_eager_input_more(struct emx_session *s, const uint8_t *data, emx_time now);
 enum emx_drop emx_eager_input_matched(struct emx_session *s, const uint8_t *data, emx_time now);
 /* A receive takes an unexpected eager message and frees it. NO_MEMORY: nothing was changed. */

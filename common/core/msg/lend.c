@@ -22,6 +22,10 @@ void emx_engine_settle(struct emx_engine *e)
     while ((l = emx_list_pop(&e->lent))) {
         struct emx_txbuf *b = emx_list_entry(l, struct emx_txbuf, lent);
 
+        if (b->frames > 1) {
+            b->body = memcpy(b->copy, b->body, b->body_bytes);
+            continue;
+        }
         memcpy(b->frame + b->len_bytes - b->body_bytes, b->body, b->body_bytes);
         b->body_bytes = 0;
     }

@@ -175,36 +175,51 @@ struct emx_posted *emx_match_multi(const struct emx_match *m, uint64_t bits, con
     return p;
 }
 
-/* Not inline, so that an arrival without these receives saves no registers. exact: the earliest one without wildcards.
- */
-static __attribute__((noinline)) struct emx_posted *match_arrive_wild(struct emx_match *m, uint64_t bits,
-                                                                      struct emx_peer *peer, struct emx_posted *exact)
+/* The earliest receive without wildcards that takes the message. */
+static inline struct emx_posted *match_exact(const struct emx_match *m, uint64_t bits, const struct emx_peer *peer)
+{
+    if (m->alone)
+        return match_takes(m->alone, bits, peer) ? m->alone : NULL;
+    return m->posted.count ? match_first_taker(match_table_bucket(&m->posted, bits), bits, peer, UINT64_MAX) : NULL;
+}
+
+/* The earliest of all receives; exact: of those without wildcards. */
+static struct emx_posted *match_earliest(const struct emx_match *m, uint64_t bits, const struct emx_peer *peer,
+                                         struct emx_posted *exact)
 {
     struct emx_posted *wild;
 
     if (m->multi_count && emx_match_multi(m, bits, peer))
         return NULL;
     wild = match_first_taker(&m->wild, bits, peer, exact ? exact->order : UINT64_MAX);
-    if (!wild)
-        wild = exact;
-    if (wild)
-        emx_match_unpost(m, wild);
-    return wild;
+    return wild ? wild : exact;
+}
+
+/* Not inline, so that an arrival without these receives saves no registers. */
+static __attribute__((noinline)) struct emx_posted *match_arrive_wild(struct emx_match *m, uint64_t bits,
+                                                                      struct emx_peer *peer, struct emx_posted *exact)
+{
+    struct emx_posted *p = match_earliest(m, bits, peer, exact);
+
+    if (p)
+        emx_match_unpost(m, p);
+    return p;
 }
 
 struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct emx_peer *peer)
 {
-    struct emx_posted *exact = NULL;
+    struct emx_posted *exact = match_exact(m, bits, peer);
 
-    if (m->alone)
-        exact = match_takes(m->alone, bits, peer) ? m->alone : NULL;
-    else if (m->posted.count)
-        exact = match_first_taker(match_table_bucket(&m->posted, bits), bits, peer, UINT64_MAX);
     if (m->wild_count)
         return match_arrive_wild(m, bits, peer, exact);
     if (exact)
         emx_match_unpost(m, exact);
     return exact;
+}
+
+struct emx_posted *emx_match_peek(const struct emx_match *m, uint64_t bits, const struct emx_peer *peer)
+{
+    return match_earliest(m, bits, peer, match_exact(m, bits, peer));
 }
 
 void emx_match_add(struct emx_match *m, struct emx_unexpected_match *a)

@@ -87,6 +87,9 @@ struct emx_posted *emx_match_multi(const struct emx_match *m, uint64_t bits, con
 /* A message has arrived: removes and returns the receive it matches, or NULL: none, or one that takes several. */
 struct emx_posted *emx_match_arrive(struct emx_match *m, uint64_t bits, struct emx_peer *peer);
 
+/* What emx_match_arrive() would return, which stays posted. */
+struct emx_posted *emx_match_peek(const struct emx_match *m, uint64_t bits, const struct emx_peer *peer);
+
 /* Adds a message without a receive (bits, peer set by the caller). */
 void emx_match_add(struct emx_match *m, struct emx_unexpected_match *a);
 

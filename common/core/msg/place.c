@@ -10,6 +10,8 @@
  *
  * Only a chunk that is missing has a place, so what is written there by a wrong guess, by a damaged or by a forged
  * frame is overwritten when the chunk arrives. A frame whose checksum covers its data, or which has a tag, has none.
+ *
+ * chunk.c has the places of eager messages. Such a plan has no message.
  */
 #include "core/msg/place.h"
 
@@ -18,6 +20,7 @@
 #include "base/min.h"
 #include "core/engine_impl.h"
 #include "core/format/frame.h"
+#include "core/msg/chunk.h"
 #include "core/msg/data.h"
 #include "core/msg/op.h"
 #include "core/msg/rndv.h"
@@ -110,6 +113,8 @@ void emx_place_plan(void *arg, const uint8_t *head, size_t head_bytes, size_t le
     struct emx_place to;
 
     p->count = 0;
+    if (head_bytes >= EMX_RNDV_HEAD_BYTES && head[1] == EMX_F_chunk)
+        emx_chunk_plan(arg, head, len_bytes, p);
     if (!r)
         return;
     p->head_bytes = EMX_RNDV_HEAD_BYTES;
@@ -166,6 +171,8 @@ unsigned emx_place_settle(void *arg, struct emx_placement *p, const uint8_t *hea
     struct emx_engine *e = arg;
     unsigned right = 0;
 
+    if (!p->message)
+        return emx_chunk_is_planned(e, p, head);
     while (right < n && place_is_of(p->message, head + right * stride, p->place[right].len_bytes) &&
            place_data_head(head + right * stride)->chunk == p->first + right)
         right++;

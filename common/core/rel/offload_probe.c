@@ -21,11 +21,12 @@
 #include "core/rel/offload_probe.h"
 #include "core/rel/session.h"
 
-#define TRUST     1024 /* blocks and messages in GSO packets before the peer must report some */
-#define DOUBT     4    /* a lost one leaves this part of them */
-#define GAP       5    /* single ones between two tries at first, as a power of 2; doubles */
-#define GAP_MAX   15   /* at most */
-#define FORM_BITS 16   /* of a form, in joined_rx and joined_told */
+#define TRUST      1024 /* blocks and messages in GSO packets before the peer must report some */
+#define DOUBT      4    /* a lost one leaves this part of them */
+#define GAP        5    /* single ones between two tries at first, as a power of 2; doubles */
+#define GAP_MAX    15   /* at most */
+#define FORM_BITS  16   /* of a form, in joined_rx and joined_told */
+#define BRIEF_BITS 8    /* where there is less room */
 
 void emx_offload_probe_init(struct emx_offload_probe *o)
 {
@@ -53,6 +54,28 @@ void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined)
         told |= (uint32_t)before << (i * FORM_BITS);
     }
     o->joined_told = told;
+}
+
+uint16_t emx_offload_probe_brief(const struct emx_offload_probe *o)
+{
+    uint16_t brief = 0;
+
+    for (unsigned i = 0; i < EMX_GSO_FORMS; i++)
+        brief |= (uint16_t)((offload_probe_count(o->joined_rx, i) & UINT8_MAX) << (i * BRIEF_BITS));
+    return brief;
+}
+
+void emx_offload_probe_told_briefly(struct emx_offload_probe *o, uint16_t brief)
+{
+    uint32_t joined = 0;
+
+    for (unsigned i = 0; i < EMX_GSO_FORMS; i++) {
+        uint16_t before = offload_probe_count(o->joined_told, i);
+        int8_t more = (int8_t)((brief >> (i * BRIEF_BITS)) - before);
+
+        joined |= (uint32_t)(uint16_t)(before + more) << (i * FORM_BITS);
+    }
+    emx_offload_probe_told(o, joined);
 }
 
 void emx_offload_probe_arrived(struct emx_offload_probe *o, enum emx_gso_form form)

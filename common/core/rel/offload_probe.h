@@ -27,6 +27,9 @@ struct emx_offload_probe {
 
 void emx_offload_probe_init(struct emx_offload_probe *o); /* a new route */
 void emx_offload_probe_told(struct emx_offload_probe *o, uint32_t joined);
+/* The same where 16 bits have place: of each form the lowest 8. */
+uint16_t emx_offload_probe_brief(const struct emx_offload_probe *o);
+void emx_offload_probe_told_briefly(struct emx_offload_probe *o, uint16_t brief);
 void emx_offload_probe_arrived(struct emx_offload_probe *o, enum emx_gso_form form); /* one, properly joined */
 /* A block or message in GSO packets must be sent again. */
 void emx_offload_probe_lost(struct emx_offload_probe *o, enum emx_gso_form form);

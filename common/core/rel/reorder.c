@@ -13,6 +13,7 @@
 
 #include "core/engine_impl.h"
 #include "core/event.h"
+#include "core/format/chunk_frame.h"
 #include "core/rel/ack.h"
 #include "core/rel/reorder.h"
 #include "core/rel/session.h"
@@ -29,13 +30,14 @@ static enum emx_drop reorder_call(struct emx_session *s, const uint8_t *data, em
     return s->e->up->in_order[((const struct emx_frame *)data)->type](s, data, now);
 }
 
-static enum emx_drop reorder_handle(struct emx_session *s, const uint8_t *data, emx_time now)
+/* Handles a frame with n sequence numbers, which are next. */
+static enum emx_drop reorder_handle(struct emx_session *s, const uint8_t *data, unsigned n, emx_time now)
 {
     enum emx_drop why = reorder_call(s, data, now);
 
     if (why == EMX_ACCEPTED) {
-        s->rx.next++;
-        s->rx.unacked++;
+        s->rx.next += n;
+        s->rx.unacked = (uint16_t)(s->rx.unacked + n);
     }
     return why;
 }
@@ -71,7 +73,7 @@ static void reorder_handle_held(struct emx_session *s, emx_time now)
 
         if (b->seq != s->rx.next)
             break;
-        why = reorder_handle(s, b->frame, now);
+        why = reorder_handle(s, b->frame, 1, now);
         if (why != EMX_ACCEPTED)
             emx_stats_add(s->e->stats, (enum emx_counter)why, 1); /* it will be retransmitted */
         reorder_drop_held(s, b);
@@ -143,7 +145,7 @@ enum emx_drop emx_reorder_out_of_turn(struct emx_session *s, uint32_t seq, emx_t
     return EMX_DROP_WINDOW;
 }
 
-static enum emx_drop reorder_input_reliable(struct emx_session *s, const uint8_t *data, emx_time now)
+static enum emx_drop reorder_input_reliable(struct emx_session *s, const uint8_t *data, unsigned n, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     enum emx_drop why;
@@ -151,7 +153,7 @@ static enum emx_drop reorder_input_reliable(struct emx_session *s, const uint8_t
     if (h->seq != s->rx.next)
         return emx_reorder_out_of_turn(s, h->seq, now);
     why = reorder_call(s, data, now);
-    s->rx.next += why == EMX_ACCEPTED;
+    s->rx.next += why == EMX_ACCEPTED ? n : 0;
     return why;
 }
 
@@ -162,16 +164,15 @@ static void reorder_doubled(struct emx_session *s)
     s->rx.doubled_due = true;
 }
 
-enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now)
+/* A frame with n sequence numbers. */
+static enum emx_drop reorder_input(struct emx_session *s, const uint8_t *data, unsigned n, emx_time now)
 {
     const struct emx_frame *h = (const void *)data;
     int32_t ahead = (int32_t)(h->seq - s->rx.next);
     enum emx_drop why;
 
-    if (s->e->reliable_links >> s->e->input_link & 1)
-        return reorder_input_reliable(s, data, now);
     if (ahead == 0) {
-        why = reorder_handle(s, data, now);
+        why = reorder_handle(s, data, n, now);
         if (why == EMX_ACCEPTED && s->rx.held_count)
             reorder_handle_held(s, now);
     } else if (ahead < 0) {
@@ -189,6 +190,38 @@ enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_
         emx_reorder_owe(s, now);
     }
     return why;
+}
+
+/* Handles the chunks of a frame one by one. EMX_ACCEPTED: one of them was accepted. */
+static __attribute__((noinline)) enum emx_drop reorder_input_each(struct emx_session *s, const uint8_t *data,
+                                                                  unsigned n, emx_time now)
+{
+    const uint8_t *body = s->e->input_body ? s->e->input_body : data + EMX_CHUNK_HEAD_BYTES;
+    uint8_t one[EMX_CHUNK_FRAME_BYTES];
+    enum emx_drop why = EMX_ACCEPTED;
+    bool any = false;
+
+    s->e->input_body = NULL;
+    for (unsigned i = 0; i < n && !emx_session_over(s); i++) {
+        emx_chunk_split(one, (const void *)data, body, i);
+        why = reorder_input(s, one, 1, now);
+        any |= why == EMX_ACCEPTED;
+    }
+    return any ? EMX_ACCEPTED : why;
+}
+
+enum emx_drop emx_reorder_input(struct emx_session *s, const uint8_t *data, emx_time now)
+{
+    const struct emx_frame *h = (const void *)data;
+    unsigned n = h->type == EMX_F_chunk ? emx_chunk_count(h) : 1;
+
+    if (!n)
+        return EMX_DROP_MALFORMED;
+    if (s->e->reliable_links >> s->e->input_link & 1)
+        return reorder_input_reliable(s, data, n, now);
+    if (h->type == EMX_F_chunk && (h->seq != s->rx.next || (n > 1 && s->rx.held_count)))
+        return reorder_input_each(s, data, n, now);
+    return reorder_input(s, data, n, now);
 }
 
 void emx_reorder_fini(struct emx_session *s)

@@ -12,6 +12,8 @@
  *    retransmitted, is acknowledged; or if all that was retransmitted since the first time-out had arrived before, as
  *    the peer tells (RFC 3708). Then the earlier state is restored (RFC 4015).
  *
+ * Runs of frames (send_run.h) are acknowledged as a whole, or split before any of the above.
+ *
  * Over a reliable route a frame is finished when the wire has it. The window holds only unsent frames, and
  * acknowledgements, time-outs and congestion have no role. The wire copies a frame before the next call of the engine,
  * which then reuses its buffer (engine.spent).
@@ -21,6 +23,7 @@
 #include "core/engine_impl.h"
 #include "core/rel/offload_probe.h"
 #include "core/rel/rtt.h"
+#include "core/rel/send_run.h"
 #include "core/rel/send_window.h"
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
@@ -44,7 +47,9 @@ void emx_send_window_init(struct emx_send_window *w, const struct emx_cc_ops *cc
 void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b)
 {
     s->tx.open = NULL;
-    b->seq = s->tx.next++;
+    b->seq = s->tx.next;
+    s->tx.next += b->frames;
+    s->tx.runs += b->frames > 1;
     emx_txbuf_frame(b)->seq = b->seq;
     s->tx.slots_taken += b->slot;
     emx_list_append(&s->tx.unacked, &b->link);
@@ -118,12 +123,12 @@ static void send_window_end_start(struct emx_session *s)
     s->tx.start_frames = 0;
 }
 
-/* One more frame is in flight. */
-static void send_window_in_flight(struct emx_session *s, emx_time now)
+/* So many more frames are in flight. */
+static void send_window_in_flight(struct emx_session *s, unsigned frames, emx_time now)
 {
     if (!s->tx.started)
         send_window_start(s);
-    s->tx.in_flight++;
+    s->tx.in_flight += frames;
     if (!s->tx.rto_from_ns) {
         s->tx.rto_from_ns = now;
         emx_session_arm(s, emx_send_window_deadline(s));
@@ -144,7 +149,8 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
         b->lost = false;
         s->tx.lost--;
         if (b->slot && b->tries == 1)
-            emx_offload_probe_lost(&s->offload, EMX_GSO_OF_UDP);
+            emx_offload_probe_lost(&s->offload,
+                                   emx_txbuf_frame(b)->type == EMX_F_chunk ? EMX_GSO_OF_TSO : EMX_GSO_OF_UDP);
         s->tx.resent += s->tx.backoff > 0;
         emx_count(s->e, frames_resent);
     } else {
@@ -153,7 +159,7 @@ void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time n
     b->sent_ns = now;
     if (b->tries < UINT16_MAX)
         b->tries++;
-    send_window_in_flight(s, now);
+    send_window_in_flight(s, b->frames, now);
 }
 
 void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b, emx_time now)
@@ -167,7 +173,7 @@ void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b, emx_time
     emx_list_append(&s->tx.unacked, &b->link);
     b->sent_ns = now;
     b->tries = 1;
-    send_window_in_flight(s, now);
+    send_window_in_flight(s, 1, now);
 }
 
 /* Removes b from the counts of its present state. */
@@ -177,7 +183,7 @@ static void send_window_settle(struct emx_session *s, struct emx_txbuf *b)
         b->lost = false;
         s->tx.lost--;
     } else if (!b->early) {
-        s->tx.in_flight--;
+        s->tx.in_flight -= b->frames;
     }
 }
 
@@ -195,7 +201,7 @@ struct send_window_sum {
 
 static inline void send_window_add(struct send_window_sum *sum, const struct emx_txbuf *b)
 {
-    sum->frames++;
+    sum->frames += b->frames;
     sum->bytes += b->len_bytes;
 }
 
@@ -236,9 +242,10 @@ static void send_window_ack_in_order(struct emx_session *s, uint32_t ack, struct
         sent_once_ns = b->tries == 1 && !b->early ? b->sent_ns : EMX_NEVER;
         send_window_settle(s, b);
         s->tx.slots_taken -= b->slot;
+        s->tx.runs -= b->frames > 1;
+        s->tx.acked += b->frames;
         emx_list_del(&b->link);
         emx_txbuf_put(&s->e->txbufs, b);
-        s->tx.acked++;
     }
     if (sent_once_ns != EMX_NEVER)
         send_window_answered(s, now - sent_once_ns);
@@ -419,6 +426,8 @@ void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, em
 
     if (emx_seq_before(ack, s->tx.acked) || emx_seq_before(send_window_next_unsent(s), ack))
         return;
+    if (s->tx.runs && !emx_send_run_suits_ack(s, ack, early) && !emx_send_run_split_all(s))
+        return; /* a later one tells the same */
     if (moves)
         send_window_ack_in_order(s, ack, &acked, now);
     if (early) {
@@ -497,6 +506,10 @@ void emx_send_window_expire(struct emx_session *s, emx_time now)
 {
     if (now < emx_send_window_deadline(s))
         return;
+    if (s->tx.runs && !emx_send_run_split_all(s)) {
+        s->tx.rto_from_ns = now; /* later, when there is memory */
+        return;
+    }
     if (!s->tx.backoff) {
         s->tx.resent = 0;
         s->tx.undoable = false;
@@ -538,6 +551,7 @@ void emx_send_window_fini(struct emx_session *s)
     send_window_put_all(s->e, &s->tx.control);
     s->tx.send_next = &s->tx.unacked;
     s->tx.in_flight = s->tx.lost = s->tx.slots_taken = 0;
+    s->tx.runs = 0;
     s->tx.probing = s->tx.doubtful = s->tx.falsely = s->tx.undoable = false;
     send_window_end_start(s);
     s->tx.acked = s->tx.next;

@@ -26,6 +26,7 @@ struct emx_send_window {
     bool falsely;         /* and a part of it has arrived */
     bool undoable;        /* the last time-outs made the window count as lost, and may have been false */
     bool started;         /* a frame was sent */
+    uint8_t runs;         /* in unacked */
     uint32_t shortest_ns; /* shortest round trip; UINT32_MAX: not measured */
     struct emx_list unacked;
     struct emx_list *send_next; /* &unacked: all sent */

@@ -30,6 +30,7 @@ struct emx_txbuf {
     struct emx_list lent; /* in engine.lent while the frame ends in the program's memory: */
     const uint8_t *body;
     uint16_t body_bytes; /* included in len_bytes; 0: none */
+    uint16_t frames;     /* 1; or a run of so many chunk frames (send_run.h), then */
     emx_time sent_ns;    /* 0: not yet */
     uint32_t seq;
     uint16_t len_bytes;
@@ -41,7 +42,10 @@ struct emx_txbuf {
     bool gso;     /* may travel in a GSO packet when sent for the first time */
     bool slot;    /* the first frame of a message in a GSO packet */
 
-    uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for a tag */
+    union {
+        uint8_t tag[sizeof(struct emx_tag)] __attribute__((aligned(8))); /* room for a tag */
+        uint8_t *copy; /* of a run, which has no tag: room for its data, to which body points when that is not lent */
+    };
     uint8_t frame[] __attribute__((aligned(8)));
 };
 
@@ -50,6 +54,7 @@ static_assert(offsetof(struct emx_txbuf, frame) - offsetof(struct emx_txbuf, tag
 
 struct emx_txbufs {
     struct emx_pool pool[EMX_TXBUF_SIZES];
+    struct emx_pool copies; /* of EMX_WIRE_JOIN_BYTES */
 };
 
 static inline struct emx_frame *emx_txbuf_frame(struct emx_txbuf *b)
@@ -71,6 +76,7 @@ static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t le
     emx_list_init(&b->link);
     emx_list_init(&b->lent);
     b->body_bytes = 0;
+    b->frames = 1;
     b->len_bytes = (uint16_t)len_bytes;
     b->tries = 0;
     b->early = b->lost = false;
@@ -82,6 +88,8 @@ static inline struct emx_txbuf *emx_txbuf_get(struct emx_txbufs *bufs, size_t le
 static inline void emx_txbuf_put(struct emx_txbufs *bufs, struct emx_txbuf *b)
 {
     emx_list_del(&b->lent);
+    if (b->frames > 1)
+        emx_pool_put(&bufs->copies, b->copy);
     emx_pool_put(&bufs->pool[b->size], b);
 }
 

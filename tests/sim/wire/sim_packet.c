@@ -63,20 +63,30 @@ static void packet_scatter(const struct iovec *iov, unsigned places, const struc
         }
 }
 
-/* How many of n frames are a TSO packet: consecutive chunks of a message. */
+/* Whether next is the i-th frame behind h in a TSO packet: of consecutive chunks of a message. */
+static bool packet_continues(const struct emx_place_head *h, const struct emx_place_head *next, unsigned i)
+{
+    struct emx_place_head want = *h;
+
+    if (h->type == EMX_PLACE_EAGER) {
+        want.seq += i;
+        want.index = (uint8_t)(h->index + i);
+    } else {
+        want.chunk += i;
+    }
+    want.body_bytes = next->body_bytes;
+    want.check = next->check;
+    return !memcmp(next, &want, sizeof(want));
+}
+
+/* How many of n frames are a TSO packet. */
 static unsigned packet_chunks(const struct sim_frame *first, unsigned n)
 {
-    const struct emx_place_head *h = (const void *)first->data, *next;
     unsigned count = 1;
 
-    for (const struct sim_frame *f = first->next; count < n; f = f->next, count++) {
-        next = (const void *)f->data;
-        if (!f->tso || next->version != h->version || next->type != h->type ||
-            memcmp(next->frame, h->frame, sizeof(h->frame)) != 0 ||
-            memcmp(next->message, h->message, sizeof(h->message)) != 0 || next->chunk_bytes != h->chunk_bytes ||
-            next->chunk != h->chunk + count)
+    for (const struct sim_frame *f = first->next; count < n; f = f->next, count++)
+        if (!f->tso || !packet_continues((const void *)first->data, (const void *)f->data, count))
             break;
-    }
     return count;
 }
 

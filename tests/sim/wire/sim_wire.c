@@ -178,7 +178,7 @@ static bool is_part(const struct emx_frame *h)
         return false;
     if (h->type == EMX_F_eager)
         return f->total_bytes > h->body_bytes - sizeof(*f);
-    return h->type == EMX_F_data || h->type == EMX_F_more;
+    return h->type == EMX_F_data || h->type == EMX_F_more || h->type == EMX_F_chunk;
 }
 
 static void send_one(struct sim_wire *x, const struct emx_txframe *f)
