@@ -64,6 +64,7 @@ local types = {
     [33] = { "rail", false, "rail.rail:1 rail.answer:1 -:2 rail.number:4" },
     [34] = { "doubled", false, "doubled.frames:4 -:4" },
     [35] = { "moved", false, "route.number:4 route.route:1 route.searches:1 route.lost:2 moves:4 addr_bytes:2 -:2" },
+    [36] = { "chunk", true, "total_low:2 total_high:1 index:1 joined:2 chunk_bytes:2 bits:8" },
 }
 
 local type_names = {}
@@ -85,7 +86,9 @@ for _, row in ipairs({
     { "ack_delay", "u16", "Delay of acknowledgements (16 us)" }, { "timeout", "u16", "Time-out of the peer (100 ms)" },
     { "early", "x64", "Early frames" }, { "joined", "u32", "GSO packets that arrived joined" },
     { "marked", "u32", "Frames with a congestion mark" }, { "bits", "x64", "Match bits" },
-    { "total_bytes", "u64", "Bytes of the message" }, { "op", "x32", "Operation of the sender" },
+    { "total_bytes", "u64", "Bytes of the message" }, { "total_low", "u16", "Bytes of the message, bits 0 to 15" },
+    { "total_high", "u8", "Bytes of the message, bits 16 to 23" }, { "index", "u8", "Chunk of the eager message" },
+    { "op", "x32", "Operation of the sender" },
     { "rop", "x32", "Operation of the receiver" }, { "am_header_bytes", "u16", "Bytes of the active message's header" },
     { "flags", "x16", "Flags" }, { "offset", "u64", "Offset" }, { "chunk_bytes", "u16", "Bytes of a chunk" },
     { "first", "u64", "First chunk" }, { "wanted", "x64", "Wanted chunks" }, { "round", "u8", "Round" },
@@ -119,8 +122,9 @@ for _, row in ipairs({
     { "address.ethertype", "x16", "EtherType" }, { "address.gso_port", "u16", "Port of GSO packets" },
     { "address.frame_port", "u16", "Port of frames" }, { "address.udp_port", "u16", "Port" },
     { "address.tso", "bool", "TSO packets are accepted" },
-    { "tso.offset", "u32", "Offset of the data in the packet that was sent" },
+    { "tso.offset", "u32", "Offset of the data in the packet that was sent, or in the eager message" },
     { "tso.chunk", "u64", "First chunk of the packet that was sent" },
+    { "tso.seq", "u32", "Sequence number of the message's first chunk" },
     { "reserved", "bytes", "Reserved" }, { "payload", "bytes", "Data" }, { "padding", "bytes", "Padding" },
     { "am_header", "bytes", "Header of the active message" },
     -- What is derived.
@@ -217,11 +221,12 @@ end
 local known
 
 -- Everything is by ids of endpoints: seq[src dst seq], op[sender receiver op], rop[sender receiver rop], rma[origin
--- target id]: messages. eager[src dst]: the one whose `more` frames follow. used, lost, credit: of eager bytes. notes: by packet and
--- frame, what was derived.
+-- target id]: messages. eager[src dst]: the one whose `more` frames follow. chunks[src dst seq]: those in chunk frames,
+-- by the sequence number of their first chunk. used, lost, credit: of eager bytes. notes: by packet and frame, what was
+-- derived.
 function ethmx.init()
-    known = { messages = 0, seq = {}, op = {}, rop = {}, rma = {}, eager = {}, chunk = {}, used = {}, lost = {},
-        credit = {}, fragments = {}, notes = {} }
+    known = { messages = 0, seq = {}, op = {}, rop = {}, rma = {}, eager = {}, chunks = {}, chunk = {}, used = {},
+        lost = {}, credit = {}, fragments = {}, notes = {} }
 end
 
 local function key(a, b, c) return a .. ">" .. b .. ":" .. c end
@@ -248,6 +253,12 @@ function message_of.eager(v, h)
 end
 
 function message_of.more(_, h) return { message(known.eager, h.src .. ">" .. h.dst) } end
+
+function message_of.chunk(v, h)
+    local m = message(known.chunks, key(h.src, h.dst, (h.seq - v.index) % 0x100000000))
+    m.bytes = v.total_bytes
+    return { m }
+end
 
 function message_of.compact(_, h) return { new_message(h.data_bytes) } end
 
@@ -294,10 +305,10 @@ local function by_id_back(v, h)
 end
 message_of.rma_get_rts, message_of.rma_reply, message_of.rma_done = by_id_back, by_id_back, by_id_back
 
--- Bytes of credit that the frame's messages take; nil: it takes none.
+-- Bytes of credit that the frame's messages take; nil: it takes none. A message in chunks takes it with its first one.
 local function credit_cost(name, v, h)
     local cost = 0
-    if name == "eager" then return v.total_bytes + MESSAGE_COST_BYTES end
+    if name == "eager" or name == "chunk" and v.index == 0 then return v.total_bytes + MESSAGE_COST_BYTES end
     if name == "compact" then return h.data_bytes + MESSAGE_COST_BYTES end
     if name ~= "coalesced" then return nil end
     for _, bytes in ipairs(h.part_bytes) do cost = cost + bytes + MESSAGE_COST_BYTES end
@@ -326,19 +337,39 @@ local function note_credit(note, name, v, h, is_new)
     note.left = known.credit[back] and signed((known.credit[back] - note.used) % 0x100000000)
 end
 
+local CHUNK_LEAST, CHUNKS_MOST, CHUNK_FRAME_BYTES = 8, 256, 9216
+
+-- How many chunks of an eager message a frame has; 0: its length does not fit the others.
+local function chunk_count(v, data_bytes)
+    local left, most = v.total_bytes - v.index * v.chunk_bytes, CHUNK_FRAME_BYTES - HEAD_BYTES - types[36].bytes
+    if v.chunk_bytes < CHUNK_LEAST or v.chunk_bytes > most or v.total_bytes > CHUNKS_MOST * v.chunk_bytes or
+        data_bytes == 0 or data_bytes > left or data_bytes % v.chunk_bytes > 0 and data_bytes ~= left then
+        return 0
+    end
+    return math.ceil(data_bytes / v.chunk_bytes)
+end
+
+-- Keeps what has the frame's sequence numbers: each of its chunks has one.
+local function note_seq(name, v, h, what)
+    local count = name == "chunk" and h.complete and chunk_count(v, h.data_bytes) or 1
+    for i = 0, math.max(count, 1) - 1 do
+        local k = key(h.src, h.dst, (h.seq + i) % 0x100000000)
+        known.seq[k] = known.seq[k] or what
+    end
+end
+
 -- Derives what is said of a frame, once.
 local function derive(pinfo, t, v, h)
     local note, name = {}, t and t[1]
     local sequenced = t and t[2]
-    local k = sequenced and key(h.src, h.dst, h.seq)
-    local first = k and known.seq[k]
+    local first = sequenced and known.seq[key(h.src, h.dst, h.seq)]
     if not t then return note end
     if first then
         note.of, note.messages = first.frame, first.messages
     elseif message_of[name] and h.complete then
         note.messages = message_of[name](v, h)
     end
-    if sequenced and not first then known.seq[k] = { frame = pinfo.number, messages = note.messages } end
+    if sequenced then note_seq(name, v, h, { frame = pinfo.number, messages = note.messages }) end
     if name == "data" and h.complete then
         local c = key(h.src, h.dst, v.rop .. ":" .. v.chunk_bytes .. ":" .. v.chunk)
         note.of = known.chunk[c]
@@ -364,6 +395,11 @@ local function told(tree, name, value)
     local item = tree:add(fields[name], value)
     item:set_generated()
     return item
+end
+
+-- As told(), for fields of 64 bits.
+local function told_long(tree, name, n)
+    return told(tree, name, UInt64(n % 0x100000000, math.floor(n / 0x100000000)))
 end
 
 local function malformed(tree, what) tree:add_proto_expert_info(experts.malformed, "Malformed: " .. what) end
@@ -566,6 +602,18 @@ function rest_of.eager(tree, tvb, at, bytes, v)
     put_bytes(tree, "payload", tvb, at, bytes)
 end
 
+-- The length of a message in chunks, of its two parts.
+local function put_total(tree, v)
+    v.total_bytes = v.total_high * 0x10000 + v.total_low
+    told_long(tree, "total_bytes", v.total_bytes)
+end
+
+function rest_of.chunk(tree, tvb, at, bytes, v)
+    put_total(tree, v)
+    if chunk_count(v, bytes) == 0 then malformed(tree, "the data is not that of chunks of this message") end
+    put_bytes(tree, "payload", tvb, at, bytes)
+end
+
 local lent_layout = { { "lent.remote", 0, 8 }, { "lent.key", 8, 8 }, { "lent.len_bytes", 16, 8 } }
 local read_layout = { { "lent.remote", 0, 8 } }
 
@@ -636,6 +684,7 @@ function line_of.eager(v, h)
     return part .. size(v.total_bytes) .. ", bits " .. hex(v.bits) .. flag_text(v)
 end
 
+function line_of.chunk(v) return string.format("%s, bits %s, chunk %d", size(v.total_bytes), hex(v.bits), v.index) end
 function line_of.more(v, h) return size(h.data_bytes) .. " at " .. string.format("%.0f", v.offset) end
 function line_of.compact(v, h) return size(h.data_bytes) .. ", bits " .. hex(v.bits) end
 function line_of.rts(v) return size(v.total_bytes) .. ", bits " .. hex(v.bits) .. flag_text(v) end
@@ -743,7 +792,7 @@ local function put_note(tree, note)
     for _, m in ipairs(note.messages or {}) do
         local item = told(tree, "msg", m.number)
         if m.begin then told(item, "msg.begin", m.begin) end
-        if m.bytes then told(item, "msg.bytes", UInt64(m.bytes % 0x100000000, math.floor(m.bytes / 0x100000000))) end
+        if m.bytes then told_long(item, "msg.bytes", m.bytes) end
     end
     if note.of then
         local item = told(tree, "retransmission", true)
@@ -874,22 +923,26 @@ end
 
 -- ---- A packet ----
 
--- "chunks 0-43": many data frames of a message in one entry. Returns how many lines from i on it takes, and the entry.
-local function data_run(lines, i)
+local has_chunks = { data = true, chunk = true }
+
+-- "chunk 0 to 43 (44 frames)": many frames of a message in one entry. Returns how many lines from i on it takes, and
+-- the entry.
+local function chunk_run(lines, i)
     local first, n = lines[i], 1
-    if first.name ~= "data" or not first.note.messages then return 1, first.text end
-    while lines[i + n] and lines[i + n].name == "data" and lines[i + n].note.messages and
+    if not has_chunks[first.name] or not first.note.messages then return 1, first.text end
+    while lines[i + n] and lines[i + n].name == first.name and lines[i + n].note.messages and
         lines[i + n].note.messages[1] == first.note.messages[1] do
         n = n + 1
     end
     if n == 1 then return 1, first.text end
-    return n, first.text .. " to " .. lines[i + n - 1].text:match("chunk (%d+)") .. " (" .. n .. " frames)"
+    local to = string.format(" to %s (%d frames)", lines[i + n - 1].text:match("chunk (%d+)"), n)
+    return n, (first.text:gsub("chunk %d+", "%0" .. to, 1))
 end
 
 local function put_info(pinfo, lines)
     local parts, i = {}, 1
     while i <= #lines and #parts < 4 do
-        local n, text = data_run(lines, i)
+        local n, text = chunk_run(lines, i)
         parts[#parts + 1] = text
         i = i + n
     end
@@ -925,17 +978,23 @@ end
 
 -- ---- TSO packets ----
 
-local IP_BYTES, TCP_BYTES, OPTION_AT, OPTION_BYTES, DATA, TSO_CHUNKS = 20, 60, 20, 40, 11, 64
+local IP_BYTES, TCP_BYTES, OPTION_AT, OPTION_BYTES, TSO_CHUNKS = 20, 60, 20, 40, 64
 
-local tso_layout = { { "version", 2, 1 }, { "dst_id", 4, 4 }, { "cookie", 8, 4 }, { "src_id", 12, 4 }, { "ack", 16, 4 },
-    { "credit", 20, 4 }, { "rop", 24, 4 }, { "round", 28, 1 }, { "rail", 29, 1 }, { "chunk_bytes", 30, 2 },
-    { "tso.chunk", 32, 8 } }
+local tso_data_layout = { { "version", 2, 1 }, { "dst_id", 4, 4 }, { "cookie", 8, 4 }, { "src_id", 12, 4 },
+    { "ack", 16, 4 }, { "credit", 20, 4 }, { "rop", 24, 4 }, { "round", 28, 1 }, { "rail", 29, 1 },
+    { "chunk_bytes", 30, 2 }, { "tso.chunk", 32, 8 } }
+local tso_eager_layout = { { "version", 2, 1 }, { "total_high", 3, 1 }, { "dst_id", 4, 4 }, { "cookie", 8, 4 },
+    { "src_id", 12, 4 }, { "ack", 16, 4 }, { "credit", 20, 4 }, { "tso.seq", 24, 4 }, { "total_low", 28, 2 },
+    { "chunk_bytes", 30, 2 }, { "bits", 32, 8 } }
+
+-- By the kind of TCP's option: the type of the frames, and the option.
+local tso_kinds = { [254] = { type = 11, layout = tso_data_layout }, [253] = { type = 36, layout = tso_eager_layout } }
 
 -- The length of the data of a TSO packet whose TCP header is there; nil: it is none.
 local function tso_data_bytes(tvb, at)
     local ip, option = at - IP_BYTES, at + OPTION_AT
     if ip < 0 or at + TCP_BYTES > tvb:len() or tvb(ip, 1):uint() ~= 0x45 or tvb(ip + 9, 1):uint() ~= 6 or
-        tvb(ip + 16, 4):uint() ~= 0 or tvb(at + 12, 1):uint() ~= 0xf0 or tvb(option, 1):uint() ~= 254 or
+        tvb(ip + 16, 4):uint() ~= 0 or tvb(at + 12, 1):uint() ~= 0xf0 or not tso_kinds[tvb(option, 1):uint()] or
         tvb(option + 1, 1):uint() ~= OPTION_BYTES then
         return nil
     end
@@ -943,18 +1002,75 @@ local function tso_data_bytes(tvb, at)
     return (version == V_OFF or version == V_HEADER) and bytes > 0 and bytes or nil
 end
 
--- The head of the first frame that was sent, without its checksum.
-local function tso_first_head(tvb, option, body_bytes)
-    return tvb:raw(option + 2, 1) .. string.char(DATA, body_bytes % 256, math.floor(body_bytes / 256)) ..
-        tvb:raw(option + 4, 12) .. "\0\0\0\0" .. tvb:raw(option + 16, 8) .. "\0\0\0\0" .. tvb:raw(option + 24, 16)
+-- What the types of frames differ in. v: the values of the packet's head.
+local tso_of = { data = {}, chunk = {} }
+
+-- The fields that are not in the option.
+function tso_of.data.put_rest() end
+
+function tso_of.chunk.put_rest(item, tvb, at, v)
+    item:add(fields.joined, tvb(at + 14, 2))
+    v.joined = tvb(at + 14, 2):uint()
+    put_total(item, v)
 end
 
-local function put_tso_check(tree, item, tvb, at, v, body_bytes)
+-- How much data is in the frame at offset 0, the one with the checksum.
+function tso_of.data.first_bytes(v, offset, data_bytes)
+    return math.min(offset > 0 and v.chunk_bytes or data_bytes, v.chunk_bytes)
+end
+
+function tso_of.chunk.first_bytes(v) return math.min(v.total_bytes, v.chunk_bytes) end
+
+-- Its sequence number, and the header of its type.
+function tso_of.data.first_header(tvb, at) return "\0\0\0\0", tvb:raw(at + OPTION_AT + 24, 16) end
+
+function tso_of.chunk.first_header(tvb, at)
+    local option = at + OPTION_AT
+    local joined = tvb:raw(at + 15, 1) .. tvb:raw(at + 14, 1)
+    return tvb:raw(option + 24, 4),
+        tvb:raw(option + 28, 2) .. tvb:raw(option + 3, 1) .. "\0" .. joined .. tvb:raw(option + 30, 10)
+end
+
+-- The header of chunk i behind offset 0, as put_layout() returns it, and the frame's sequence number.
+function tso_of.data.chunk_header(v, i)
+    return { rop = v.rop, round = v.round, rail = v.rail, chunk_bytes = v.chunk_bytes,
+        chunk = v["tso.chunk"]:tonumber() + i }, 0
+end
+
+function tso_of.chunk.chunk_header(v, i)
+    return { total_bytes = v.total_bytes, index = i, joined = v.joined, chunk_bytes = v.chunk_bytes, bits = v.bits },
+        (v["tso.seq"] + i) % 0x100000000
+end
+
+-- Its fields.
+function tso_of.data.put_chunk(item, v) told_long(item, "chunk", v.chunk) end
+
+function tso_of.chunk.put_chunk(item, v, seq)
+    told(item, "seq", seq)
+    told(item, "index", v.index)
+end
+
+-- Whether so much data can begin with chunk i.
+function tso_of.data.fits() return true end
+
+function tso_of.chunk.fits(v, i, data_bytes)
+    return chunk_count({ index = i, total_bytes = v.total_bytes, chunk_bytes = v.chunk_bytes }, data_bytes) > 0
+end
+
+-- The head of the frame at offset 0, without its checksum.
+local function tso_first_head(tvb, at, kind, body_bytes)
+    local option = at + OPTION_AT
+    local seq, header = tso_of[type_names[kind.type]].first_header(tvb, at)
+    return tvb:raw(option + 2, 1) .. string.char(kind.type, body_bytes % 256, math.floor(body_bytes / 256)) ..
+        tvb:raw(option + 4, 12) .. seq .. tvb:raw(option + 16, 8) .. "\0\0\0\0" .. header
+end
+
+local function put_tso_check(tree, item, tvb, at, kind, v, body_bytes)
     local check, computed = tvb(at + 8, 4):uint(), 0
     local line = item:add(fields.check, tvb(at + 8, 4))
     if v.version == V_HEADER then
         if not ethmx.prefs.verify then return told(line, "check.status", 3) end
-        computed = crc32c(tso_first_head(tvb, at + OPTION_AT, body_bytes))
+        computed = crc32c(tso_first_head(tvb, at, kind, body_bytes))
     end
     local status = computed ~= check and 0 or v.version == V_OFF and 2 or 1
     told(line, "check.status", status)
@@ -964,40 +1080,40 @@ local function put_tso_check(tree, item, tvb, at, v, body_bytes)
     return false
 end
 
--- One chunk, as a frame.
-local function put_tso_frame(tree, pinfo, tvb, at, bytes, index, first, is_good)
-    local item = tree:add(ethmx, tvb(math.min(at, tvb:len() - 1)), "ethmx")
-    local v = { rop = first.rop, round = first.round, rail = first.rail, chunk_bytes = first.chunk_bytes,
-        chunk = first.chunk + index }
-    local h = { src = string.format("%08x", first.src_id), dst = string.format("%08x", first.dst_id), seq = 0,
+-- Chunk i behind offset 0, as a frame.
+local function put_tso_frame(tree, pinfo, tvb, at, bytes, i, kind, first, is_good)
+    local item, t = tree:add(ethmx, tvb(math.min(at, tvb:len() - 1)), "ethmx"), types[kind.type]
+    local v, seq = tso_of[t[1]].chunk_header(first, i)
+    local h = { src = string.format("%08x", first.src_id), dst = string.format("%08x", first.dst_id), seq = seq,
         ack = first.ack, credit = first.credit, has_credit = true, part_bytes = {}, tag_bytes = 0, complete = true,
         all = math.max(math.min(bytes, tvb:len() - at), 0), data_bytes = bytes }
-    told(item, "type", DATA)
-    told(item, "sequenced", false)
-    told(item, "chunk", UInt64(v.chunk % 0x100000000, math.floor(v.chunk / 0x100000000)))
-    local note = is_good and noted(pinfo, "t" .. index, types[DATA], v, h) or {}
+    told(item, "type", kind.type)
+    told(item, "sequenced", t[2])
+    tso_of[t[1]].put_chunk(item, v, seq)
+    local note = is_good and noted(pinfo, "t" .. i, t, v, h) or {}
     put_note(item, note)
     put_bytes(item, "payload", tvb, at, bytes)
-    return finish(item, h, note, "data", line_of.data(v), is_good)
+    return finish(item, h, note, t[1], line_of[t[1]](v), is_good)
 end
 
 local function put_tso(tvb, pinfo, root, at, data_bytes)
-    local tree = root:add(ethmx, tvb(at), "ethmx, TSO packet")
-    local item = tree:add(ethmx, tvb(at, TCP_BYTES), "Head")
-    local v, offset = put_layout(item, tso_layout, tvb, at + OPTION_AT), tvb(at + 4, 4):uint()
+    local tree, kind = root:add(ethmx, tvb(at), "ethmx, TSO packet"), tso_kinds[tvb(at + OPTION_AT, 1):uint()]
+    local item, t = tree:add(ethmx, tvb(at, TCP_BYTES), "Head"), types[kind.type]
+    local own = tso_of[t[1]]
+    local v, offset = put_layout(item, kind.layout, tvb, at + OPTION_AT), tvb(at + 4, 4):uint()
     item:add(fields["tso.offset"], tvb(at + 4, 4))
+    own.put_rest(item, tvb, at, v)
     told(item, "job", v.cookie)
-    told(item, "header_bytes", types[DATA].bytes)
-    local in_first = math.min(offset > 0 and v.chunk_bytes or data_bytes, v.chunk_bytes)
-    local is_good = put_tso_check(tree, item, tvb, at, v, types[DATA].bytes + in_first)
-    if v.chunk_bytes < 8 or offset % v.chunk_bytes > 0 or data_bytes > TSO_CHUNKS * v.chunk_bytes then
+    told(item, "header_bytes", t.bytes)
+    local is_good = put_tso_check(tree, item, tvb, at, kind, v, t.bytes + own.first_bytes(v, offset, data_bytes))
+    if v.chunk_bytes < CHUNK_LEAST or offset % v.chunk_bytes > 0 or data_bytes > TSO_CHUNKS * v.chunk_bytes or
+        not own.fits(v, offset / v.chunk_bytes, data_bytes) then
         return malformed(tree, "its data is not that of chunks")
     end
-    v.chunk = v["tso.chunk"]:tonumber() + offset / v.chunk_bytes
-    local lines, from = {}, 0
+    local lines, from, first = {}, 0, math.floor(offset / v.chunk_bytes)
     while from < data_bytes do
         lines[#lines + 1] = put_tso_frame(tree, pinfo, tvb, at + TCP_BYTES + from,
-            math.min(v.chunk_bytes, data_bytes - from), #lines, v, is_good)
+            math.min(v.chunk_bytes, data_bytes - from), first + #lines, kind, v, is_good)
         from = from + v.chunk_bytes
     end
     told(tree, "frames", #lines)
