@@ -2,8 +2,8 @@
  *
  * apps/late.c with bare sockets: what the kernel takes for its exchange, without any protocol. MPI only starts the two
  * ranks and tells each the other's addresses. Ten times a frame goes each way, and one rank comes 5 ms late; then each
- * sends a GSO packet of --size bytes, which is received in a ring of slots and copied to its place. That is how the
- * packet wire sends both. A UDP socket holds the port and drops what it gets, as the wire's does.
+ * sends a packet of --size bytes in the form of a TCP segment to 0.0.0.0. Its first bytes are announced in a ring, and
+ * its data is read from a socket to its place. That is how the packet wire sends both.
  *
  * usage: floor_late INTERFACE [--size BYTES] [--iterations N]. Prints "exchange MICROSECONDS us", the median.
  */
@@ -16,7 +16,7 @@
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/ip.h>
-#include <netinet/udp.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,13 +27,6 @@
 #include "bare.h"
 #include "bench.h"
 
-#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 enum {
     PHASES = 10,
     ETHERTYPE = 0x88b6,
@@ -41,7 +34,8 @@ enum {
     SMALL_SLOT = 2048,
     LARGE_SLOT = 65536,
     RING_BYTES = 1 << 20,
-    PART = 1472,
+    PART = 1448,
+    OPTION_BYTES = 40,
     LARGE_MOST = 65000,
 };
 
@@ -54,15 +48,17 @@ struct head {
     struct virtio_net_hdr vnet;
     struct ether_header ether;
     struct iphdr ip;
-    struct udphdr udp;
+    struct tcphdr tcp;
+    uint8_t option[OPTION_BYTES];
 } __attribute__((packed));
 
 static const double late_s = 5e-3;
 
 static int interface;
 static struct end self, other;
-static struct bare_ring small, large;
+static struct bare_ring small, announced;
 static int small_fd, large_fd; /* for sending */
+static int data_fd;            /* for receiving */
 
 static void must(int ok, const char *what)
 {
@@ -105,32 +101,38 @@ static void packet_bind(int fd, int protocol)
     must(!bind(fd, (struct sockaddr *)&a, sizeof(a)), "packet socket");
 }
 
-static void ring_open(struct bare_ring *r, unsigned slot_bytes, int option, int protocol)
+/* Passes so many bytes of the packets to 0.0.0.0 and the port, and no others. */
+static void pass_only(int fd, uint32_t bytes)
 {
-    must(!bare_ring_open(r, packet_socket(option), interface, protocol, slot_bytes, RING_BYTES / slot_bytes),
-         "receive ring");
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 30), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 36), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, bytes),       BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    must(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), "socket filter");
 }
 
-/* Holds the port, and drops all that comes. */
-static void hold_port(void)
+static void ring_open(struct bare_ring *r, int fd, unsigned slot_bytes, int protocol)
 {
-    struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
-    struct sock_fprog prog = {.len = 1, .filter = &none};
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = self.ip};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
-
-    must(fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) &&
-             !setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) && !bind(fd, (struct sockaddr *)&a, sizeof(a)),
-         "UDP socket");
+    must(!bare_ring_open(r, fd, interface, protocol, slot_bytes, RING_BYTES / slot_bytes), "receive ring");
 }
 
+/* The socket for data is bound after the ring that announces it. */
 static void open_sockets(const char *name)
 {
+    int announcing_fd = packet_socket(PACKET_VNET_HDR);
+
     interface = (int)if_nametoindex(name);
     self = own_end(name);
-    hold_port();
-    ring_open(&small, SMALL_SLOT, PACKET_IGNORE_OUTGOING, ETHERTYPE);
-    ring_open(&large, LARGE_SLOT, PACKET_VNET_HDR, ETH_P_IP);
+    ring_open(&small, packet_socket(PACKET_IGNORE_OUTGOING), SMALL_SLOT, ETHERTYPE);
+    pass_only(announcing_fd, sizeof(struct head) - sizeof(struct virtio_net_hdr));
+    ring_open(&announced, announcing_fd, LARGE_SLOT, ETH_P_IP);
+    data_fd = packet_socket(PACKET_VNET_HDR);
+    pass_only(data_fd, UINT32_MAX);
+    packet_bind(data_fd, ETH_P_IP);
     small_fd = packet_socket(PACKET_QDISC_BYPASS);
     packet_bind(small_fd, 0);
     large_fd = packet_socket(PACKET_VNET_HDR);
@@ -144,18 +146,6 @@ static const uint8_t *ring_await(const struct bare_ring *r)
     while (!(packet = bare_ring_look(r)))
         ;
     return packet;
-}
-
-/* Other packets of IP pass here, too. */
-static const uint8_t *ring_await_port(struct bare_ring *r)
-{
-    for (;;) {
-        const uint8_t *packet = ring_await(r);
-
-        if (packet[23] == IPPROTO_UDP && packet[36] == PORT >> 8 && packet[37] == (PORT & 0xff))
-            return packet;
-        bare_ring_give_back(r);
-    }
 }
 
 static void swap_small(void)
@@ -184,43 +174,46 @@ static uint16_t sum16(const void *p, size_t bytes)
 static struct head head_of(long bytes)
 {
     const size_t ip_at = offsetof(struct head, ip) - offsetof(struct head, ether);
-    struct head h = {
-        .vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-                 .gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
-                 .gso_size = PART,
-                 .hdr_len = sizeof(h) - sizeof(h.vnet),
-                 .csum_start = (uint16_t)(ip_at + sizeof(h.ip)),
-                 .csum_offset = offsetof(struct udphdr, check)},
-        .ether.ether_type = htons(ETH_P_IP),
-        .ip = {.version = 4,
-               .ihl = 5,
-               .tot_len = htons((uint16_t)(sizeof(h.ip) + sizeof(h.udp) + (size_t)bytes)),
-               .ttl = 64,
-               .protocol = IPPROTO_UDP,
-               .saddr = self.ip.s_addr,
-               .daddr = other.ip.s_addr},
-        .udp = {.source = htons(PORT), .dest = htons(PORT), .len = htons((uint16_t)(sizeof(h.udp) + (size_t)bytes))}};
+    const uint16_t tcp_bytes = (uint16_t)(sizeof(struct tcphdr) + OPTION_BYTES + (size_t)bytes);
+    struct head h = {.vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+                              .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+                              .gso_size = PART,
+                              .hdr_len = sizeof(h) - sizeof(h.vnet),
+                              .csum_start = (uint16_t)(ip_at + sizeof(h.ip)),
+                              .csum_offset = offsetof(struct tcphdr, check)},
+                     .ether.ether_type = htons(ETH_P_IP),
+                     .ip = {.version = 4,
+                            .ihl = 5,
+                            .tot_len = htons((uint16_t)(sizeof(h.ip) + tcp_bytes)),
+                            .frag_off = htons(0x4000),
+                            .ttl = 64,
+                            .protocol = IPPROTO_TCP,
+                            .saddr = self.ip.s_addr},
+                     .tcp = {.source = htons(PORT), .dest = htons(PORT), .doff = 15, .ack = 1, .psh = 1},
+                     .option = {254, OPTION_BYTES}};
     const struct {
         uint32_t from, to;
         uint16_t protocol, len;
-    } pseudo = {self.ip.s_addr, other.ip.s_addr, htons(IPPROTO_UDP), h.udp.len};
+    } pseudo = {self.ip.s_addr, 0, htons(IPPROTO_TCP), htons(tcp_bytes)};
 
     memcpy(h.ether.ether_dhost, other.mac, sizeof(other.mac));
     memcpy(h.ether.ether_shost, self.mac, sizeof(self.mac));
     h.ip.check = htons((uint16_t)~sum16(&h.ip, sizeof(h.ip)));
-    h.udp.check = htons(sum16(&pseudo, sizeof(pseudo)));
+    h.tcp.check = htons(sum16(&pseudo, sizeof(pseudo)));
     return h;
 }
 
 static void swap_large(const char *out, char *in, long bytes)
 {
-    struct head head = head_of(bytes);
+    struct head head = head_of(bytes), came;
     struct iovec iov[] = {{&head, sizeof(head)}, {(void *)out, (size_t)bytes}};
-    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+    struct iovec there[] = {{&came, sizeof(came)}, {in, (size_t)bytes}};
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2}, place = {.msg_iov = there, .msg_iovlen = 2};
 
     must(sendmsg(large_fd, &msg, 0) > 0, "sendmsg");
-    memcpy(in, ring_await_port(&large) + sizeof(head) - sizeof(head.vnet), (size_t)bytes);
-    bare_ring_give_back(&large);
+    ring_await(&announced);
+    must(recvmsg(data_fd, &place, 0) == (ssize_t)sizeof(came) + bytes, "recvmsg");
+    bare_ring_give_back(&announced);
 }
 
 static double exchange(const struct app *app, long i, const char *out, char *in)
