@@ -42,6 +42,7 @@ static size_t query_memory_bytes(const struct emx_engine *e, const struct emx_pe
         sizeof(*s) + (s->connect ? sizeof(*s->connect) + s->connect->told_bytes : 0) + (s->tags ? sizeof(*s->tags) : 0);
     bytes += s->rma ? sizeof(*s->rma) : 0;
     bytes += (query_length(&s->tx.unacked) + query_length(&s->tx.control)) * e->txbufs.pool[EMX_TXBUF_BIG].object_bytes;
+    bytes += s->tx.runs * e->txbufs.copies.object_bytes;
     return bytes + s->rx.held_count * (sizeof(struct emx_rxbuf) + s->frame_bytes);
 }
 

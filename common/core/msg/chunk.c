@@ -24,10 +24,9 @@
 #include "core/rel/session.h"
 #include "core/rel/txbuf.h"
 
-#define ALIGN 8u /* of the data of chunks */
-#define LEAST_BYTES                                                                                                    \
-    16384           /* shorter messages arrive sooner in frames that the receiver uses where the kernel put them */
-#define UNACKED 16u /* messages in chunks that are not acknowledged, at most: each fills a socket buffer's part */
+#define ALIGN       8u    /* of the data of chunks */
+#define LEAST_BYTES 16384 /* shorter messages arrive sooner in frames that are used where the kernel has put them */
+#define UNACKED     16u   /* messages in chunks without acknowledgement: they share the receiver's socket buffer */
 
 static_assert(EMX_CHUNK_HEAD_BYTES == sizeof(struct emx_place_head), "head");
 static_assert(EMX_PLACE_EAGER == EMX_F_chunk, "type");
