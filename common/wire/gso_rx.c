@@ -57,7 +57,7 @@ unsigned emx_gso_rx_prepare_data(struct emx_gso_rx *r, const void *first, unsign
     size_t at = head_bytes;
 
     r->plan.count = 0;
-    if (gso_rx_is_eager(first, head_bytes) ? r->placer && r->placer->arg && !r->refused : emx_gso_rx_places(r))
+    if (gso_rx_is_eager(first, head_bytes) ? emx_gso_rx_may_place(r) : emx_gso_rx_places(r))
         r->placer->plan(r->placer->arg, first, head_bytes, head_bytes + data_bytes, &r->plan);
     if (r->plan.count) {
         r->plan.count = 1;

@@ -48,10 +48,16 @@ struct emx_gso_rx {
 bool emx_gso_rx_init(struct emx_gso_rx *r, const struct emx_placer *placer, struct emx_stats *stats);
 void emx_gso_rx_fini(struct emx_gso_rx *r); /* also what is all 0 */
 
+/* Whether data may have a place. */
+static inline bool emx_gso_rx_may_place(const struct emx_gso_rx *r)
+{
+    return r->placer && r->placer->arg && !r->refused;
+}
+
 /* Whether it pays to look at a packet's first bytes before it is received. */
 static inline bool emx_gso_rx_places(const struct emx_gso_rx *r)
 {
-    return r->placer && r->placer->arg && !r->refused && r->placer->expects(r->placer->arg);
+    return emx_gso_rx_may_place(r) && r->placer->expects(r->placer->arg);
 }
 
 /* Prepares for the next packet; seen NULL: nothing is known of it. Sets r->iov from the second on; returns how many

@@ -102,12 +102,28 @@ static void losses_end_trust(void **state)
     assert_false(emx_offload_probe_trusts(&o, EMX_GSO_OF_UDP));
 }
 
+/* A report of 16 bits says the same as one of 32, as long as fewer than 128 packets lie between two. */
+static void short_reports_say_the_same(void **state)
+{
+    struct emx_offload_probe theirs = {0}, o = {0};
+
+    (void)state;
+    emx_offload_probe_init(&o);
+    for (unsigned i = 1; i < 2000; i++) {
+        for (unsigned k = 0; k < 1 + i % 100; k++)
+            emx_offload_probe_arrived(&theirs, EMX_GSO_OF_TSO);
+        if (i % 3 == 0)
+            emx_offload_probe_arrived(&theirs, EMX_GSO_OF_UDP);
+        emx_offload_probe_told_briefly(&o, emx_offload_probe_brief(&theirs));
+        assert_int_equal(o.joined_told, theirs.joined_rx);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_goes_first_then_few),
-        cmocka_unit_test(reports_are_of_one_form),
-        cmocka_unit_test(counts_wrap),
+        cmocka_unit_test(one_goes_first_then_few), cmocka_unit_test(short_reports_say_the_same),
+        cmocka_unit_test(reports_are_of_one_form), cmocka_unit_test(counts_wrap),
         cmocka_unit_test(losses_end_trust),
     };
 

@@ -102,21 +102,19 @@ bool emx_chunk_push(struct emx_session *s, const struct emx_eager_source *m, uns
 {
     unsigned most = EMX_WIRE_JOIN_BYTES / (unsigned)(EMX_CHUNK_HEAD_BYTES + chunk_bytes(s));
     unsigned packets = (chunks + most - 1) / most, each = (chunks + packets - 1) / packets;
-    struct emx_list made, *l;
+    struct emx_list made;
 
     emx_list_init(&made);
     for (unsigned i = 0; i < chunks; i += each) {
         struct emx_txbuf *b = chunk_make(s, m, i, emx_min_u(each, chunks - i));
 
         if (!b) {
-            while ((l = emx_list_pop(&made)))
-                emx_txbuf_put(&s->e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
+            emx_txbuf_put_all(&s->e->txbufs, &made);
             return false;
         }
         emx_list_append(&made, &b->link);
     }
-    while ((l = emx_list_pop(&made)))
-        emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
+    emx_send_window_push_all(s, &made);
     return true;
 }
 

@@ -194,7 +194,7 @@ bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, 
 {
     bool gso = eager_take_gso(s, frames);
     bool lends = gso && s->e->lends && !m->am_header_bytes && emx_data_contiguous(m->data);
-    struct emx_list made, *l;
+    struct emx_list made;
     size_t offset = 0, n;
 
     emx_list_init(&made);
@@ -202,14 +202,12 @@ bool emx_eager_compact(struct emx_session *s, const struct emx_eager_source *m, 
         struct emx_txbuf *b = eager_make_frame(s, m, offset, gso, lends, &n);
 
         if (!b) {
-            while ((l = emx_list_pop(&made)))
-                emx_txbuf_put(&s->e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
+            emx_txbuf_put_all(&s->e->txbufs, &made);
             return false;
         }
         emx_list_append(&made, &b->link);
     }
-    while ((l = emx_list_pop(&made)))
-        emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
+    emx_send_window_push_all(s, &made);
     return true;
 }
 

@@ -52,8 +52,7 @@ bool emx_send_run_split(struct emx_session *s, struct emx_txbuf *run)
         struct emx_txbuf *b = send_run_make(s, run, i);
 
         if (!b) {
-            while ((l = emx_list_pop(&made)))
-                emx_txbuf_put(&s->e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
+            emx_txbuf_put_all(&s->e->txbufs, &made);
             return false;
         }
         emx_list_append(&made, &b->link);

@@ -58,6 +58,14 @@ void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b)
     emx_session_ready(s);
 }
 
+void emx_send_window_push_all(struct emx_session *s, struct emx_list *made)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_pop(made)))
+        emx_send_window_push(s, emx_list_entry(l, struct emx_txbuf, link));
+}
+
 void emx_send_window_control(struct emx_session *s, struct emx_txbuf *b)
 {
     emx_list_append(&s->tx.control, &b->link);
@@ -92,10 +100,7 @@ struct emx_txbuf *emx_send_window_next(struct emx_session *s)
 
 void emx_send_window_spend(struct emx_engine *e)
 {
-    struct emx_list *l;
-
-    while ((l = emx_list_pop(&e->spent)))
-        emx_txbuf_put(&e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
+    emx_txbuf_put_all(&e->txbufs, &e->spent);
 }
 
 static void send_window_sent_reliably(struct emx_session *s, struct emx_txbuf *b)
@@ -534,21 +539,13 @@ void emx_send_window_hurry(struct emx_session *s, emx_time now)
     emx_session_arm(s, emx_send_window_deadline(s));
 }
 
-static void send_window_put_all(struct emx_engine *e, struct emx_list *list)
-{
-    struct emx_list *l;
-
-    while ((l = emx_list_pop(list)))
-        emx_txbuf_put(&e->txbufs, emx_list_entry(l, struct emx_txbuf, link));
-}
-
 void emx_send_window_fini(struct emx_session *s)
 {
     if (s->e->deferred.session == s)
         s->e->deferred.session = NULL;
     s->tx.open = NULL;
-    send_window_put_all(s->e, &s->tx.unacked);
-    send_window_put_all(s->e, &s->tx.control);
+    emx_txbuf_put_all(&s->e->txbufs, &s->tx.unacked);
+    emx_txbuf_put_all(&s->e->txbufs, &s->tx.control);
     s->tx.send_next = &s->tx.unacked;
     s->tx.in_flight = s->tx.lost = s->tx.slots_taken = 0;
     s->tx.runs = 0;

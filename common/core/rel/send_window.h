@@ -87,9 +87,10 @@ static inline bool emx_send_window_clear(const struct emx_send_window *w)
 void emx_send_window_init(struct emx_send_window *w, const struct emx_cc_ops *cc, uint32_t first,
                           uint32_t limit_frames);
 void emx_send_window_direct(struct emx_session *s, struct emx_txbuf *b,
-                            emx_time now);                                /* sent as frame tx_next, if clear */
-void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b);    /* enters the window and gets its number */
-void emx_send_window_control(struct emx_session *s, struct emx_txbuf *b); /* enters it when there is room */
+                            emx_time now);                                   /* sent as frame tx_next, if clear */
+void emx_send_window_push(struct emx_session *s, struct emx_txbuf *b);       /* enters the window and gets its number */
+void emx_send_window_push_all(struct emx_session *s, struct emx_list *made); /* in this order, by link */
+void emx_send_window_control(struct emx_session *s, struct emx_txbuf *b);    /* enters it when there is room */
 void emx_send_window_ack(struct emx_session *s, uint32_t ack, uint64_t early, emx_time now);
 struct emx_txbuf *emx_send_window_next(struct emx_session *s); /* the next to send; NULL: none may leave */
 void emx_send_window_sent(struct emx_session *s, struct emx_txbuf *b, emx_time now);

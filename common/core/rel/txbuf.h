@@ -93,4 +93,13 @@ static inline void emx_txbuf_put(struct emx_txbufs *bufs, struct emx_txbuf *b)
     emx_pool_put(&bufs->pool[b->size], b);
 }
 
+/* The same for all in a list, by link. */
+static inline void emx_txbuf_put_all(struct emx_txbufs *bufs, struct emx_list *list)
+{
+    struct emx_list *l;
+
+    while ((l = emx_list_pop(list)))
+        emx_txbuf_put(bufs, emx_list_entry(l, struct emx_txbuf, link));
+}
+
 #endif

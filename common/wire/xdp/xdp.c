@@ -576,7 +576,8 @@ static unsigned xdp_take(struct xdp_wire *w, struct emx_rxframe *f, unsigned max
     return n;
 }
 
-/* As the packet wire's. */
+/* Single frames first, so that short messages are not overtaken, but GSO packets that wait have the next turn. Their
+ * frames begin a batch (offload.h). */
 static unsigned xdp_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned max)
 {
     struct xdp_wire *w = (struct xdp_wire *)base;
