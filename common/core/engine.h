@@ -221,7 +221,7 @@ static inline bool emx_engine_timeless(const uint8_t *data, uint32_t len_bytes)
     return len_bytes && data[0] == EMX_FRAME_V_SHORT;
 }
 
-/* The frame just accepted was the first of so many that were joined. */
+/* The frame just accepted was the first of so many that were joined; 0: it counts however many these are. */
 void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts, bool tso);
 
 /* The frame just accepted had a congestion mark. */

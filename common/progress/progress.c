@@ -277,8 +277,8 @@ static inline bool progress_unfinished(const struct emx_progress *p)
 /* What a wire has to say of a frame that was accepted. */
 static void progress_report_marks(struct emx_progress *p, const struct emx_rxframe *f)
 {
-    if (f->parts)
-        emx_engine_joined(p->engine, f->data, f->parts, f->tso);
+    if (f->parts || f->counts)
+        emx_engine_joined(p->engine, f->data, f->counts ? 0 : f->parts, f->tso);
     if (f->marked)
         emx_engine_marked(p->engine, f->data);
 }

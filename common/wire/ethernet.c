@@ -127,6 +127,7 @@ void emx_ethernet_add(struct emx_way_search *s, const struct emx_ethernet_ends *
                                         .to = *ip,
                                         .port = ends->theirs.gso_port,
                                         .tso = ends->tso,
+                                        .segments = nif->segments,
                                         .frame_bytes = (uint16_t)emx_min_u(room_bytes, UINT16_MAX)};
     const bool udp = ends->by_udp && ends->theirs.udp_port && room_bytes;
     struct emx_way w;

@@ -32,6 +32,7 @@ struct emx_gso_way {
     struct emx_ip from_ip, to_ip; /* of one family */
     uint16_t from_port, to_port;  /* host order */
     uint8_t tos;                  /* type of service, or traffic class */
+    bool segments;                /* of TSO packets: the interface segments them, not the kernel */
 };
 
 /* Ethernet, IP and UDP headers. */

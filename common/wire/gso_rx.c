@@ -113,7 +113,7 @@ void emx_gso_rx_done(struct emx_gso_rx *r, size_t len_bytes, size_t part_bytes, 
     r->missed = false;
     emx_gso_open_frames(&r->rest, r->buffer, len_bytes, part_bytes);
     r->rest.marked = marked;
-    r->tso = false;
+    r->tso = r->counts = false;
     r->parts = r->rest.parts > 1 ? (uint8_t)emx_min(r->rest.parts, UINT8_MAX) : 0;
     if (!r->plan.count)
         return;
@@ -147,8 +147,9 @@ static bool gso_rx_take(struct emx_gso_rx *r, struct emx_rxframe *f)
 {
     unsigned i = r->next;
 
-    *f = (struct emx_rxframe){.parts = r->parts, .marked = r->rest.marked, .tso = r->tso};
+    *f = (struct emx_rxframe){.parts = r->parts, .marked = r->rest.marked, .tso = r->tso, .counts = r->counts};
     r->parts = 0;
+    r->counts = false;
     if (i == r->placed) {
         f->data = emx_gso_next(&r->rest, &f->len_bytes);
         return f->data;

@@ -39,7 +39,7 @@ struct emx_gso_rx {
     unsigned placed, next; /* frames whose data is in its place; those that were taken */
     struct emx_gso rest;   /* the other frames */
     uint8_t parts;         /* to be reported with the first frame, */
-    bool tso;              /* and that it was a TSO packet */
+    bool tso, counts;      /* and what struct emx_rxframe has of a TSO packet */
     bool missed;           /* the first frame was not in its guessed place: it is another packet than was thought */
     bool refused;          /* a place could not be written: no more of them */
 };

@@ -37,6 +37,7 @@ struct emx_netif {
     bool up;      /* up and running */
     bool loopback;
     unsigned speed_mbit; /* 0: unknown */
+    bool segments;       /* TCP, so that the kernel does not have to (TSO) */
     int numa_node;       /* -1: unknown */
     bool far;            /* its NUMA node has none of the cores that this process may use */
     bool chosen;

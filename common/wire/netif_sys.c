@@ -206,6 +206,13 @@ static unsigned sys_ethtool_speed(const char *name)
     return link.s.speed;
 }
 
+static bool sys_segments(const char *name)
+{
+    struct ethtool_value tso = {.cmd = ETHTOOL_GTSO};
+
+    return emx_netif_sys_ethtool(name, &tso) && tso.data;
+}
+
 /* ---- NUMA ---- */
 
 #define NODE_UNSEEN -2 /* no card seen yet */
@@ -282,9 +289,10 @@ void emx_netif_sys_read(struct emx_netifs *n, const char *sysfs)
 
         nif->speed_mbit = 0;
         nif->numa_node = -1;
-        nif->far = false;
+        nif->far = nif->segments = false;
         if (!nif->up || nif->loopback)
             continue;
+        nif->segments = sys_segments(nif->name);
         if (!emx_netif_sys_shows(net, nif->name, nif->index)) {
             nif->speed_mbit = sys_ethtool_speed(nif->name);
             continue;

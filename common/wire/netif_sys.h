@@ -15,8 +15,8 @@
 #define EMX_SYS_WORD_MAX  32
 #define EMX_SYS_DEPTH_MAX 4 /* of virtual interfaces on top of each other */
 
-/* Sets speed_mbit, numa_node and far of the interfaces that are up. sysfs: EMX_SYSFS. Where it does not show an
- * interface, the speed comes from ethtool. */
+/* Sets speed_mbit, segments, numa_node and far of the interfaces that are up. sysfs: EMX_SYSFS. Where it does not show
+ * an interface, the speed comes from ethtool, as what it segments always does. */
 void emx_netif_sys_read(struct emx_netifs *n, const char *sysfs);
 
 /* Reads the first word of a file of an interface. "": there is no such file. net: EMX_SYSFS_NET. */

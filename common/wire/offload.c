@@ -80,6 +80,7 @@
 #define LATE_POLLS     256                  /* so often an announced packet may not be there */
 #define UNASKED_POLLS  256                  /* after so many without an announcement the socket is asked */
 #define VANISHED_MOST  4                    /* announced packets that do not come, if none has come yet */
+#define IFINDEX_MAX    0x3fffffff           /* the kernel counts interfaces from 1 on */
 #define IP_PROTO_AT    9                    /* in the header of IPv4 */
 
 static_assert(sizeof(struct emx_offload_to) <= EMX_WIRE_ADDR_BYTES, "address of a wire with GSO packets");
@@ -127,7 +128,7 @@ void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t m
     struct emx_offload_to to;
 
     memset(&to, 0, sizeof(to)); /* destinations are compared byte by byte: what lies behind the last field too */
-    to.ifindex = ifindex & INT32_MAX;
+    to.ifindex = ifindex & IFINDEX_MAX;
     memcpy(to.mac, mac, ETH_ALEN);
     if (way) {
         to.gso_bytes = way->frame_bytes;
@@ -135,6 +136,7 @@ void emx_offload_addr(struct emx_wire_addr *a, unsigned ifindex, const uint8_t m
         to.to_ip = way->to;
         to.to_port = way->port;
         to.tso = way->tso;
+        to.segments = way->segments;
         to.udp_port = udp_port;
     }
     memset(a, 0, sizeof(*a));
@@ -349,8 +351,12 @@ static int offload_send_tso(struct emx_offload *b, unsigned ifindex, const struc
 int emx_offload_send(struct emx_offload *b, const uint8_t from_mac[6], const struct emx_txframe *f, unsigned n)
 {
     struct emx_offload_to to = emx_offload_to(f->to);
-    struct emx_gso_way way = {
-        .from_ip = to.from_ip, .to_ip = to.to_ip, .from_port = b->udp.port, .to_port = to.to_port, .tos = b->tos};
+    struct emx_gso_way way = {.from_ip = to.from_ip,
+                              .to_ip = to.to_ip,
+                              .from_port = b->udp.port,
+                              .to_port = to.to_port,
+                              .tos = b->tos,
+                              .segments = to.segments};
 
     memcpy(way.from_mac, from_mac, ETH_ALEN);
     memcpy(way.to_mac, to.mac, ETH_ALEN);

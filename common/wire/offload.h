@@ -23,12 +23,13 @@ struct emx_offload_way {
     struct emx_ip from, to; /* of one family */
     uint16_t port;          /* the receiver's gso_port, host order */
     uint16_t frame_bytes;   /* longest frame that fits with the headers, 0: no GSO packets */
-    bool tso;               /* they may be TSO packets */
+    bool tso;               /* they may be TSO packets, */
+    bool segments;          /* which the interface segments, not the kernel */
 };
 
 /* A destination in the format of both wires. */
 struct emx_offload_to {
-    uint32_t ifindex : 31, tso : 1; /* tso: GSO packets may be TSO packets */
+    uint32_t ifindex : 30, tso : 1, segments : 1; /* see above */
     uint8_t mac[6];
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     struct emx_ip from_ip, to_ip;

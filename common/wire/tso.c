@@ -169,6 +169,7 @@ void emx_tso_head(uint8_t head[EMX_TSO_HEAD_BYTES], const struct emx_gso_way *wa
     tcp[13] = TCP_PSH_ACK;
     emx_put_be16(tcp + 14, tso_is_eager(&h) ? h.joined : UINT16_MAX); /* the window */
     emx_put_be16(tcp + 16, emx_ip_sum16(tcp, 0, sum + PROTO_TCP + tcp_bytes));
+    emx_put_be16(tcp + 18, way->segments); /* the urgent pointer */
     tso_put_option(tcp + 20, &h);
 }
 
@@ -249,6 +250,7 @@ bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
     t->head.body_bytes = (uint16_t)(MORE_BYTES + data_bytes);
     t->data_bytes = data_bytes;
     t->chunks = (data_bytes + o.chunk_bytes - 1) / o.chunk_bytes;
+    t->counts = !offset && emx_get_be16(tcp + 18);
     t->marked = IPTOS_ECN(ip[1]) == IPTOS_ECN_CE;
     return true;
 }

@@ -9,10 +9,12 @@
  *     IPv4      20   destination 0.0.0.0: the receiver's IP stack drops the packet, and only packet sockets get it
  *     TCP       20   ports as in other GSO packets; sequence number: offset of the data in the packet that was sent, or
  *                    in the eager message; acknowledgement number: `check` of the head that lies at offset 0; flags:
- *                    ACK, PSH
- *     options   40   data of a large message: 254 (experimental), 40, version, 0, ids, news, message, chunk_bytes,
- * chunk of that head; eager message: 253, 40, version, total_high, ids, news, seq, total_low, chunk_bytes, chunk; and
- * joined in the place of the window data           the chunks, one in each segment
+ *                    ACK, PSH; urgent pointer: 1 if the interface segments the packet
+ *     options   40   large message: 254 (experimental), 40, version, 0, ids, news, message, chunk_bytes, chunk of that
+ *                    head
+ *                    eager message: 253, 40, version, total_high, ids, news, seq, total_low, chunk_bytes, chunk; and
+ *                    joined in the place of the window
+ *     data           the chunks, one in each segment
  *
  * A segment has all the packet has but its own offset. So the receiver gets the packet as it was sent, or in any number
  * of pieces at chunk boundaries. Each of these becomes one frame that has several chunks. Pure functions on bytes.
@@ -50,6 +52,7 @@ struct emx_tso {
     struct emx_place_head head; /* without a checksum: that of the first frame's head was right */
     uint32_t data_bytes;
     unsigned chunks;
+    bool counts;  /* it begins a packet that an interface has segmented: see struct emx_rxframe */
     bool marked;  /* it has the congestion mark CE */
     bool checked; /* its head had a checksum: the sender wants damage to be found */
 };

@@ -158,6 +158,7 @@ static void tso_take(struct emx_gso_rx *r, const struct emx_tso *t)
     memcpy(emx_gso_rx_head(r), &t->head, sizeof(t->head));
     emx_gso_rx_done(r, sizeof(t->head) + t->data_bytes, 0, t->marked);
     r->tso = true;
+    r->counts = t->counts;
     r->parts = t->chunks > 1 ? (uint8_t)emx_min_u(t->chunks, UINT8_MAX) : 0;
 }
 

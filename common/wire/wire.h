@@ -33,7 +33,10 @@ struct emx_rxframe {
         struct {
             uint8_t parts;   /* first of several frames of one packet: how many; otherwise 0 */
             bool marked : 1; /* its IP packet has the congestion mark CE (RFC 3168) */
-            bool tso : 1;    /* with parts: that packet was a TSO packet */
+            bool tso : 1;    /* with parts or counts: that packet was a TSO packet */
+            /* A piece of a packet, or all of it: it counts as if the packet had come whole. The sender's interface has
+             * segmented it, so that it costs the sender little; as single frames the data would take longer. */
+            bool counts : 1;
         };
     };
     const void *body; /* the frame's data lie here, in their place (base/placement.h), not behind its head; NULL: all

@@ -19,7 +19,7 @@ static void begin(struct sim_case *c, enum sim_gso gso)
     sim_case_begin(c, 2, 1);
     c->world.gso_bytes = GSO_BYTES;
     c->world.gso = gso;
-    c->world.tso |= gso == SIM_GSO_NO_TSO;
+    c->world.tso |= gso == SIM_GSO_NO_TSO || gso == SIM_GSO_PIECES;
     sim_world_rate(&c->world, 10000000000, 0, 0);
     sim_world_faults(&c->world, &faults);
     sim_world_start(&c->world);
@@ -122,6 +122,16 @@ static void cut(struct sim_case *c)
     begin(c, SIM_GSO_CUT);
     transfer(c, 10 * SIM_MS);
     expect_share(&c->world, 0, 10);
+    sim_case_end(c);
+}
+
+/* TSO packets that an interface has segmented, and nobody joins: they are used all the same. */
+static void pieces(struct sim_case *c)
+{
+    begin(c, SIM_GSO_PIECES);
+    transfer(c, 10 * SIM_MS);
+    expect_tso(&c->world);
+    expect_share(&c->world, 90, 100);
     sim_case_end(c);
 }
 
@@ -253,6 +263,7 @@ const struct sim_scenario sim_gso[] = {
     {"GSO packets-joined", "GSO packets come as they were sent", joined, 4, 0},
     {"GSO packets-placed", "large messages are received into their place", placed, 20, 0},
     {"GSO packets-cut", "nobody joins what was cut on the way", cut, 4, 0},
+    {"GSO packets-pieces", "nobody joins what an interface has segmented", pieces, 4, 0},
     {"GSO packets-lost", "the network loses GSO packets and nothing else", lost, 4, 0},
     {"GSO packets-lost-and-found", "it loses them for a while", lost_and_found, 2, 0},
     {"GSO packets-no-tso", "the network loses TSO packets only", no_tso, 4, 0},

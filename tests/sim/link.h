@@ -75,6 +75,7 @@ struct sim_frame {
     unsigned src, dst, wire;
     uint32_t len_bytes;
     bool tso;    /* of a TSO packet */
+    bool counts; /* its first piece: as in struct emx_rxframe */
     bool joined; /* came in a GSO packet */
     bool marked; /* by a queue on the way */
     uint8_t *data;

@@ -34,6 +34,7 @@ enum sim_gso {
     SIM_GSO_JOINED, /* they come as they were sent */
     SIM_GSO_CUT,    /* their frames come one by one */
     SIM_GSO_LOST,
+    SIM_GSO_PIECES, /* their frames come one by one, but an interface has made them of TSO packets */
     SIM_GSO_NO_TSO, /* TSO packets are lost, the others come as they were sent */
 };
 

@@ -149,15 +149,20 @@ static void families_must_be_the_same(void **state)
 static void way_of_tso_packets(void **state)
 {
     struct emx_ethernet_ends ends = both();
+    struct emx_netif able = eth0;
     struct emx_way_search s = ways(&ends, &eth0, THEIR_IP, 1500);
 
     (void)state;
     assert_false(emx_offload_to(&s.way[0].to).tso);
     ends.tso = true;
     s = ways(&ends, &eth0, THEIR_IP, 1500);
+    assert_false(emx_offload_to(&s.way[0].to).segments);
+    able.segments = true;
+    s = ways(&ends, &able, THEIR_IP, 1500);
     assert_int_equal(s.count, 2);
     for (unsigned i = 0; i < s.count; i++) {
         assert_true(emx_offload_to(&s.way[i].to).tso);
+        assert_true(emx_offload_to(&s.way[i].to).segments);
         assert_int_equal(s.way[i].gso_bytes, 1468);
     }
 }

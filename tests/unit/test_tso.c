@@ -110,15 +110,20 @@ static struct emx_txframe frame_of(const struct emx_place_head *h, unsigned data
                                 .age_ns = 77};
 }
 
+/* Whether the interface segments packets. */
+static bool segments;
+
 /* Headers of a packet with data_bytes of chunks from number `chunk` on. */
 static void packet_make(uint8_t head[EMX_TSO_HEAD_BYTES], bool checked, unsigned chunk_bytes, uint64_t chunk,
                         unsigned data_bytes)
 {
     const struct emx_place_head h = head_of(checked, chunk_bytes, chunk, data_bytes);
     const struct emx_txframe f = frame_of(&h, data_bytes);
+    struct emx_gso_way able = way;
 
+    able.segments = segments;
     memset(head, 0xEE, EMX_TSO_HEAD_BYTES);
-    emx_tso_head(head, &way, &f);
+    emx_tso_head(head, &able, &f);
 }
 
 /* Opens the headers in memory of just their length. */
@@ -159,6 +164,7 @@ static bool piece_arrives(const uint8_t whole[EMX_TSO_HEAD_BYTES], unsigned chun
     ip_seal(head + IP);
     CHECK(open_exact(&t, head));
     CHECK(t.chunks == to - from && t.data_bytes == end - begin && !t.marked);
+    CHECK(t.counts == (segments && !get32(head + SEQ_AT)));
     CHECK(head_is(&t, chunk_bytes, first + from, end - begin));
     return true;
 }
@@ -185,6 +191,7 @@ static bool packet_of_seed_arrives(uint64_t seed)
     data_bytes = 1 + (unsigned)emx_rng_below(&r, most * chunk_bytes);
     if (emx_rng_below(&r, 4) == 0)
         data_bytes = (data_bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes;
+    segments = seed / 4 % 2;
     return all_pieces_arrive(seed / 2 % 2, chunk_bytes, emx_rng_next(&r), data_bytes);
 }
 
@@ -206,6 +213,7 @@ static void what_is_sent_is_read(void **state)
             assert_true(all_pieces_arrive(checked, edges[i].chunk_bytes, UINT64_C(1) << 40, edges[i].data_bytes));
         }
     each_seed(300, packet_of_seed_arrives);
+    segments = false;
 }
 
 static void headers_are_as_they_should(void **state)

@@ -12,7 +12,8 @@
  * other.
  *
  * A GSO packet is properly joined if it has EMX_JOINED_BYTES or a complete eager message. With fewer frames it would
- * waste a slot of the receiver's ring.
+ * waste a slot of the receiver's ring. A TSO packet that the sender's interface has segmented counts even if nobody has
+ * joined it: the sender saves more than its pieces cost the receiver.
  */
 #include "core/engine.h"
 #include "core/engine_impl.h"
@@ -128,6 +129,6 @@ void emx_engine_joined(struct emx_engine *e, const uint8_t *data, unsigned parts
 
     if (!p || !p->session)
         return;
-    if (parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
+    if (!parts || parts * (sizeof(*h) + h->body_bytes) >= EMX_JOINED_BYTES || offload_probe_is_whole(h, parts))
         emx_offload_probe_arrived(&p->session->offload, tso ? EMX_GSO_OF_TSO : EMX_GSO_OF_UDP);
 }

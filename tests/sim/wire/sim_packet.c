@@ -159,7 +159,7 @@ unsigned sim_packet_receive(struct sim_packet *p, const struct sim_frame *first,
     size_t len_bytes;
 
     if (first->tso) {
-        taken = packet_chunks(first, packet_frames(first, EMX_WIRE_BATCH, &len_bytes));
+        taken = first->joined ? packet_chunks(first, packet_frames(first, EMX_WIRE_BATCH, &len_bytes)) : 1;
         n = packet_receive_tso(p, first, taken, f);
     } else if (emx_gso_rx_places(&p->rx) && !emx_rng_chance(&p->rng, ALONE_PPM)) {
         n = packet_frames(first, max, &len_bytes);
@@ -168,6 +168,7 @@ unsigned sim_packet_receive(struct sim_packet *p, const struct sim_frame *first,
     for (unsigned i = 0; i < n; i++, first = first->next) {
         f[i].parts = first->joined ? EMX_WIRE_BATCH : 0;
         f[i].tso = first->tso;
+        f[i].counts = first->counts;
         p->placed += f[i].body != NULL;
     }
     *given_p = n;

@@ -68,7 +68,9 @@ static unsigned wire_rx(struct emx_wire *base, struct emx_rxframe *f, unsigned m
         f[n++] = (struct emx_rxframe){.data = in->data,
                                       .len_bytes = in->len_bytes,
                                       .parts = in->joined ? EMX_WIRE_BATCH : 0,
-                                      .marked = in->marked};
+                                      .marked = in->marked,
+                                      .tso = in->tso,
+                                      .counts = in->counts};
     x->lent = x->given = n;
     return n;
 }
@@ -125,7 +127,7 @@ static struct emx_wire_peek wire_peek(struct emx_wire *base)
         return (struct emx_wire_peek){.data = NULL};
     if (x->lent)
         sim_fail(world_of(x), "n%u: a look at frames while some are lent", x->node->index);
-    if (x->ring->joined || x->ring->marked || emx_rng_chance(&world_of(x)->rng, UNSHOWN_PPM))
+    if (x->ring->joined || x->ring->counts || x->ring->marked || emx_rng_chance(&world_of(x)->rng, UNSHOWN_PPM))
         return emx_wire_peek_rx();
     x->shown = true;
     x->before = x->node->stats;
@@ -204,7 +206,8 @@ static void send_one(struct sim_wire *x, const struct emx_txframe *f)
         return;
     frame = sim_frame_new(n->index, to.node, x->number, f->head, f->head_bytes, f->body, f->body_bytes);
     frame->joined = f->gso && (w->gso == SIM_GSO_JOINED || w->gso == SIM_GSO_NO_TSO);
-    frame->tso = x->tso && frame->joined;
+    frame->tso = x->tso && (frame->joined || w->gso == SIM_GSO_PIECES);
+    frame->counts = frame->tso && x->tso_first && w->gso == SIM_GSO_PIECES;
     sim_link_send(sim_world_link(w, n->index, to.node, x->number), frame,
                   sim_port_pass(&n->out[x->number], w->now_ns, sim_wire_bytes(bytes)));
 }
@@ -232,8 +235,10 @@ static void send_chunks(struct sim_wire *x, const struct emx_txframe *f)
         return;
     }
     x->tso = true;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
+        x->tso_first = !i;
         send_one(x, &split.f[i]);
+    }
     x->tso = false;
 }
 

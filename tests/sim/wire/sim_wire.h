@@ -44,7 +44,7 @@ struct sim_wire {
     bool as_packet;                  /* they were lent as one packet */
     struct emx_stats before;         /* the counters when they were lent, or the first was shown */
     bool shown;                      /* the first, by peek(); nothing is known of it yet */
-    bool tso;                        /* what is being sent are parts of a TSO packet */
+    bool tso, tso_first;             /* what is being sent are parts of a TSO packet; the first of them */
     unsigned room;                   /* that tx_room() told last */
     struct emx_wire_addr placing_to; /* the frame that reserve() gave memory for */
     uint8_t *placing;
