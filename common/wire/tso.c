@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/tso.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/ip.h>
 #include <string.h>
@@ -255,31 +256,48 @@ bool emx_tso_open(struct emx_tso *t, const uint8_t *ip)
     return true;
 }
 
-/* The Internet checksum's sum over len_bytes, of which *at_p bytes precede these. */
-static uint64_t tso_sum_on(const uint8_t *p, size_t len_bytes, size_t *at_p)
-{
-    uint64_t sum = 0;
+/* The sum of the Internet checksum in the host's byte order (RFC 1071) over what was added so far. */
+struct tso_sum {
+    uint64_t sum;
+    size_t len_bytes;
+};
 
-    for (size_t i = 0; i < len_bytes; i++)
-        sum += (unsigned)p[i] << ((*at_p + i) % 2 ? 0 : 8);
-    *at_p += len_bytes;
-    return sum;
+static void tso_sum_bytes(struct tso_sum *s, const uint8_t *p, size_t len_bytes)
+{
+    for (; len_bytes; len_bytes--, p++)
+        s->sum += (uint64_t)*p << (s->len_bytes++ % 2 * 8);
+}
+
+/* Adds 8 bytes at a time: where the card checks nothing, this is done for each piece. */
+static void tso_sum_add(struct tso_sum *s, const uint8_t *p, size_t len_bytes)
+{
+    const size_t odd_bytes = emx_min(s->len_bytes % 2, len_bytes), words = (len_bytes - odd_bytes) / sizeof(uint64_t);
+    const uint8_t *end = p + len_bytes, *tail = p + odd_bytes + words * sizeof(uint64_t);
+
+    tso_sum_bytes(s, p, odd_bytes);
+    for (p += odd_bytes; p < tail; p += sizeof(uint64_t)) {
+        uint64_t word;
+
+        memcpy(&word, p, sizeof(word));
+        s->sum += (word & UINT32_MAX) + (word >> 32);
+    }
+    s->len_bytes += words * sizeof(uint64_t);
+    tso_sum_bytes(s, tail, (size_t)(end - tail));
 }
 
 bool emx_tso_sum_fits(const uint8_t *ip, const struct iovec *data, unsigned n, size_t data_bytes)
 {
-    uint64_t sum = PROTO_TCP + EMX_TSO_TCP_BYTES + data_bytes;
-    size_t at = 0;
+    struct tso_sum s = {.sum = htons(PROTO_TCP) + (uint64_t)htons((uint16_t)(EMX_TSO_TCP_BYTES + data_bytes))};
 
-    sum += tso_sum_on(ip + 12, 2 * EMX_IP_V4_BYTES, &at);
-    sum += tso_sum_on(ip + EMX_IPV4_BYTES, EMX_TSO_TCP_BYTES, &at);
+    tso_sum_add(&s, ip + 12, 2 * EMX_IP_V4_BYTES);
+    tso_sum_add(&s, ip + EMX_IPV4_BYTES, EMX_TSO_TCP_BYTES);
     for (unsigned i = 0; i < n && data_bytes; i++) {
         size_t len_bytes = emx_min(data[i].iov_len, data_bytes);
 
-        sum += tso_sum_on(data[i].iov_base, len_bytes, &at);
+        tso_sum_add(&s, data[i].iov_base, len_bytes);
         data_bytes -= len_bytes;
     }
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return sum == 0xffff;
+    while (s.sum >> 16)
+        s.sum = (s.sum & UINT16_MAX) + (s.sum >> 16);
+    return s.sum == UINT16_MAX;
 }
