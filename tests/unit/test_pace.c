@@ -196,6 +196,23 @@ static void marks_keep_limits(void **state)
         }
 }
 
+/* Request and response in one reading of the clock. */
+static void a_response_at_once_takes_some_time(void **state)
+{
+    struct emx_pace p;
+    uint64_t way_ns = 0;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    for (unsigned i = 0; i < 8; i++)
+        emx_pace_answered(&p, 0, &way_ns);
+    emx_pace_arrived(&p, MOST, CHUNK, true);
+    assert_true(p.judged);
+    assert_true(emx_pace_marked(&p, CHUNK));
+    assert_int_equal(way_ns, 1);
+    assert_in_range(p.limit_bytes, EMX_PACE_LEAST, MOST);
+}
+
 static void what_comes_twice_was_not_lost(void **state)
 {
     struct emx_pace p;
@@ -298,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_disturbance_is_soon_over),
         cmocka_unit_test(marks_make_careful),
         cmocka_unit_test(marks_keep_limits),
+        cmocka_unit_test(a_response_at_once_takes_some_time),
         cmocka_unit_test(what_comes_twice_was_not_lost),
         cmocka_unit_test(a_long_path_is_no_queue_until_a_loss),
         cmocka_unit_test(what_was_out_of_order_was_not_lost),

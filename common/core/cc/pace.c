@@ -78,6 +78,7 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
 {
     uint64_t believed_ns;
 
+    rtt_ns = pace_larger(rtt_ns, 1);
     if (!*way_ns || rtt_ns < *way_ns)
         *way_ns = rtt_ns;
     if (!p->least_way_ns || rtt_ns < p->least_way_ns)

@@ -76,7 +76,8 @@ struct emx_pace {
 
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes);
 
-/* The first requested data arrived after rtt_ns (> 0). *way_ns: the sender's base time; 0 at first. */
+/* The first requested data arrived after rtt_ns. *way_ns: the sender's base time; 0 at first. A time of 0 counts as 1:
+ * request and response may fall into one reading of the clock. */
 void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns);
 
 /* Records a response time, smoothed as in RFC 6298, to distinguish queues from senders that do not respond. */
