@@ -164,29 +164,34 @@ static bool fragment_make_room(struct emx_session *s, uint32_t number)
     return true;
 }
 
-/* Allocates a place for a frame. NULL: no room or no memory. */
-static struct emx_reassembly *fragment_begin(struct emx_session *s, const struct emx_f_fragment *t)
+/* Allocates a place for a frame. Room is no question of memory: over a reliable wire the frame would be handled again
+ * at once, and never find any. */
+static enum emx_drop fragment_begin(struct emx_session *s, const struct emx_f_fragment *t, struct emx_reassembly **j_p)
 {
     struct emx_reassembly *j;
 
-    if (!fragment_make_room(s, t->number) || !(j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes)))
-        return NULL;
+    if (!fragment_make_room(s, t->number))
+        return EMX_DROP_WINDOW;
+    if (!(j = emx_alloc_get(&s->e->alloc, sizeof(*j) + t->total_bytes)))
+        return EMX_DROP_MEMORY;
     *j = (struct emx_reassembly){.next = s->fragment.in,
                                  .number = t->number,
                                  .total_bytes = t->total_bytes,
                                  .missing = (t->total_bytes + GRAIN - 1) / GRAIN};
-    return s->fragment.in = j;
+    s->fragment.in = *j_p = j;
+    return EMX_ACCEPTED;
 }
 
-static struct emx_reassembly *fragment_place(struct emx_session *s, const struct emx_f_fragment *t)
+static enum emx_drop fragment_place(struct emx_session *s, const struct emx_f_fragment *t, struct emx_reassembly **j_p)
 {
-    struct emx_reassembly **at = fragment_find(s, t->number), *j = *at;
+    struct emx_reassembly **at = fragment_find(s, t->number);
 
-    if (j && j->total_bytes == t->total_bytes)
-        return j;
-    if (j)
+    *j_p = *at;
+    if (*at && (*at)->total_bytes == t->total_bytes)
+        return EMX_ACCEPTED;
+    if (*at)
         fragment_give_up(s, at); /* one of the two lengths is wrong */
-    return fragment_begin(s, t);
+    return fragment_begin(s, t, j_p);
 }
 
 static void fragment_put(struct emx_reassembly *j, const struct emx_f_fragment *t, size_t n)
@@ -234,9 +239,9 @@ enum emx_drop emx_fragment_input(struct emx_session *s, const uint8_t *data, emx
 
     if (!fragment_is_valid(t, n))
         return EMX_DROP_MALFORMED;
-    j = fragment_place(s, t);
-    if (!j)
-        return EMX_DROP_MEMORY;
+    why = fragment_place(s, t, &j);
+    if (why != EMX_ACCEPTED)
+        return why;
     fragment_put(j, t, n);
     if (j->missing)
         return EMX_ACCEPTED;
