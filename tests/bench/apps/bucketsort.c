@@ -102,7 +102,7 @@ static void check_keys(const struct app *app, struct sorter *s)
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 20000, .iterations = 2500, .work = 1};
+    struct app app = {.size = 9500, .iterations = 2500, .work = 1};
     struct sorter s = {0};
 
     app_start(&app, argc, argv);

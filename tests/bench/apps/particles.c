@@ -97,7 +97,7 @@ static void check_particles(const struct app *app, const struct domain *d)
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 150, .iterations = 1000, .work = 250};
+    struct app app = {.size = 150, .iterations = 1000, .work = 180};
     struct domain d = {0};
     unsigned long long state;
 

@@ -147,7 +147,7 @@ static double sum_of_products(const struct app *app, const double *x, const doub
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 800, .iterations = 5000, .work = 28};
+    struct app app = {.size = 800, .iterations = 5000, .work = 14};
     struct matrix m = {0};
     double *x, *y, *idle;
 
