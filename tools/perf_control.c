@@ -256,3 +256,13 @@ enum perf_peek perf_control_peek(int fd, struct perf_report *r_p)
     *r_p = r;
     return PERF_PEEK_REPORT;
 }
+
+enum perf_peek perf_control_take(int fd, struct perf_report *r_p)
+{
+    enum perf_peek peek = perf_control_peek(fd, r_p);
+    struct perf_report taken;
+
+    if (peek == PERF_PEEK_REPORT && control_recv_all(fd, &taken, sizeof(taken)))
+        return PERF_PEEK_CLOSED;
+    return peek;
+}

@@ -56,4 +56,8 @@ enum perf_peek { PERF_PEEK_NOTHING, PERF_PEEK_REPORT, PERF_PEEK_CLOSED };
  * ended. */
 enum perf_peek perf_control_peek(int fd, struct perf_report *r_p);
 
+/* The same, and removes the report. A connection that is closed with a report unread is reset (RFC 1122, 4.2.2.13),
+ * and what of our own report the network has lost is then never sent again. */
+enum perf_peek perf_control_take(int fd, struct perf_report *r_p);
+
 #endif

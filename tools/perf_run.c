@@ -536,7 +536,7 @@ static enum perf_peek run_await_report(struct perf_run *r, struct perf_report *o
     uint64_t end_ns = run_now_ns() + (r->status ? FAILED_WAIT_NS : REPORT_WAIT_NS);
     enum perf_peek peek;
 
-    while ((peek = perf_control_peek(r->control_fd, other_p)) == PERF_PEEK_NOTHING && run_now_ns() < end_ns) {
+    while ((peek = perf_control_take(r->control_fd, other_p)) == PERF_PEEK_NOTHING && run_now_ns() < end_ns) {
         if (!ethmx_progress(r->ep))
             sched_yield();
     }
