@@ -61,7 +61,7 @@ static void work(const struct app *app, struct task *t)
 
 int main(int argc, char **argv)
 {
-    struct app app = {.size = 1000, .iterations = 15000, .work = 330};
+    struct app app = {.size = 1000, .iterations = 15000, .work = 280};
     struct task t;
 
     app_start(&app, argc, argv);

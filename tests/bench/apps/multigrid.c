@@ -4,7 +4,8 @@
  * each level a rank exchanges its first and last plane with its neighbours and smooths; from level to level planes
  * become four times smaller, down to 32 bytes, and there is four to eight times less to compute.
  *
- * --size: edge of a plane, a power of 2, and planes of a rank; --work: smoothing steps a level; --iterations: cycles.
+ * --size: edge of a plane, a power of 2; a rank has half as many planes; --work: smoothing steps a level; --iterations:
+ * cycles.
  */
 #include <math.h>
 
@@ -20,9 +21,9 @@ struct level {
 static void make_level(struct level *level, long edge)
 {
     level->edge = edge;
-    level->planes = edge;
-    level->now = app_alloc(sizeof(double) * (size_t)(edge * edge * (edge + 2)));
-    level->next = app_alloc(sizeof(double) * (size_t)(edge * edge * (edge + 2)));
+    level->planes = edge / 2;
+    level->now = app_alloc(sizeof(double) * (size_t)(edge * edge * (level->planes + 2)));
+    level->next = app_alloc(sizeof(double) * (size_t)(edge * edge * (level->planes + 2)));
 }
 
 static void exchange(const struct app *app, struct level *l)
@@ -122,7 +123,7 @@ int main(int argc, char **argv)
     for (long edge = app.size; edge >= 2; edge /= 2)
         make_level(&levels[count++], edge);
     state = 5ULL + (unsigned)app.rank;
-    for (long i = 0; i < app.size * app.size * app.size; i++)
+    for (long i = 0; i < levels[0].planes * app.size * app.size; i++)
         levels[0].now[app.size * app.size + i] = app_random(&state) / 1e9;
     before = mean(&app, &levels[0]);
     app_begin();
