@@ -328,7 +328,16 @@ static bool output_next(struct emx_session *s, struct emx_txframe *batch, unsign
     return one && (!s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i));
 }
 
-static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
+/* An acknowledgement that has waited for its delay does not wait behind data of other sessions as well: the peer's
+ * time-out allows for the delay only. */
+static bool output_overdue_ack(struct emx_session *s, unsigned link, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    return s->link == link && s->state == EMX_S_CONNECTED && s->rx.ack_now &&
+           (output_doubled(s, f, scratch) || output_ack(s, f, scratch));
+}
+
+/* What is due before any data. */
+static unsigned output_answers(struct emx_engine *e, unsigned link, struct emx_txframe *f, unsigned max)
 {
     struct emx_list *l;
     unsigned n = 0;
@@ -337,7 +346,7 @@ static unsigned output_hello_acks(struct emx_engine *e, unsigned link, struct em
         struct emx_session *s = emx_list_entry(l, struct emx_session, hello_acking);
 
         if (emx_connect_output_hello_ack(s, link, &f[n], &e->scratch[n]) ||
-            emx_failover_output(s, link, &f[n], &e->scratch[n])) {
+            emx_failover_output(s, link, &f[n], &e->scratch[n]) || output_overdue_ack(s, link, &f[n], &e->scratch[n])) {
             n++;
             continue;
         }
@@ -405,7 +414,7 @@ unsigned emx_engine_output(struct emx_engine *e, unsigned link, struct emx_txfra
     unsigned n, run = 0;
 
     emx_send_window_spend(e);
-    n = output_hello_acks(e, link, f, max);
+    n = output_answers(e, link, f, max);
     emx_add(e, frames_sent, n);
     if (rails && (e->rails_last = !e->rails_last)) /* sessions and rails begin batches in turn */
         n = output_rails(e, link, f, n, &max);

@@ -82,6 +82,7 @@ static void start(struct fabric *f, unsigned index, uint64_t seed)
     ep->index = index;
     ep->ring_tail = &ep->ring;
     ep->wake_ns = EMX_NEVER;
+    emx_list_init(&ep->waiting);
     if (emx_engine_create(&p, &ep->engine) != ETHMX_OK)
         abort();
     ep->wire = (struct fabric_wire){.wire = {.ops = &wire_ops}, .ep = ep};
@@ -109,6 +110,7 @@ void fabric_init(struct fabric *f, const struct fabric_shape *shape, uint64_t se
     if (!f->endpoint || !f->node)
         abort();
     for (unsigned i = 0; i < nodes; i++) {
+        emx_list_init(&f->node[i].waiting);
         f->node[i].card = (struct sim_port){.rate_bps = shape->card_bps ? shape->card_bps : shape->rate_bps,
                                             .limit_bytes = shape->card_bytes};
         f->node[i].port = (struct sim_port){
@@ -230,6 +232,14 @@ static void wire_query(const struct emx_wire *w, struct emx_wire_attr *attr_p)
     *attr_p = (struct emx_wire_attr){.frame_bytes = endpoint_of(w)->fabric->frame_bytes, .cheap_poll = true};
 }
 
+/* Whether another endpoint of the node has waited for longer. */
+static bool is_behind(const struct fabric_endpoint *ep)
+{
+    const struct emx_list *first = emx_list_first(&node_of(ep->fabric, ep->index)->waiting);
+
+    return first && first != &ep->waiting;
+}
+
 /* How many frames the card takes now. */
 static unsigned wire_tx_room(struct emx_wire *w)
 {
@@ -239,6 +249,9 @@ static unsigned wire_tx_room(struct emx_wire *w)
     size_t full = sim_wire_bytes(f->frame_bytes);
     unsigned room = 0;
 
+    if (is_behind(ep))
+        return 0;
+
     while (room < EMX_WIRE_BATCH && sim_port_has_room(card, f->now_ns, (room + 1) * full))
         room++;
     return room;
@@ -246,6 +259,7 @@ static unsigned wire_tx_room(struct emx_wire *w)
 
 static void wire_tx(struct emx_wire *w, const struct emx_txframe *f, unsigned n)
 {
+    emx_list_del(&endpoint_of(w)->waiting); /* it has had its turn */
     for (unsigned i = 0; i < n; i++)
         send_frame(endpoint_of(w), &f[i]);
 }
@@ -417,6 +431,22 @@ static bool poll_once(struct fabric_endpoint *ep)
     return any;
 }
 
+/* The card is full, or others wait for it. The endpoint that has waited for longest is woken when there is room. */
+static void await_turn(struct fabric_endpoint *ep)
+{
+    struct fabric *f = ep->fabric;
+    struct fabric_node *node = node_of(f, ep->index);
+    struct emx_list *first;
+
+    if (!ep->progress.full)
+        emx_list_del(&ep->waiting);
+    else if (!emx_list_linked(&ep->waiting))
+        emx_list_append(&node->waiting, &ep->waiting);
+    if ((first = emx_list_first(&node->waiting)))
+        wake_at(emx_list_entry(first, struct fabric_endpoint, waiting),
+                sim_port_room_at(&node->card, f->now_ns, sim_wire_bytes(f->frame_bytes)));
+}
+
 void fabric_pump(struct fabric_endpoint *ep)
 {
     struct fabric *f = ep->fabric;
@@ -434,8 +464,7 @@ void fabric_pump(struct fabric_endpoint *ep)
     ep->pumping = false;
     if (f->away_ns)
         ep->turn_ns = f->now_ns + emx_rng_below(&f->rng, f->away_ns);
-    if (ep->progress.full)
-        wake_at(ep, sim_port_room_at(&node_of(f, ep->index)->card, f->now_ns, sim_wire_bytes(f->frame_bytes)));
+    await_turn(ep);
     deadline = emx_progress_deadline(&ep->progress);
     if (deadline > f->now_ns)
         wake_at(ep, deadline);

@@ -44,11 +44,13 @@ struct fabric_endpoint {
     uint64_t turn_ns; /* before that other programs have its processor */
     uint64_t last_ns; /* when the last frame arrives */
     bool pumping;
+    struct emx_list waiting; /* in fabric_node.waiting */
 };
 
 struct fabric_node {
     struct sim_port card, port;
-    uint64_t last_ns; /* when the last frame enters the switch */
+    uint64_t last_ns;        /* when the last frame enters the switch */
+    struct emx_list waiting; /* endpoints that found the card full: they take turns */
 };
 
 struct fabric {

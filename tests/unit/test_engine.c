@@ -656,6 +656,39 @@ static void a_synchronous_message_is_matched_when_it_is_whole(void **state)
     end();
 }
 
+/* The next frame is of this type, and for this partner. */
+static void expect_frame(unsigned i, enum emx_frame_type type)
+{
+    struct emx_txframe f;
+
+    assert_int_equal(emx_engine_output(engine, 0, &f, 1, now), 1);
+    assert_int_equal(((const struct emx_frame *)f.head)->dst_id, address(i + 1).id);
+    assert_int_equal(((const struct emx_frame *)f.head)->type, type);
+}
+
+/* Data for others was first, but the acknowledgement has waited for its delay. One that has not waits for data. */
+static void an_overdue_acknowledgement_passes_data(void **state)
+{
+    static uint8_t message[LEN_BYTES];
+    const struct emx_op_args a = {.data = {.base = message, .len_bytes = sizeof(message)}};
+
+    (void)state;
+    begin(2);
+    connect(0);
+    connect(1);
+    send_message(0);
+    assert_int_equal(emx_engine_send(engine, partners[1].peer, &a, now), ETHMX_OK);
+    assert_int_equal(emx_engine_send(engine, partners[1].peer, &a, now), ETHMX_OK);
+    expect_frame(1, EMX_F_eager);
+    now += cfg.p_ack_delay;
+    emx_engine_expire(engine, now);
+    expect_frame(0, EMX_F_ack);
+    expect_frame(1, EMX_F_eager);
+    pump();
+    emx_engine_flush_unexpected(engine, 0, 0, now);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -670,6 +703,7 @@ int main(void)
         cmocka_unit_test(lent_data_is_copied_later),
         cmocka_unit_test(all_lent_data_is_copied),
         cmocka_unit_test(a_synchronous_message_is_matched_when_it_is_whole),
+        cmocka_unit_test(an_overdue_acknowledgement_passes_data),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -124,6 +124,7 @@ void emx_reorder_expire(struct emx_session *s, emx_time now)
         return;
     s->rx.ack_at_ns = 0;
     emx_reorder_ack_now(s);
+    emx_session_answer(s, s->link);
 }
 
 static void reorder_broken(struct emx_session *s, emx_time now)
