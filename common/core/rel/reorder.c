@@ -108,6 +108,10 @@ static enum emx_drop reorder_hold(struct emx_session *s, const uint8_t *data)
     return EMX_ACCEPTED;
 }
 
+/* Data of the session may still carry an acknowledgement whose delay is over, but soon the peer takes its frame for
+ * lost: an acknowledgement leaves before all data when it has waited for this part of rto_min more. */
+#define OVERDUE 4
+
 void emx_reorder_owe(struct emx_session *s, emx_time now)
 {
     if (emx_reorder_acks_at_once(s)) {
@@ -122,9 +126,13 @@ void emx_reorder_expire(struct emx_session *s, emx_time now)
 {
     if (!s->rx.ack_at_ns || now < s->rx.ack_at_ns)
         return;
-    s->rx.ack_at_ns = 0;
+    if (s->rx.ack_now) { /* it has waited for other sessions' data as well */
+        s->rx.ack_at_ns = 0;
+        emx_session_answer(s, s->link);
+        return;
+    }
+    s->rx.ack_at_ns = now + s->e->cfg->p_rto_min / OVERDUE;
     emx_reorder_ack_now(s);
-    emx_session_answer(s, s->link);
 }
 
 static void reorder_broken(struct emx_session *s, emx_time now)
