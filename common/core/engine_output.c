@@ -328,8 +328,8 @@ static bool output_next(struct emx_session *s, struct emx_txframe *batch, unsign
     return one && (!s->fragment.out || emx_fragment_fit(s, f, &s->e->scratch[i], i));
 }
 
-/* An acknowledgement that has waited for its delay does not wait behind data of other sessions as well: the peer's
- * time-out allows for the delay only. */
+/* An acknowledgement that emx_reorder_expire() found overdue, or one that is due at the same time as an answer: it does
+ * not wait behind data. */
 static bool output_overdue_ack(struct emx_session *s, unsigned link, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     return s->link == link && s->state == EMX_S_CONNECTED && s->rx.ack_now &&

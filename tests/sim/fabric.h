@@ -19,6 +19,7 @@
 
 #include "base/config.h"
 #include "base/hash.h"
+#include "base/list.h"
 #include "port.h"
 #include "progress/progress.h"
 #include "core/engine.h"

@@ -36,7 +36,8 @@ static inline void emx_session_ready(struct emx_session *s)
     emx_engine_has_output(s->e, s->link);
 }
 
-/* A frame is due over this link, which may not be the session's: a reply to a hello, or a frame of failover. */
+/* A frame is due over this link, before data: a reply to a hello, a frame of failover, or an overdue acknowledgement.
+ * The link may not be the session's. */
 static inline void emx_session_answer(struct emx_session *s, unsigned link)
 {
     s->answer_links |= (uint8_t)(1u << link);
