@@ -103,7 +103,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \
       "How often a helper thread checks whether the program computes without calling MPI, and then answers peers.") \
     X(CHOICE, wait, "auto", 0, 0, "spin|yield|sleep|auto", \
-      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame arrives; auto detects whether others want its core: if not it spins, otherwise it yields and then sleeps.") \
+      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame arrives; auto detects whether others want its core: if not it spins, otherwise it yields and then sleeps. With more ranks than cores, auto and sleep also sleep in MPI_Init and MPI_Finalize, up to 4 ms at a time: the cores are for the ranks that still start or end.") \
     X(CHOICE, progress, "caller", 0, 0, "caller|thread", \
       "What moves messages while the program computes: caller: nothing, except the helper thread of heartbeat; thread: a thread that wakes up when a frame arrives. It pays if a core is free for it.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \
@@ -117,7 +117,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, so_priority, "0", 0, 15, "0 to 15; above 6 needs CAP_NET_ADMIN", \
       "Priority (SO_PRIORITY) of the frames of the packet and udp wires, by which queueing disciplines and VLAN devices sort them. 0: the kernel's choice, which may follow tos.") \
     X(SIZE, ring, "4m", 65536, 1073741824, "64k to 1g", \
-      "Receive ring (packet wire) or socket buffer (udp wire) of each process.") \
+      "Receive ring (packet wire) or socket buffer (udp wire) of each process. The ranks of a host share the ring: each has its part, but room for at least 640 frames.") \
     X(SIZE, gso_buffer, "4m", 65536, 1073741824, "64k to 1g", \
       "Ring, and socket buffer, of the packet and xdp wires, each its own, for received GSO packets, the 64 KB packets in which large messages travel. The ranks of a host share both: each has its part, but at least 1m. Without CAP_NET_ADMIN the system limits the socket buffer (net.core.rmem_max).") \
     X(CHOICE, gso, "auto", 0, 0, "auto|packet|udp|off", \

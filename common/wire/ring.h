@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/min.h"
+
 struct emx_ring {
     int fd; /* the packet socket; the ring's user opens and closes it */
     uint8_t *mem;
@@ -25,6 +27,15 @@ int emx_ring_socket(void);
 
 /* Binds it: from now on it gets packets of this protocol (network order) of all interfaces. -1 and errno. */
 int emx_ring_bind(const struct emx_ring *r, uint16_t protocol);
+
+/* How long the ring of each of a host's ranks is: they share what comes to the host, so each has a part of ring_bytes,
+ * but room for EMX_RING_SHARED_SLOTS packets if ring_bytes has that much. The kernel clears a ring when it makes it,
+ * which counts where many ranks start at once. */
+#define EMX_RING_SHARED_SLOTS 640
+static inline uint64_t emx_ring_part_bytes(uint64_t ring_bytes, unsigned local_ranks, unsigned slot_bytes)
+{
+    return emx_part(ring_bytes, local_ranks, (uint64_t)EMX_RING_SHARED_SLOTS * slot_bytes);
+}
 
 /* Requests about ring_bytes of slots of at least slot_bytes, fewer if memory is short, but at least slots_min; and maps
  * them. -1 and errno. Call it when the socket's options are set and before it is bound. */

@@ -115,6 +115,9 @@ static void packet_count_foreign(struct packet_wire *w)
 
 static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *params, char *why, size_t why_len_bytes)
 {
+    const unsigned slot_bytes = FRAME_OFFSET + w->frame_bytes;
+    const uint64_t ring_bytes = emx_ring_part_bytes(params->cfg->p_ring, params->local_ranks, slot_bytes);
+
     w->rx_fd = emx_ring_socket();
     if (w->rx_fd < 0 && (errno == EPERM || errno == EACCES)) {
         snprintf(why, why_len_bytes,
@@ -130,7 +133,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
         snprintf(why, why_len_bytes, "the packet socket cannot be set up: %s", strerror(errno));
         return ETHMX_ERR_NO_WIRE;
     }
-    if (emx_ring_open(&w->ring, w->rx_fd, params->cfg->p_ring, FRAME_OFFSET + w->frame_bytes, SLOTS_MIN)) {
+    if (emx_ring_open(&w->ring, w->rx_fd, ring_bytes, slot_bytes, SLOTS_MIN)) {
         snprintf(why, why_len_bytes, "no memory for the receive ring (%s): lower ETHMX_RING or ETHMX_MTU",
                  strerror(errno));
         return ETHMX_ERR_NO_MEMORY;
@@ -141,7 +144,7 @@ static int packet_open_rx(struct packet_wire *w, const struct emx_wire_params *p
     }
     snprintf(why, why_len_bytes, "receive ring of %u frames of up to %u bytes (%zu KiB)%s", w->ring.slot_count,
              w->frame_bytes, w->ring.bytes / 1024,
-             w->ring.bytes < params->cfg->p_ring ? ", smaller than ETHMX_RING: memory is short" : "");
+             w->ring.bytes < ring_bytes ? ", smaller than its part of ETHMX_RING: memory is short" : "");
     return ETHMX_OK;
 }
 

@@ -88,16 +88,17 @@ static int packet_udp_attach_filter(const struct emx_packet_udp *u)
     return setsockopt(u->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
-static int packet_udp_open_rx(struct emx_packet_udp *u, uint64_t ring_bytes, unsigned frame_bytes)
+static int packet_udp_open_rx(struct emx_packet_udp *u, const struct emx_wire_params *params, unsigned frame_bytes)
 {
     int reserve = u->v6 ? RESERVE6_BYTES : RESERVE_BYTES;
-    const unsigned offset = u->v6 ? FRAME6_OFFSET : FRAME_OFFSET;
+    const unsigned slot_bytes = (u->v6 ? FRAME6_OFFSET : FRAME_OFFSET) + frame_bytes;
+    const uint64_t ring_bytes = emx_ring_part_bytes(params->cfg->p_ring, params->local_ranks, slot_bytes);
 
     u->rx_fd = emx_ring_socket();
     if (u->rx_fd < 0)
         return -1;
     if (packet_udp_attach_filter(u) || setsockopt(u->rx_fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) ||
-        emx_ring_open(&u->ring, u->rx_fd, ring_bytes, offset + frame_bytes, SLOTS_MIN))
+        emx_ring_open(&u->ring, u->rx_fd, ring_bytes, slot_bytes, SLOTS_MIN))
         return -1;
     return emx_ring_bind(&u->ring, htons(u->v6 ? ETH_P_IPV6 : ETH_P_IP));
 }
@@ -111,7 +112,7 @@ int emx_packet_udp_open(struct emx_packet_udp *u, const struct emx_wire_params *
                                  .port.fd = -1,
                                  .endpoint_id = params->endpoint_id,
                                  .stats = params->stats};
-    if (!emx_udp_port_open(&u->port, u->v6) && !packet_udp_open_rx(u, params->cfg->p_ring, frame_bytes))
+    if (!emx_udp_port_open(&u->port, u->v6) && !packet_udp_open_rx(u, params, frame_bytes))
         return 0;
     err = errno;
     emx_packet_udp_close(u);
