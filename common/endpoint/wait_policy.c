@@ -25,6 +25,11 @@
  * must not sleep either: if polls are further apart than GAP_NS, it is at work. One check proves little if others take
  * the core in between, so yields and sleeps are counted until a poll succeeds.
  *
+ * MPI_Init() and MPI_Finalize() wait for all ranks, not for ethmx. Open MPI polls in them and sleeps for 100 us between
+ * two polls. If ranks outnumber cores by far, even that takes most of the cores from the ranks that still start or end.
+ * So if the job is known to be oversubscribed, no operation is in progress, and the thread has slept between its polls
+ * (ru_nvcsw), the policy sleeps as well, up to LAZY_MAX_NS. The end of such a wait does not wake it; a frame does.
+ *
  * Yielding does not always help. An MPI library may yield between its polls, and then polls are far apart. With
  * autogroups (below) a rank that only yields keeps its share of the core from a rank of another session that has work.
  * So if a large message is in progress, a *long* wait is judged by its processor time, every LONG_NS. If it has taken
@@ -59,7 +64,9 @@
 #define SMALL_NS             10000000 /* or without one */
 #define SHORT_SLEEP_CHECKS   512 /* checks in a row that yielded, or found the program at work, before a short sleep */
 #define SLEEP_MIN_NS         50000     /* first sleep */
-#define SLEEP_MAX_NS         1000000   /* longest sleep */
+#define SLEEP_MAX_NS         1000000   /* longest sleep, */
+#define LAZY_MAX_NS          4000000   /* and if the MPI library sleeps itself */
+#define LAZY_GAP_NS          10000000  /* between two such sleeps: longer, and another wait has begun */
 #define GAP_NS               3000      /* mean interval of polls of a program that only waits */
 #define EVIDENCE             3         /* observations in a row that change the decision */
 #define SAMPLE               16        /* if oversubscribed, one of so many yields is observed */
@@ -90,9 +97,17 @@ static void wait_policy_yield_core(void)
     sched_yield();
 }
 
+static long wait_policy_pauses(void)
+{
+    struct rusage u;
+
+    return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nvcsw;
+}
+
 static const struct emx_wait_policy_host this_host = {.now = emx_clock_now,
                                                       .cpu_ns = wait_policy_cpu_ns,
                                                       .switches = wait_policy_switches,
+                                                      .pauses = wait_policy_pauses,
                                                       .yield = wait_policy_yield_core,
                                                       .prepare = emx_wait_prepare,
                                                       .sleep = emx_wait_sleep};
@@ -184,11 +199,10 @@ static void wait_policy_yield(struct ethmx_ep *ep)
     ep->progress.oversubscribed = ep->wait_policy.oversubscribed;
 }
 
-static uint64_t wait_policy_sleep_length(const struct emx_wait_policy *i)
+/* After so many sleeps in a row. */
+static uint64_t wait_policy_sleep_length(unsigned sleeps, uint64_t max_ns)
 {
-    uint64_t ns = (uint64_t)SLEEP_MIN_NS << (i->sleeps < 8 ? i->sleeps : 8);
-
-    return ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
+    return emx_min((uint64_t)SLEEP_MIN_NS << emx_min_u(sleeps, 8), max_ns);
 }
 
 static bool wait_policy_may_block(const struct ethmx_ep *ep)
@@ -215,16 +229,12 @@ static bool wait_policy_may_sleep(const struct ethmx_ep *ep)
     return i->mode == EMX_WAIT_SLEEP || (i->yields >= YIELDS && wait_policy_has_waited(ep));
 }
 
-static void wait_policy_sleep(struct ethmx_ep *ep, bool short_sleep)
+static void wait_policy_sleep(struct ethmx_ep *ep, uint64_t longest_ns)
 {
     const struct emx_wait_policy_host *host = ep->wait_policy.host;
     struct emx_wait w;
 
-    host->prepare(ep, short_sleep ? SLEEP_MIN_NS : wait_policy_sleep_length(&ep->wait_policy), &w);
-    if (short_sleep)
-        ep->wait_policy.yields = ep->wait_policy.at_work = 0;
-    else
-        ep->wait_policy.sleeps++;
+    host->prepare(ep, longest_ns, &w);
     ep->stats->sleeps++;
     atomic_fetch_add(&ep->sleepers, 1);
     emx_ep_leave(ep);
@@ -235,6 +245,52 @@ static void wait_policy_sleep(struct ethmx_ep *ep, bool short_sleep)
         ep->wait_policy.mark = wait_policy_mark_now(ep);
         ep->wait_policy.long_ns = ep->wait_policy.mark.now_ns;
     }
+}
+
+static void wait_policy_sleep_shortly(struct ethmx_ep *ep)
+{
+    ep->wait_policy.yields = ep->wait_policy.at_work = 0;
+    wait_policy_sleep(ep, SLEEP_MIN_NS);
+}
+
+static void wait_policy_sleep_longer(struct ethmx_ep *ep)
+{
+    wait_policy_sleep(ep, wait_policy_sleep_length(ep->wait_policy.sleeps++, SLEEP_MAX_NS));
+}
+
+/* ---- Waits for other things ---- */
+
+static struct emx_wait_policy_pauses wait_policy_pauses_now(const struct ethmx_ep *ep)
+{
+    return (struct emx_wait_policy_pauses){.set = true,
+                                           .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed),
+                                           .count = ep->wait_policy.host->pauses()};
+}
+
+/* Whether the MPI library waits for something that is not ours, and has slept between its polls since the last look. */
+static bool wait_policy_is_lazy(struct ethmx_ep *ep)
+{
+    struct emx_wait_policy *i = &ep->wait_policy;
+    const struct emx_wait_policy_pauses before = i->pauses;
+
+    if (!i->settled || i->mode == EMX_WAIT_YIELD || i->never_sleeps || i->probed || ep->progress.open_ops)
+        return false;
+    i->pauses = wait_policy_pauses_now(ep);
+    return before.set && i->pauses.count - before.count >= (long)(i->pauses.rounds - before.rounds);
+}
+
+/* Looks again after the next poll. */
+static void wait_policy_sleep_lazily(struct ethmx_ep *ep)
+{
+    struct emx_wait_policy *i = &ep->wait_policy;
+
+    if (i->host->now(&ep->progress.clock) - i->lazy_ns > LAZY_GAP_NS)
+        i->lazy_sleeps = 0;
+    i->polls = 0;
+    i->next_check = 1;
+    wait_policy_sleep(ep, wait_policy_sleep_length(i->lazy_sleeps++, LAZY_MAX_NS));
+    i->lazy_ns = ep->progress.clock.last_ns;
+    i->pauses = wait_policy_pauses_now(ep);
 }
 
 /* ---- Long waits ---- */
@@ -305,16 +361,24 @@ static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
 bool emx_wait_policy_check(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->wait_policy;
-    bool long_sleep = wait_policy_wants_long_sleep(ep), due = i->polls >= i->limit,
-         at_work = !long_sleep && due && wait_policy_is_at_work(ep);
+    bool long_sleep, due, at_work;
 
+    if (wait_policy_is_lazy(ep)) {
+        wait_policy_sleep_lazily(ep);
+        return true;
+    }
+    long_sleep = wait_policy_wants_long_sleep(ep);
+    due = i->polls >= i->limit;
+    at_work = !long_sleep && due && wait_policy_is_at_work(ep);
     wait_policy_set_next_check(i, long_sleep || due);
     if (!(long_sleep || due) || (at_work && !wait_policy_wants_short_sleep(ep)))
         return false;
-    if (at_work || long_sleep || wait_policy_may_sleep(ep))
-        wait_policy_sleep(ep, at_work || i->mode == EMX_WAIT_YIELD);
-    else
+    if (!at_work && !long_sleep && !wait_policy_may_sleep(ep))
         wait_policy_yield(ep);
+    else if (at_work || i->mode == EMX_WAIT_YIELD)
+        wait_policy_sleep_shortly(ep);
+    else
+        wait_policy_sleep_longer(ep);
     i->probed = false;
     return true;
 }

@@ -18,6 +18,13 @@ struct emx_wait_policy_mark {
     unsigned rounds; /* calls of ethmx_progress() */
 };
 
+/* How often this thread has slept. */
+struct emx_wait_policy_pauses {
+    bool set;
+    unsigned rounds; /* calls of ethmx_progress() so far, */
+    long count;      /* and sleeps */
+};
+
 struct ethmx_ep;
 struct emx_clock;
 struct emx_wait;
@@ -26,7 +33,8 @@ struct emx_wait;
 struct emx_wait_policy_host {
     uint64_t (*now)(struct emx_clock *c);
     uint64_t (*cpu_ns)(void); /* processor time of this thread */
-    long (*switches)(void);   /* involuntary context switches of this thread */
+    long (*switches)(void);   /* involuntary context switches of this thread, */
+    long (*pauses)(void);     /* and voluntary ones */
     void (*yield)(void);
     void (*prepare)(struct ethmx_ep *ep, uint64_t timeout_ns, struct emx_wait *w); /* as emx_wait_prepare() */
     bool (*sleep)(struct emx_wait *w);                                             /* as emx_wait_sleep() */
@@ -51,8 +59,11 @@ struct emx_wait_policy {
     unsigned step;      /* idle polls from check to check */
     uint64_t shared_ns; /* until then others are assumed to share this core */
     struct emx_wait_policy_mark mark;
-    uint64_t seen_ns;    /* when an observed yield last let others run */
-    unsigned agreements; /* observations in a row that contradict `oversubscribed` */
+    uint64_t seen_ns;                     /* when an observed yield last let others run */
+    unsigned agreements;                  /* observations in a row that contradict `oversubscribed` */
+    unsigned lazy_sleeps;                 /* in a row, where the MPI library slept between polls; */
+    uint64_t lazy_ns;                     /* when the last of these ended */
+    struct emx_wait_policy_pauses pauses; /* when the library was last examined */
     const struct emx_wait_policy_host *host;
 };
 

@@ -46,6 +46,8 @@ static struct world {
     uint64_t timeout_ns;
     long switches;
     unsigned looks; /* at the switches */
+    long pauses;
+    bool dozes; /* between polls */
 } world;
 
 /* Time in which this thread runs, and others do. */
@@ -96,13 +98,20 @@ static bool world_sleep(struct emx_wait *w)
     assert_false(is_locked());
     assert_int_equal(world.ep.sleepers, 1);
     world.timeout_ns = w->timeout_ns;
+    world.pauses++;
     pass(2000, w->timeout_ns);
     return false;
+}
+
+static long world_pauses(void)
+{
+    return world.pauses;
 }
 
 static const struct emx_wait_policy_host world_host = {.now = world_now,
                                                        .cpu_ns = world_cpu_ns,
                                                        .switches = world_switches,
+                                                       .pauses = world_pauses,
                                                        .yield = world_yield,
                                                        .prepare = world_prepare,
                                                        .sleep = world_sleep};
@@ -126,6 +135,7 @@ static void poll_after(uint64_t own_ns, uint64_t others_ns)
     struct ethmx_ep *ep = &world.ep;
 
     pass(own_ns, others_ns);
+    world.pauses += world.dozes;
     emx_lock_take(&ep->lock);
     if (++ep->rounds % 8 == 0)
         world_now(&ep->progress.clock);
@@ -356,6 +366,80 @@ static void shared_cores_are_remembered_for_a_while(void **state)
     assert_int_equal(polls_to_rest(3500, 0), 0);
 }
 
+static void begin_dozing(const struct idler *who, enum waits_for what)
+{
+    begin(who, what);
+    world.dozes = true;
+}
+
+/* MPI_Init() and MPI_Finalize() of Open MPI sleep between polls, and wait for ranks that want the cores. */
+static void who_dozes_in_a_crowd_sleeps(void **state)
+{
+    (void)state;
+    begin_dozing(&crowd, OTHER_THINGS);
+    assert_int_equal(polls_to_rest(20000, 100000), 8); /* seen at the first check and the second */
+    for (uint64_t length_ns = 50000; length_ns < 4000000; length_ns *= 2) {
+        assert_int_equal(world.timeout_ns, length_ns);
+        assert_int_equal(polls_to_rest(20000, 100000), 1);
+    }
+    assert_int_equal(world.timeout_ns, 4000000);
+    expect_counts(0, 8);
+}
+
+/* Its next wait begins with a short sleep, and so does a wait for a message. */
+static void each_wait_of_who_dozes_begins_anew(void **state)
+{
+    (void)state;
+    begin_dozing(&crowd, OTHER_THINGS);
+    poll_on(20, 20000, 100000);
+    assert_int_equal(world.timeout_ns, 4000000);
+    pass(20000000, 0);
+    poll_after(20000, 100000);
+    assert_int_equal(world.timeout_ns, 50000);
+    poll_on(20, 20000, 100000);
+    assert_int_equal(world.timeout_ns, 4000000);
+    world.dozes = false;
+    world.ep.progress.open_ops = world.ep.large_ops = 1;
+    world.others_ns = 10000;
+    world.stats.sleeps = world.stats.yields = 0;
+    poll_on(8 * 4, 100, 0);
+    expect_counts(8, 0);
+    poll_on(4, 100, 0);
+    expect_counts(8, 1);
+    assert_int_equal(world.timeout_ns, 50000);
+}
+
+/* One sleep between many polls is none of the library's. */
+static void who_dozes_once_only_yields(void **state)
+{
+    (void)state;
+    begin(&crowd, OTHER_THINGS);
+    for (unsigned i = 0; i < 1000; i++) {
+        world.pauses++;
+        poll_on(4, 100, 0);
+    }
+    expect_counts(1000, 0);
+}
+
+static void expect_no_sleep_of_who_dozes(const struct idler *who, enum waits_for what)
+{
+    begin_dozing(who, what);
+    poll_on(511 * 4, 100000, 0);
+    assert_int_equal(world.ep.stats->sleeps, 0);
+}
+
+/* Not where each rank has a core, where sleeping was ruled out, or with a request of ours between parts of work. */
+static void not_all_who_doze_sleep(void **state)
+{
+    (void)state;
+    expect_no_sleep_of_who_dozes(&automatic, OTHER_THINGS);
+    expect_no_sleep_of_who_dozes(&(struct idler){.mode = EMX_WAIT_SPIN, .local_ranks = 1u << 20}, OTHER_THINGS);
+    expect_no_sleep_of_who_dozes(&(struct idler){.mode = EMX_WAIT_YIELD, .local_ranks = 1u << 20}, OTHER_THINGS);
+    expect_no_sleep_of_who_dozes(&(struct idler){.mode = EMX_WAIT_AUTO, .local_ranks = 1u << 20, .polls_others = true},
+                                 OTHER_THINGS);
+    expect_no_sleep_of_who_dozes(&crowd, SMALL);
+}
+
 /* ---- Endpoints on this machine ---- */
 
 static const struct emx_wait_policy_host *this_host;
@@ -505,6 +589,30 @@ static void bound_ranks_are_no_crowd(void **state)
     assert_int_equal(counter(ep, "yields") + counter(ep, "sleeps"), 0);
     ethmx_ep_close(ep);
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
+/* It waits for something that is not ours, and sleeps between polls by itself; until an operation begins. */
+static void dozing_is_seen_on_this_machine(void **state)
+{
+    const struct timespec nap = {.tv_nsec = 1000};
+    struct ethmx_ep *ep = open_as_it_is(&crowd);
+    struct pending p = {.done = false};
+    uint64_t sleeps;
+
+    (void)state;
+    while (counter(ep, "sleeps") < 8) {
+        nanosleep(&nap, NULL);
+        ethmx_progress(ep);
+    }
+    receive_nothing(ep, &p);
+    sleeps = counter(ep, "sleeps");
+    for (unsigned i = 0; i < 100; i++) {
+        nanosleep(&nap, NULL);
+        ethmx_progress(ep);
+    }
+    assert_int_equal(counter(ep, "sleeps"), sleeps);
+    ethmx_ep_close(ep);
+    assert_false(p.done);
 }
 
 /* The program waits for something that is not ours. */
@@ -787,12 +895,17 @@ int main(void)
         cmocka_unit_test(one_look_that_finds_work_proves_little),
         cmocka_unit_test(who_yields_in_vain_sleeps_for_a_large_message),
         cmocka_unit_test(shared_cores_are_remembered_for_a_while),
+        cmocka_unit_test(who_dozes_in_a_crowd_sleeps),
+        cmocka_unit_test(each_wait_of_who_dozes_begins_anew),
+        cmocka_unit_test(who_dozes_once_only_yields),
+        cmocka_unit_test(not_all_who_doze_sleep),
         cmocka_unit_test(spin_only_polls),
         cmocka_unit_test(yield_does_not_sleep_at_once),
         cmocka_unit_test(who_yields_for_long_naps),
         cmocka_unit_test(sleep_does_not_yield_first),
         cmocka_unit_test(auto_counts_ranks),
         cmocka_unit_test(bound_ranks_are_no_crowd),
+        cmocka_unit_test(dozing_is_seen_on_this_machine),
         cmocka_unit_test(without_operation_nobody_sleeps),
         cmocka_unit_test(who_probes_sleeps),
         cmocka_unit_test(a_probe_of_long_ago_does_not_count),
