@@ -263,6 +263,7 @@ static void wait_policy_sleep_longer(struct ethmx_ep *ep)
 static struct emx_wait_policy_pauses wait_policy_pauses_now(const struct ethmx_ep *ep)
 {
     return (struct emx_wait_policy_pauses){.set = true,
+                                           .thread = pthread_self(),
                                            .rounds = atomic_load_explicit(&ep->rounds, memory_order_relaxed),
                                            .count = ep->wait_policy.host->pauses()};
 }
@@ -276,7 +277,8 @@ static bool wait_policy_is_lazy(struct ethmx_ep *ep)
     if (!i->settled || i->mode == EMX_WAIT_YIELD || i->never_sleeps || i->probed || ep->progress.open_ops)
         return false;
     i->pauses = wait_policy_pauses_now(ep);
-    return before.set && i->pauses.count - before.count >= (long)(i->pauses.rounds - before.rounds);
+    return before.set && pthread_equal(before.thread, i->pauses.thread) &&
+           i->pauses.count - before.count >= (long)(i->pauses.rounds - before.rounds);
 }
 
 /* Looks again after the next poll. */

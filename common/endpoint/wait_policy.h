@@ -6,6 +6,7 @@
 #ifndef EMX_ENDPOINT_WAIT_POLICY_H
 #define EMX_ENDPOINT_WAIT_POLICY_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,11 +19,12 @@ struct emx_wait_policy_mark {
     unsigned rounds; /* calls of ethmx_progress() */
 };
 
-/* How often this thread has slept. */
+/* How often a thread has slept. */
 struct emx_wait_policy_pauses {
     bool set;
-    unsigned rounds; /* calls of ethmx_progress() so far, */
-    long count;      /* and sleeps */
+    pthread_t thread;
+    unsigned rounds; /* calls of ethmx_progress() so far, by all threads, */
+    long count;      /* and sleeps of this one */
 };
 
 struct ethmx_ep;

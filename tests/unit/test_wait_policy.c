@@ -14,6 +14,7 @@
 #include "endpoint/wait.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -419,6 +420,27 @@ static void who_dozes_once_only_yields(void **state)
         poll_on(4, 100, 0);
     }
     expect_counts(1000, 0);
+}
+
+static void *doze_in_thread(void *unused)
+{
+    poll_on(4, 20000, 100000);
+    return unused;
+}
+
+/* The kernel counts the sleeps of each thread: those of one say nothing of the polls of another. */
+static void sleeps_of_two_threads_are_not_compared(void **state)
+{
+    pthread_t other;
+
+    (void)state;
+    begin_dozing(&crowd, OTHER_THINGS);
+    for (unsigned i = 0; i < 8; i++) {
+        poll_on(4, 20000, 100000);
+        assert_int_equal(pthread_create(&other, NULL, doze_in_thread, NULL), 0);
+        assert_int_equal(pthread_join(other, NULL), 0);
+    }
+    expect_counts(0, 0);
 }
 
 static void expect_no_sleep_of_who_dozes(const struct idler *who, enum waits_for what)
@@ -898,6 +920,7 @@ int main(void)
         cmocka_unit_test(who_dozes_in_a_crowd_sleeps),
         cmocka_unit_test(each_wait_of_who_dozes_begins_anew),
         cmocka_unit_test(who_dozes_once_only_yields),
+        cmocka_unit_test(sleeps_of_two_threads_are_not_compared),
         cmocka_unit_test(not_all_who_doze_sleep),
         cmocka_unit_test(spin_only_polls),
         cmocka_unit_test(yield_does_not_sleep_at_once),
