@@ -48,6 +48,7 @@
 #include "endpoint/wait_policy.h"
 
 #include <sched.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,11 +86,18 @@ static uint64_t wait_policy_cpu_ns(void)
     return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
 }
 
-static long wait_policy_switches(void)
+static struct rusage wait_policy_usage(void)
 {
     struct rusage u;
 
-    return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
+    if (getrusage(RUSAGE_THREAD, &u))
+        memset(&u, 0, sizeof(u));
+    return u;
+}
+
+static long wait_policy_switches(void)
+{
+    return wait_policy_usage().ru_nivcsw;
 }
 
 static void wait_policy_yield_core(void)
@@ -99,9 +107,7 @@ static void wait_policy_yield_core(void)
 
 static long wait_policy_pauses(void)
 {
-    struct rusage u;
-
-    return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nvcsw;
+    return wait_policy_usage().ru_nvcsw;
 }
 
 static const struct emx_wait_policy_host this_host = {.now = emx_clock_now,
@@ -205,11 +211,21 @@ static uint64_t wait_policy_sleep_length(unsigned sleeps, uint64_t max_ns)
     return emx_min((uint64_t)SLEEP_MIN_NS << emx_min_u(sleeps, 8), max_ns);
 }
 
-static bool wait_policy_may_block(const struct ethmx_ep *ep)
+static bool wait_policy_waits_for_us(const struct ethmx_ep *ep)
+{
+    return ep->progress.open_ops || ep->wait_policy.probed;
+}
+
+static bool wait_policy_can_block(const struct ethmx_ep *ep)
 {
     const struct emx_wait_policy *i = &ep->wait_policy;
 
-    return i->oversubscribed && !i->never_sleeps && !ep->progress.delivering && (ep->progress.open_ops || i->probed);
+    return i->oversubscribed && !i->never_sleeps && !ep->progress.delivering;
+}
+
+static bool wait_policy_may_block(const struct ethmx_ep *ep)
+{
+    return wait_policy_can_block(ep) && wait_policy_waits_for_us(ep);
 }
 
 /* A large message takes longer than a wake-up; small ones mostly arrive sooner. */
@@ -274,7 +290,7 @@ static bool wait_policy_is_lazy(struct ethmx_ep *ep)
     struct emx_wait_policy *i = &ep->wait_policy;
     const struct emx_wait_policy_pauses before = i->pauses;
 
-    if (!i->settled || i->mode == EMX_WAIT_YIELD || i->never_sleeps || i->probed || ep->progress.open_ops)
+    if (!i->settled || i->mode == EMX_WAIT_YIELD || !wait_policy_can_block(ep) || wait_policy_waits_for_us(ep))
         return false;
     i->pauses = wait_policy_pauses_now(ep);
     return before.set && pthread_equal(before.thread, i->pauses.thread) &&

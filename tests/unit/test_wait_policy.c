@@ -410,6 +410,16 @@ static void each_wait_of_who_dozes_begins_anew(void **state)
     assert_int_equal(world.timeout_ns, 50000);
 }
 
+/* A callback that polls does not sleep. */
+static void who_dozes_in_a_callback_does_not_sleep(void **state)
+{
+    (void)state;
+    begin_dozing(&crowd, OTHER_THINGS);
+    world.ep.progress.delivering = true;
+    poll_on(20 * 4, 20000, 100000);
+    expect_counts(0, 0);
+}
+
 /* One sleep between many polls is none of the library's. */
 static void who_dozes_once_only_yields(void **state)
 {
@@ -919,6 +929,7 @@ int main(void)
         cmocka_unit_test(shared_cores_are_remembered_for_a_while),
         cmocka_unit_test(who_dozes_in_a_crowd_sleeps),
         cmocka_unit_test(each_wait_of_who_dozes_begins_anew),
+        cmocka_unit_test(who_dozes_in_a_callback_does_not_sleep),
         cmocka_unit_test(who_dozes_once_only_yields),
         cmocka_unit_test(sleeps_of_two_threads_are_not_compared),
         cmocka_unit_test(not_all_who_doze_sleep),
