@@ -360,10 +360,9 @@ static unsigned output_answers(struct emx_engine *e, unsigned link, struct emx_t
  * messages up to f. */
 static bool output_ends_run(const struct emx_txframe *f, unsigned run, unsigned room)
 {
-    unsigned data_bytes = f->chunk_bytes ? f->chunk_bytes : f->body_bytes;
-    unsigned joined = EMX_WIRE_JOIN_BYTES / (f->head_bytes + data_bytes);
+    unsigned joined = f->chunk_bytes ? emx_txframe_chunks(f) : EMX_WIRE_JOIN_BYTES / (f->head_bytes + f->body_bytes);
 
-    return run && joined > room && joined && run % joined == 0;
+    return run && joined > room && joined && (f->chunk_bytes || run % joined == 0);
 }
 
 /* A frame of several chunks counts as so many, and leaves room for fewer in the batch. */

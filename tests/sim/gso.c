@@ -12,11 +12,12 @@
 #define CHUNK_BYTES 30000 /* a message that goes in chunks where TSO packets do */
 #define EAGERS      400   /* enough that the first tries hardly count */
 
-static void begin(struct sim_case *c, enum sim_gso gso)
+static void begin_with_blocks(struct sim_case *c, enum sim_gso gso, unsigned block_chunks)
 {
     struct sim_faults faults = {.delay_ns = 10000};
 
     sim_case_begin(c, 2, 1);
+    c->world.cfg.p_pull_frames = block_chunks;
     c->world.gso_bytes = GSO_BYTES;
     c->world.gso = gso;
     c->world.tso |= gso == SIM_GSO_NO_TSO || gso == SIM_GSO_PIECES;
@@ -24,6 +25,11 @@ static void begin(struct sim_case *c, enum sim_gso gso)
     sim_world_faults(&c->world, &faults);
     sim_world_start(&c->world);
     sim_connect(c, &c->world.nodes[0], &c->world.nodes[1]);
+}
+
+static void begin(struct sim_case *c, enum sim_gso gso)
+{
+    begin_with_blocks(c, gso, 64);
 }
 
 /* Large messages, one after the other; each must come in time. */
@@ -95,6 +101,22 @@ static void joined(struct sim_case *c)
     expect_tso(&c->world);
     expect_share(&c->world, 90, 100);
     expect_few_pulls(&c->world);
+    sim_case_end(c);
+}
+
+/* A block that is shorter than a TSO packet goes in one: the end of a batch splits none. */
+static void short_blocks(struct sim_case *c)
+{
+    unsigned block_chunks = 20 + c->seed % 20;
+    uint64_t blocks = MESSAGES * (MESSAGE_BYTES / (block_chunks * GSO_BYTES) + 1), packets;
+
+    begin_with_blocks(c, SIM_GSO_JOINED, block_chunks);
+    transfer(c, 10 * SIM_MS);
+    expect_tso(&c->world);
+    packets = c->world.tso_packets;
+    if (packets * 100 > blocks * 115)
+        sim_fail(&c->world, "%llu TSO packets for %llu blocks of %u frames", (unsigned long long)packets,
+                 (unsigned long long)blocks, block_chunks);
     sim_case_end(c);
 }
 
@@ -261,6 +283,7 @@ static void eager_without_tso(struct sim_case *c)
 
 const struct sim_scenario sim_gso[] = {
     {"GSO packets-joined", "GSO packets come as they were sent", joined, 4, 0},
+    {"GSO packets-short-blocks", "blocks are shorter than the packets", short_blocks, 20, 0},
     {"GSO packets-placed", "large messages are received into their place", placed, 20, 0},
     {"GSO packets-cut", "nobody joins what was cut on the way", cut, 4, 0},
     {"GSO packets-pieces", "nobody joins what an interface has segmented", pieces, 4, 0},

@@ -52,7 +52,7 @@ struct sim_world {
     uint32_t gso_bytes; /* longest frame of a GSO packet on any wire; 0: there are none */
     enum sim_gso gso;
     bool tso;                         /* these may be TSO packets: every other seed */
-    uint64_t tso_frames;              /* sent in frames of several chunks */
+    uint64_t tso_frames, tso_packets; /* sent in frames of several chunks; these */
     uint64_t gso_frames, data_frames; /* sent; gso ones are among data */
     bool reliable;                    /* routes say so, and rings lose nothing; links must be without faults */
     bool connected;                   /* routes say so; with lend_first: those of wire 0 */

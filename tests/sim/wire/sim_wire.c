@@ -229,6 +229,7 @@ static void send_chunks(struct sim_wire *x, const struct emx_txframe *f)
                  emx_txframe_chunks(f));
     n = emx_tso_split(&split, f);
     w->tso_frames += n;
+    w->tso_packets++;
     if (w->gso == SIM_GSO_NO_TSO) {
         w->gso_frames += n;
         w->data_frames += n;
