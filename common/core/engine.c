@@ -174,6 +174,7 @@ static void engine_init_pools(struct emx_engine *e)
     emx_pool_init(&e->txbufs.copies, &e->alloc, EMX_WIRE_JOIN_BYTES, 2);
     emx_pool_init(&e->pull_requests, &e->alloc, sizeof(struct emx_pull_request), 64);
     emx_pool_init(&e->rndvs, &e->alloc, sizeof(struct emx_rndv), 8);
+    emx_pool_init(&e->many_blocks, &e->alloc, EMX_BLOCKS * sizeof(struct emx_block), 1);
     emx_pool_init(&e->exported_pool, &e->alloc, sizeof(struct emx_exported), 16);
 }
 
@@ -288,6 +289,7 @@ void emx_engine_destroy(struct emx_engine *e)
     emx_pool_fini(&e->txbufs.copies);
     emx_pool_fini(&e->pull_requests);
     emx_pool_fini(&e->rndvs);
+    emx_pool_fini(&e->many_blocks);
     emx_pool_fini(&e->exported_pool);
     for (unsigned i = 0; i < EMX_SPACES; i++)
         if (e->match[i].alloc)

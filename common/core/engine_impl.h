@@ -76,7 +76,7 @@ struct emx_engine {
 
     struct emx_match match[EMX_SPACES];
     unsigned posted_any; /* receives from any source */
-    struct emx_pool ops, multis, unexpected_pool, pull_requests, rndvs, exported_pool;
+    struct emx_pool ops, multis, unexpected_pool, pull_requests, rndvs, many_blocks, exported_pool;
     struct emx_txbufs txbufs;
 
     struct emx_peer **peers; /* hash by id */

@@ -30,6 +30,7 @@ static struct emx_config cfg;
 static struct emx_stats stats;
 static struct unit_alloc memory;
 static struct emx_engine *engine;
+static bool many_blocks = true; /* there is memory for them */
 static struct emx_peer *peer;
 static emx_time now;
 
@@ -138,6 +139,13 @@ static uint8_t byte_at(size_t at)
     return (uint8_t)(at * 7 + at / CHUNK);
 }
 
+static void *no_memory(void *arg, size_t len_bytes)
+{
+    (void)arg;
+    (void)len_bytes;
+    return NULL;
+}
+
 /* The partner has announced its message, and a receive of len_bytes pulls it, in blocks of so many chunks. */
 static void begin(size_t len_bytes, unsigned block_chunks)
 {
@@ -145,6 +153,7 @@ static void begin(size_t len_bytes, unsigned block_chunks)
         struct emx_frame head;
         struct emx_f_rts rts;
     } f = {.rts = {.total_bytes = MESSAGE, .op = 1, .chunk_bytes = CHUNK}};
+    static const struct emx_alloc none = {.get = no_memory};
     const struct emx_address self = address(1), other = address(2);
     const struct emx_engine_params p = {.cfg = &cfg, .stats = &stats, .alloc = &memory.alloc, .self = &self, .seed = 1};
     const struct emx_op_args a = {.data = {.base = message, .len_bytes = len_bytes}};
@@ -162,6 +171,8 @@ static void begin(size_t len_bytes, unsigned block_chunks)
     cfg.p_pull_frames = block_chunks;
     now = 1000000000;
     assert_int_equal(emx_engine_create(&p, &engine), ETHMX_OK);
+    if (!many_blocks)
+        engine->many_blocks.alloc = &none;
     assert_int_equal(emx_engine_peer(engine, buf, emx_address_encode(&other, buf), &peer, err, sizeof(err)), ETHMX_OK);
     greet(EMX_F_hello, 2, 200);
     pump();
@@ -296,13 +307,29 @@ static void a_message_comes_in_one_frame(void **state)
     }
 }
 
-/* Chunks that were not requested are not taken, except if room for them is made by those before. */
+/* A message of more blocks than it has room for itself gets room for all. */
+static void many_blocks_are_requested_at_once(void **state)
+{
+    (void)state;
+    for (unsigned block_chunks = 1; block_chunks <= 2; block_chunks++) {
+        begin(MESSAGE, block_chunks);
+        assert_int_equal(pulled()->active, CHUNKS / block_chunks);
+        assert_true(takes(EMX_BLOCKS_OWN + 1, 4 * CHUNK, chunks_from(EMX_BLOCKS_OWN + 1, 4)));
+        assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS) & ~chunks_from(EMX_BLOCKS_OWN + 1, 4)));
+        end();
+    }
+}
+
+/* Chunks that were not requested are not taken, except if room for them is made by those before. There is no memory for
+ * the blocks that follow. */
 static void what_was_not_requested_is_not_taken(void **state)
 {
-    const unsigned asked = 2 * EMX_BLOCKS;
+    const unsigned asked = 2 * EMX_BLOCKS_OWN;
 
     (void)state;
+    many_blocks = false;
     begin(MESSAGE, 2);
+    many_blocks = true;
     assert_int_equal(pulled()->next_chunk, asked);
     assert_true(takes(asked, 4 * CHUNK, 0));
     assert_true(takes(asked - 1, 4 * CHUNK, chunks_from(asked - 1, 1)));
@@ -535,17 +562,12 @@ static void any_frames_make_the_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_missing_is_taken),
-        cmocka_unit_test(a_message_comes_in_one_frame),
-        cmocka_unit_test(what_was_not_requested_is_not_taken),
-        cmocka_unit_test(wrong_frames_are_dropped),
-        cmocka_unit_test(a_short_buffer_is_not_exceeded),
-        cmocka_unit_test(gaps_are_requested_again),
-        cmocka_unit_test(data_out_of_order_is_awaited),
-        cmocka_unit_test(a_late_reply_is_not_out_of_order),
-        cmocka_unit_test(the_end_needs_memory),
-        cmocka_unit_test(data_in_its_place_is_taken),
-        cmocka_unit_test(any_frames_make_the_message),
+        cmocka_unit_test(what_is_missing_is_taken),          cmocka_unit_test(a_message_comes_in_one_frame),
+        cmocka_unit_test(many_blocks_are_requested_at_once), cmocka_unit_test(what_was_not_requested_is_not_taken),
+        cmocka_unit_test(wrong_frames_are_dropped),          cmocka_unit_test(a_short_buffer_is_not_exceeded),
+        cmocka_unit_test(gaps_are_requested_again),          cmocka_unit_test(data_out_of_order_is_awaited),
+        cmocka_unit_test(a_late_reply_is_not_out_of_order),  cmocka_unit_test(the_end_needs_memory),
+        cmocka_unit_test(data_in_its_place_is_taken),        cmocka_unit_test(any_frames_make_the_message),
     };
 
     return cmocka_run_group_tests_name("pull", tests, NULL, NULL);

@@ -33,6 +33,7 @@ static int prepare(void **state)
     r.got_chunks = 10;
     r.next_chunk = 12;
     r.active = 1;
+    r.block = r.own_block;
     r.block[0] = (struct emx_block){.first = 8, .missing = 0xa};
     memset(message, 0, sizeof(message));
     memset(fresh, 1, sizeof(fresh));

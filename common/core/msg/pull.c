@@ -55,6 +55,7 @@
 
 #define WINDOW_BLOCKS 4   /* the pull window holds at least this many blocks, if chunks are short enough */
 #define CHUNK_LEAST   128 /* shorter than the chunks of any route */
+#define JOIN_MAX      15  /* blocks that a pull can request besides its first: emx_f_pull.more has four bits */
 #define SHORTER_MAX   16  /* more often than chunks of a message can become shorter */
 
 /* ---- Receiver: start and end ---- */
@@ -89,6 +90,8 @@ static void pull_free_rndv(struct emx_engine *e, struct emx_rndv *r)
         r->had = had->next;
         emx_alloc_put(&e->alloc, had);
     }
+    if (r->block != r->own_block)
+        emx_pool_put(&e->many_blocks, r->block);
     emx_pool_put(&e->rndvs, r);
 }
 
@@ -134,6 +137,22 @@ static uint64_t pull_all(uint64_t chunks)
     return chunks == 64 ? UINT64_MAX : (UINT64_C(1) << chunks) - 1;
 }
 
+/* Makes room for another block. Few messages need room for all that a message can have: those for which a large window
+ * is open, so that all of them together have no more blocks than it holds. false: no memory. */
+static bool pull_make_room(struct emx_engine *e, struct emx_rndv *r)
+{
+    struct emx_block *many;
+
+    if (r->active < EMX_BLOCKS_OWN || r->block != r->own_block)
+        return true;
+    many = emx_pool_get(&e->many_blocks);
+    if (!many)
+        return false;
+    memcpy(many, r->own_block, sizeof(r->own_block));
+    r->block = many;
+    return true;
+}
+
 static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned rail)
 {
     uint64_t n = pull_block_chunks(e, r, rail);
@@ -163,6 +182,8 @@ static void pull_take_turn(struct emx_engine *e, struct emx_rndv *r, unsigned ra
         r->last_ns = now;
         r->last_pulled_bytes = e->pulled_bytes;
     }
+    if (!pull_make_room(e, r)) /* waits again when a block is complete */
+        return;
     pull_add_block(e, r, rail);
     if (pull_wants_more(e, r))
         emx_list_append(&e->pull_wait, &r->wait);
@@ -311,10 +332,9 @@ static unsigned pull_join_due(struct emx_rndv *r, const struct emx_block *b, emx
     uint64_t chunks = (unsigned)__builtin_popcountll(b->missing), next = b->first + chunks;
     unsigned first = (unsigned)(b - r->block) + 1, i = first;
 
-    static_assert(EMX_BLOCKS <= 16, "emx_f_pull.more has four bits");
     if (b->round || b->missing != pull_all(chunks))
         return 0;
-    for (; i < r->active; i++, next += chunks) {
+    for (; i < r->active && i - first < JOIN_MAX; i++, next += chunks) {
         struct emx_block *more = &r->block[i];
 
         if (!more->due || more->round || more->rail != b->rail || more->first != next ||
@@ -341,7 +361,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
                              .wanted = b->missing,
                              .round = b->round,
                              .rail = b->rail,
-                             .more = pull_join_due(r, b, now) & 0xf,
+                             .more = pull_join_due(r, b, now) & JOIN_MAX,
                              .chunk_bytes = r->chunk_bytes,
                              .joined = s->offload.joined_rx};
     emx_engine_head(s->e, s->peer, h, EMX_F_pull, sizeof(*t));
@@ -367,12 +387,12 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
 }
 
 /* Blocks are lost: bit i is for block i. */
-static void pull_lost(struct emx_rndv *r, unsigned lost)
+static void pull_lost(struct emx_rndv *r, uint64_t lost)
 {
     struct emx_engine *e = r->op->peer->session->e;
 
     for (; lost; lost &= lost - 1) {
-        struct emx_block *b = &r->block[__builtin_ctz(lost)];
+        struct emx_block *b = &r->block[__builtin_ctzll(lost)];
 
         emx_pace_lost(emx_pull_pace(e, b->rail), emx_pull_block_bytes(r, b), r->chunk_bytes);
         pull_ask_again(r, b);

@@ -35,7 +35,7 @@ static bool gap_is_overtaken(const struct emx_block *a, const struct emx_block *
 }
 
 /* Gives overtaken blocks time to arrive. All wait together from the first that was overtaken. */
-static void gap_await(struct emx_rndv *r, unsigned overtaken, emx_time until_ns)
+static void gap_await(struct emx_rndv *r, uint64_t overtaken, emx_time until_ns)
 {
     bool waiting = false;
 
@@ -49,17 +49,17 @@ static void gap_await(struct emx_rndv *r, unsigned overtaken, emx_time until_ns)
     emx_heap_bring_forward(&r->op->peer->session->e->timers, &r->timer, until_ns);
 }
 
-unsigned emx_gap_find(struct emx_rndv *r, const struct emx_block *b, unsigned bit, emx_time now)
+uint64_t emx_gap_find(struct emx_rndv *r, const struct emx_block *b, unsigned bit, emx_time now)
 {
     struct emx_session *s = r->op->peer->session;
-    unsigned overtaken = 0;
+    uint64_t overtaken = 0;
     emx_time wait_ns;
 
     if (b->due)
         return 0;
     for (unsigned i = 0; i < r->active; i++)
         if (gap_is_overtaken(&r->block[i], b, bit))
-            overtaken |= 1u << i;
+            overtaken |= UINT64_C(1) << i;
     if (!overtaken)
         return 0;
     wait_ns = emx_reo_window_ns(&s->pulling.reo_window, *emx_pull_way(s, b->rail), emx_pull_rtt(s, b->rail)->rto_ns);
@@ -69,16 +69,16 @@ unsigned emx_gap_find(struct emx_rndv *r, const struct emx_block *b, unsigned bi
     return 0;
 }
 
-unsigned emx_gap_expire(struct emx_rndv *r, emx_time now)
+uint64_t emx_gap_expire(struct emx_rndv *r, emx_time now)
 {
-    unsigned lost = 0;
+    uint64_t lost = 0;
 
     if (r->gap_ns > now)
         return 0;
     r->gap_ns = EMX_NEVER;
     for (unsigned i = 0; i < r->active; i++)
         if (r->block[i].overtaken && !r->block[i].due)
-            lost |= 1u << i;
+            lost |= UINT64_C(1) << i;
     return lost;
 }
 

@@ -15,7 +15,7 @@ bool emx_received_map_add(struct emx_engine *e, struct emx_rndv *r)
 
     if (!r->got_chunks)
         return true;
-    had = emx_alloc_get(&e->alloc, sizeof(*had));
+    had = emx_alloc_get(&e->alloc, sizeof(*had) + r->active * sizeof(had->block[0]));
     if (!had)
         return false;
     *had = (struct emx_received_map){

@@ -25,7 +25,8 @@ struct emx_session;
 struct emx_txbuf;
 struct emx_unexpected;
 
-#define EMX_BLOCKS            16 /* requested blocks of one message */
+#define EMX_BLOCKS            64 /* requested blocks of one message, */
+#define EMX_BLOCKS_OWN        16 /* so many have room in the message itself */
 #define EMX_RNDV_HEAD_BYTES   (sizeof(struct emx_frame) + sizeof(struct emx_f_data)) /* of a frame with a chunk */
 #define EMX_PULL_REQUESTS_MAX 4096 /* blocks queued for one peer; further ones are left to the puller's timer */
 
@@ -44,7 +45,7 @@ struct emx_block {
     bool overtaken : 1;    /* data requested later has arrived */
     bool gap : 1;          /* was therefore requested again, and nothing has arrived since */
 };
-static_assert(sizeof(struct emx_block) == 40, "each message that is pulled has EMX_BLOCKS");
+static_assert(sizeof(struct emx_block) == 40, "each message that is pulled has EMX_BLOCKS_OWN");
 
 /* The parts of a message that had arrived when its chunks became shorter. */
 struct emx_received_map {
@@ -54,7 +55,7 @@ struct emx_received_map {
     unsigned active;
     struct {
         uint64_t first, missing;
-    } block[EMX_BLOCKS];
+    } block[];
 };
 
 /* The receiving side of a rendezvous. */
@@ -93,7 +94,8 @@ struct emx_rndv {
     struct emx_received_map *had; /* arrived in longer chunks; NULL: nothing */
     uint8_t shortened;            /* number of times */
     unsigned active;
-    struct emx_block block[EMX_BLOCKS]; /* the first `active` are in use, oldest first */
+    struct emx_block *block; /* the first `active` are in use, oldest first; own_block, or of engine.many_blocks */
+    struct emx_block own_block[EMX_BLOCKS_OWN];
 };
 
 /* Chunks of a message that the peer has requested. */

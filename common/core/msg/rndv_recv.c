@@ -64,7 +64,8 @@ static struct emx_rndv *rndv_recv_new(struct emx_engine *e)
     if (emx_heap_reserve(&e->timers, e->timer_reserve + 1) || !(r = emx_pool_get(&e->rndvs)))
         return NULL;
     e->timer_reserve++;
-    memset(r, 0, offsetof(struct emx_rndv, block));
+    memset(r, 0, offsetof(struct emx_rndv, own_block));
+    r->block = r->own_block;
     emx_list_init(&r->wait);
     emx_list_init(&r->due);
     emx_list_init(&r->asking);
