@@ -263,6 +263,60 @@ static void a_long_path_is_no_queue_until_a_loss(void **state)
     assert_int_equal(p.limit_bytes, MOST);
 }
 
+/* Slow hosts respond to some requests later than to others. */
+static void slow_responses_over_a_long_path_are_no_queue(void **state)
+{
+    uint64_t way_ns = 0;
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    window_in(&p, 2000000, &way_ns);
+    for (unsigned i = 0; i < 4; i++)
+        window_in(&p, 9000000, &way_ns);
+    assert_int_equal(p.limit_bytes, MOST);
+    assert_int_equal(emx_pace_part(&p), MOST / 2);
+}
+
+/* With a long queue parts are short, but on a fast path not shorter than what arrives in half a millisecond. */
+static void parts_are_no_shorter_than_a_burst(void **state)
+{
+    static const struct {
+        uint64_t ns;
+        unsigned parts;
+    } way[] = {{600000, 2}, {2000000, 4}, {4000000, 8}, {40000000, 8}};
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_LEN(way); i++) {
+        uint64_t way_ns = 0;
+        struct emx_pace p;
+
+        emx_pace_init(&p, MOST);
+        window_in(&p, way[i].ns, &way_ns);
+        emx_pace_lost(&p, CHUNK, CHUNK);
+        assert_int_equal(emx_pace_part(&p), p.limit_bytes / way[i].parts);
+    }
+}
+
+/* A loss makes careful that was none: then not. */
+static void a_false_loss_over_a_long_path_is_forgotten(void **state)
+{
+    uint64_t way_ns = 0;
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    for (unsigned i = 0; i < 4; i++)
+        window_in(&p, 2000000, &way_ns);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    assert_int_equal(emx_pace_spare(&p), 0);
+    emx_pace_not_lost(&p);
+    assert_int_equal(p.limit_bytes, MOST);
+    assert_int_equal(p.shared_bytes, 0);
+    assert_int_equal(emx_pace_spare(&p), MOST / 4);
+}
+
 /* A cut is undone if what seemed lost arrives; a cut for a mark is not. */
 static void what_was_out_of_order_was_not_lost(void **state)
 {
@@ -318,6 +372,9 @@ int main(void)
         cmocka_unit_test(a_response_at_once_takes_some_time),
         cmocka_unit_test(what_comes_twice_was_not_lost),
         cmocka_unit_test(a_long_path_is_no_queue_until_a_loss),
+        cmocka_unit_test(slow_responses_over_a_long_path_are_no_queue),
+        cmocka_unit_test(parts_are_no_shorter_than_a_burst),
+        cmocka_unit_test(a_false_loss_over_a_long_path_is_forgotten),
         cmocka_unit_test(what_was_out_of_order_was_not_lost),
         cmocka_unit_test(limits_are_kept),
     };

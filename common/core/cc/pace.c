@@ -40,15 +40,21 @@ void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
                            .step_bytes = first_bytes};
 }
 
-static void pace_rise(struct emx_pace *p, uint64_t bytes)
-{
-    p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
-}
-
 /* Whether others may need their share of the link. */
 static bool pace_is_shared(const struct emx_pace *p)
 {
     return p->queue || p->shared_bytes;
+}
+
+/* Whether even responses that are not queued take long. */
+static bool pace_is_long_path(const struct emx_pace *p)
+{
+    return p->judged && p->way_ns > EMX_PACE_WAY_NS;
+}
+
+static void pace_rise(struct emx_pace *p, uint64_t bytes)
+{
+    p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
 }
 
 /* Whether the queue is so long that a TCP flow would be affected. */
@@ -120,9 +126,9 @@ static void pace_next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limi
 
     p->arrived_bytes = 0;
     if (verdict) {
-        p->queue = p->wait_ns > p->way_ns;
         p->rtt_ns = p->wait_ns + p->way_ns;
         p->judged = true;
+        p->queue = p->wait_ns > p->way_ns && !pace_is_long_path(p);
         p->answers = 0;
     }
     step_bytes = pace_next_step(p, chunk_bytes, verdict);
@@ -141,7 +147,12 @@ void emx_pace_arrived(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes, 
 
 uint64_t emx_pace_part(const struct emx_pace *p)
 {
-    return p->limit_bytes / (pace_is_long(p) ? LONG_PARTS : PARTS);
+    uint64_t burst_bytes;
+
+    if (!pace_is_long(p))
+        return p->limit_bytes / PARTS;
+    burst_bytes = pace_smaller(p->limit_bytes * EMX_PACE_LONG_NS / p->rtt_ns, p->limit_bytes / PARTS);
+    return pace_larger(p->limit_bytes / LONG_PARTS, burst_bytes);
 }
 
 uint64_t emx_pace_spare(const struct emx_pace *p)
@@ -169,13 +180,15 @@ static void pace_share(struct emx_pace *p, uint64_t chunk_bytes)
 
 void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes)
 {
+    const uint64_t shared_bytes = p->shared_bytes;
+
     p->lost = true;
-    if (p->judged && p->way_ns > EMX_PACE_WAY_NS)
+    if (pace_is_long_path(p))
         pace_share(p, chunk_bytes);
-    if (pace_is_shared(p))
-        pace_cut(p);
-    else
+    if (!pace_is_shared(p))
         pace_fall(p, bytes, p->least_bytes);
+    else if (pace_cut(p))
+        p->before_shared_bytes = shared_bytes;
 }
 
 void emx_pace_not_lost(struct emx_pace *p)
@@ -183,6 +196,7 @@ void emx_pace_not_lost(struct emx_pace *p)
     if (p->before_bytes <= p->limit_bytes)
         return;
     p->limit_bytes = p->before_bytes;
+    p->shared_bytes = p->before_shared_bytes;
     p->before_bytes = p->cut_bytes = 0;
 }
 

@@ -18,7 +18,7 @@
  *    its losses, and no loss is random. The limit grows by less (LONG_GROWTH): as fast as CUBIC, and slightly faster to
  *    compensate that requests are made in parts, so that shares are equal. Smaller parts of the limit are requested at
  *    once, because the response to a large request is a burst that fills the queue and displaces streams that send
- *    frame by frame.
+ *    frame by frame. But what arrives in EMX_PACE_LONG_NS is never too much: on a fast path short parts cost packets.
  *
  * A response takes the base time of its path (the shortest seen from this sender), or longer if it was queued. One
  * response proves little, because programs are busy and processors are shared. So the fastest of several decides: if
@@ -27,14 +27,14 @@
  *
  * A base time above EMX_PACE_WAY_NS has one of two reasons: the path is long (hosts that process frames slowly, virtual
  * machines), or others keep a queue full, and an endpoint that starts meanwhile never sees it empty. A queue that is
- * kept full loses frames, or marks them. So the path counts as long until the first loss. From then on, until enough
- * has arrived without one for the limit to double, others are assumed to use a queue.
+ * kept full loses frames, or marks them. So the path counts as long until the first loss, and slow responses are no
+ * queue. From then on, until enough has arrived without a loss for the limit to double, others are assumed to use a
+ * queue.
  *
  * Without a queue the limit stays above EMX_PACE_LEAST, which a long path with random loss needs, and which switches
  * can buffer. With a queue it stays above what arrives in EMX_PACE_WAY_NS, if that is less: the bandwidth of the link
  * times the delay of the widest cluster, as Westwood reduces to bandwidth times delay (Mascolo and others, MobiCom
- * 2001). Slow hosts look like a queue; but on a slow link EMX_PACE_LEAST would be a large part of a switch's queue for
- * each stream.
+ * 2001). On a slow link EMX_PACE_LEAST would be a large part of a switch's queue for each stream.
  *
  * A mark (ecn.c) shows that a queue begins, earlier than the time of responses can. The limit falls by CUT tenths, once
  * for all data requested in a window. It grows as fast as CUBIC, so it must decrease as much; with a smaller decrease
@@ -42,7 +42,7 @@
  * enough has arrived without a mark for the limit to double, it behaves as with a queue.
  *
  * A time-out is no loss, because the sender may be busy. A chunk that arrives twice was not lost. A cut for data that
- * was only out of order is undone (RFC 4015).
+ * was only out of order is undone (RFC 4015), and so is what it made assume of others.
  *
  * tests/sim/sharing runs streams against each other and against TCP, tests/cluster/test-sharing does with real ones.
  */
@@ -59,19 +59,20 @@
 struct emx_pace {
     uint64_t limit_bytes; /* limit on data requested and not arrived */
     uint64_t most_bytes, least_bytes;
-    uint64_t arrived_bytes; /* since the window began */
-    uint64_t step_bytes;    /* next growth without a queue */
-    uint64_t cut_bytes;     /* data to arrive before another loss with a queue, or mark, counts */
-    uint64_t before_bytes;  /* the limit before the last cut; 0: that was for a mark, or is undone */
-    uint64_t shared_bytes;  /* data to arrive before others are no longer assumed to use a queue */
-    unsigned answers;       /* responses since the last verdict */
-    uint64_t wait_ns;       /* queueing time of the fastest of them */
-    uint64_t way_ns;        /* its base time */
-    uint64_t least_way_ns;  /* smallest base time of all senders */
-    uint64_t rtt_ns;        /* round trip of the last verdict */
-    uint64_t usual_ns;      /* smoothed: response time including queues */
-    bool judged, queue;     /* there was a verdict; the last one */
-    bool lost;              /* a loss occurred in this window */
+    uint64_t arrived_bytes;       /* since the window began */
+    uint64_t step_bytes;          /* next growth without a queue */
+    uint64_t cut_bytes;           /* data to arrive before another loss with a queue, or mark, counts */
+    uint64_t before_bytes;        /* the limit before the last cut; 0: that was for a mark, or is undone */
+    uint64_t before_shared_bytes; /* shared_bytes then */
+    uint64_t shared_bytes;        /* data to arrive before others are no longer assumed to use a queue */
+    unsigned answers;             /* responses since the last verdict */
+    uint64_t wait_ns;             /* queueing time of the fastest of them */
+    uint64_t way_ns;              /* its base time */
+    uint64_t least_way_ns;        /* smallest base time of all senders */
+    uint64_t rtt_ns;              /* round trip of the last verdict */
+    uint64_t usual_ns;            /* smoothed: response time including queues */
+    bool judged, queue;           /* there was a verdict; the last one */
+    bool lost;                    /* a loss occurred in this window */
 };
 
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes);
