@@ -9,14 +9,9 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <linux/filter.h>
-#include <linux/virtio_net.h>
 #include <mpi.h>
 #include <net/ethernet.h>
 #include <net/if.h>
-#include <netinet/ip.h>
-#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,37 +20,22 @@
 
 #include "apps/app.h"
 #include "bare.h"
+#include "bare_tso.h"
 #include "bench.h"
 
 enum {
     PHASES = 10,
     ETHERTYPE = 0x88b6,
-    PORT = 40000,
     SMALL_SLOT = 2048,
     LARGE_SLOT = 65536,
     RING_BYTES = 1 << 20,
-    PART = 1448,
-    OPTION_BYTES = 40,
     LARGE_MOST = 65000,
 };
-
-struct end {
-    uint8_t mac[6];
-    struct in_addr ip;
-};
-
-struct head {
-    struct virtio_net_hdr vnet;
-    struct ether_header ether;
-    struct iphdr ip;
-    struct tcphdr tcp;
-    uint8_t option[OPTION_BYTES];
-} __attribute__((packed));
 
 static const double late_s = 5e-3;
 
 static int interface;
-static struct end self, other;
+static struct bare_end self, other;
 static struct bare_ring small, announced;
 static int small_fd, large_fd; /* for sending */
 static int data_fd;            /* for receiving */
@@ -65,24 +45,6 @@ static void must(int ok, const char *what)
     if (!ok)
         perror(what);
     app_check(ok, "floor_late: the socket above cannot be used");
-}
-
-static struct end own_end(const char *name)
-{
-    struct end e = {.ip.s_addr = 0};
-    struct ifaddrs *all;
-
-    must(!getifaddrs(&all), "getifaddrs");
-    for (struct ifaddrs *i = all; i; i = i->ifa_next) {
-        if (!i->ifa_addr || strcmp(i->ifa_name, name) != 0)
-            continue;
-        if (i->ifa_addr->sa_family == AF_INET)
-            e.ip = ((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr;
-        else if (i->ifa_addr->sa_family == AF_PACKET)
-            memcpy(e.mac, ((struct sockaddr_ll *)(void *)i->ifa_addr)->sll_addr, sizeof(e.mac));
-    }
-    freeifaddrs(all);
-    return e;
 }
 
 static int packet_socket(int option)
@@ -101,20 +63,6 @@ static void packet_bind(int fd, int protocol)
     must(!bind(fd, (struct sockaddr *)&a, sizeof(a)), "packet socket");
 }
 
-/* Passes so many bytes of the packets to 0.0.0.0 and the port, and no others. */
-static void pass_only(int fd, uint32_t bytes)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 5),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 30), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 36), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PORT, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, bytes),       BPF_STMT(BPF_RET | BPF_K, 0),
-    };
-    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-
-    must(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), "socket filter");
-}
-
 static void ring_open(struct bare_ring *r, int fd, unsigned slot_bytes, int protocol)
 {
     must(!bare_ring_open(r, fd, interface, protocol, slot_bytes, RING_BYTES / slot_bytes), "receive ring");
@@ -126,12 +74,13 @@ static void open_sockets(const char *name)
     int announcing_fd = packet_socket(PACKET_VNET_HDR);
 
     interface = (int)if_nametoindex(name);
-    self = own_end(name);
+    must(!bare_end_of(name, &self), "getifaddrs");
     ring_open(&small, packet_socket(PACKET_IGNORE_OUTGOING), SMALL_SLOT, ETHERTYPE);
-    pass_only(announcing_fd, sizeof(struct head) - sizeof(struct virtio_net_hdr));
+    must(!bare_tso_filter(announcing_fd, sizeof(struct bare_tso_head) - sizeof(struct virtio_net_hdr)),
+         "socket filter");
     ring_open(&announced, announcing_fd, LARGE_SLOT, ETH_P_IP);
     data_fd = packet_socket(PACKET_VNET_HDR);
-    pass_only(data_fd, UINT32_MAX);
+    must(!bare_tso_filter(data_fd, UINT32_MAX), "socket filter");
     packet_bind(data_fd, ETH_P_IP);
     small_fd = packet_socket(PACKET_QDISC_BYPASS);
     packet_bind(small_fd, 0);
@@ -159,53 +108,9 @@ static void swap_small(void)
     bare_ring_give_back(&small);
 }
 
-static uint16_t sum16(const void *p, size_t bytes)
-{
-    const uint8_t *b = p;
-    unsigned sum = 0;
-
-    for (size_t i = 0; i < bytes; i += 2)
-        sum += (unsigned)b[i] << 8 | b[i + 1];
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return (uint16_t)sum;
-}
-
-static struct head head_of(long bytes)
-{
-    const size_t ip_at = offsetof(struct head, ip) - offsetof(struct head, ether);
-    const uint16_t tcp_bytes = (uint16_t)(sizeof(struct tcphdr) + OPTION_BYTES + (size_t)bytes);
-    struct head h = {.vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-                              .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
-                              .gso_size = PART,
-                              .hdr_len = sizeof(h) - sizeof(h.vnet),
-                              .csum_start = (uint16_t)(ip_at + sizeof(h.ip)),
-                              .csum_offset = offsetof(struct tcphdr, check)},
-                     .ether.ether_type = htons(ETH_P_IP),
-                     .ip = {.version = 4,
-                            .ihl = 5,
-                            .tot_len = htons((uint16_t)(sizeof(h.ip) + tcp_bytes)),
-                            .frag_off = htons(0x4000),
-                            .ttl = 64,
-                            .protocol = IPPROTO_TCP,
-                            .saddr = self.ip.s_addr},
-                     .tcp = {.source = htons(PORT), .dest = htons(PORT), .doff = 15, .ack = 1, .psh = 1},
-                     .option = {254, OPTION_BYTES}};
-    const struct {
-        uint32_t from, to;
-        uint16_t protocol, len;
-    } pseudo = {self.ip.s_addr, 0, htons(IPPROTO_TCP), htons(tcp_bytes)};
-
-    memcpy(h.ether.ether_dhost, other.mac, sizeof(other.mac));
-    memcpy(h.ether.ether_shost, self.mac, sizeof(self.mac));
-    h.ip.check = htons((uint16_t)~sum16(&h.ip, sizeof(h.ip)));
-    h.tcp.check = htons(sum16(&pseudo, sizeof(pseudo)));
-    return h;
-}
-
 static void swap_large(const char *out, char *in, long bytes)
 {
-    struct head head = head_of(bytes), came;
+    struct bare_tso_head head = bare_tso_head(&self, &other, (size_t)bytes), came;
     struct iovec iov[] = {{&head, sizeof(head)}, {(void *)out, (size_t)bytes}};
     struct iovec there[] = {{&came, sizeof(came)}, {in, (size_t)bytes}};
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2}, place = {.msg_iov = there, .msg_iovlen = 2};

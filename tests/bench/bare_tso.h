@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the programs that measure bare TSO packets share: packets in the form of TCP segments to 0.0.0.0, through packet
+ * sockets with PACKET_VNET_HDR, as the packet wire sends them.
+ */
+#ifndef EMX_TESTS_BENCH_BARE_TSO_H
+#define EMX_TESTS_BENCH_BARE_TSO_H
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <net/ethernet.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { BARE_TSO_PORT = 40000, BARE_TSO_PART = 1416, BARE_TSO_OPTION_BYTES = 40 };
+
+struct bare_end {
+    uint8_t mac[6];
+    struct in_addr ip;
+};
+
+struct bare_tso_head {
+    struct virtio_net_hdr vnet;
+    struct ether_header ether;
+    struct iphdr ip;
+    struct tcphdr tcp;
+    uint8_t option[BARE_TSO_OPTION_BYTES];
+} __attribute__((packed));
+
+/* The addresses of an interface of this host. 0, or -1 and errno. */
+static inline int bare_end_of(const char *name, struct bare_end *e_p)
+{
+    struct bare_end e = {.ip.s_addr = 0};
+    struct ifaddrs *all;
+
+    if (getifaddrs(&all))
+        return -1;
+    for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+        if (!i->ifa_addr || strcmp(i->ifa_name, name) != 0)
+            continue;
+        if (i->ifa_addr->sa_family == AF_INET)
+            e.ip = ((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr;
+        else if (i->ifa_addr->sa_family == AF_PACKET)
+            memcpy(e.mac, ((struct sockaddr_ll *)(void *)i->ifa_addr)->sll_addr, sizeof(e.mac));
+    }
+    freeifaddrs(all);
+    *e_p = e;
+    return 0;
+}
+
+/* Passes so many bytes of the packets to 0.0.0.0 and the port, and no others. 0, or -1 and errno. */
+static inline int bare_tso_filter(int fd, uint32_t bytes)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 30), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3),
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 36), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BARE_TSO_PORT, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, bytes),       BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static inline uint16_t bare_sum16(const void *p, size_t bytes)
+{
+    const uint8_t *b = p;
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < bytes; i += 2)
+        sum += (unsigned)b[i] << 8 | b[i + 1];
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+/* The headers of a packet with so many bytes of data, more than BARE_TSO_PART. */
+static inline struct bare_tso_head bare_tso_head(const struct bare_end *self, const struct bare_end *other,
+                                                 size_t bytes)
+{
+    const size_t ip_at = offsetof(struct bare_tso_head, ip) - offsetof(struct bare_tso_head, ether);
+    const uint16_t tcp_bytes = (uint16_t)(sizeof(struct tcphdr) + BARE_TSO_OPTION_BYTES + bytes);
+    struct bare_tso_head h = {
+        .vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+                 .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+                 .gso_size = BARE_TSO_PART,
+                 .hdr_len = sizeof(h) - sizeof(h.vnet),
+                 .csum_start = (uint16_t)(ip_at + sizeof(h.ip)),
+                 .csum_offset = offsetof(struct tcphdr, check)},
+        .ether.ether_type = htons(ETH_P_IP),
+        .ip = {.version = 4,
+               .ihl = 5,
+               .tot_len = htons((uint16_t)(sizeof(h.ip) + tcp_bytes)),
+               .frag_off = htons(0x4000),
+               .ttl = 64,
+               .protocol = IPPROTO_TCP,
+               .saddr = self->ip.s_addr},
+        .tcp = {.source = htons(BARE_TSO_PORT), .dest = htons(BARE_TSO_PORT), .doff = 15, .ack = 1, .psh = 1},
+        .option = {254, BARE_TSO_OPTION_BYTES}};
+    const struct {
+        uint32_t from, to;
+        uint16_t protocol, len;
+    } pseudo = {self->ip.s_addr, 0, htons(IPPROTO_TCP), htons(tcp_bytes)};
+
+    memcpy(h.ether.ether_dhost, other->mac, sizeof(other->mac));
+    memcpy(h.ether.ether_shost, self->mac, sizeof(self->mac));
+    h.ip.check = htons((uint16_t)~bare_sum16(&h.ip, sizeof(h.ip)));
+    h.tcp.check = htons(bare_sum16(&pseudo, sizeof(pseudo)));
+    return h;
+}
+
+#endif
