@@ -40,6 +40,11 @@ void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
                            .step_bytes = first_bytes};
 }
 
+static void pace_rise(struct emx_pace *p, uint64_t bytes)
+{
+    p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
+}
+
 /* Whether others may need their share of the link. */
 static bool pace_is_shared(const struct emx_pace *p)
 {
@@ -52,13 +57,8 @@ static bool pace_is_long_path(const struct emx_pace *p)
     return p->judged && p->way_ns > EMX_PACE_WAY_NS;
 }
 
-static void pace_rise(struct emx_pace *p, uint64_t bytes)
-{
-    p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
-}
-
 /* Whether the queue is so long that a TCP flow would be affected. */
-static bool pace_is_long(const struct emx_pace *p)
+static bool pace_queue_is_long(const struct emx_pace *p)
 {
     return pace_is_shared(p) && p->rtt_ns > EMX_PACE_LONG_NS;
 }
@@ -110,7 +110,7 @@ static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool ve
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
     if (pace_is_shared(p))
-        return p->cut_bytes ? 0 : pace_is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
+        return p->cut_bytes ? 0 : pace_queue_is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
     if (!verdict)
         return p->judged ? STEP_BYTES : 0;
     if (p->step_bytes < p->most_bytes)
@@ -149,7 +149,7 @@ uint64_t emx_pace_part(const struct emx_pace *p)
 {
     uint64_t burst_bytes;
 
-    if (!pace_is_long(p))
+    if (!pace_queue_is_long(p))
         return p->limit_bytes / PARTS;
     burst_bytes = pace_smaller(p->limit_bytes * EMX_PACE_LONG_NS / p->rtt_ns, p->limit_bytes / PARTS);
     return pace_larger(p->limit_bytes / LONG_PARTS, burst_bytes);
@@ -157,7 +157,7 @@ uint64_t emx_pace_part(const struct emx_pace *p)
 
 uint64_t emx_pace_spare(const struct emx_pace *p)
 {
-    return pace_is_long(p) || p->shared_bytes ? 0 : p->limit_bytes / SPARE_PARTS;
+    return pace_queue_is_long(p) || p->shared_bytes ? 0 : p->limit_bytes / SPARE_PARTS;
 }
 
 /* Others need more of the link: the limit falls once for all requested data. false: it already fell. */
