@@ -21,6 +21,23 @@ struct bare_ring {
     unsigned slot_bytes, slot_count, at;
 };
 
+/* A packet socket with this option switched on. -1 and errno. */
+static inline int bare_socket(int option)
+{
+    int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1;
+
+    return fd < 0 || setsockopt(fd, SOL_PACKET, option, &on, sizeof(on)) ? -1 : fd;
+}
+
+/* protocol 0: the socket only sends. 0, or -1 and errno. */
+static inline int bare_bind(int fd, int interface, int protocol)
+{
+    struct sockaddr_ll a = {
+        .sll_family = AF_PACKET, .sll_protocol = htons((uint16_t)protocol), .sll_ifindex = interface};
+
+    return bind(fd, (struct sockaddr *)&a, sizeof(a));
+}
+
 /* Gives a packet socket, whose options are set, a ring, and binds it. 0, or -1 and errno. */
 static inline int bare_ring_open(struct bare_ring *r, int fd, int interface, int protocol, unsigned slot_bytes,
                                  unsigned slot_count)
@@ -30,8 +47,6 @@ static inline int bare_ring_open(struct bare_ring *r, int fd, int interface, int
                               .tp_block_nr = (unsigned)(bytes / BARE_BLOCK_BYTES),
                               .tp_frame_size = slot_bytes,
                               .tp_frame_nr = slot_count};
-    struct sockaddr_ll a = {
-        .sll_family = AF_PACKET, .sll_protocol = htons((uint16_t)protocol), .sll_ifindex = interface};
     int version = TPACKET_V2;
 
     *r = (struct bare_ring){.fd = fd, .slot_bytes = slot_bytes, .slot_count = slot_count};
@@ -39,7 +54,7 @@ static inline int bare_ring_open(struct bare_ring *r, int fd, int interface, int
         setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)))
         return -1;
     r->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-    return r->memory == MAP_FAILED ? -1 : bind(fd, (struct sockaddr *)&a, sizeof(a));
+    return r->memory == MAP_FAILED ? -1 : bare_bind(fd, interface, protocol);
 }
 
 static inline struct tpacket2_hdr *bare_ring_slot(const struct bare_ring *r)

@@ -19,7 +19,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { BARE_TSO_PORT = 40000, BARE_TSO_PART = 1416, BARE_TSO_OPTION_BYTES = 40 };
+#include "apps/app.h"
+
+enum {
+    BARE_SMALL_BYTES = 60,
+    BARE_ETHERTYPE = 0x88b6,
+    BARE_TSO_PORT = 40000,
+    BARE_TSO_PART = 1416,
+    BARE_TSO_OPTION_BYTES = 40
+};
 
 struct bare_end {
     uint8_t mac[6];
@@ -53,6 +61,36 @@ static inline int bare_end_of(const char *name, struct bare_end *e_p)
     freeifaddrs(all);
     *e_p = e;
     return 0;
+}
+
+/* A short frame without data. */
+static inline void bare_small_frame(uint8_t frame[BARE_SMALL_BYTES], const struct bare_end *self,
+                                    const struct bare_end *other)
+{
+    memset(frame, 0, BARE_SMALL_BYTES);
+    memcpy(frame, other->mac, sizeof(other->mac));
+    memcpy(frame + 6, self->mac, sizeof(self->mac));
+    frame[12] = BARE_ETHERTYPE >> 8;
+    frame[13] = BARE_ETHERTYPE & 0xff;
+}
+
+/* What an exchange of messages needs: of app.size bytes, and a time for each of app.iterations. */
+struct bare_run {
+    char *out, *in;
+    double *us;
+};
+
+/* Tells the other rank, of two, the own addresses, and waits for it. */
+static inline struct bare_run bare_begin(const struct app *app, const struct bare_end *self, struct bare_end *other)
+{
+    struct bare_run run = {.out = app_alloc((size_t)app->size),
+                           .in = app_alloc((size_t)app->size),
+                           .us = app_alloc(sizeof(*run.us) * (size_t)app->iterations)};
+
+    MPI_Sendrecv(self, sizeof(*self), MPI_BYTE, !app->rank, APP_TAG, other, sizeof(*other), MPI_BYTE, !app->rank,
+                 APP_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return run;
 }
 
 /* Passes so many bytes of the packets to 0.0.0.0 and the port, and no others. 0, or -1 and errno. */

@@ -84,11 +84,8 @@ static struct bare_ring ring;
 
 static void packet_open(const char *name)
 {
-    int on = 1;
-
-    fd = socket(AF_PACKET, SOCK_RAW, 0);
-    if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)) ||
-        bare_ring_open(&ring, fd, (int)if_nametoindex(name), ETHERTYPE, SLOT, SLOTS))
+    fd = bare_socket(PACKET_QDISC_BYPASS);
+    if (fd < 0 || bare_ring_open(&ring, fd, (int)if_nametoindex(name), ETHERTYPE, SLOT, SLOTS))
         die("packet socket");
 }
 

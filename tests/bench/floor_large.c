@@ -23,11 +23,11 @@
 #include <sys/uio.h>
 
 #include "apps/app.h"
+#include "bare.h"
 #include "bare_tso.h"
 #include "bench.h"
 
 enum {
-    ETHERTYPE = 0x88b6,
     PACKET_BYTES = 43 * BARE_TSO_PART,
     BUFFER_BYTES = 16 << 20,
 };
@@ -46,16 +46,14 @@ static void must(bool ok, const char *what)
     app_check(ok, "floor_large: the socket above cannot be used");
 }
 
-static int packet_socket(bool vnet, int protocol)
+static int packet_socket(int option, int protocol)
 {
-    struct sockaddr_ll a = {
-        .sll_family = AF_PACKET, .sll_protocol = htons((uint16_t)protocol), .sll_ifindex = interface};
-    int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1, bytes = BUFFER_BYTES;
+    int fd = bare_socket(option), bytes = BUFFER_BYTES;
 
-    must(fd >= 0 && (!vnet || !setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on))), "packet socket");
-    must(!vnet || protocol != ETH_P_IP || !bare_tso_filter(fd, UINT32_MAX), "socket filter");
+    must(fd >= 0, "packet socket");
+    must(protocol != ETH_P_IP || !bare_tso_filter(fd, UINT32_MAX), "socket filter");
     must(!setsockopt(fd, SOL_SOCKET, protocol ? SO_RCVBUFFORCE : SO_SNDBUFFORCE, &bytes, sizeof(bytes)), "buffer");
-    must(!bind(fd, (struct sockaddr *)&a, sizeof(a)), "packet socket");
+    must(!bare_bind(fd, interface, protocol), "packet socket");
     return fd;
 }
 
@@ -63,9 +61,9 @@ static void open_sockets(const char *name)
 {
     interface = (int)if_nametoindex(name);
     must(!bare_end_of(name, &self), "getifaddrs");
-    data_fd = packet_socket(true, ETH_P_IP);
-    ack_fd = packet_socket(false, ETHERTYPE);
-    tx_fd = packet_socket(true, 0);
+    data_fd = packet_socket(PACKET_VNET_HDR, ETH_P_IP);
+    ack_fd = packet_socket(PACKET_IGNORE_OUTGOING, BARE_ETHERTYPE);
+    tx_fd = packet_socket(PACKET_VNET_HDR, 0);
 }
 
 /* Receives a packet, by polling, as a waiting rank does. */
@@ -84,18 +82,15 @@ static size_t await(int fd, struct msghdr *msg)
 
 static void acknowledge(void)
 {
-    uint8_t frame[sizeof(struct virtio_net_hdr) + 60] = {0}, *ether = frame + sizeof(struct virtio_net_hdr);
+    uint8_t frame[sizeof(struct virtio_net_hdr) + BARE_SMALL_BYTES] = {0};
 
-    memcpy(ether, other.mac, sizeof(other.mac));
-    memcpy(ether + 6, self.mac, sizeof(self.mac));
-    ether[12] = ETHERTYPE >> 8;
-    ether[13] = ETHERTYPE & 0xff;
+    bare_small_frame(frame + sizeof(struct virtio_net_hdr), &self, &other);
     must(send(tx_fd, frame, sizeof(frame), 0) > 0, "send");
 }
 
 static void await_acknowledgement(void)
 {
-    uint8_t frame[60];
+    uint8_t frame[BARE_SMALL_BYTES];
     struct iovec iov = {frame, sizeof(frame)};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
@@ -156,23 +151,17 @@ static double exchange(int rank, const char *out, char *in, size_t bytes)
 int main(int argc, char **argv)
 {
     struct app app = {.size = 4 << 20, .iterations = 20, .work = 1};
-    double *us;
-    char *out, *in;
+    struct bare_run run;
 
     app_start(&app, argc > 2 ? argc - 2 : argc, argc > 2 ? argv + 2 : argv);
     window = argc > 2 ? (size_t)atoi(argv[2]) : 0;
     app_check(window >= 2 && app.ranks == 2 && app.size > BARE_TSO_PART,
               "usage: floor_large INTERFACE WINDOW [--size BYTES] [--iterations N]; two ranks");
     open_sockets(argv[1]);
-    MPI_Sendrecv(&self, sizeof(self), MPI_BYTE, !app.rank, APP_TAG, &other, sizeof(other), MPI_BYTE, !app.rank, APP_TAG,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    out = app_alloc((size_t)app.size);
-    in = app_alloc((size_t)app.size);
-    us = app_alloc(sizeof(*us) * (size_t)app.iterations);
-    MPI_Barrier(MPI_COMM_WORLD);
+    run = bare_begin(&app, &self, &other);
     for (long i = 0; i < app.iterations; i++)
-        us[i] = exchange(app.rank, out, in, (size_t)app.size);
+        run.us[i] = exchange(app.rank, run.out, run.in, (size_t)app.size);
     if (app.rank == 0)
-        printf("latency %ld %.1f\n", app.size, bench_median(us, (unsigned)app.iterations));
+        printf("latency %ld %.1f\n", app.size, bench_median(run.us, (unsigned)app.iterations));
     return MPI_Finalize();
 }

@@ -25,7 +25,6 @@
 
 enum {
     PHASES = 10,
-    ETHERTYPE = 0x88b6,
     SMALL_SLOT = 2048,
     LARGE_SLOT = 65536,
     RING_BYTES = 1 << 20,
@@ -49,18 +48,15 @@ static void must(int ok, const char *what)
 
 static int packet_socket(int option)
 {
-    int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1;
+    int fd = bare_socket(option);
 
-    must(fd >= 0 && !setsockopt(fd, SOL_PACKET, option, &on, sizeof(on)), "packet socket");
+    must(fd >= 0, "packet socket");
     return fd;
 }
 
 static void packet_bind(int fd, int protocol)
 {
-    struct sockaddr_ll a = {
-        .sll_family = AF_PACKET, .sll_protocol = htons((uint16_t)protocol), .sll_ifindex = interface};
-
-    must(!bind(fd, (struct sockaddr *)&a, sizeof(a)), "packet socket");
+    must(!bare_bind(fd, interface, protocol), "packet socket");
 }
 
 static void ring_open(struct bare_ring *r, int fd, unsigned slot_bytes, int protocol)
@@ -75,7 +71,7 @@ static void open_sockets(const char *name)
 
     interface = (int)if_nametoindex(name);
     must(!bare_end_of(name, &self), "getifaddrs");
-    ring_open(&small, packet_socket(PACKET_IGNORE_OUTGOING), SMALL_SLOT, ETHERTYPE);
+    ring_open(&small, packet_socket(PACKET_IGNORE_OUTGOING), SMALL_SLOT, BARE_ETHERTYPE);
     must(!bare_tso_filter(announcing_fd, sizeof(struct bare_tso_head) - sizeof(struct virtio_net_hdr)),
          "socket filter");
     ring_open(&announced, announcing_fd, LARGE_SLOT, ETH_P_IP);
@@ -99,10 +95,9 @@ static const uint8_t *ring_await(const struct bare_ring *r)
 
 static void swap_small(void)
 {
-    uint8_t frame[60] = {[12] = ETHERTYPE >> 8, [13] = ETHERTYPE & 0xff};
+    uint8_t frame[BARE_SMALL_BYTES];
 
-    memcpy(frame, other.mac, sizeof(other.mac));
-    memcpy(frame + 6, self.mac, sizeof(self.mac));
+    bare_small_frame(frame, &self, &other);
     must(send(small_fd, frame, sizeof(frame), 0) > 0, "send");
     ring_await(&small);
     bare_ring_give_back(&small);
@@ -140,26 +135,21 @@ static double exchange(const struct app *app, long i, const char *out, char *in)
 int main(int argc, char **argv)
 {
     struct app app = {.size = 32 << 10, .iterations = 12, .work = 1};
-    double *us;
-    char *out, *in;
+    struct bare_run run;
 
     app_start(&app, argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
     app_check(argc > 1 && app.ranks == 2 && app.size <= LARGE_MOST, "usage: floor_late INTERFACE [--size BYTES] "
                                                                     "[--iterations N]; two ranks");
     open_sockets(argv[1]);
-    MPI_Sendrecv(&self, sizeof(self), MPI_BYTE, !app.rank, APP_TAG, &other, sizeof(other), MPI_BYTE, !app.rank, APP_TAG,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    out = app_alloc((size_t)app.size);
-    in = app_alloc((size_t)app.size);
-    us = app_alloc(sizeof(*us) * (size_t)app.iterations);
-    MPI_Barrier(MPI_COMM_WORLD);
+    run = bare_begin(&app, &self, &other);
     for (long i = 0; i < app.iterations; i++) {
-        out[0] = (char)(app.rank + i);
-        us[i] = exchange(&app, i, out, in);
-        app_check(in[0] == (char)(!app.rank + i), "floor_late: another packet came");
+        run.out[0] = (char)(app.rank + i);
+        run.us[i] = exchange(&app, i, run.out, run.in);
+        app_check(run.in[0] == (char)(!app.rank + i), "floor_late: another packet came");
     }
-    MPI_Reduce(app.rank == 0 ? MPI_IN_PLACE : us, us, (int)app.iterations, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(app.rank == 0 ? MPI_IN_PLACE : run.us, run.us, (int)app.iterations, MPI_DOUBLE, MPI_MAX, 0,
+               MPI_COMM_WORLD);
     if (app.rank == 0)
-        printf("exchange %.1f us\n", bench_median(us, (unsigned)app.iterations));
+        printf("exchange %.1f us\n", bench_median(run.us, (unsigned)app.iterations));
     return MPI_Finalize();
 }
