@@ -33,7 +33,7 @@
 /* The socket's protocol tells the version of IPv6 packets, so their next header is looked at in place of the version.
  * That excludes fragments, too: the mask for these is 0. */
 int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_index, uint32_t placed_bytes,
-                          uint32_t other_bytes, uint32_t tso_bytes)
+                          uint32_t other_bytes, uint32_t tso_bytes, uint32_t tso_short_bytes)
 {
     enum { IP = ETH_HLEN, CHECKS = 13, TSO = EMX_TSO_FILTER_CODES };
     const uint32_t FRAME = emx_gso_head_bytes(v6), UDP = FRAME - sizeof(struct udphdr);
@@ -57,7 +57,7 @@ int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_inde
     const unsigned from = tso_bytes ? 0 : TSO;
     struct sock_fprog prog = {.len = (unsigned short)(sizeof(code) / sizeof(code[0]) - from), .filter = code + from};
 
-    emx_tso_filter(code, port, tso_bytes);
+    emx_tso_filter(code, port, tso_bytes, tso_short_bytes);
     emx_gso_filter(code + TSO + CHECKS, UDP, loopback_index, placed_bytes, other_bytes);
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }

@@ -22,8 +22,8 @@ int emx_gso_packet_send(int fd, unsigned ifindex, const struct emx_gso_way *way,
 /* Lets a packet socket that is bound to IPv4, or to IPv6 if v6, receive only whole packets without options or extension
  * headers, of UDP to port, with something in them: of those whose data may have a place (base/placement.h)
  * placed_bytes, of the others other_bytes. All that comes over interface loopback_index is among the others. And, of
- * IPv4 and unless that is 0, tso_bytes of each TSO packet to port. -1 and errno. */
+ * IPv4 and unless tso_bytes is 0, tso_bytes and tso_short_bytes of TSO packets to port (tso_socket.h). -1 and errno. */
 int emx_gso_packet_filter(int fd, bool v6, uint16_t port, unsigned loopback_index, uint32_t placed_bytes,
-                          uint32_t other_bytes, uint32_t tso_bytes);
+                          uint32_t other_bytes, uint32_t tso_bytes, uint32_t tso_short_bytes);
 
 #endif

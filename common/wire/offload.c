@@ -17,7 +17,9 @@
  * of them is returned. Of the others, which have data of large messages or of eager messages in chunks, the ring gets
  * only the first bytes. They announce it: the packet itself comes to another socket, and from there its data goes to
  * its place in the program's memory (gso_rx.c): TSO packets to a packet socket, the others to a UDP socket. A ring for
- * these would circulate so much memory that no cache holds it. Kernels before 6.2 cannot put GSO packets into a ring:
+ * these would circulate so much memory that no cache holds it. But where the pieces of TSO packets come one by one,
+ * these have a ring of their own (tso_ring.h), which is opened when many have come so; not by ranks in a fanout group,
+ * whose filters are locked. Kernels before 6.2 cannot put GSO packets into a ring:
  * there it only announces, large and small.
  *
  * An announced packet comes some time later, or is dropped, and a full ring announces none. So the wait for a packet is
@@ -62,6 +64,7 @@
 #include "wire/netif.h"
 #include "wire/qos.h"
 #include "wire/ring.h"
+#include "wire/tso_ring.h"
 #include "wire/tso_socket.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
@@ -79,6 +82,7 @@
 #define SHORTER_BYTES  32                   /* by which packets of IPv6 are shorter therefore */
 #define LATE_POLLS     256                  /* so often an announced packet may not be there */
 #define UNASKED_POLLS  256                  /* after so many without an announcement the socket is asked */
+#define SHORT_COOKIE   0x40000000u          /* with EMX_OFFLOAD_COOKIE: a frame of that ring */
 #define VANISHED_MOST  4                    /* announced packets that do not come, if none has come yet */
 #define IFINDEX_MAX    0x3fffffff           /* the kernel counts interfaces from 1 on */
 #define IP_PROTO_AT    9                    /* in the header of IPv4 */
@@ -116,7 +120,8 @@ struct emx_offload {
     bool ring_only;       /* the UDP socket receives none */
     struct emx_gso_rx rx; /* an announced packet, whose frames are being taken */
     struct offload_source source[SOURCES];
-    int tso_rx_fd, tso_tx_fd; /* -1: no TSO packets; the second may be tx_fd */
+    int tso_rx_fd, tso_tx_fd;   /* -1: no TSO packets; the second may be tx_fd */
+    struct emx_tso_ring shorts; /* their short pieces, if many come */
 
     struct emx_stats *stats;
     uint8_t tos; /* of the packets */
@@ -176,15 +181,20 @@ static uint32_t offload_tso_bytes(const struct emx_offload *b)
     return b->takes_tso ? EMX_TSO_HEAD_BYTES : 0;
 }
 
+/* Decides what comes in the ring. -1 and errno. */
+static int offload_filter_ring(const struct emx_offload *b)
+{
+    const uint32_t announce_bytes = b->head_bytes + ANNOUNCE_BYTES, tso_bytes = offload_tso_bytes(b);
+
+    return emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, b->ring_only ? 0 : b->loopback_index,
+                                 b->ring_only ? UINT32_MAX : announce_bytes, b->by_udp ? announce_bytes : UINT32_MAX,
+                                 tso_bytes, emx_tso_ring_is_open(&b->shorts) ? 0 : tso_bytes);
+}
+
 static int offload_open_ring(struct emx_offload *b, uint64_t ring_bytes)
 {
-    const uint32_t announce_bytes = b->head_bytes + ANNOUNCE_BYTES;
-
     b->ring_fd = emx_ring_socket();
-    if (b->ring_fd < 0 ||
-        emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, b->loopback_index, announce_bytes,
-                              b->by_udp ? announce_bytes : UINT32_MAX, offload_tso_bytes(b)) ||
-        offload_open_slots(b, ring_bytes))
+    if (b->ring_fd < 0 || offload_filter_ring(b) || offload_open_slots(b, ring_bytes))
         return -1;
     b->lent = calloc(b->ring.slot_count, sizeof(*b->lent));
     return b->lent ? emx_ring_bind(&b->ring, htons(b->v6 ? ETH_P_IPV6 : ETH_P_IP)) : -1;
@@ -222,6 +232,7 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
     b->takes_tso = params->cfg->p_gso == EMX_GSO_AUTO && !b->v6;
     b->head_bytes = emx_gso_head_bytes(b->v6);
     b->loopback_index = params->netifs->loopback_index;
+    emx_tso_ring_init(&b->shorts, params);
     if (emx_gso_rx_init(&b->rx, params->placer, params->stats) &&
         !emx_gso_udp_open(&b->udp, params, b->v6, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
         (by_udp || (b->tx_fd = emx_gso_packet_open(params, b->udp.port)) >= 0) &&
@@ -263,6 +274,7 @@ void emx_offload_close(struct emx_offload *b)
 {
     if (!b)
         return;
+    emx_tso_ring_close(&b->shorts);
     emx_ring_close(&b->ring);
     if (b->ring_fd >= 0)
         close(b->ring_fd);
@@ -284,8 +296,10 @@ uint16_t emx_offload_port(const struct emx_offload *b)
 }
 
 /* The ring announces packets of both forms. */
-int emx_offload_fd(const struct emx_offload *b)
+int emx_offload_fd(const struct emx_offload *b, unsigned i)
 {
+    if (i)
+        return emx_tso_ring_fd(&b->shorts);
     return b->by_udp && !b->takes_tso ? b->udp.fd : b->ring_fd;
 }
 
@@ -484,7 +498,11 @@ static unsigned offload_take_frames(struct emx_offload *b, struct emx_rxframe *f
 
 void emx_offload_return(struct emx_offload *b, uint32_t cookie)
 {
-    if (cookie != EMX_OFFLOAD_NO_SLOT)
+    if (cookie == EMX_OFFLOAD_NO_SLOT)
+        return;
+    if (cookie & SHORT_COOKIE)
+        emx_tso_ring_return(&b->shorts, cookie & ~(EMX_OFFLOAD_COOKIE | SHORT_COOKIE));
+    else
         offload_put_slot(b, cookie & ~EMX_OFFLOAD_COOKIE);
 }
 
@@ -537,9 +555,8 @@ static void offload_drop_announcement(struct emx_offload *b, struct offload_sour
 /* All packets that are no TSO packets are received in the ring from now on. */
 static void offload_use_ring_only(struct emx_offload *b)
 {
-    if (!emx_gso_packet_filter(b->ring_fd, b->v6, b->udp.port, 0, UINT32_MAX, UINT32_MAX, offload_tso_bytes(b)) &&
-        !emx_gso_udp_only_hold(&b->udp))
-        b->ring_only = true;
+    b->ring_only = true;
+    b->ring_only = !offload_filter_ring(b) && !emx_gso_udp_only_hold(&b->udp);
 }
 
 /* An announced packet has not come for too long. */
@@ -576,6 +593,17 @@ static bool offload_receive(struct emx_offload *b, enum offload_by by, const str
     return emx_gso_udp_receive(b->udp.fd, &b->rx, trusted ? &trusted->gso : NULL, &b->udp.drops);
 }
 
+/* From now on short pieces of TSO packets come in their ring; as long as it and the socket both get them, twice. */
+static void offload_open_shorts(struct emx_offload *b)
+{
+    if (emx_tso_ring_open(&b->shorts, b->udp.port))
+        return;
+    if (!offload_filter_ring(b) && !emx_tso_attach_filter(b->tso_rx_fd, b->udp.port, UINT32_MAX, 0))
+        return;
+    emx_tso_ring_close(&b->shorts);
+    offload_filter_ring(b);
+}
+
 /* Receives the next packet from a socket, if it is there; announced NULL: nothing says so. */
 static void offload_take_from(struct emx_offload *b, enum offload_by by, const struct offload_seen *announced)
 {
@@ -591,8 +619,11 @@ static void offload_take_from(struct emx_offload *b, enum offload_by by, const s
     b->stats->tso_packets_received += by == BY_TSO;
     s->astray |= !announced || (trusted && b->rx.missed);
     s->unasked = s->astray ? UNASKED_POLLS : 0;
-    if (announced)
-        offload_drop_announcement(b, s);
+    if (!announced)
+        return;
+    offload_drop_announcement(b, s);
+    if (by == BY_TSO && announced->known && emx_tso_ring_is_wanted(&b->shorts, &announced->tso))
+        offload_open_shorts(b);
 }
 
 /* Receives the next announced packet; without an announcement, asks the sockets now and then. */
@@ -616,22 +647,40 @@ static bool offload_is_astray(const struct emx_offload *b)
 
 bool emx_offload_waits(const struct emx_offload *b)
 {
-    return b->busy || offload_slot_waits(b);
+    return b->busy || offload_slot_waits(b) || emx_tso_ring_since_ns(&b->shorts) != UINT64_MAX;
+}
+
+/* When the next packet came that lies in the ring, or is announced there. */
+static uint64_t offload_slot_since_ns(const struct emx_offload *b)
+{
+    return offload_slot_waits(b) ? emx_ring_time_ns(&b->ring) : UINT64_MAX;
 }
 
 uint64_t emx_offload_since_ns(const struct emx_offload *b)
 {
     if (b->now_open || emx_gso_rx_is_open(&b->rx))
         return 0;
-    return offload_slot_waits(b) ? emx_ring_time_ns(&b->ring) : UINT64_MAX;
+    return emx_min(offload_slot_since_ns(b), emx_tso_ring_since_ns(&b->shorts));
+}
+
+/* Takes short pieces that came before the next packet of the other ring. */
+static unsigned offload_take_shorts(struct emx_offload *b, struct emx_rxframe *f, unsigned max, uint64_t until_ns)
+{
+    if (!emx_tso_ring_is_open(&b->shorts) || b->now_open || emx_gso_rx_is_open(&b->rx))
+        return 0;
+    return emx_tso_ring_rx(&b->shorts, f, max, emx_min(until_ns, offload_slot_since_ns(b)),
+                           EMX_OFFLOAD_COOKIE | SHORT_COOKIE);
 }
 
 unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max, uint64_t until_ns)
 {
-    unsigned n = 0;
+    unsigned n;
 
     if (!max)
         return 0;
+    n = offload_take_shorts(b, f, max, until_ns);
+    if (n)
+        return n;
     if (!emx_gso_rx_is_open(&b->rx))
         offload_take_announced(b);
     n = emx_gso_rx_next(&b->rx, f, max, EMX_OFFLOAD_NO_SLOT);

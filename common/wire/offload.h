@@ -81,8 +81,9 @@ uint64_t emx_offload_since_ns(const struct emx_offload *b);
 unsigned emx_offload_rx(struct emx_offload *b, struct emx_rxframe *f, unsigned max, uint64_t until_ns);
 void emx_offload_return(struct emx_offload *b, uint32_t cookie);
 
-/* Becomes readable when emx_offload_rx() has frames. */
-int emx_offload_fd(const struct emx_offload *b);
+/* Two descriptors, i 0 and 1, of which one becomes readable when emx_offload_rx() has frames. The second may come
+ * later; -1: not yet. */
+int emx_offload_fd(const struct emx_offload *b, unsigned i);
 
 /* The packet socket that can join the fanout group of this kind, EMX_FANOUT_GSO or EMX_FANOUT_TSO. -1: none. */
 int emx_offload_fanout_fd(const struct emx_offload *b, enum emx_fanout_kind kind);

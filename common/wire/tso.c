@@ -14,8 +14,7 @@
 #define PROTO_TCP    6
 #define TCP_LONGEST  0xf0 /* data offset of the longest header */
 #define TCP_PSH_ACK  0x18
-#define OPTION_DATA  254 /* experimental: RFC 4727 */
-#define OPTION_EAGER 253 /* the other one */
+#define OPTION_EAGER 253 /* the other experimental one */
 #define MOST_BYTES   65535
 #define CHUNK_LEAST  8
 #define MORE_BYTES   (sizeof(struct emx_place_head) - EMX_PLACE_FRAME_BYTES)
@@ -131,7 +130,7 @@ unsigned emx_tso_split(struct emx_tso_split *s, const struct emx_txframe *f)
 
 static void tso_put_option(uint8_t *at, const struct emx_place_head *h)
 {
-    struct tso_option o = {.kind = tso_is_eager(h) ? OPTION_EAGER : OPTION_DATA,
+    struct tso_option o = {.kind = tso_is_eager(h) ? OPTION_EAGER : EMX_TSO_DATA_OPTION,
                            .len_bytes = sizeof(o),
                            .version = h->version,
                            .chunk_bytes = h->chunk_bytes,
@@ -184,7 +183,7 @@ static unsigned tso_data_bytes(const uint8_t *ip)
     unsigned ip_bytes = emx_get_be16(ip + 2);
 
     if (!emx_ipv4_is_whole(ip, PROTO_TCP) || memcmp(ip + 16, nowhere, sizeof(nowhere)) != 0 || tcp[12] != TCP_LONGEST ||
-        (option[0] != OPTION_DATA && option[0] != OPTION_EAGER) || option[1] != sizeof(struct tso_option))
+        (option[0] != EMX_TSO_DATA_OPTION && option[0] != OPTION_EAGER) || option[1] != sizeof(struct tso_option))
         return 0;
     return ip_bytes > EMX_TSO_IP_BYTES ? ip_bytes - EMX_TSO_IP_BYTES : 0;
 }

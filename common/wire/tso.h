@@ -29,10 +29,12 @@
 #include "base/placement.h"
 #include "wire/gso.h"
 
-#define EMX_TSO_HEAD_BYTES 94 /* Ethernet, IPv4 and TCP headers */
-#define EMX_TSO_IP_BYTES   80 /* IPv4 and TCP headers */
-#define EMX_TSO_TCP_BYTES  60 /* TCP header */
-#define EMX_TSO_MORE_BYTES 4  /* by which a chunk's headers are longer than in other GSO packets of IPv4 */
+#define EMX_TSO_HEAD_BYTES  94   /* Ethernet, IPv4 and TCP headers */
+#define EMX_TSO_IP_BYTES    80   /* IPv4 and TCP headers */
+#define EMX_TSO_TCP_BYTES   60   /* TCP header */
+#define EMX_TSO_SHORT_BYTES 1600 /* a packet up to this length is short (tso_ring.h): a frame at an MTU of 1500 */
+#define EMX_TSO_DATA_OPTION 254  /* experimental (RFC 4727): data of a large message */
+#define EMX_TSO_MORE_BYTES  4    /* by which a chunk's headers are longer than in other GSO packets of IPv4 */
 
 /* Writes the headers of the packet for a frame with chunk_bytes. The sending kernel computes the TCP checksum: the
  * field holds the sum over the pseudo header. */

@@ -28,33 +28,38 @@ struct tso_front {
     uint8_t head[EMX_TSO_HEAD_BYTES];
 } __attribute__((packed));
 
-void emx_tso_filter(struct sock_filter code[EMX_TSO_FILTER_CODES], uint16_t port, uint32_t bytes)
+void emx_tso_filter(struct sock_filter code[EMX_TSO_FILTER_CODES], uint16_t port, uint32_t bytes, uint32_t short_bytes)
 {
-    enum { IP = ETH_HLEN, TCP = IP + 20 };
+    enum { IP = ETH_HLEN, TCP = IP + 20, OPTION = TCP + 20 };
     const struct sock_filter filter[EMX_TSO_FILTER_CODES] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP + 9),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 10),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 15),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, IP + 16),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 7),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 12),
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 5),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x45, 0, 10),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, TCP + 2),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 3),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 8),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP + 6),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 6, 0),
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, OPTION),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EMX_TSO_DATA_OPTION, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, EMX_TSO_SHORT_BYTES, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, bytes),
+        BPF_STMT(BPF_RET | BPF_K, short_bytes),
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
 
     memcpy(code, filter, sizeof(filter));
 }
 
-static int tso_attach_filter(int fd, uint16_t port)
+int emx_tso_attach_filter(int fd, uint16_t port, uint32_t bytes, uint32_t short_bytes)
 {
     struct sock_filter code[EMX_TSO_FILTER_CODES + 1];
     struct sock_fprog prog = {.len = EMX_TSO_FILTER_CODES + 1, .filter = code};
 
-    emx_tso_filter(code, port, UINT32_MAX);
+    emx_tso_filter(code, port, bytes, short_bytes);
     code[EMX_TSO_FILTER_CODES] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
@@ -80,7 +85,8 @@ int emx_tso_open_rx(uint16_t port, uint64_t buffer_bytes)
     if (fd < 0)
         return -1;
     emx_socket_size_buffer(fd, SO_RCVBUF, buffer_bytes);
-    if (!tso_attach_filter(fd, port) && !bind(fd, (const struct sockaddr *)&all, sizeof(all)))
+    if (!emx_tso_attach_filter(fd, port, UINT32_MAX, UINT32_MAX) &&
+        !bind(fd, (const struct sockaddr *)&all, sizeof(all)))
         return fd;
     err = errno;
     close(fd);

@@ -13,11 +13,15 @@
 #include "wire/tso.h"
 #include "wire/wire.h"
 
-#define EMX_TSO_FILTER_CODES 12
+#define EMX_TSO_FILTER_CODES 17
 
-/* Writes the beginning of a filter for a packet socket of IPv4. It passes bytes of each TSO packet to port (host
- * order). Of the others, what follows it decides. */
-void emx_tso_filter(struct sock_filter code[EMX_TSO_FILTER_CODES], uint16_t port, uint32_t bytes);
+/* Writes the beginning of a filter for a packet socket of IPv4. It passes so many bytes of each TSO packet to port
+ * (host order): short_bytes of those with data of large messages that have up to EMX_TSO_SHORT_BYTES, and bytes of
+ * longer ones and of eager messages. Of other packets, what follows it decides. */
+void emx_tso_filter(struct sock_filter code[EMX_TSO_FILTER_CODES], uint16_t port, uint32_t bytes, uint32_t short_bytes);
+
+/* Lets a packet socket of IPv4 receive these and no other packets. -1 and errno; EPERM: it is in a fanout group. */
+int emx_tso_attach_filter(int fd, uint16_t port, uint32_t bytes, uint32_t short_bytes);
 
 /* Opens the socket that receives the TSO packets to port, with a buffer of about buffer_bytes. -1 and errno. */
 int emx_tso_open_rx(uint16_t port, uint64_t buffer_bytes);

@@ -21,7 +21,7 @@
 #include "base/view.h"
 #include "base/wire_part.h"
 
-#define EMX_WIRE_FDS 3 /* descriptors of a wire */
+#define EMX_WIRE_FDS 4 /* descriptors of a wire */
 
 /* One received frame. Owned by the wire, readable until rx_return(). data may start at any byte. */
 struct emx_rxframe {

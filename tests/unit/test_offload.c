@@ -156,7 +156,7 @@ static void take_some(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH
     unsigned got;
 
     while (!(got = emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX))) {
-        struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+        struct pollfd p = {.fd = emx_offload_fd(b, 0), .events = POLLIN};
 
         if (!emx_offload_waits(b))
             assert_int_equal(poll(&p, 1, WAIT_MS), 1);
@@ -167,7 +167,7 @@ static void take_some(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH
 /* Receives n frames, as they come: each once, and in order. */
 static void take(struct emx_offload *b, struct emx_rxframe f[EMX_WIRE_BATCH], uint32_t first, unsigned n)
 {
-    struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+    struct pollfd p = {.fd = emx_offload_fd(b, 0), .events = POLLIN};
     unsigned got = 0;
 
     assert_int_equal(poll(&p, 1, WAIT_MS), 1);
@@ -449,7 +449,7 @@ static void chunks_come_to_their_place(bool by_lo)
     for (unsigned places = 0; places < 2; places++) {
         unsigned link;
         struct emx_offload *b = open_tso(by_lo, 4 << 20, places ? &placer : NULL, &link);
-        struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+        struct pollfd p = {.fd = emx_offload_fd(b, 0), .events = POLLIN};
 
         planned = 0;
         for (unsigned i = 0; i < PACKETS; i++)
@@ -555,7 +555,7 @@ static void take_one(struct emx_offload *b, struct emx_rxframe *f)
 {
     emx_offload_return(b, f->cookie);
     while (!emx_offload_rx(b, f, 1, UINT64_MAX)) {
-        struct pollfd p = {.fd = emx_offload_fd(b), .events = POLLIN};
+        struct pollfd p = {.fd = emx_offload_fd(b, 0), .events = POLLIN};
 
         if (!emx_offload_waits(b))
             assert_int_equal(poll(&p, 1, WAIT_MS), 1);
@@ -601,6 +601,96 @@ static void kinds_of_packets_are_mixed(void **state)
     emx_offload_close(b);
 }
 
+/* So many short packets in a row open their ring. */
+#define SHORT_RUN 64
+
+static void send_shorts(struct emx_offload *b, unsigned link, unsigned first, unsigned n)
+{
+    for (unsigned i = first; i < first + n; i++)
+        send_chunks(b, link, i, 1);
+}
+
+/* Receives short packets one at a time, through the socket if they are placed, or in their ring. */
+static void take_shorts(struct emx_offload *b, unsigned first, unsigned n, bool placed)
+{
+    struct emx_rxframe f = {.cookie = EMX_OFFLOAD_NO_SLOT};
+
+    for (unsigned i = first; i < first + n; i++) {
+        take_one(b, &f);
+        check_chunks(&f, i, 1);
+        assert_ptr_equal(f.body, placed ? memory : NULL);
+        assert_int_equal(f.parts, 0);
+        assert_true(f.tso);
+    }
+    emx_offload_return(b, f.cookie);
+}
+
+/* Where many pieces come alone, these have a ring: in order with longer ones, and whoever sleeps is woken. */
+static void short_packets_come_in_their_ring(void **state)
+{
+    enum { MANY = 300, FRAMES = 10 };
+
+    (void)state;
+    for (unsigned old = 0; old < 2; old++) {
+        unsigned link, at = 0;
+        struct emx_offload *b;
+        struct pollfd p = {.events = POLLIN};
+
+        kernel_is_old = old;
+        b = open_tso(false, 4 << 20, &placer, &link);
+        for (; at < SHORT_RUN; at++) {
+            assert_int_equal(emx_offload_fd(b, 1), -1);
+            send_shorts(b, link, at, 1);
+            take_shorts(b, at, 1, true);
+        }
+        p.fd = emx_offload_fd(b, 1);
+        assert_true(p.fd >= 0);
+        assert_int_equal(poll(&p, 1, 0), 0);
+        for (unsigned round = 0; round < 3; round++, at += MANY + 2) {
+            send_shorts(b, link, at, MANY);
+            assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+            send_chunks(b, link, at + MANY, FRAMES);
+            send_shorts(b, link, at + MANY + 1, 1);
+            take_shorts(b, at, MANY, false);
+            take_chunks(b, at + MANY, FRAMES, true);
+            take_shorts(b, at + MANY + 1, 1, false);
+        }
+        assert_false(emx_offload_waits(b));
+        assert_int_equal(stats.tso_packets_received, at);
+        assert_int_equal(stats.wire_lost, 0);
+        emx_offload_close(b);
+    }
+    kernel_is_old = false;
+}
+
+/* A short run that a longer packet ends does not open it; nor does a rank whose filters are locked, as in a fanout
+ * group. */
+static void short_packets_come_without_a_ring(void **state)
+{
+    const int on = 1;
+    struct emx_offload *b;
+    unsigned link, at = 0;
+
+    (void)state;
+    b = open_tso(false, 4 << 20, &placer, &link);
+    for (unsigned i = 0; i < 4; i++, at += SHORT_RUN) {
+        send_shorts(b, link, at, SHORT_RUN - 1);
+        take_shorts(b, at, SHORT_RUN - 1, true);
+        send_chunks(b, link, at + SHORT_RUN - 1, 2);
+        take_chunks(b, at + SHORT_RUN - 1, 2, true);
+    }
+    assert_int_equal(emx_offload_fd(b, 1), -1);
+    assert_int_equal(setsockopt(emx_offload_fanout_fd(b, EMX_FANOUT_TSO), SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)),
+                     0);
+    for (unsigned i = 0; i < 3; i++, at += SHORT_RUN) {
+        send_shorts(b, link, at, SHORT_RUN);
+        take_shorts(b, at, SHORT_RUN, true);
+    }
+    assert_int_equal(emx_offload_fd(b, 1), -1);
+    assert_int_equal(stats.wire_lost, 0);
+    emx_offload_close(b);
+}
+
 /* Sends bytes as they are. */
 static void send_raw(unsigned ifindex, const uint8_t *bytes, size_t len_bytes)
 {
@@ -632,6 +722,40 @@ static void send_changed(const struct emx_offload *b, unsigned ifindex, unsigned
     emx_tso_head(packet, &way, &f);
     packet[at] = value;
     send_raw(ifindex, packet, len_bytes);
+}
+
+/* Damaged packets that come in that ring are counted, and harm nothing. */
+static void damaged_short_packets_are_lost(void **state)
+{
+    static const struct {
+        unsigned at;
+        uint8_t value;
+        unsigned len_bytes;
+    } changes[] = {{14, 0x45, 60},
+                   {14, 0x45, EMX_TSO_HEAD_BYTES},
+                   {14, 0x45, CHANGED_BYTES - 1},
+                   {46, 0x50, CHANGED_BYTES},
+                   {56, 0xC3, CHANGED_BYTES},
+                   {56, EMX_PLACE_MARK_HEADER >> 8, CHANGED_BYTES},
+                   {41, 1, CHANGED_BYTES}};
+    struct emx_rxframe f[1];
+    struct emx_offload *b;
+    unsigned link;
+
+    (void)state;
+    b = open_tso(false, 4 << 20, &placer, &link);
+    send_shorts(b, link, 0, SHORT_RUN);
+    take_shorts(b, 0, SHORT_RUN, true);
+    for (unsigned i = 0; i < ARRAY_LEN(changes); i++) {
+        send_changed(b, link, changes[i].at, changes[i].value, changes[i].len_bytes);
+        assert_true(emx_offload_waits(b));
+        while (emx_offload_waits(b))
+            assert_int_equal(emx_offload_rx(b, f, 1, UINT64_MAX), 0);
+        assert_int_equal(stats.wire_lost, i + 1);
+        send_shorts(b, link, i, 1);
+        take_shorts(b, i, 1, false);
+    }
+    emx_offload_close(b);
 }
 
 /* Connections to the port, and packets that are damaged: nothing comes of them, and what follows is not harmed. */
@@ -742,6 +866,9 @@ int main(void)
         cmocka_unit_test(packets_that_nothing_announced),
         cmocka_unit_test(announced_packets_that_are_lost),
         cmocka_unit_test(kinds_of_packets_are_mixed),
+        cmocka_unit_test(short_packets_come_in_their_ring),
+        cmocka_unit_test(short_packets_come_without_a_ring),
+        cmocka_unit_test(damaged_short_packets_are_lost),
         cmocka_unit_test(foreign_packets_are_ignored),
     };
 

@@ -556,9 +556,9 @@ static int packet_fd(struct emx_wire *base, unsigned i)
 
     if (i == 0)
         return w->rx_fd;
-    if (i == 2 && w->udp)
-        return w->udp->rx_fd;
-    return i == 1 && w->offload ? emx_offload_fd(w->offload) : -1;
+    if (i == 2)
+        return w->udp ? w->udp->rx_fd : -1;
+    return w->offload ? emx_offload_fd(w->offload, i == 1 ? 0 : 1) : -1;
 }
 
 const struct emx_wire_ops emx_wire_packet = {

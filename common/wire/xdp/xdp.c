@@ -669,7 +669,7 @@ static int xdp_fd(struct emx_wire *base, unsigned i)
 
     if (i == 0)
         return w->epoll_fd;
-    return i == 1 && w->offload ? emx_offload_fd(w->offload) : -1;
+    return i <= 2 && w->offload ? emx_offload_fd(w->offload, i - 1) : -1;
 }
 
 const struct emx_wire_ops emx_wire_xdp = {
