@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/min.h"
 #include "base/config.h"
+#include "base/min.h"
 #include "wire/tso_socket.h"
 
 #define SLOT_BYTES (66 + EMX_TSO_SHORT_BYTES)
@@ -33,10 +33,10 @@ void emx_tso_ring_init(struct emx_tso_ring *t, const struct emx_wire_params *par
 
 bool emx_tso_ring_is_wanted(struct emx_tso_ring *t, const struct emx_tso *came)
 {
-    bool is_short = came->head.type == EMX_PLACE_DATA && EMX_TSO_HEAD_BYTES + came->data_bytes <= EMX_TSO_SHORT_BYTES;
-
-    t->run = is_short ? t->run + 1 : 0;
-    return t->run == RUN && !emx_tso_ring_is_open(t);
+    if (came->head.type != EMX_PLACE_DATA)
+        return false;
+    t->run = EMX_TSO_HEAD_BYTES + came->data_bytes <= EMX_TSO_SHORT_BYTES ? t->run + 1 : 0;
+    return t->run >= RUN && !t->tried;
 }
 
 int emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port)
@@ -44,6 +44,7 @@ int emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port)
     int fd = emx_ring_socket(), err;
     struct emx_ring ring = {.fd = fd};
 
+    t->tried = true;
     if (fd < 0)
         return -1;
     if (!emx_tso_attach_filter(fd, port, 0, UINT32_MAX) &&

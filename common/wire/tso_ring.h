@@ -19,9 +19,10 @@ struct emx_tso_ring {
     uint64_t ring_bytes;
     struct emx_stats *stats;
     unsigned run; /* short packets since a longer one came otherwise */
+    bool tried;   /* it was opened, or could not be: once is enough */
 };
 
-/* It is not open yet. */
+/* It is not open. */
 void emx_tso_ring_init(struct emx_tso_ring *t, const struct emx_wire_params *params);
 
 static inline bool emx_tso_ring_is_open(const struct emx_tso_ring *t)
@@ -29,7 +30,8 @@ static inline bool emx_tso_ring_is_open(const struct emx_tso_ring *t)
     return t->ring.mem;
 }
 
-/* A packet came otherwise. Whether the ring should be opened: many short ones have come, one after the other. */
+/* A packet came otherwise. Whether the ring should be opened: many short ones have come, one after the other, and it
+ * was never tried. */
 bool emx_tso_ring_is_wanted(struct emx_tso_ring *t, const struct emx_tso *came);
 
 /* Opens it for packets to port (host order). -1 and errno. */
