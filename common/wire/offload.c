@@ -18,9 +18,8 @@
  * only the first bytes. They announce it: the packet itself comes to another socket, and from there its data goes to
  * its place in the program's memory (gso_rx.c): TSO packets to a packet socket, the others to a UDP socket. A ring for
  * these would circulate so much memory that no cache holds it. But where the pieces of TSO packets come one by one,
- * these have a ring of their own (tso_ring.h), which is opened when many have come so; not by ranks in a fanout group,
- * whose filters are locked. Kernels before 6.2 cannot put GSO packets into a ring:
- * there it only announces, large and small.
+ * these have a ring of their own (tso_ring.h), which is opened when many have come so; not where a host has several
+ * ranks. Kernels before 6.2 cannot put GSO packets into a ring: there it only announces, large and small.
  *
  * An announced packet comes some time later, or is dropped, and a full ring announces none. So the wait for a packet is
  * limited, and the sockets are asked now and then without an announcement. Where the packet is another one than was
@@ -208,6 +207,7 @@ static int offload_open_tso(struct emx_offload *b, const struct emx_wire_params 
         return 0;
     b->tso_tx_fd = b->by_udp ? emx_tso_open_tx(params) : b->tx_fd;
     b->tso_rx_fd = emx_tso_open_rx(b->udp.port, buffer_bytes);
+    emx_tso_ring_init(&b->shorts, params);
     return b->tso_tx_fd < 0 || b->tso_rx_fd < 0 ? -1 : 0;
 }
 
@@ -224,7 +224,7 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
         snprintf(why, why_len_bytes, "out of memory");
         return NULL;
     }
-    b->ring_fd = b->udp.fd = b->tx_fd = b->tso_rx_fd = b->tso_tx_fd = -1;
+    b->ring_fd = b->udp.fd = b->tx_fd = b->tso_rx_fd = b->tso_tx_fd = b->shorts.fd = -1;
     b->stats = params->stats;
     b->tos = emx_qos_tos(params->cfg);
     b->by_udp = by_udp;
@@ -232,7 +232,6 @@ static struct emx_offload *offload_open_by(const struct emx_wire_params *params,
     b->takes_tso = params->cfg->p_gso == EMX_GSO_AUTO && !b->v6;
     b->head_bytes = emx_gso_head_bytes(b->v6);
     b->loopback_index = params->netifs->loopback_index;
-    emx_tso_ring_init(&b->shorts, params);
     if (emx_gso_rx_init(&b->rx, params->placer, params->stats) &&
         !emx_gso_udp_open(&b->udp, params, b->v6, by_udp, buffer_bytes) && !offload_open_ring(b, buffer_bytes) &&
         (by_udp || (b->tx_fd = emx_gso_packet_open(params, b->udp.port)) >= 0) &&

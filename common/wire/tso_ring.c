@@ -27,7 +27,8 @@
 
 void emx_tso_ring_init(struct emx_tso_ring *t, const struct emx_wire_params *params)
 {
-    *t = (struct emx_tso_ring){.ring_bytes = emx_ring_part_bytes(params->cfg->p_ring, params->local_ranks, SLOT_BYTES),
+    *t = (struct emx_tso_ring){.ring_bytes = params->cfg->p_ring,
+                               .fd = params->local_ranks > 1 ? -1 : emx_ring_socket(),
                                .stats = params->stats};
 }
 
@@ -36,37 +37,29 @@ bool emx_tso_ring_is_wanted(struct emx_tso_ring *t, const struct emx_tso *came)
     if (came->head.type != EMX_PLACE_DATA)
         return false;
     t->run = EMX_TSO_HEAD_BYTES + came->data_bytes <= EMX_TSO_SHORT_BYTES ? t->run + 1 : 0;
-    return t->run >= RUN && !t->tried;
+    return t->run >= RUN && t->fd >= 0 && !emx_tso_ring_is_open(t);
 }
 
 int emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port)
 {
-    int fd = emx_ring_socket(), err;
-    struct emx_ring ring = {.fd = fd};
+    int err;
 
-    t->tried = true;
-    if (fd < 0)
-        return -1;
-    if (!emx_tso_attach_filter(fd, port, 0, UINT32_MAX) &&
-        !emx_ring_open(&ring, fd, t->ring_bytes, SLOT_BYTES, SLOTS_MIN) && !emx_ring_bind(&ring, htons(ETH_P_IP))) {
-        t->ring = ring;
+    if (!emx_tso_attach_filter(t->fd, port, 0, UINT32_MAX) &&
+        !emx_ring_open(&t->ring, t->fd, t->ring_bytes, SLOT_BYTES, SLOTS_MIN) &&
+        !emx_ring_bind(&t->ring, htons(ETH_P_IP)))
         return 0;
-    }
     err = errno;
-    emx_ring_close(&ring);
-    close(fd);
+    emx_tso_ring_close(t);
     errno = err;
     return -1;
 }
 
 void emx_tso_ring_close(struct emx_tso_ring *t)
 {
-    int fd = emx_tso_ring_fd(t);
-
-    if (fd < 0)
-        return;
     emx_ring_close(&t->ring);
-    close(fd);
+    if (t->fd >= 0)
+        close(t->fd);
+    t->fd = -1;
 }
 
 /* Whether the data is as it was sent. */

@@ -16,13 +16,14 @@
 
 struct emx_tso_ring {
     struct emx_ring ring; /* all 0: not open */
+    int fd;               /* the packet socket; -1: there will be no ring */
     uint64_t ring_bytes;
     struct emx_stats *stats;
     unsigned run; /* short packets since a longer one came otherwise */
-    bool tried;   /* it was opened, or could not be: once is enough */
 };
 
-/* It is not open. */
+/* Makes the socket, which gets no packets yet: later the process may have lost its rights, or entered another network
+ * namespace. Where a host has several ranks there is none: their filters are locked in a fanout group. */
 void emx_tso_ring_init(struct emx_tso_ring *t, const struct emx_wire_params *params);
 
 static inline bool emx_tso_ring_is_open(const struct emx_tso_ring *t)
@@ -30,18 +31,17 @@ static inline bool emx_tso_ring_is_open(const struct emx_tso_ring *t)
     return t->ring.mem;
 }
 
-/* A packet came otherwise. Whether the ring should be opened: many short ones have come, one after the other, and it
- * was never tried. */
+/* A packet came otherwise. Whether the ring should be opened: many short ones have come, one after the other. */
 bool emx_tso_ring_is_wanted(struct emx_tso_ring *t, const struct emx_tso *came);
 
-/* Opens it for packets to port (host order). -1 and errno. */
+/* Opens it for packets to port (host order). -1 and errno: there will be none. */
 int emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port);
-void emx_tso_ring_close(struct emx_tso_ring *t); /* also what is not open */
+void emx_tso_ring_close(struct emx_tso_ring *t); /* for good; also if it is not open */
 
-/* Its packet socket; -1: it is not open. */
+/* Becomes readable when packets come; -1: it is not open. */
 static inline int emx_tso_ring_fd(const struct emx_tso_ring *t)
 {
-    return emx_tso_ring_is_open(t) ? t->ring.fd : -1;
+    return emx_tso_ring_is_open(t) ? t->fd : -1;
 }
 
 /* When the next packet came, by the clock of rings. UINT64_MAX: there is none. */
