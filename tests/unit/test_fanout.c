@@ -213,6 +213,7 @@ static void be_rank(struct desk *d, const struct options *o)
                                            .endpoint_id = d->id,
                                            .job_cookie = (uint32_t)o->job,
                                            .job_secret = SECRET(o->job),
+                                           .local_ranks = RANKS,
                                            .stats = &stats};
     struct emx_wire *w;
 
@@ -417,7 +418,8 @@ static bool name_taken(void)
 
 static int set_up(void **state)
 {
-    const struct emx_wire_params params = {.cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .stats = &sender_stats};
+    const struct emx_wire_params params = {
+        .cfg = &cfg, .netifs = &netifs, .endpoint_id = 1, .local_ranks = RANKS, .stats = &sender_stats};
     char why[512];
 
     (void)state;
