@@ -595,9 +595,8 @@ static bool offload_receive(struct emx_offload *b, enum offload_by by, const str
 /* From now on short pieces of TSO packets come in their ring; as long as it and the socket both get them, twice. */
 static void offload_open_shorts(struct emx_offload *b)
 {
-    if (emx_tso_ring_open(&b->shorts, b->udp.port))
-        return;
-    if (!offload_filter_ring(b) && !emx_tso_attach_filter(b->tso_rx_fd, b->udp.port, UINT32_MAX, 0))
+    if (emx_tso_ring_open(&b->shorts, b->udp.port) && !offload_filter_ring(b) &&
+        !emx_tso_attach_filter(b->tso_rx_fd, b->udp.port, UINT32_MAX, 0))
         return;
     emx_tso_ring_close(&b->shorts);
     offload_filter_ring(b);

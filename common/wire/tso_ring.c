@@ -8,7 +8,6 @@
 #include "wire/tso_ring.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/if_ether.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,18 +39,11 @@ bool emx_tso_ring_is_wanted(struct emx_tso_ring *t, const struct emx_tso *came)
     return t->run >= RUN && t->fd >= 0 && !emx_tso_ring_is_open(t);
 }
 
-int emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port)
+bool emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port)
 {
-    int err;
-
-    if (!emx_tso_attach_filter(t->fd, port, 0, UINT32_MAX) &&
-        !emx_ring_open(&t->ring, t->fd, t->ring_bytes, SLOT_BYTES, SLOTS_MIN) &&
-        !emx_ring_bind(&t->ring, htons(ETH_P_IP)))
-        return 0;
-    err = errno;
-    emx_tso_ring_close(t);
-    errno = err;
-    return -1;
+    return !emx_tso_attach_filter(t->fd, port, 0, UINT32_MAX) &&
+           !emx_ring_open(&t->ring, t->fd, t->ring_bytes, SLOT_BYTES, SLOTS_MIN) &&
+           !emx_ring_bind(&t->ring, htons(ETH_P_IP));
 }
 
 void emx_tso_ring_close(struct emx_tso_ring *t)

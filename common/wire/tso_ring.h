@@ -34,8 +34,8 @@ static inline bool emx_tso_ring_is_open(const struct emx_tso_ring *t)
 /* A packet came otherwise. Whether the ring should be opened: many short ones have come, one after the other. */
 bool emx_tso_ring_is_wanted(struct emx_tso_ring *t, const struct emx_tso *came);
 
-/* Opens it for packets to port (host order). -1 and errno: there will be none. */
-int emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port);
+/* Opens it for packets to port (host order). false: it is to be closed. */
+bool emx_tso_ring_open(struct emx_tso_ring *t, uint16_t port);
 void emx_tso_ring_close(struct emx_tso_ring *t); /* for good; also if it is not open */
 
 /* Becomes readable when packets come; -1: it is not open. */
