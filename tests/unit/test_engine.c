@@ -45,6 +45,7 @@ static struct emx_engine *engine;
 static struct partner partners[PARTNERS];
 static emx_time now;
 static uint16_t gso_bytes; /* of the routes */
+static unsigned routes;    /* to each partner */
 
 /* ---- Partners ---- */
 
@@ -171,12 +172,13 @@ static void send_message(unsigned i)
 
 static void answer_routes(void)
 {
-    const struct emx_route route = {.frame_bytes = FRAME_BYTES, .gso_bytes = gso_bytes, .name = "test"};
+    const struct emx_route one = {.frame_bytes = FRAME_BYTES, .gso_bytes = gso_bytes, .name = "test"};
+    const struct emx_route route[] = {one, one};
     struct emx_event ev;
 
     while (emx_engine_event(engine, &ev))
         if (ev.type == EMX_EVENT_ROUTES)
-            emx_engine_routes(engine, ev.peer, &route, 1, "", now);
+            emx_engine_routes(engine, ev.peer, route, routes, "", now);
 }
 
 static void pump(void)
@@ -224,6 +226,7 @@ static void begin(unsigned known)
     unit_alloc_init(&memory);
     emx_config_defaults(&cfg);
     now = LATER_NS;
+    routes = 1;
     assert_int_equal(emx_engine_create(&p, &engine), ETHMX_OK);
     for (unsigned i = 0; i < known; i++) {
         const struct emx_address a = address(i + 1);
@@ -692,6 +695,36 @@ static void an_overdue_acknowledgement_passes_data(void **state)
     end();
 }
 
+/* The reply to the hello of partner 0 takes this route. */
+static void expect_reply_over(unsigned route)
+{
+    struct emx_txframe f;
+
+    do
+        assert_int_equal(emx_engine_output(engine, 0, &f, 1, now), 1);
+    while (((const struct emx_frame *)f.head)->type != EMX_F_hello_ack);
+    assert_ptr_equal(f.to, &session(0)->connect->route[route].to);
+}
+
+/* Hellos that have come together get one reply. It is not lost, so it takes the first route. */
+static void a_late_reply_is_not_a_lost_one(void **state)
+{
+    (void)state;
+    begin(1);
+    routes = 2;
+    for (unsigned i = 0; i < 4; i++)
+        greet(0, EMX_F_hello, 2, 200);
+    answer_routes();
+    expect_reply_over(0);
+    for (unsigned i = 0; i < 2; i++)
+        greet(0, EMX_F_hello, 2, 200);
+    expect_reply_over(1);
+    greet(0, EMX_F_hello, 2, 200);
+    expect_reply_over(0);
+    pump();
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -707,6 +740,7 @@ int main(void)
         cmocka_unit_test(all_lent_data_is_copied),
         cmocka_unit_test(a_synchronous_message_is_matched_when_it_is_whole),
         cmocka_unit_test(an_overdue_acknowledgement_passes_data),
+        cmocka_unit_test(a_late_reply_is_not_a_lost_one),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -44,7 +44,7 @@
 #define CONNECTED_ACK_NS 1000000 /* minimum delay of an acknowledgement over connections */
 #define PLACE_NS         1000000 /* an unanswered hello occupies a place for this long */
 #define RUNG_PART        16      /* part of the time-out for each length below that */
-#define REPEATS_MAX      127     /* counted of a hello, then from 0 again */
+#define REPLIES_MAX      127     /* counted to a hello, then from 0 again */
 #define GUESS_PART       8       /* part of the time-out for a route that is a guess */
 
 /* The ranks of a job start at the same time, and their hellos may overflow the queue to one that all know. So retries
@@ -276,10 +276,10 @@ bool emx_connect_output_hello(struct emx_session *s, struct emx_txframe *f, stru
     return true;
 }
 
-/* The route over this link for the reply to a hello that was repeated so often; NULL: there is none. The first reply
+/* The route over this link for the next reply after so many to the same hello; NULL: there is none. The first reply
  * takes the current route if the peer has replied on it, otherwise the first route. If the hello comes again, the reply
- * may be lost on that route, so it takes the next. */
-static const struct emx_route *connect_reply_route(const struct emx_session *s, unsigned link, unsigned repeats)
+ * may be lost on that route, so the next reply takes the next route. */
+static const struct emx_route *connect_reply_route(const struct emx_session *s, unsigned link, unsigned replies)
 {
     const struct emx_connect *c = s->connect;
     unsigned routes = 0, skip, i;
@@ -288,7 +288,7 @@ static const struct emx_route *connect_reply_route(const struct emx_session *s, 
         routes += c->route[i].link == link;
     if (!routes)
         return NULL;
-    skip = repeats % routes;
+    skip = replies % routes;
     for (i = s->state == EMX_S_CONNECTED || c->got[0] ? c->current : 0;; i++) {
         const struct emx_route *r = &c->route[i % c->count];
 
@@ -302,7 +302,7 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
 {
     for (int full = 0; full < 2; full++) {
         struct emx_hello_ack *w = &s->hello_ack[full];
-        const struct emx_route *r = connect_reply_route(s, link, w->repeats);
+        const struct emx_route *r = connect_reply_route(s, link, w->replies);
         size_t bytes = w->frame_bytes;
 
         if (!w->due || w->link != link)
@@ -379,7 +379,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     w = &s->hello_ack[t->probe & 1];
     *w = (struct emx_hello_ack){.due = 1,
-                                .repeats = (uint8_t)((w->probe == t->probe ? w->repeats + 1 : 0) & REPEATS_MAX),
+                                .replies = (uint8_t)((w->probe == t->probe ? w->replies + !w->due : 0) & REPLIES_MAX),
                                 .link = (uint8_t)link,
                                 .frame_bytes = t->frame_bytes,
                                 .probe = t->probe};
