@@ -44,7 +44,6 @@
 #define CONNECTED_ACK_NS 1000000 /* minimum delay of an acknowledgement over connections */
 #define PLACE_NS         1000000 /* an unanswered hello occupies a place for this long */
 #define RUNG_PART        16      /* part of the time-out for each length below that */
-#define REPLIES_MAX      127     /* counted to a hello, then from 0 again */
 #define GUESS_PART       8       /* part of the time-out for a route that is a guess */
 
 /* The ranks of a job start at the same time, and their hellos may overflow the queue to one that all know. So retries
@@ -313,6 +312,7 @@ bool emx_connect_output_hello_ack(struct emx_session *s, unsigned link, struct e
         if (bytes > r->frame_bytes - emx_tag_bytes(s->e, link))
             bytes = r->frame_bytes - emx_tag_bytes(s->e, link);
         connect_build(s, r, EMX_F_hello_ack, bytes, w->probe, f, scratch);
+        w->replies++;
         return true;
     }
     return false;
@@ -379,7 +379,7 @@ enum emx_drop emx_connect_hello(struct emx_engine *e, unsigned link, const uint8
     emx_learn_address(s, &a, t + 1, t->addr_bytes);
     w = &s->hello_ack[t->probe & 1];
     *w = (struct emx_hello_ack){.due = 1,
-                                .replies = (uint8_t)((w->probe == t->probe ? w->replies + !w->due : 0) & REPLIES_MAX),
+                                .replies = w->probe == t->probe ? w->replies : 0,
                                 .link = (uint8_t)link,
                                 .frame_bytes = t->frame_bytes,
                                 .probe = t->probe};

@@ -62,7 +62,7 @@ struct emx_connect {
 
 struct emx_hello_ack {
     uint8_t due : 1;
-    uint8_t replies : 7;  /* sent to hellos with the same probe, and perhaps lost */
+    uint8_t replies : 7;  /* sent to hellos with the same probe, and perhaps lost; 0 again after 127 */
     uint8_t link;         /* link that the hello arrived on */
     uint16_t frame_bytes; /* length of the hello, and of the reply */
     uint32_t probe;
