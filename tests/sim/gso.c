@@ -4,6 +4,8 @@
  */
 #include "scenario.h"
 
+#include "core/msg/rndv.h"
+
 #define GSO_BYTES     1472
 #define MESSAGE_BYTES 2000000
 #define MESSAGES      8
@@ -32,16 +34,21 @@ static void begin(struct sim_case *c, enum sim_gso gso)
     begin_with_blocks(c, gso, 64);
 }
 
-/* Large messages, one after the other; each must come in time. */
-static void transfer(struct sim_case *c, uint64_t slack_ns)
+static void post(struct sim_case *c, size_t len_bytes)
 {
     struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
 
+    sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
+    sim_send(&c->program, a, b->party, 0, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_pump(a);
+}
+
+/* Large messages, one after the other; each must come in time. */
+static void transfer(struct sim_case *c, uint64_t slack_ns)
+{
     for (unsigned i = 0; i < MESSAGES; i++) {
-        sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, MESSAGE_BYTES, SIM_CONTIGUOUS);
-        sim_send(&c->program, a, b->party, 0, MESSAGE_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-        sim_node_pump(b);
-        sim_node_pump(a);
+        post(c, MESSAGE_BYTES);
         if (!sim_program_run(&c->program, sim_limit(&c->world, MESSAGE_BYTES, 10000000000, slack_ns)))
             return;
     }
@@ -50,17 +57,9 @@ static void transfer(struct sim_case *c, uint64_t slack_ns)
 /* The same with eager messages under way beside each. */
 static void transfer_mixed(struct sim_case *c, uint64_t slack_ns)
 {
-    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
-
     for (unsigned i = 0; i < MESSAGES; i++) {
-        for (unsigned k = 0; k < 5; k++) {
-            uint64_t bytes = k == 2 ? MESSAGE_BYTES : k == 4 ? CHUNK_BYTES : EAGER_BYTES;
-
-            sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, bytes, SIM_CONTIGUOUS);
-            sim_send(&c->program, a, b->party, 0, bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-            sim_node_pump(b);
-            sim_node_pump(a);
-        }
+        for (unsigned k = 0; k < 5; k++)
+            post(c, k == 2 ? MESSAGE_BYTES : k == 4 ? CHUNK_BYTES : EAGER_BYTES);
         if (!sim_program_run(&c->program, sim_limit(&c->world, MESSAGE_BYTES, 10000000000, slack_ns)))
             return;
     }
@@ -117,6 +116,32 @@ static void short_blocks(struct sim_case *c)
     if (packets * 100 > blocks * 115)
         sim_fail(&c->world, "%llu TSO packets for %llu blocks of %u frames", (unsigned long long)packets,
                  (unsigned long long)blocks, block_chunks);
+    sim_case_end(c);
+}
+
+/* The sender is away in the middle of each message. The time-outs of the receiver cost a frame each: what it has
+ * requested already comes as it would have come. */
+static void sender_away(struct sim_case *c)
+{
+    const uint64_t away_ns = (5 + c->seed) * SIM_MS, chunk_bytes = GSO_BYTES - EMX_RNDV_HEAD_BYTES;
+    struct sim_world *w = &c->world;
+    uint64_t needed, resent;
+
+    begin(c, SIM_GSO_JOINED);
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        post(c, MESSAGE_BYTES);
+        sim_world_run_until(w, w->now_ns + 100000 * i + 1);
+        sim_node_pace(&w->nodes[0], SIM_STOPPED, w->now_ns + away_ns);
+        if (!sim_program_run(&c->program, sim_limit(w, MESSAGE_BYTES, 10000000000, away_ns + 10 * SIM_MS)))
+            break;
+    }
+    needed = MESSAGES * emx_rndv_chunks(MESSAGE_BYTES, chunk_bytes);
+    resent = w->nodes[1].stats.pulls_resent;
+    if (resent < MESSAGES / 2 || w->data_frames > needed + resent)
+        sim_fail(w, "%llu data frames where %llu were needed, and %llu pulls were repeated",
+                 (unsigned long long)w->data_frames, (unsigned long long)needed, (unsigned long long)resent);
+    expect_tso(w);
+    expect_share(w, 90, 100);
     sim_case_end(c);
 }
 
@@ -284,6 +309,7 @@ static void eager_without_tso(struct sim_case *c)
 const struct sim_scenario sim_gso[] = {
     {"GSO packets-joined", "GSO packets come as they were sent", joined, 4, 0},
     {"GSO packets-short-blocks", "blocks are shorter than the packets", short_blocks, 20, 0},
+    {"GSO packets-away", "the sender is away in the middle of messages", sender_away, 20, 0},
     {"GSO packets-placed", "large messages are received into their place", placed, 20, 0},
     {"GSO packets-cut", "nobody joins what was cut on the way", cut, 4, 0},
     {"GSO packets-pieces", "nobody joins what an interface has segmented", pieces, 4, 0},

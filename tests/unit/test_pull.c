@@ -38,7 +38,8 @@ static emx_time now;
 static struct {
     uint32_t tx_next, rx_next, rop;
     unsigned fins;
-    uint64_t pulled_bytes; /* of the last fin */
+    struct emx_f_pull pull; /* the last */
+    uint64_t pulled_bytes;  /* of the last fin */
 } partner;
 
 static uint8_t room[ROOM]; /* the buffer is in its middle */
@@ -102,8 +103,10 @@ static void hear(const struct emx_frame *h)
 {
     if (h->type == EMX_F_hello)
         greet(EMX_F_hello_ack, ((const struct emx_f_hello *)(h + 1))->probe, sizeof(*h) + h->body_bytes);
-    if (h->type == EMX_F_pull)
-        partner.rop = ((const struct emx_f_pull *)(h + 1))->rop;
+    if (h->type == EMX_F_pull) {
+        partner.pull = *(const struct emx_f_pull *)(h + 1);
+        partner.rop = partner.pull.rop;
+    }
     if (h->type == EMX_F_fin) {
         partner.fins++;
         partner.pulled_bytes = ((const struct emx_f_fin *)(h + 1))->pulled_bytes;
@@ -465,6 +468,34 @@ static void a_late_reply_is_not_out_of_order(void **state)
     end();
 }
 
+/* After a time-out one chunk is requested. If it comes, all that was requested before it is lost; if the blocks come,
+ * the sender was only late. */
+static void one_chunk_tells_what_is_lost(void **state)
+{
+    (void)state;
+    for (unsigned late = 0; late < 2; late++) {
+        begin(MESSAGE, 10);
+        assert_true(takes(0, 2 * CHUNK, chunks_from(0, 2)));
+        time_passes(2 * peer->session->pulling.block_rtt.rto_ns);
+        assert_int_equal(stats.pulls_resent, 1);
+        assert_int_equal(partner.pull.first, 0);
+        assert_int_equal(partner.pull.wanted, chunks_from(9, 1));
+        assert_int_equal(partner.pull.round, 1);
+        if (late)
+            assert_true(takes(2, 8 * CHUNK, chunks_from(2, 8)));
+        frame_make(9, CHUNK, chunks_from(9, 1));
+        frame.data.round = 1;
+        assert_int_equal(say(&frame.head, EMX_F_data, sizeof(frame.data) + CHUNK),
+                         late ? EMX_DROP_DUPLICATE : EMX_ACCEPTED);
+        have |= chunks_from(9, 1);
+        pump();
+        assert_true(all_is_right());
+        assert_int_equal(stats.pulls_resent, late ? 1 : 1 + CHUNKS / 10);
+        assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS) & ~have));
+        end();
+    }
+}
+
 /* Takes all buffers for short frames. Returns how many. */
 static unsigned exhaust(struct emx_txbuf *b[], unsigned most)
 {
@@ -562,12 +593,19 @@ static void any_frames_make_the_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_missing_is_taken),          cmocka_unit_test(a_message_comes_in_one_frame),
-        cmocka_unit_test(many_blocks_are_requested_at_once), cmocka_unit_test(what_was_not_requested_is_not_taken),
-        cmocka_unit_test(wrong_frames_are_dropped),          cmocka_unit_test(a_short_buffer_is_not_exceeded),
-        cmocka_unit_test(gaps_are_requested_again),          cmocka_unit_test(data_out_of_order_is_awaited),
-        cmocka_unit_test(a_late_reply_is_not_out_of_order),  cmocka_unit_test(the_end_needs_memory),
-        cmocka_unit_test(data_in_its_place_is_taken),        cmocka_unit_test(any_frames_make_the_message),
+        cmocka_unit_test(what_is_missing_is_taken),
+        cmocka_unit_test(a_message_comes_in_one_frame),
+        cmocka_unit_test(many_blocks_are_requested_at_once),
+        cmocka_unit_test(what_was_not_requested_is_not_taken),
+        cmocka_unit_test(wrong_frames_are_dropped),
+        cmocka_unit_test(a_short_buffer_is_not_exceeded),
+        cmocka_unit_test(gaps_are_requested_again),
+        cmocka_unit_test(data_out_of_order_is_awaited),
+        cmocka_unit_test(a_late_reply_is_not_out_of_order),
+        cmocka_unit_test(one_chunk_tells_what_is_lost),
+        cmocka_unit_test(the_end_needs_memory),
+        cmocka_unit_test(data_in_its_place_is_taken),
+        cmocka_unit_test(any_frames_make_the_message),
     };
 
     return cmocka_run_group_tests_name("pull", tests, NULL, NULL);

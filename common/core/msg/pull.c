@@ -11,9 +11,9 @@
  * Open-MX's receivers do. A block's missing chunks are requested again when
  *  - the last chunk of its latest request has arrived without them, or chunks of a block that was requested later, and
  *    the peer's frames stay in order (pull_gap.c), or
- *  - nothing of the message has arrived for a time-out, which is measured from how long blocks take. Then only the
- *    oldest block is requested: its reply shows whether the others are lost, and a sender that was only busy sends
- *    little twice.
+ *  - nothing of the message has arrived for a time-out, which is measured from how long blocks take. Then only one
+ *    chunk of the oldest block is requested: its reply shows whether the others are lost, and a sender that was only
+ *    busy sends one frame twice. (TCP does the same after a time-out: RFC 5681, section 3.1.)
  * Duplicate chunks are detected by the block's map and dropped.
  *
  * The blocks that are requested and have not arrived are limited, over all peers (see pace.h; pull_window at most). The
@@ -319,8 +319,8 @@ static struct emx_block *pull_next_due(struct emx_session *s, struct emx_rndv **
 
 static void pull_asked(struct emx_rndv *r, struct emx_block *b, emx_time now)
 {
+    b->asked = b->timed_out ? UINT64_C(1) << emx_rndv_highest_bit(b->missing) : b->missing;
     b->due = b->overtaken = false;
-    b->asked = b->missing;
     b->asked_ns = now;
     if (r->op->peer->session->rails)
         emx_pull_await_rail(r, b, now);
@@ -358,7 +358,7 @@ bool emx_rndv_output_pull(struct emx_session *s, struct emx_txframe *f, struct e
     *t = (struct emx_f_pull){.op = r->sender_op,
                              .rop = r->op->id,
                              .first = b->first,
-                             .wanted = b->missing,
+                             .wanted = b->asked,
                              .round = b->round,
                              .rail = b->rail,
                              .more = pull_join_due(r, b, now) & JOIN_MAX,
@@ -382,11 +382,21 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
         return;
     emx_pull_change_rail(r, b, emx_pull_choose_again(r->op->peer->session, b->rail, false));
     b->round = b->round < UINT8_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
-    b->gap = false;
+    b->gap = b->timed_out = false;
     pull_want(r, b);
 }
 
-/* Blocks are lost: bit i is for block i. */
+/* Nothing has arrived for a time-out: one chunk will tell why. */
+static void pull_ask_for_one(struct emx_rndv *r, struct emx_block *b)
+{
+    if (b->due)
+        return;
+    pull_ask_again(r, b);
+    b->timed_out = true;
+}
+
+/* Blocks are lost: bit i is for block i. What a time-out was for is no sign of a full queue: often the end of a
+ * request, or a pull. */
 static void pull_lost(struct emx_rndv *r, uint64_t lost)
 {
     struct emx_engine *e = r->op->peer->session->e;
@@ -394,7 +404,8 @@ static void pull_lost(struct emx_rndv *r, uint64_t lost)
     for (; lost; lost &= lost - 1) {
         struct emx_block *b = &r->block[__builtin_ctzll(lost)];
 
-        emx_pace_lost(emx_pull_pace(e, b->rail), emx_pull_block_bytes(r, b), r->chunk_bytes);
+        if (!b->timed_out)
+            emx_pace_lost(emx_pull_pace(e, b->rail), emx_pull_block_bytes(r, b), r->chunk_bytes);
         pull_ask_again(r, b);
         b->gap = true;
     }
@@ -453,7 +464,7 @@ void emx_rndv_expire(struct emx_rndv *r, emx_time now)
     }
     if (s->rails)
         emx_pull_leave_rail(r, &r->block[0], now);
-    pull_ask_again(r, &r->block[0]);
+    pull_ask_for_one(r, &r->block[0]);
     if (r->backoff < UINT16_MAX)
         r->backoff++;
     r->last_ns = now;

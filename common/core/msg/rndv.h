@@ -34,7 +34,7 @@ struct emx_unexpected;
 struct emx_block {
     uint64_t first;
     uint64_t missing; /* bit i: chunk first+i has not arrived */
-    uint64_t asked;   /* missing at the time of the last request */
+    uint64_t asked;   /* by the last request: all that was missing, or, after a time-out, one chunk */
     emx_time asked_ns;
     uint32_t ahead_bytes; /* requested over the rail at the time of the first request, this block included */
     uint8_t round;
@@ -44,6 +44,7 @@ struct emx_block {
     bool late : 1;         /* the sender was away meanwhile */
     bool overtaken : 1;    /* data requested later has arrived */
     bool gap : 1;          /* was therefore requested again, and nothing has arrived since */
+    bool timed_out : 1;    /* nothing has arrived for a time-out: one chunk of it was requested again, or is to be */
 };
 static_assert(sizeof(struct emx_block) == 40, "each message that is pulled has EMX_BLOCKS_OWN");
 

@@ -99,10 +99,11 @@ static struct emx_list *rndv_send_requests(struct emx_session *s, unsigned rail)
     return rail < emx_rails_count(s) ? &s->rails->rail[rail].requests : NULL;
 }
 
-/* The queued request for the same block, which a repeated pull extends. */
+/* The last queued request for the same block; NULL: none. */
 static struct emx_pull_request *rndv_send_find_request(struct emx_session *s, const struct emx_op *op,
                                                        const struct emx_f_pull *f)
 {
+    struct emx_pull_request *found = NULL;
     struct emx_list *requests;
 
     for (unsigned rail = 0; (requests = rndv_send_requests(s, rail)); rail++)
@@ -111,9 +112,16 @@ static struct emx_pull_request *rndv_send_find_request(struct emx_session *s, co
             struct emx_pull_request *j = emx_list_entry(l, struct emx_pull_request, link);
 
             if (j->op == op && j->first == f->first && j->chunk_bytes == f->chunk_bytes)
-                return j;
+                found = j;
         }
-    return NULL;
+    return found;
+}
+
+/* Whether a repeated pull extends this queued request. The first request for a block keeps its place, and the packets
+ * it goes in, unless it is to leave its rail: the puller only did not know that it was queued. */
+static bool rndv_send_is_extended(const struct emx_pull_request *j, unsigned to_rail)
+{
+    return j->round || j->rail != to_rail;
 }
 
 static void rndv_send_drop_request(struct emx_session *s, struct emx_pull_request *j)
@@ -270,7 +278,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     if (f->round >= PROBE_ROUND && rail == emx_rails_first(s))
         emx_path_mtu_probe(s, EMX_RNDV_HEAD_BYTES + f->chunk_bytes, now);
     j = f->round ? rndv_send_find_request(s, op, f) : NULL;
-    if (j) {
+    if (j && rndv_send_is_extended(j, rail)) {
         j->wanted |= f->wanted;
         j->round = f->round;
         j->rail = (uint8_t)rail;
@@ -280,7 +288,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
         rndv_send_ready(s, rail);
         return EMX_ACCEPTED;
     }
-    if (f->round == 1) /* its first reply has left, and did not arrive */
+    if (f->round == 1 && !j) /* its first reply has left, and did not arrive */
         emx_offload_probe_lost(&s->offload,
                                emx_connect_route(s)->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO)
                                    ? EMX_GSO_OF_TSO
