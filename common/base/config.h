@@ -103,7 +103,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(TIME, heartbeat, "500ms", 0, 60000000000, "0 (off) to 60s", \
       "How often a helper thread checks whether the program computes without calling MPI, and then answers peers.") \
     X(CHOICE, wait, "auto", 0, 0, "spin|yield|sleep|auto", \
-      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame arrives; auto detects whether others want its core: if not it spins, otherwise it yields and then sleeps. With more ranks than cores, auto and sleep also sleep in MPI_Init and MPI_Finalize, up to 4 ms at a time: the cores are for the ranks that still start or end.") \
+      "What a rank does while it waits: spin polls; yield lets others on its core run, and sleeps for 50 us now and then in a long wait; sleep sleeps until a frame arrives; auto detects whether others want its core: if not it spins, otherwise it yields and then sleeps. In a virtual machine auto also sleeps in waits of more than 50 us for a large message: the host may need the core to carry its frames. With more ranks than cores, auto and sleep also sleep in MPI_Init and MPI_Finalize, up to 4 ms at a time: the cores are for the ranks that still start or end.") \
     X(CHOICE, progress, "caller", 0, 0, "caller|thread", \
       "What moves messages while the program computes: caller: nothing, except the helper thread of heartbeat; thread: a thread that wakes up when a frame arrives. It pays if a core is free for it.") \
     X(CHOICE, checksum, "header", 0, 0, "off|header|full", \

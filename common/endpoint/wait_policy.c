@@ -38,6 +38,10 @@
  * are not judged: a wake-up is long compared with them, and a sleeper among ranks that yield may wait long for a core
  * (below).
  *
+ * In a virtual machine others may want the core whom nobody here sees: the host's threads that carry this machine's
+ * frames. So there a long wait begins after LARGE_NS, and every core counts as shared. To spin for some time first and
+ * then to sleep costs at most twice the better of both (Karlin et al., "Competitive snoopy caching", 1988).
+ *
  * The sleep of a probing program also helps others. Recent kernels schedule sessions as groups (autogroup; seen with
  * Linux 6.18). While the ranks of one session only yield and those of another sleep and wake, the sleepers and all
  * other programs get no core, and their peers may declare them dead. This does not happen without autogroups, or if all
@@ -47,6 +51,9 @@
 #define _GNU_SOURCE
 #include "endpoint/wait_policy.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -118,6 +125,19 @@ static const struct emx_wait_policy_host this_host = {.now = emx_clock_now,
                                                       .prepare = emx_wait_prepare,
                                                       .sleep = emx_wait_sleep};
 
+/* Whether this is a virtual machine that says so. */
+static bool wait_policy_in_guest(void)
+{
+#if defined(__x86_64__)
+    const unsigned hypervisor = 1u << 31;
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & hypervisor;
+#else
+    return !access("/proc/device-tree/hypervisor", F_OK);
+#endif
+}
+
 /* Cores of the host, not of this process: launchers may bind each rank to its own core, which is not oversubscription.
  * If fewer cores are available, as in containers, observation detects it. */
 static unsigned wait_policy_cores(void)
@@ -142,6 +162,7 @@ void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, un
     i->settled = mode != EMX_WAIT_AUTO || (count && local_ranks > count);
     i->oversubscribed = i->settled;
     i->checks_long_waits = !i->settled && !never_sleeps;
+    i->in_guest = wait_policy_in_guest();
     wait_policy_set_limit(i);
 }
 
@@ -313,15 +334,23 @@ static void wait_policy_sleep_lazily(struct ethmx_ep *ep)
 
 /* ---- Long waits ---- */
 
+/* After which a wait is long, and is judged again. */
+static uint64_t wait_policy_long_ns(const struct emx_wait_policy *i)
+{
+    return i->in_guest ? LARGE_NS : LONG_NS;
+}
+
 /* Whether others have had a third of the time since the mark, or had it less than SHARED_NS ago. */
 static bool wait_policy_is_shared(struct emx_wait_policy *i, const struct emx_wait_policy_mark *now)
 {
+    if (i->in_guest)
+        return true;
     if (now->cpu_ns - i->mark.cpu_ns < (now->now_ns - i->mark.now_ns) / 3 * 2)
         i->shared_ns = now->now_ns + SHARED_NS;
     return now->now_ns < i->shared_ns;
 }
 
-/* Whether to sleep now in this long wait. If not, it is checked again after LONG_NS. */
+/* Whether to sleep now in this long wait. If not, it is checked again later. */
 static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->wait_policy;
@@ -329,8 +358,8 @@ static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
     uint64_t taken_ns = now.cpu_ns - i->mark.cpu_ns;
     bool only_waited = taken_ns <= (uint64_t)(now.rounds - i->mark.rounds) * WORK_NS;
 
-    i->long_ns = now.now_ns + LONG_NS;
-    if (i->mark.now_ns && !i->sleeps && taken_ns < LONG_NS)
+    i->long_ns = now.now_ns + wait_policy_long_ns(i);
+    if (i->mark.now_ns && !i->sleeps && taken_ns < wait_policy_long_ns(i))
         return false; /* little processor time was used */
     if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering &&
         (i->sleeps || wait_policy_is_shared(i, &now)))
@@ -367,10 +396,10 @@ static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->wait_policy;
 
-    if (!i->checks_long_waits)
+    if (!i->checks_long_waits || (i->in_guest && !ep->large_ops))
         return false;
     if (!i->long_ns) {
-        i->long_ns = ep->progress.clock.last_ns + LONG_NS;
+        i->long_ns = ep->progress.clock.last_ns + (i->in_guest ? 0 : LONG_NS);
         i->mark.now_ns = 0;
     }
     return ep->progress.clock.last_ns >= i->long_ns && wait_policy_ends_long_wait(ep);

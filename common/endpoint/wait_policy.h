@@ -56,6 +56,7 @@ struct emx_wait_policy {
     bool settled;        /* oversubscribed does not change: configured, or there are more ranks than cores */
     bool never_sleeps;
     bool checks_long_waits;
+    bool in_guest;      /* in a virtual machine */
     bool probed;        /* probed without success since the last check: the program waits without an operation */
     uint64_t long_ns;   /* when this long wait is checked next; 0: it has not begun */
     unsigned step;      /* idle polls from check to check */

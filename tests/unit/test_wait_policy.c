@@ -126,6 +126,7 @@ static void begin(const struct idler *o, enum waits_for what)
     emx_lock_init(&world.ep.lock, true, false);
     emx_wait_policy_init(&world.ep.wait_policy, o->mode, o->local_ranks, o->polls_others);
     world.ep.wait_policy.host = &world_host;
+    world.ep.wait_policy.in_guest = false;
     world.ep.progress.open_ops = what == SMALL || what == LARGE;
     world.ep.large_ops = what == LARGE;
 }
@@ -365,6 +366,33 @@ static void shared_cores_are_remembered_for_a_while(void **state)
     poll_after(100, 0);
     emx_wait_policy_reset(&world.ep.wait_policy);
     assert_int_equal(polls_to_rest(3500, 0), 0);
+}
+
+/* A virtual machine cannot see who else wants its core: a large message is worth sleep soon, unless the program works.
+ */
+static void a_guest_sleeps_for_a_large_message(void **state)
+{
+    static const struct idler spinner = {.mode = EMX_WAIT_SPIN},
+                              polls_others = {.mode = EMX_WAIT_AUTO, .polls_others = true};
+    static const struct {
+        const struct idler *who;
+        enum waits_for what;
+        uint64_t poll_ns;
+        bool sleeps;
+    } plays[] = {{&automatic, LARGE, 200, true},   {&automatic, LARGE, 3500, true},
+                 {&automatic, LARGE, 6000, false}, {&automatic, LARGE, 100000, false},
+                 {&automatic, SMALL, 200, false},  {&polls_others, LARGE, 200, false},
+                 {&spinner, LARGE, 200, false}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(plays); i++) {
+        begin(plays[i].who, plays[i].what);
+        world.ep.wait_policy.in_guest = true;
+        polls_to_rest(plays[i].poll_ns, 0);
+        assert_int_equal(world.stats.sleeps, plays[i].sleeps);
+        if (plays[i].sleeps)
+            assert_in_range(world.cpu_ns, 50000, 200000);
+    }
 }
 
 static void begin_dozing(const struct idler *who, enum waits_for what)
@@ -927,6 +955,7 @@ int main(void)
         cmocka_unit_test(one_look_that_finds_work_proves_little),
         cmocka_unit_test(who_yields_in_vain_sleeps_for_a_large_message),
         cmocka_unit_test(shared_cores_are_remembered_for_a_while),
+        cmocka_unit_test(a_guest_sleeps_for_a_large_message),
         cmocka_unit_test(who_dozes_in_a_crowd_sleeps),
         cmocka_unit_test(each_wait_of_who_dozes_begins_anew),
         cmocka_unit_test(who_dozes_in_a_callback_does_not_sleep),
