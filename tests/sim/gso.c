@@ -34,21 +34,13 @@ static void begin(struct sim_case *c, enum sim_gso gso)
     begin_with_blocks(c, gso, 64);
 }
 
-static void post(struct sim_case *c, size_t len_bytes)
-{
-    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
-
-    sim_recv(&c->program, b, a->party, 0, SIM_FULL_MASK, len_bytes, SIM_CONTIGUOUS);
-    sim_send(&c->program, a, b->party, 0, len_bytes, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
-    sim_node_pump(b);
-    sim_node_pump(a);
-}
-
 /* Large messages, one after the other; each must come in time. */
 static void transfer(struct sim_case *c, uint64_t slack_ns)
 {
+    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
+
     for (unsigned i = 0; i < MESSAGES; i++) {
-        post(c, MESSAGE_BYTES);
+        sim_messages(c, a, b, 1, MESSAGE_BYTES);
         if (!sim_program_run(&c->program, sim_limit(&c->world, MESSAGE_BYTES, 10000000000, slack_ns)))
             return;
     }
@@ -57,9 +49,11 @@ static void transfer(struct sim_case *c, uint64_t slack_ns)
 /* The same with eager messages under way beside each. */
 static void transfer_mixed(struct sim_case *c, uint64_t slack_ns)
 {
+    struct sim_node *a = &c->world.nodes[0], *b = &c->world.nodes[1];
+
     for (unsigned i = 0; i < MESSAGES; i++) {
         for (unsigned k = 0; k < 5; k++)
-            post(c, k == 2 ? MESSAGE_BYTES : k == 4 ? CHUNK_BYTES : EAGER_BYTES);
+            sim_messages(c, a, b, 1, k == 2 ? MESSAGE_BYTES : k == 4 ? CHUNK_BYTES : EAGER_BYTES);
         if (!sim_program_run(&c->program, sim_limit(&c->world, MESSAGE_BYTES, 10000000000, slack_ns)))
             return;
     }
@@ -125,18 +119,21 @@ static void sender_away(struct sim_case *c)
 {
     const uint64_t away_ns = (5 + c->seed) * SIM_MS, chunk_bytes = GSO_BYTES - EMX_RNDV_HEAD_BYTES;
     struct sim_world *w = &c->world;
+    struct sim_node *a, *b;
     uint64_t needed, resent;
 
     begin(c, SIM_GSO_JOINED);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
     for (unsigned i = 0; i < MESSAGES; i++) {
-        post(c, MESSAGE_BYTES);
+        sim_messages(c, a, b, 1, MESSAGE_BYTES);
         sim_world_run_until(w, w->now_ns + 100000 * i + 1);
-        sim_node_pace(&w->nodes[0], SIM_STOPPED, w->now_ns + away_ns);
+        sim_node_pace(a, SIM_STOPPED, w->now_ns + away_ns);
         if (!sim_program_run(&c->program, sim_limit(w, MESSAGE_BYTES, 10000000000, away_ns + 10 * SIM_MS)))
             break;
     }
     needed = MESSAGES * emx_rndv_chunks(MESSAGE_BYTES, chunk_bytes);
-    resent = w->nodes[1].stats.pulls_resent;
+    resent = b->stats.pulls_resent;
     if (resent < MESSAGES / 2 || w->data_frames > needed + resent)
         sim_fail(w, "%llu data frames where %llu were needed, and %llu pulls were repeated",
                  (unsigned long long)w->data_frames, (unsigned long long)needed, (unsigned long long)resent);
