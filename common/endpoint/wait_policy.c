@@ -361,8 +361,7 @@ static bool wait_policy_ends_long_wait(struct ethmx_ep *ep)
     i->long_ns = now.now_ns + wait_policy_long_ns(i);
     if (i->mark.now_ns && !i->sleeps && taken_ns < wait_policy_long_ns(i))
         return false; /* little processor time was used */
-    if (i->mark.now_ns && only_waited && ep->large_ops && !ep->progress.delivering &&
-        (i->sleeps || wait_policy_is_shared(i, &now)))
+    if (i->mark.now_ns && only_waited && !ep->progress.delivering && (i->sleeps || wait_policy_is_shared(i, &now)))
         return true;
     i->mark = now;
     return false;
@@ -391,12 +390,12 @@ static void wait_policy_set_next_check(struct emx_wait_policy *i, bool from_begi
     i->next_check = emx_min_u(i->polls + i->step, i->limit);
 }
 
-/* Whether this wait is long, and the program should sleep. */
+/* Whether this wait is long, and the program should sleep. Only waits for large messages are judged. */
 static bool wait_policy_wants_long_sleep(struct ethmx_ep *ep)
 {
     struct emx_wait_policy *i = &ep->wait_policy;
 
-    if (!i->checks_long_waits || (i->in_guest && !ep->large_ops))
+    if (!i->checks_long_waits || !ep->large_ops)
         return false;
     if (!i->long_ns) {
         i->long_ns = ep->progress.clock.last_ns + (i->in_guest ? 0 : LONG_NS);
