@@ -395,8 +395,8 @@ static void pull_ask_for_one(struct emx_rndv *r, struct emx_block *b)
     b->timed_out = true;
 }
 
-/* Blocks are lost: bit i is for block i. What a time-out was for is no sign of a full queue: often the end of a
- * request, or a pull. */
+/* Blocks are lost: bit i is for block i. One that timed out does not count as congestion: often only its last chunk or
+ * the request was lost. */
 static void pull_lost(struct emx_rndv *r, uint64_t lost)
 {
     struct emx_engine *e = r->op->peer->session->e;

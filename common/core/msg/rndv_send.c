@@ -117,8 +117,8 @@ static struct emx_pull_request *rndv_send_find_request(struct emx_session *s, co
     return found;
 }
 
-/* Whether a repeated pull extends this queued request. The first request for a block keeps its place, and the packets
- * it goes in, unless it is to leave its rail: the puller only did not know that it was queued. */
+/* Whether a repeated pull extends this queued request. If not, it is queued behind it: the first request for a block
+ * keeps its place and its packets, unless it is to leave its rail. The puller did not know that it was still queued. */
 static bool rndv_send_is_extended(const struct emx_pull_request *j, unsigned to_rail)
 {
     return j->round || j->rail != to_rail;
