@@ -128,9 +128,9 @@ static const char *check_rails(const struct emx_session *s)
 
 static const char *check_work(const struct emx_session *s)
 {
-    bool work = s->rx.ack_now || s->rx.doubled_due || s->ping_due || s->pong_due || s->credit.recall_due ||
-                s->byes_due || !emx_list_empty(&s->pulled.requests) || !emx_list_empty(&s->pulling.pulls) ||
-                s->tx.lost || check_may_go(s);
+    bool work = s->rx.ack_now || s->ping_due || s->pong_due || s->credit.recall_due || s->byes_due ||
+                !emx_list_empty(&s->pulled.requests) || !emx_list_empty(&s->pulling.pulls) || s->tx.lost ||
+                check_may_go(s);
     bool blocked = emx_send_window_full(&s->tx);
 
     if (check_requests(s) != s->pulled.request_count)

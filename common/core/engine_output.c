@@ -228,30 +228,30 @@ static bool output_ping(struct emx_session *s, struct emx_txframe *f, struct emx
     return true;
 }
 
+/* An acknowledgement, but for a map of early frames, that also tells how many frames arrived twice. */
+static void output_doubled(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
+{
+    *(struct emx_f_doubled *)(scratch->b + sizeof(struct emx_frame)) = (struct emx_f_doubled){.frames = s->rx.doubled};
+    output_bare(s, EMX_F_doubled, f, scratch);
+    emx_reorder_told(&s->rx);
+    if (!s->rx.held_count && !s->ecn.due)
+        emx_reorder_acked(&s->rx);
+}
+
 static bool output_ack(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
 {
     if (!s->rx.ack_now)
         return false;
+    if (s->rx.doubled_due) {
+        output_doubled(s, f, scratch);
+        return true;
+    }
     *(struct emx_f_ack *)(scratch->b + sizeof(struct emx_frame)) =
         (struct emx_f_ack){.early = s->rx.early, .joined = s->offload.joined_rx, .marked = s->ecn.ce_rx};
     output_bare(s, EMX_F_ack, f, scratch);
     emx_count(s->e, acks_sent);
     emx_reorder_acked(&s->rx);
     emx_ecn_sent(&s->ecn);
-    return true;
-}
-
-/* Frames that arrived twice are told before anything else acknowledges them. The frame acknowledges, too, but for a map
- * of early frames. */
-static bool output_doubled(struct emx_session *s, struct emx_txframe *f, struct emx_scratch *scratch)
-{
-    if (!s->rx.doubled_due)
-        return false;
-    *(struct emx_f_doubled *)(scratch->b + sizeof(struct emx_frame)) = (struct emx_f_doubled){.frames = s->rx.doubled};
-    output_bare(s, EMX_F_doubled, f, scratch);
-    emx_reorder_told(&s->rx);
-    if (!s->rx.held_count && !s->ecn.due)
-        emx_reorder_acked(&s->rx);
     return true;
 }
 
@@ -289,7 +289,7 @@ static bool output_one(struct emx_session *s, struct emx_txframe *f, unsigned i,
     if (s->state == EMX_S_CONNECTING)
         return output_close(s, f, scratch) || emx_connect_output_hello(s, f, scratch, now) ||
                output_ack(s, f, scratch) || output_ping(s, f, scratch, now);
-    if (output_doubled(s, f, scratch) || ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch)))
+    if ((s->rx.held_count || s->ecn.due) && output_ack(s, f, scratch))
         return true;
     if (s->connect->mtu_probing && emx_connect_output_hello(s, f, scratch, now))
         return true;
@@ -310,7 +310,7 @@ static inline bool output_is_over(const struct emx_session *s)
     return s->tx.send_next == &s->tx.unacked && !s->tx.lost && emx_list_empty(&s->tx.control) &&
            emx_list_empty(&s->backlog) && emx_list_empty(&s->pulling.pulls) && emx_list_empty(&s->pulled.requests) &&
            s->state == EMX_S_CONNECTED && !s->ping_due && !s->pong_due && !s->credit.recall_due && !s->byes_due &&
-           !s->rx.ack_now && !s->rx.doubled_due && !s->fragment.out && !s->rails && !s->connect->mtu_probing;
+           !s->rx.ack_now && !s->fragment.out && !s->rails && !s->connect->mtu_probing;
 }
 
 /* On a reliable session the window is free again when its frames have left. */
@@ -332,8 +332,7 @@ static bool output_next(struct emx_session *s, struct emx_txframe *batch, unsign
  * not wait behind data. */
 static bool output_overdue_ack(struct emx_session *s, unsigned link, struct emx_txframe *f, struct emx_scratch *scratch)
 {
-    return s->link == link && s->state == EMX_S_CONNECTED && s->rx.ack_now &&
-           (output_doubled(s, f, scratch) || output_ack(s, f, scratch));
+    return s->link == link && s->state == EMX_S_CONNECTED && output_ack(s, f, scratch);
 }
 
 /* What is due before any data. */

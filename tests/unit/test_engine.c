@@ -695,6 +695,57 @@ static void an_overdue_acknowledgement_passes_data(void **state)
     end();
 }
 
+/* The partner sends its last message again. */
+static void send_again(unsigned i)
+{
+    uint8_t frame[FRAME_BYTES] = {0};
+    struct emx_frame *h = (void *)frame;
+
+    *(struct emx_f_eager *)(h + 1) = (struct emx_f_eager){.total_bytes = LEN_BYTES};
+    partners[i].tx_next--;
+    assert_int_equal(say(i, h, EMX_F_eager, sizeof(struct emx_f_eager) + LEN_BYTES), EMX_DROP_DUPLICATE);
+}
+
+static void expect_nothing(void)
+{
+    struct emx_txframe f;
+
+    assert_int_equal(emx_engine_output(engine, 0, &f, 1, now), 0);
+}
+
+/* A program that comes back from its computation has work at once. What its peer sent twice meanwhile is told
+ * afterwards, with the next acknowledgement that is due, or after its delay. */
+static void what_came_twice_is_told_when_an_acknowledgement_is_due(void **state)
+{
+    static uint8_t message[LEN_BYTES];
+    const struct emx_op_args a = {.data = {.base = message, .len_bytes = sizeof(message)}};
+
+    (void)state;
+    begin(1);
+    connect(0);
+    send_message(0);
+    send_again(0);
+    expect_nothing();
+    assert_int_equal(emx_engine_send(engine, partners[0].peer, &a, now), ETHMX_OK);
+    expect_frame(0, EMX_F_eager);
+    expect_nothing();
+    now += cfg.p_ack_delay;
+    emx_engine_expire(engine, now);
+    expect_frame(0, EMX_F_doubled);
+    expect_nothing();
+
+    send_message(0);
+    send_again(0);
+    expect_nothing();
+    while (!session(0)->rx.ack_now)
+        send_message(0);
+    expect_frame(0, EMX_F_doubled);
+    expect_nothing();
+    emx_engine_flush_unexpected(engine, 0, 0, now);
+    pump();
+    end();
+}
+
 /* The reply to the hello of partner 0 takes this route. */
 static void expect_reply_over(unsigned route)
 {
@@ -740,6 +791,7 @@ int main(void)
         cmocka_unit_test(all_lent_data_is_copied),
         cmocka_unit_test(a_synchronous_message_is_matched_when_it_is_whole),
         cmocka_unit_test(an_overdue_acknowledgement_passes_data),
+        cmocka_unit_test(what_came_twice_is_told_when_an_acknowledgement_is_due),
         cmocka_unit_test(a_late_reply_is_not_a_lost_one),
     };
 

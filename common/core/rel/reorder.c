@@ -2,9 +2,12 @@
  *
  * Reliable receiving. Sequenced frames are handled once and in order. Early ones are held (copied) within the window.
  * Any frame to the peer carries an acknowledgement. A separate one is sent after ack_every frames, or fewer if frames
- * got lost lately; after ack_delay; immediately if a frame is early or a duplicate (the sender may be missing
- * something); or when credit was released. Over connections, which lose nothing while they last, it may wait longer,
- * because it only lets the sender free its copies.
+ * got lost lately; after ack_delay; immediately if a frame is early (the sender may be missing something); or when
+ * credit was released. Over connections, which lose nothing while they last, it may wait longer, because it only lets
+ * the sender free its copies.
+ *
+ * Duplicates mostly come from a peer that waited while this program computed. Now it has work, so they are told with
+ * the next separate acknowledgement, or after ack_delay.
  *
  * Over a reliable link frames arrive in order and are not retransmitted. None is held or acknowledged. The numbers only
  * verify the wire. If the wire fails, the peer counts as dead.
@@ -193,11 +196,10 @@ static enum emx_drop reorder_input(struct emx_session *s, const uint8_t *data, u
     }
     if (why == EMX_DROP_DUPLICATE)
         reorder_doubled(s);
-    if (why == EMX_DROP_DUPLICATE || why == EMX_DROP_WINDOW) {
+    if (why == EMX_DROP_WINDOW)
         emx_reorder_ack_now(s);
-    } else if (why == EMX_ACCEPTED) {
+    else if (why == EMX_ACCEPTED || why == EMX_DROP_DUPLICATE)
         emx_reorder_owe(s, now);
-    }
     return why;
 }
 
@@ -240,5 +242,6 @@ void emx_reorder_fini(struct emx_session *s)
     while ((l = emx_list_first(&s->rx.held)))
         reorder_drop_held(s, emx_list_entry(l, struct emx_rxbuf, link));
     s->rx.early = 0;
+    emx_reorder_told(&s->rx);
     emx_reorder_acked(&s->rx);
 }

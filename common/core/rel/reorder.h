@@ -65,9 +65,12 @@ static inline void emx_reorder_due(struct emx_reorder *r) /* an acknowledgement 
     r->ack_now = true;
 }
 
-static inline void emx_reorder_acked(struct emx_reorder *r) /* a frame with an acknowledgement has left */
+/* A frame with an acknowledgement has left. What arrived twice is still to be told. */
+static inline void emx_reorder_acked(struct emx_reorder *r)
 {
     r->unacked = 0;
+    if (r->doubled_due)
+        return;
     r->ack_at_ns = 0;
     r->ack_now = false;
 }
