@@ -4,9 +4,10 @@
  * the same way. Prints "latency BYTES MICROSECONDS": half a round trip. MPI only starts the two ranks and tells each
  * the other's addresses.
  *
- * The data leaves in packets in the form of TCP segments to 0.0.0.0, and is received to its place. The receiver sends a
- * small frame back for every few packets, so that no more than WINDOW (an even number) are under way. Nothing is sent
- * again: if the queues of cards hold less, there is no figure.
+ * The data leaves in packets in the form of TCP segments to 0.0.0.0, and is received to its place. A small frame
+ * announces it, and one says that the receiver is ready, as for every large message of MPI. The receiver sends a small
+ * frame back for every few packets, so that no more than WINDOW (an even number) are under way. Nothing is sent again:
+ * if the queues of cards hold less, there is no figure.
  *
  * usage: floor_large INTERFACE WINDOW [--size BYTES] [--iterations N]
  */
@@ -38,7 +39,7 @@ enum {
 static int interface;
 static size_t window; /* packets; acknowledged by halves */
 static struct bare_end self, other;
-static int tx_fd, data_fd, ack_fd;
+static int tx_fd, data_fd, small_fd;
 
 static void must(bool ok, const char *what)
 {
@@ -63,7 +64,7 @@ static void open_sockets(const char *name)
     interface = (int)if_nametoindex(name);
     must(!bare_end_of(name, &self), "getifaddrs");
     data_fd = packet_socket(PACKET_VNET_HDR, ETH_P_IP);
-    ack_fd = packet_socket(PACKET_IGNORE_OUTGOING, BARE_ETHERTYPE);
+    small_fd = packet_socket(PACKET_IGNORE_OUTGOING, BARE_ETHERTYPE);
     tx_fd = packet_socket(PACKET_VNET_HDR, 0);
 }
 
@@ -84,7 +85,7 @@ static size_t await(int fd, struct msghdr *msg)
     return (size_t)got;
 }
 
-static void acknowledge(void)
+static void send_small(void)
 {
     uint8_t frame[sizeof(struct virtio_net_hdr) + BARE_SMALL_BYTES] = {0};
 
@@ -92,17 +93,19 @@ static void acknowledge(void)
     must(send(tx_fd, frame, sizeof(frame), 0) > 0, "send");
 }
 
-static void await_acknowledgement(void)
+static void await_small(void)
 {
     uint8_t frame[BARE_SMALL_BYTES];
     struct iovec iov = {frame, sizeof(frame)};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    await(ack_fd, &msg);
+    await(small_fd, &msg);
 }
 
 static void send_message(const char *from, size_t bytes)
 {
+    send_small();
+    await_small();
     for (size_t at = 0, i = 0; at < bytes; at += PACKET_BYTES, i++) {
         size_t n = bytes - at < PACKET_BYTES ? bytes - at : PACKET_BYTES;
         struct bare_tso_head head = bare_tso_head(&self, &other, n);
@@ -110,7 +113,7 @@ static void send_message(const char *from, size_t bytes)
         struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
         if (i >= window && i % (window / 2) == 0)
-            await_acknowledgement();
+            await_small();
         must(sendmsg(tx_fd, &msg, 0) > 0, "sendmsg");
     }
 }
@@ -127,6 +130,8 @@ static void receive_message(char *to, size_t bytes)
 {
     size_t acks = 0;
 
+    await_small();
+    send_small();
     for (size_t got = 0; got < bytes;) {
         struct bare_tso_head head;
         struct iovec iov[] = {{&head, sizeof(head)}, {to + got, bytes - got}};
@@ -136,7 +141,7 @@ static void receive_message(char *to, size_t bytes)
         app_check(n > sizeof(head), "floor_large: another packet came");
         got += n - sizeof(head);
         for (; acks < acknowledgements(bytes) && got >= (acks + 1) * (window / 2) * PACKET_BYTES; acks++)
-            acknowledge();
+            send_small();
     }
 }
 
