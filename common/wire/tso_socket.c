@@ -22,6 +22,8 @@
 #include "wire/ring.h"
 #include "wire/udp_socket.h"
 
+#define LINEAR_BYTES 32000 /* of a packet, in one block of the kernel's memory */
+
 /* What precedes the data. */
 struct tso_front {
     struct virtio_net_hdr vnet;
@@ -107,6 +109,14 @@ int emx_tso_open_tx(const struct emx_wire_params *params)
 
 /* ---- Sending ---- */
 
+/* How much of a packet the kernel is to put into one block: before Linux 6.6 it takes the rest page by page
+ * (sock_alloc_send_pskb()). TCP's data lies in blocks of 32 KB, too; longer ones are scarce. But a kernel that segments
+ * the packet copies what is in the block. */
+static uint16_t tso_linear_bytes(const struct emx_gso_way *way, size_t packet_bytes)
+{
+    return (uint16_t)(way->segments ? emx_min(packet_bytes, LINEAR_BYTES) : EMX_TSO_HEAD_BYTES);
+}
+
 int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const struct emx_txframe *f)
 {
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP), .sll_ifindex = (int)ifindex};
@@ -117,7 +127,7 @@ int emx_tso_send(int fd, unsigned ifindex, const struct emx_gso_way *way, const 
 
     front.vnet = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                                          .gso_type = VIRTIO_NET_HDR_GSO_NONE,
-                                         .hdr_len = EMX_TSO_HEAD_BYTES,
+                                         .hdr_len = tso_linear_bytes(way, EMX_TSO_HEAD_BYTES + f->body_bytes),
                                          .csum_start = EMX_TSO_HEAD_BYTES - EMX_TSO_TCP_BYTES,
                                          .csum_offset = offsetof(struct tcphdr, check)};
     if (f->body_bytes > f->chunk_bytes) {

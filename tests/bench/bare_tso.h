@@ -26,6 +26,7 @@ enum {
     BARE_ETHERTYPE = 0x88b6,
     BARE_TSO_PORT = 40000,
     BARE_TSO_PART = 1416,
+    BARE_TSO_LINEAR = 32000, /* as emx_tso_send() */
     BARE_TSO_OPTION_BYTES = 40
 };
 
@@ -131,7 +132,7 @@ static inline struct bare_tso_head bare_tso_head(const struct bare_end *self, co
         .vnet = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
                  .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
                  .gso_size = BARE_TSO_PART,
-                 .hdr_len = sizeof(h) - sizeof(h.vnet),
+                 .hdr_len = (uint16_t)(bytes < BARE_TSO_LINEAR ? bytes : BARE_TSO_LINEAR),
                  .csum_start = (uint16_t)(ip_at + sizeof(h.ip)),
                  .csum_offset = offsetof(struct tcphdr, check)},
         .ether.ether_type = htons(ETH_P_IP),
