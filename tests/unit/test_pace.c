@@ -243,7 +243,7 @@ static void a_long_path_is_no_queue_until_a_loss(void **state)
 
     (void)state;
     emx_pace_init(&p, MOST);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 2; i++)
         window_in(&p, 2000000, &way_ns);
     assert_int_equal(p.limit_bytes, MOST);
     emx_pace_lost(&p, CHUNK, CHUNK);
@@ -260,7 +260,7 @@ static void a_long_path_is_no_queue_until_a_loss(void **state)
     p.limit_bytes = MOST / 4;
     for (unsigned i = 0; i < 10; i++)
         window_in(&p, 2000000, &way_ns);
-    assert_int_equal(p.limit_bytes, MOST);
+    assert_in_range(p.limit_bytes, MOST, 4 * MOST);
 }
 
 /* Slow hosts respond to some requests later than to others. */
@@ -274,8 +274,62 @@ static void slow_responses_over_a_long_path_are_no_queue(void **state)
     window_in(&p, 2000000, &way_ns);
     for (unsigned i = 0; i < 4; i++)
         window_in(&p, 9000000, &way_ns);
+    assert_in_range(p.limit_bytes, MOST, 4 * MOST);
+    assert_int_equal(emx_pace_part(&p), p.limit_bytes / 2);
+}
+
+/* A path of 2 ms, until the limit no longer grows. */
+static void grow_far(struct emx_pace *p, uint64_t *way_ns)
+{
+    emx_pace_init(p, MOST);
+    for (unsigned i = 0; i < 20; i++)
+        window_in(p, 2000000, way_ns);
+    assert_int_equal(p->limit_bytes, 4 * MOST);
+}
+
+/* What a loss or a mark takes then is part of the usual maximum. */
+static void a_loss_ends_the_larger_limit_of_a_far_sender(void **state)
+{
+    uint64_t way_ns = 0;
+    struct emx_pace p;
+
+    (void)state;
+    grow_far(&p, &way_ns);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    assert_in_range(p.limit_bytes, MOST - MOST * 3 / 10, MOST - MOST * 3 / 10 + 1);
+    grow_far(&p, &way_ns);
+    emx_pace_marked(&p, CHUNK);
+    assert_in_range(p.limit_bytes, MOST - MOST * 3 / 10, MOST - MOST * 3 / 10 + 1);
+}
+
+static void a_sender_that_is_near_has_the_usual_limit(void **state)
+{
+    uint64_t way_ns = 0;
+    struct emx_pace p;
+
+    (void)state;
+    grow_far(&p, &way_ns);
+    window_in(&p, 20000, &way_ns);
     assert_int_equal(p.limit_bytes, MOST);
-    assert_int_equal(emx_pace_part(&p), MOST / 2);
+}
+
+/* Two that are far away share the usual limit. */
+static void several_senders_have_the_usual_limit(void **state)
+{
+    uint64_t way_ns[2] = {0};
+    struct emx_pace p;
+
+    (void)state;
+    grow_far(&p, &way_ns[0]);
+    for (unsigned i = 0; i < 20; i++) {
+        for (unsigned k = 0; k < 8; k++)
+            emx_pace_answered(&p, 2000000, &way_ns[k / 4]);
+        for (uint64_t at = 0, window = p.limit_bytes; at < window; at += CHUNK)
+            emx_pace_arrived(&p, CHUNK, CHUNK, true);
+        assert_int_equal(p.limit_bytes, MOST);
+    }
+    window_in(&p, 2000000, &way_ns[1]);
+    assert_in_range(p.limit_bytes, MOST + 1, 2 * MOST);
 }
 
 /* With a long queue parts are short, but on a fast path not shorter than what arrives in half a millisecond. */
@@ -373,6 +427,9 @@ int main(void)
         cmocka_unit_test(what_comes_twice_was_not_lost),
         cmocka_unit_test(a_long_path_is_no_queue_until_a_loss),
         cmocka_unit_test(slow_responses_over_a_long_path_are_no_queue),
+        cmocka_unit_test(a_loss_ends_the_larger_limit_of_a_far_sender),
+        cmocka_unit_test(a_sender_that_is_near_has_the_usual_limit),
+        cmocka_unit_test(several_senders_have_the_usual_limit),
         cmocka_unit_test(parts_are_no_shorter_than_a_burst),
         cmocka_unit_test(a_false_loss_over_a_long_path_is_forgotten),
         cmocka_unit_test(what_was_out_of_order_was_not_lost),

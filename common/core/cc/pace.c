@@ -10,6 +10,10 @@
 #define LONG_GROWTH 70   /* hundredths of a chunk per window, with a long queue */
 #define CUT         3    /* tenths of the limit that a loss in a queue, or a mark, takes */
 
+/* From one sender that is far away. */
+#define FAR_WINDOWS 4 /* times the usual maximum */
+#define FAR_GROWTH  4 /* part of the limit, for each window above the usual maximum */
+
 /* The limit is requested in this many parts. */
 #define PARTS       2
 #define LONG_PARTS  8
@@ -40,11 +44,6 @@ void emx_pace_init(struct emx_pace *p, uint64_t most_bytes)
                            .step_bytes = first_bytes};
 }
 
-static void pace_rise(struct emx_pace *p, uint64_t bytes)
-{
-    p->limit_bytes += pace_smaller(bytes, p->most_bytes - p->limit_bytes);
-}
-
 /* Whether others may need their share of the link. */
 static bool pace_is_shared(const struct emx_pace *p)
 {
@@ -55,6 +54,28 @@ static bool pace_is_shared(const struct emx_pace *p)
 static bool pace_is_long_path(const struct emx_pace *p)
 {
     return p->judged && p->way_ns > EMX_PACE_WAY_NS;
+}
+
+/* The most that the limit may become. */
+static uint64_t pace_most(const struct emx_pace *p)
+{
+    bool far = p->one_sender && pace_is_long_path(p) && !pace_is_shared(p);
+
+    return far ? FAR_WINDOWS * p->most_bytes : p->most_bytes;
+}
+
+static void pace_rise(struct emx_pace *p, uint64_t bytes)
+{
+    uint64_t most_bytes = p->limit_bytes < p->most_bytes ? p->most_bytes : pace_most(p);
+
+    if (p->limit_bytes < most_bytes)
+        p->limit_bytes += pace_smaller(bytes, most_bytes - p->limit_bytes);
+}
+
+/* What allowed a larger limit may have ended. */
+static void pace_bound(struct emx_pace *p)
+{
+    p->limit_bytes = pace_smaller(p->limit_bytes, pace_most(p));
 }
 
 /* Whether the queue is so long that a TCP flow would be affected. */
@@ -85,6 +106,8 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns)
     uint64_t believed_ns;
 
     rtt_ns = pace_larger(rtt_ns, 1);
+    p->several = p->answers && (p->several || p->sender != way_ns);
+    p->sender = way_ns;
     if (!*way_ns || rtt_ns < *way_ns)
         *way_ns = rtt_ns;
     if (!p->least_way_ns || rtt_ns < p->least_way_ns)
@@ -113,6 +136,8 @@ static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool ve
         return p->cut_bytes ? 0 : pace_queue_is_long(p) ? chunk_bytes * LONG_GROWTH / 100 : chunk_bytes;
     if (!verdict)
         return p->judged ? STEP_BYTES : 0;
+    if (p->limit_bytes >= p->most_bytes)
+        return p->limit_bytes / FAR_GROWTH;
     if (p->step_bytes < p->most_bytes)
         p->step_bytes *= 2;
     return step_bytes;
@@ -128,8 +153,10 @@ static void pace_next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limi
     if (verdict) {
         p->rtt_ns = p->wait_ns + p->way_ns;
         p->judged = true;
+        p->one_sender = !p->several;
         p->queue = p->wait_ns > p->way_ns && !pace_is_long_path(p);
         p->answers = 0;
+        pace_bound(p);
     }
     step_bytes = pace_next_step(p, chunk_bytes, verdict);
     if (limited)
@@ -185,6 +212,7 @@ void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes)
     p->lost = true;
     if (pace_is_long_path(p))
         pace_share(p, chunk_bytes);
+    pace_bound(p);
     if (!pace_is_shared(p))
         pace_fall(p, bytes, p->least_bytes);
     else if (pace_cut(p))
@@ -205,6 +233,7 @@ bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
     bool cut;
 
     pace_share(p, bytes);
+    pace_bound(p);
     cut = pace_cut(p);
     p->before_bytes = 0;
     return cut;

@@ -31,6 +31,12 @@
  * queue. From then on, until enough has arrived without a loss for the limit to double, others are assumed to use a
  * queue.
  *
+ * A long path may have stalls in it: a host whose processors pause, or whose card's thread waits for one. All that was
+ * requested arrives during a stall, and then nothing until the next request has been answered. So a single sender at
+ * the end of a long path may be asked for FAR_WINDOWS times the usual maximum, until data is lost or marked, or another
+ * sender responds. Several senders would all send at once after a pause. Above the usual maximum the limit does not
+ * double: if a queue is there after all, its loss is small.
+ *
  * Without a queue the limit stays above EMX_PACE_LEAST, which a long path with random loss needs, and which switches
  * can buffer. With a queue it stays above what arrives in EMX_PACE_WAY_NS, if that is less: the bandwidth of the link
  * times the delay of the widest cluster, as Westwood reduces to bandwidth times delay (Mascolo and others, MobiCom
@@ -57,22 +63,25 @@
 #define EMX_PACE_LEAST   65536
 
 struct emx_pace {
-    uint64_t limit_bytes; /* limit on data requested and not arrived */
-    uint64_t most_bytes, least_bytes;
-    uint64_t arrived_bytes;       /* since the window began */
-    uint64_t step_bytes;          /* next growth without a queue */
-    uint64_t cut_bytes;           /* data to arrive before another loss with a queue, or mark, counts */
-    uint64_t before_bytes;        /* the limit before the last cut; 0: that was for a mark, or is undone */
-    uint64_t before_shared_bytes; /* shared_bytes then */
-    uint64_t shared_bytes;        /* data to arrive before others are no longer assumed to use a queue */
-    unsigned answers;             /* responses since the last verdict */
-    uint64_t wait_ns;             /* queueing time of the fastest of them */
-    uint64_t way_ns;              /* its base time */
-    uint64_t least_way_ns;        /* smallest base time of all senders */
-    uint64_t rtt_ns;              /* round trip of the last verdict */
-    uint64_t usual_ns;            /* smoothed: response time including queues */
-    bool judged, queue;           /* there was a verdict; the last one */
-    bool lost;                    /* a loss occurred in this window */
+    uint64_t limit_bytes;             /* limit on data requested and not arrived */
+    uint64_t most_bytes, least_bytes; /* the usual ones */
+    uint64_t arrived_bytes;           /* since the window began */
+    uint64_t step_bytes;              /* next growth without a queue */
+    uint64_t cut_bytes;               /* data to arrive before another loss with a queue, or mark, counts */
+    uint64_t before_bytes;            /* the limit before the last cut; 0: that was for a mark, or is undone */
+    uint64_t before_shared_bytes;     /* shared_bytes then */
+    uint64_t shared_bytes;            /* data to arrive before others are no longer assumed to use a queue */
+    unsigned answers;                 /* responses since the last verdict */
+    uint64_t wait_ns;                 /* queueing time of the fastest of them */
+    uint64_t way_ns;                  /* its base time */
+    uint64_t least_way_ns;            /* smallest base time of all senders */
+    uint64_t rtt_ns;                  /* round trip of the last verdict */
+    uint64_t usual_ns;                /* smoothed: response time including queues */
+    const uint64_t *sender;           /* way_ns of the last response */
+    bool several;                     /* responses since the last verdict came from several senders */
+    bool one_sender;                  /* those of the last verdict came from one */
+    bool judged, queue;               /* there was a verdict; the last one */
+    bool lost;                        /* a loss occurred in this window */
 };
 
 void emx_pace_init(struct emx_pace *p, uint64_t most_bytes);
