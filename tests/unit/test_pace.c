@@ -396,6 +396,26 @@ static void what_was_out_of_order_was_not_lost(void **state)
     assert_true(p.limit_bytes < MOST / 4 / 2 + CHUNK);
 }
 
+/* The step doubles on from what it was before, whether the window has ended meanwhile or not. */
+static void what_was_out_of_order_takes_nothing_from_the_step(void **state)
+{
+    (void)state;
+    for (unsigned windows = 0; windows < 2; windows++) {
+        uint64_t way_ns = 0;
+        struct emx_pace p;
+
+        emx_pace_init(&p, MOST);
+        emx_pace_lost(&p, CHUNK, CHUNK);
+        for (unsigned i = 0; i < windows; i++)
+            window_in(&p, WAY_NS, &way_ns);
+        emx_pace_not_lost(&p);
+        emx_pace_twice(&p, CHUNK);
+        for (unsigned i = 0; i < 2; i++)
+            window_in(&p, WAY_NS, &way_ns);
+        assert_int_equal(p.limit_bytes, MOST);
+    }
+}
+
 static void limits_are_kept(void **state)
 {
     static const uint64_t mosts[] = {0, 1, 4096, 65536, 65537, MOST};
@@ -436,6 +456,7 @@ int main(void)
         cmocka_unit_test(parts_are_no_shorter_than_a_burst),
         cmocka_unit_test(a_false_loss_over_a_long_path_is_forgotten),
         cmocka_unit_test(what_was_out_of_order_was_not_lost),
+        cmocka_unit_test(what_was_out_of_order_takes_nothing_from_the_step),
         cmocka_unit_test(limits_are_kept),
     };
 

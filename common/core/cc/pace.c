@@ -72,12 +72,6 @@ static void pace_rise(struct emx_pace *p, uint64_t bytes)
         p->limit_bytes += pace_smaller(bytes, most_bytes - p->limit_bytes);
 }
 
-/* What allowed a larger limit may have ended. */
-static void pace_bound(struct emx_pace *p)
-{
-    p->limit_bytes = pace_smaller(p->limit_bytes, pace_most(p));
-}
-
 /* Whether the queue is so long that a TCP flow would be affected. */
 static bool pace_queue_is_long(const struct emx_pace *p)
 {
@@ -129,6 +123,8 @@ static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool ve
 {
     uint64_t step_bytes = p->step_bytes;
 
+    if (p->lost)
+        p->before_step_bytes = step_bytes;
     if (pace_is_shared(p) || p->lost)
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
@@ -156,7 +152,7 @@ static void pace_next_window(struct emx_pace *p, uint64_t chunk_bytes, bool limi
         p->one_sender = !p->several;
         p->queue = p->wait_ns > p->way_ns && !pace_is_long_path(p);
         p->answers = 0;
-        pace_bound(p);
+        p->limit_bytes = pace_smaller(p->limit_bytes, pace_most(p));
     }
     step_bytes = pace_next_step(p, chunk_bytes, verdict);
     if (limited)
@@ -198,10 +194,11 @@ static bool pace_cut(struct emx_pace *p)
     return true;
 }
 
-/* Others are assumed to use a queue. With a growth of one chunk per window, the limit doubles in as many windows as it
- * has chunks. */
+/* Others are assumed to use a queue, so the usual maximum applies. With a growth of one chunk per window, the limit
+ * doubles in as many windows as it has chunks. */
 static void pace_share(struct emx_pace *p, uint64_t chunk_bytes)
 {
+    p->limit_bytes = pace_smaller(p->limit_bytes, p->most_bytes);
     p->shared_bytes = p->limit_bytes * (p->limit_bytes / pace_larger(chunk_bytes, 1) + 1);
 }
 
@@ -212,7 +209,6 @@ void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes)
     p->lost = true;
     if (pace_is_long_path(p))
         pace_share(p, chunk_bytes);
-    pace_bound(p);
     if (!pace_is_shared(p))
         pace_fall(p, bytes, p->least_bytes);
     else if (pace_cut(p))
@@ -221,6 +217,9 @@ void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes)
 
 void emx_pace_not_lost(struct emx_pace *p)
 {
+    p->lost = false;
+    p->step_bytes = pace_larger(p->step_bytes, p->before_step_bytes);
+    p->before_step_bytes = 0;
     if (p->before_bytes <= p->limit_bytes)
         return;
     p->limit_bytes = p->before_bytes;
@@ -233,7 +232,6 @@ bool emx_pace_marked(struct emx_pace *p, uint64_t bytes)
     bool cut;
 
     pace_share(p, bytes);
-    pace_bound(p);
     cut = pace_cut(p);
     p->before_bytes = 0;
     return cut;

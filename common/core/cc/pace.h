@@ -70,6 +70,7 @@ struct emx_pace {
     uint64_t cut_bytes;               /* data to arrive before another loss with a queue, or mark, counts */
     uint64_t before_bytes;            /* the limit before the last cut; 0: that was for a mark, or is undone */
     uint64_t before_shared_bytes;     /* shared_bytes then */
+    uint64_t before_step_bytes;       /* step_bytes before the last loss; 0: that is undone */
     uint64_t shared_bytes;            /* data to arrive before others are no longer assumed to use a queue */
     unsigned answers;                 /* responses since the last verdict */
     uint64_t wait_ns;                 /* queueing time of the fastest of them */
