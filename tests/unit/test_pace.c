@@ -416,6 +416,24 @@ static void what_was_out_of_order_takes_nothing_from_the_step(void **state)
     }
 }
 
+/* Of an earlier loss, which was one, nothing is given back. */
+static void what_was_out_of_order_gives_back_only_its_own_step(void **state)
+{
+    uint64_t way_ns = 0, step_bytes;
+    struct emx_pace p;
+
+    (void)state;
+    emx_pace_init(&p, MOST);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    for (unsigned i = 0; i < 2; i++)
+        window_in(&p, WAY_NS, &way_ns);
+    step_bytes = p.step_bytes;
+    assert_true(step_bytes < MOST / 16);
+    emx_pace_lost(&p, CHUNK, CHUNK);
+    emx_pace_not_lost(&p);
+    assert_int_equal(p.step_bytes, step_bytes);
+}
+
 static void limits_are_kept(void **state)
 {
     static const uint64_t mosts[] = {0, 1, 4096, 65536, 65537, MOST};
@@ -457,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_false_loss_over_a_long_path_is_forgotten),
         cmocka_unit_test(what_was_out_of_order_was_not_lost),
         cmocka_unit_test(what_was_out_of_order_takes_nothing_from_the_step),
+        cmocka_unit_test(what_was_out_of_order_gives_back_only_its_own_step),
         cmocka_unit_test(limits_are_kept),
     };
 

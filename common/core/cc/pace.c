@@ -123,8 +123,6 @@ static uint64_t pace_next_step(struct emx_pace *p, uint64_t chunk_bytes, bool ve
 {
     uint64_t step_bytes = p->step_bytes;
 
-    if (p->lost)
-        p->before_step_bytes = step_bytes;
     if (pace_is_shared(p) || p->lost)
         p->step_bytes = step_bytes = STEP_BYTES;
     p->lost = false;
@@ -206,6 +204,8 @@ void emx_pace_lost(struct emx_pace *p, uint64_t bytes, uint64_t chunk_bytes)
 {
     const uint64_t shared_bytes = p->shared_bytes;
 
+    if (!p->lost)
+        p->before_step_bytes = p->step_bytes;
     p->lost = true;
     if (pace_is_long_path(p))
         pace_share(p, chunk_bytes);

@@ -48,7 +48,7 @@
  * enough has arrived without a mark for the limit to double, it behaves as with a queue.
  *
  * A time-out is no loss, because the sender may be busy. A chunk that arrives twice was not lost. A cut for data that
- * was only out of order is undone (RFC 4015), and so is what it made assume of others.
+ * was only out of order is undone (RFC 4015), and so is what it made assume of others and took from the step.
  *
  * tests/sim/sharing runs streams against each other and against TCP, tests/cluster/test-sharing does with real ones.
  */
