@@ -14,6 +14,7 @@
 #include <net/ethernet.h>
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -110,16 +111,46 @@ static inline int bare_tso_filter(int fd, uint32_t bytes)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
+/* The sum of the Internet checksum as it stands in memory; words of any length and byte order give the same (RFC 1071).
+ */
 static inline uint16_t bare_sum16(const void *p, size_t bytes)
 {
-    const uint8_t *b = p;
-    unsigned sum = 0;
+    const uint8_t *at = p;
+    uint64_t sum = 0;
+    uint32_t word;
 
-    for (size_t i = 0; i < bytes; i += 2)
-        sum += (unsigned)b[i] << 8 | b[i + 1];
+    for (; bytes >= sizeof(word); at += sizeof(word), bytes -= sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        sum += word;
+    }
+    word = 0;
+    memcpy(&word, at, bytes);
+    sum += word;
     while (sum >> 16)
         sum = (sum & 0xffff) + (sum >> 16);
     return (uint16_t)sum;
+}
+
+/* Of the pseudo header of TCP, for so many bytes of its header and data. */
+static inline uint16_t bare_pseudo_sum16(uint32_t from_ip, size_t tcp_bytes)
+{
+    const struct {
+        uint32_t from, to;
+        uint16_t protocol, len;
+    } pseudo = {from_ip, 0, htons(IPPROTO_TCP), htons((uint16_t)tcp_bytes)};
+
+    return bare_sum16(&pseudo, sizeof(pseudo));
+}
+
+/* Whether the sums of a packet with so many bytes of data are right, which neither the card nor the kernel checked. */
+static inline bool bare_tso_is_sound(const struct bare_tso_head *h, const void *data, size_t bytes)
+{
+    const size_t tcp_bytes = sizeof(h->tcp) + sizeof(h->option);
+    const uint16_t sums[] = {bare_pseudo_sum16(h->ip.saddr, tcp_bytes + bytes), bare_sum16(&h->tcp, tcp_bytes),
+                             bare_sum16(data, bytes)};
+
+    return h->vnet.flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID) ||
+           bare_sum16(sums, sizeof(sums)) == 0xffff;
 }
 
 /* The headers of a packet with so many bytes of data, more than BARE_TSO_PART. */
@@ -145,15 +176,11 @@ static inline struct bare_tso_head bare_tso_head(const struct bare_end *self, co
                .saddr = self->ip.s_addr},
         .tcp = {.source = htons(BARE_TSO_PORT), .dest = htons(BARE_TSO_PORT), .doff = 15, .ack = 1, .psh = 1},
         .option = {254, BARE_TSO_OPTION_BYTES}};
-    const struct {
-        uint32_t from, to;
-        uint16_t protocol, len;
-    } pseudo = {self->ip.s_addr, 0, htons(IPPROTO_TCP), htons(tcp_bytes)};
 
     memcpy(h.ether.ether_dhost, other->mac, sizeof(other->mac));
     memcpy(h.ether.ether_shost, self->mac, sizeof(self->mac));
-    h.ip.check = htons((uint16_t)~bare_sum16(&h.ip, sizeof(h.ip)));
-    h.tcp.check = htons(bare_sum16(&pseudo, sizeof(pseudo)));
+    h.ip.check = (uint16_t)~bare_sum16(&h.ip, sizeof(h.ip));
+    h.tcp.check = bare_pseudo_sum16(self->ip.s_addr, tcp_bytes);
     return h;
 }
 

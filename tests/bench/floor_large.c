@@ -21,7 +21,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -128,36 +127,6 @@ static size_t acknowledgements(size_t bytes)
     return packets > window ? (packets - 1 - window) / (window / 2) + 1 : 0;
 }
 
-/* Adds up so many bytes; an odd number of them only at the end (RFC 1071). */
-static uint64_t sum_of(const void *p, size_t bytes)
-{
-    const char *at = p;
-    uint64_t sum = 0;
-    uint32_t word;
-
-    for (; bytes >= sizeof(word); at += sizeof(word), bytes -= sizeof(word)) {
-        memcpy(&word, at, sizeof(word));
-        sum += word;
-    }
-    word = 0;
-    memcpy(&word, at, bytes);
-    return sum + word;
-}
-
-/* What neither the card nor the kernel has checked is checked here, as ethmx and TCP do. */
-static void check_sum(const struct bare_tso_head *head, const char *data, size_t bytes)
-{
-    const uint16_t tcp_bytes = (uint16_t)(sizeof(head->tcp) + sizeof(head->option) + bytes);
-    uint64_t sum = head->ip.saddr + (uint64_t)htons(IPPROTO_TCP) + htons(tcp_bytes);
-
-    if (head->vnet.flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID))
-        return;
-    sum += sum_of(&head->tcp, sizeof(head->tcp) + sizeof(head->option)) + sum_of(data, bytes);
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    app_check(sum == 0xffff, "floor_large: a checksum is wrong");
-}
-
 static void receive_message(char *to, size_t bytes)
 {
     size_t acks = 0;
@@ -171,7 +140,7 @@ static void receive_message(char *to, size_t bytes)
         size_t n = await(data_fd, &msg);
 
         app_check(n > sizeof(head), "floor_large: another packet came");
-        check_sum(&head, to + got, n - sizeof(head));
+        app_check(bare_tso_is_sound(&head, to + got, n - sizeof(head)), "floor_large: a checksum is wrong");
         got += n - sizeof(head);
         for (; acks < acknowledgements(bytes) && got >= (acks + 1) * (window / 2) * PACKET_BYTES; acks++)
             send_small();
