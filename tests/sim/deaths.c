@@ -169,6 +169,50 @@ static void half_a_message(struct sim_case *c)
     sim_case_end(c);
 }
 
+static enum sim_verdict no_hello(void *arg, const struct sim_look *look, uint64_t *delay_ns_p)
+{
+    const struct emx_f_hello *t = (const void *)(look->head + 1);
+    const bool *small_too = arg;
+
+    (void)delay_ns_p;
+    return look->head->type == EMX_F_hello && (*small_too || t->probe & 1) ? SIM_DROP : SIM_PASS;
+}
+
+/* A node connects, sends a message and is gone before the receiver has replies to its own hellos: to the full-sized one
+ * (seed bit 0), or to any. It was reached, so it is dead; it is not unreachable. Seed bit 1: frames are never lost. */
+static void gone_while_connecting(struct sim_case *c)
+{
+    struct sim_program *p = &c->program;
+    struct sim_world *w = &c->world;
+    bool small_too = !(c->seed & 1);
+    struct sim_receive *r;
+    struct sim_node *a, *b;
+
+    sim_case_begin(c, 2, 1);
+    w->cfg.p_peer_timeout = TIMEOUT_NS;
+    w->reliable = c->seed & 2;
+    sim_world_start(w);
+    a = &w->nodes[0];
+    b = &w->nodes[1];
+    sim_world_link(w, 1, 0, 0)->verdict = no_hello;
+    sim_world_link(w, 1, 0, 0)->verdict_arg = &small_too;
+    r = sim_recv(p, b, a->party, 1, SIM_FULL_MASK, 10, SIM_CONTIGUOUS);
+    sim_send(p, a, b->party, 1, 10, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+    sim_node_pump(a);
+    sim_world_run_until(w, w->now_ns + 10 * SIM_MS);
+    if (r->state != SIM_DONE || r->status)
+        sim_fail(w, "the message did not arrive");
+    sim_recv(p, b, a->party, 2, SIM_FULL_MASK, 10, SIM_CONTIGUOUS);
+    sim_node_pump(b);
+    sim_node_crash(a);
+    sim_program_bury(p, a->party);
+    sim_program_run(p, w->now_ns + TIMEOUT_NS + w->cfg.p_connect_timeout);
+    expect_failed(c, b, 1);
+    if (!strstr(b->failed_text, "has not answered"))
+        sim_fail(w, "the error is '%s'", b->failed_text);
+    sim_case_end(c);
+}
+
 /* ---- Crash among others, and return ---- */
 
 struct grave {
@@ -563,6 +607,8 @@ const struct sim_scenario sim_deaths[] = {
     {"both-stopped", "both are stopped for longer than the time-out: nobody is thought dead", both_stopped, 300, 0},
     {"lonely-receive", "a receive from a node that is gone", lonely_receive, 2, 0},
     {"half-a-message", "the sender is gone after the first frame of several", half_a_message, 4, 0},
+    {"gone-while-connecting", "a peer connects, sends a message and is gone before its receiver is connected",
+     gone_while_connecting, 4, 0},
     {"crash", "one node of several crashes: the others go on", crash_scenario, 0, 5},
     {"restart", "it comes back, and so do frames of its former life", restart, 0, 5},
     {"no-answer", "no wire reaches: an error in bounded time", no_answer, 12, 0},

@@ -420,6 +420,7 @@ enum emx_drop emx_connect_hello_ack(struct emx_session *s, const uint8_t *data, 
     if ((why = emx_session_greet(s, h, now)) != EMX_ACCEPTED)
         return why;
     connect_take_terms(s, t);
+    s->connect->answered = true;
     if (!full && !s->connect->got[0])
         connect_reached(s);
     s->connect->got[full] = true;
@@ -446,6 +447,12 @@ emx_time emx_connect_deadline(const struct emx_session *s)
     return emx_min(emx_min(c->retry_ns, c->give_up_ns), c->has_place ? c->place_ns : EMX_NEVER);
 }
 
+/* Small frames get replies, full ones do not. */
+static bool connect_loses_full(const struct emx_connect *c)
+{
+    return c->got[0] && !c->route[c->current].reliable;
+}
+
 /* The length to try next on this route; 0: none. Before frames become shorter than an MTU of 1500 allows, the other
  * routes are tried. */
 static uint16_t connect_narrower(const struct emx_connect *c)
@@ -465,7 +472,7 @@ static bool connect_narrow(struct emx_session *s, emx_time now)
     struct emx_route *r = &c->route[c->current];
     uint16_t shorter = connect_narrower(c);
 
-    if (!c->got[0] || !shorter || !emx_route_carries(r))
+    if (!connect_loses_full(c) || !shorter || !emx_route_carries(r))
         return false;
     emx_event_post(
         s->e, EMX_EVENT_NARROWER, s->peer, ETHMX_ERR_UNREACHABLE,
@@ -482,14 +489,17 @@ static bool connect_narrow(struct emx_session *s, emx_time now)
 }
 
 /* The route to try when the current one has failed; count: none. If the peer has replied on the last route, it lives,
- * and the other routes would not be better. */
+ * and the other routes would not be better. A peer that has lived and is silent now is tried until it counts as dead.
+ */
 static unsigned connect_next_to_try(const struct emx_session *s, emx_time now)
 {
     const struct emx_connect *c = s->connect;
 
     if (c->current + 1 < c->count)
         return c->current + 1;
-    return c->got[0] || now - c->since_ns >= s->e->cfg->p_peer_timeout ? c->count : 0;
+    if (connect_loses_full(c))
+        return c->count;
+    return now - c->since_ns >= s->e->cfg->p_peer_timeout && emx_session_death_ns(s) == EMX_NEVER ? c->count : 0;
 }
 
 /* No route is left. */
@@ -527,7 +537,7 @@ static void connect_route_failed(struct emx_session *s, emx_time now)
 
     if (!emx_route_carries(r))
         snprintf(reason, sizeof(reason), "%s: %s interface carries nothing", r->name, r->down ? "our" : "the peer's");
-    else if (!c->got[0])
+    else if (!connect_loses_full(c))
         snprintf(reason, sizeof(reason), "%s: no answer in %llu ms", r->name,
                  (unsigned long long)connect_patience_ns(s) / 1000000);
     else

@@ -42,6 +42,7 @@ struct emx_connect {
     bool has_place;      /* it counts there now */
     bool got[2];         /* hello_acks: small, full */
     bool due[2];         /* hellos to send */
+    bool answered;       /* a hello got a reply, over any route */
     bool renews;         /* connected: the routes were requested, because an interface is back and may have changed */
     bool relearns;       /* the routes for the address in told were requested */
     uint32_t moves;      /* of the peer's interfaces: the last that is known */

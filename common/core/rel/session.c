@@ -4,8 +4,9 @@
  *
  * Liveness. A frame that needs a reply starts a timer (asked_ns) if none is running. Any frame from the peer stops it.
  * When it has run for peer_timeout the peer is dead. So a peer that nothing is requested from cannot die, and one that
- * something is requested from must show a sign of life: the engine's tick pings peers with open operations. Time in
- * which this process was stopped does not count, because a job may be suspended as a whole.
+ * something is requested from must show a sign of life: the engine's tick pings peers with open operations. A peer that
+ * falls silent before this side is connected dies in the same way if it has replied before. Time in which this process
+ * was stopped does not count, because a job may be suspended as a whole.
  *
  * Numbers. A session's sequence numbers begin with 0. If the endpoint has removed peers before, they begin after all
  * numbers sent to these. A peer that sees them restart knows that its session was removed, even if no close frame
