@@ -71,7 +71,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(SIZE, mtu, "0", 0, 65535, "0, or 576 to 65535", \
       "Upper limit of the frame length on every interface; 0: the interface's MTU.") \
     X(SIZE, eager_max, "128k", 0, 1048576, "0 to 1m", \
-      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous). Messages above 32k are also pulled while frames to that peer get lost, and contiguous ones above 88k where they travel in TSO packets. Between processes of one node read_min decides instead, where it applies.") \
+      "Longest message sent eagerly; longer ones are pulled by the receiver (rendezvous). Messages above 32k are also pulled while frames to that peer get lost, and contiguous ones above 88k, where TSO packets are used, if not all of the message can leave at once, or if several cards carry data to that peer. Between processes of one node read_min decides instead, where it applies.") \
     X(SIZE, read_min, "129k", 1, 1073741824, "1 to 1g", \
       "Messages of so many bytes and more between processes of one node are read by the receiver directly from the sender's memory; shorter ones are sent eagerly, copied through shared memory.") \
     X(UINT, window, "128", 8, 1024, "8 to 1024", \

@@ -25,6 +25,7 @@
     X(frames_coalesced, "frames", 0, "Frames made for several small messages.") \
     X(sent_medium, "messages", 0, "Sent eagerly in several frames.") \
     X(sent_large, "messages", 0, "Sent by rendezvous.") \
+    X(sent_pushed, "messages", 0, "Of sent_large, those whose first data left with the announcement, before a receiver had asked for it.") \
     X(sent_held, "messages", 0, "Sent by rendezvous although short, because the peer's unexpected memory was used up.") \
     X(am_sent, "messages", 0, "Active messages sent.") \
     X(am_received, "messages", 0, "Active messages handed to handlers.") \

@@ -56,10 +56,12 @@ struct emx_session {
     bool connected;       /* frames sent travel over connections (emx_route) */
     bool ping_due, pong_due;
     uint8_t byes_due;
+    uint8_t unpushed; /* so many further messages are not pushed (push.c) */
     uint16_t frame_bytes;
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     uint32_t fast_room; /* messages shorter than this may take the fast path (fast_path.c); 0: none */
     unsigned awaits;    /* operations that wait for the peer, except posted receives */
+    uint32_t pushed_rx; /* id of the receive for which the peer has pushed data last; 0: none */
     emx_time heard_ns;
     emx_time asked_ns; /* time of the first frame since then that needs a reply; 0: none */
     struct emx_wire_addr to;
@@ -73,7 +75,8 @@ struct emx_session {
     struct emx_coalesce coalesce;
     struct emx_offload_probe offload;
     struct emx_ecn ecn;
-    uint32_t probe; /* number of the current route's hellos; here it fills a gap */
+    uint32_t probe;     /* number of the current route's hellos; here it fills a gap, */
+    uint32_t pushed_op; /* as does the id of the message that was pushed last; 0: none */
     struct emx_fragment fragment;
     struct emx_rndv_tx pulled;
     struct emx_rndv_rx pulling;

@@ -272,6 +272,57 @@ static void eager_placed(struct sim_case *c)
     sim_case_end(c);
 }
 
+/* Messages of PUSHED_BYTES to and fro. The first that are pushed follow as many that show that frames arrive. */
+#define PUSHES       100
+#define PUSHED_BYTES 200000
+
+static void push_back_and_forth(struct sim_case *c, bool unexpected)
+{
+    struct sim_node *n = c->world.nodes;
+
+    for (unsigned i = 0; i < PUSHES; i++) {
+        const bool back = i % 2;
+
+        if (!unexpected)
+            sim_recv(&c->program, &n[!back], n[back].party, 0, SIM_FULL_MASK, PUSHED_BYTES, SIM_CONTIGUOUS);
+        sim_send(&c->program, &n[back], n[!back].party, 0, PUSHED_BYTES, ETHMX_SEND_STANDARD, SIM_CONTIGUOUS);
+        sim_node_pump(&n[!back]);
+        sim_node_pump(&n[back]);
+        if (unexpected) {
+            sim_world_run_until(&c->world, c->world.now_ns + 1000000);
+            sim_recv(&c->program, &n[!back], n[back].party, 0, SIM_FULL_MASK, PUSHED_BYTES, SIM_CONTIGUOUS);
+            sim_node_pump(&n[!back]);
+        }
+        if (!sim_program_run(&c->program, sim_limit(&c->world, PUSHED_BYTES, 10000000000, SIM_S)))
+            return;
+    }
+    sim_model_check(&c->program);
+}
+
+/* Where there is a receive, the first data comes with the announcement. */
+static void pushed(struct sim_case *c)
+{
+    struct sim_faults faults = {
+        .delay_ns = 10000, .drop_ppm = c->seed & 2 ? 2000 : 0, .reorder_ppm = c->seed & 4 ? 10000 : 0};
+    const bool unexpected = c->seed & 8;
+    struct sim_node *n;
+    uint64_t pushed, stale;
+
+    begin(c, SIM_GSO_JOINED);
+    sim_world_faults(&c->world, &faults);
+    push_back_and_forth(c, unexpected);
+    n = c->world.nodes;
+    pushed = n[0].stats.sent_pushed + n[1].stats.sent_pushed;
+    stale = n[0].stats.drop_stale + n[1].stats.drop_stale;
+    if (!c->world.tso && pushed)
+        sim_fail(&c->world, "%llu messages were pushed without TSO packets", (unsigned long long)pushed);
+    if (c->world.tso && !faults.drop_ppm && !faults.reorder_ppm &&
+        (unexpected ? pushed > PUSHES / 8 || !stale : pushed < PUSHES / 3 || stale))
+        sim_fail(&c->world, "%llu messages were pushed, %llu in vain", (unsigned long long)pushed,
+                 (unsigned long long)stale);
+    sim_case_end(c);
+}
+
 /* Of the frames in GSO packets few went in TSO packets, which are lost. */
 static void expect_few_tso(struct sim_world *w)
 {
@@ -308,6 +359,7 @@ const struct sim_scenario sim_gso[] = {
     {"GSO packets-short-blocks", "blocks are shorter than the packets", short_blocks, 20, 0},
     {"GSO packets-away", "the sender is away in the middle of messages", sender_away, 20, 0},
     {"GSO packets-placed", "large messages are received into their place", placed, 20, 0},
+    {"GSO packets-pushed", "the beginning of messages leaves with their announcement", pushed, 32, 0},
     {"GSO packets-cut", "nobody joins what was cut on the way", cut, 4, 0},
     {"GSO packets-pieces", "nobody joins what an interface has segmented", pieces, 4, 0},
     {"GSO packets-lost", "the network loses GSO packets and nothing else", lost, 4, 0},

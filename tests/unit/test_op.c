@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Operations' numbers: how long it takes until one comes again.
+ * Operations' numbers: how long it takes until one comes again. And what a new operation starts with.
  */
 
 #include <string.h>
@@ -80,10 +80,30 @@ static void numbers_are_different(void **state)
     end(e);
 }
 
+/* The memory of a former operation says nothing about the next one in it. */
+static void a_new_one_knows_nothing_of_the_last(void **state)
+{
+    const struct emx_op_args none = {.bits = 0};
+    struct emx_engine *e = begin();
+    struct emx_op *op = emx_op_new(e, &none, 0), *next;
+
+    (void)state;
+    op->asked = op->matched = op->eager = op->sync = op->is_am = op->is_send = true;
+    op->reading = 1;
+    emx_op_recycle(e, op);
+    next = emx_op_new(e, &none, 0);
+    assert_ptr_equal(next, op);
+    assert_false(next->asked || next->matched || next->eager || next->sync || next->is_am || next->is_send);
+    assert_int_equal(next->reading, 0);
+    emx_op_recycle(e, next);
+    end(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_number_comes_again_late),
-                                       cmocka_unit_test(numbers_are_different)};
+                                       cmocka_unit_test(numbers_are_different),
+                                       cmocka_unit_test(a_new_one_knows_nothing_of_the_last)};
 
     return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@
 #define ROOM        (60 * CHUNK)
 #define FRAME_BYTES 1500
 #define UNTOUCHED   0xEE
+#define OP          1 /* the partner's operation */
 
 static struct emx_config cfg;
 static struct emx_stats stats;
@@ -38,6 +39,7 @@ static emx_time now;
 static struct {
     uint32_t tx_next, rx_next, rop;
     unsigned fins;
+    bool pushes;            /* its data was not requested */
     struct emx_f_pull pull; /* the last */
     uint64_t pulled_bytes;  /* of the last fin */
 } partner;
@@ -149,13 +151,24 @@ static void *no_memory(void *arg, size_t len_bytes)
     return NULL;
 }
 
-/* The partner has announced its message, and a receive of len_bytes pulls it, in blocks of so many chunks. */
-static void begin(size_t len_bytes, unsigned block_chunks)
+/* The partner announces its message, and pushes so many chunks. */
+static enum emx_drop announce(unsigned pushed, unsigned flags)
 {
     struct EMX_LAYOUT {
         struct emx_frame head;
         struct emx_f_rts rts;
-    } f = {.rts = {.total_bytes = MESSAGE, .op = 1, .chunk_bytes = CHUNK}};
+    } f = {.rts = {.total_bytes = MESSAGE,
+                   .op = OP,
+                   .flags = (uint16_t)flags,
+                   .chunk_bytes = CHUNK,
+                   .pushed = (uint16_t)pushed}};
+
+    return say(&f.head, EMX_F_rts, sizeof(f.rts));
+}
+
+/* A receive of len_bytes waits for the partner's message, and will pull it in blocks of so many chunks. */
+static void begin_to_wait(size_t len_bytes, unsigned block_chunks)
+{
     static const struct emx_alloc none = {.get = no_memory};
     const struct emx_address self = address(1), other = address(2);
     const struct emx_engine_params p = {.cfg = &cfg, .stats = &stats, .alloc = &memory.alloc, .self = &self, .seed = 1};
@@ -180,8 +193,19 @@ static void begin(size_t len_bytes, unsigned block_chunks)
     greet(EMX_F_hello, 2, 200);
     pump();
     assert_int_equal(emx_engine_recv(engine, NULL, &a, NULL, &result, now), ETHMX_INPROGRESS);
-    assert_int_equal(say(&f.head, EMX_F_rts, sizeof(f.rts)), EMX_ACCEPTED);
+}
+
+/* The partner has announced its message, and the receive pulls it. */
+static void begin_pushed(size_t len_bytes, unsigned block_chunks, unsigned pushed)
+{
+    begin_to_wait(len_bytes, block_chunks);
+    assert_int_equal(announce(pushed, 0), EMX_ACCEPTED);
     pump();
+}
+
+static void begin(size_t len_bytes, unsigned block_chunks)
+{
+    begin_pushed(len_bytes, block_chunks, 0);
 }
 
 static void end(void)
@@ -248,7 +272,8 @@ static struct EMX_LAYOUT {
 static void frame_make(uint64_t chunk, size_t n, uint64_t true_chunks)
 {
     memset(&frame, 0, sizeof(frame));
-    frame.data = (struct emx_f_data){.rop = partner.rop, .chunk_bytes = CHUNK, .chunk = chunk};
+    frame.data = (struct emx_f_data){
+        .rop = partner.pushes ? OP : partner.rop, .pushed = partner.pushes, .chunk_bytes = CHUNK, .chunk = chunk};
     for (size_t i = 0; i < n; i++) {
         const uint64_t of = chunk + i / CHUNK;
         const uint8_t right = byte_at(chunk * CHUNK + i);
@@ -590,6 +615,90 @@ static void any_frames_make_the_message(void **state)
     each_seed(200, message_of_seed_arrives);
 }
 
+/* ---- Pushed chunks ---- */
+
+static void pushed_chunks_count_as_requested(void **state)
+{
+    (void)state;
+    begin_pushed(MESSAGE, 8, 10);
+    assert_int_equal(partner.pull.first, 10); /* the rest is requested at once */
+    assert_int_equal(pulled()->next_chunk, CHUNKS);
+    partner.pushes = true;
+    assert_true(takes(0, 4 * CHUNK, chunks_from(0, 4)));
+    assert_true(takes(2, 8 * CHUNK, chunks_from(4, 6)));
+    assert_true(takes(2, 8 * CHUNK, 0));
+    assert_int_equal(peer->session->pulling.block_rtt.least_ns, 0); /* nothing was measured */
+    partner.pushes = false;
+    assert_true(takes(10, MESSAGE - 10 * CHUNK, chunks_from(10, CHUNKS - 10)));
+    partner.pushes = true;
+    assert_true(is_dropped(0, CHUNK, EMX_DROP_STALE));
+    end();
+}
+
+static void a_message_is_pushed_as_a_whole(void **state)
+{
+    (void)state;
+    begin_pushed(MESSAGE, 8, CHUNKS);
+    assert_int_equal(stats.pulls_sent, 0);
+    partner.pushes = true;
+    frame_make(0, MESSAGE, chunks_from(0, CHUNKS));
+    assert_int_equal(say(&frame.head, EMX_F_data, sizeof(frame.data) + MESSAGE), EMX_ACCEPTED);
+    have = chunks_from(0, CHUNKS);
+    pump();
+    assert_true(all_is_right());
+    end();
+}
+
+/* Data that was requested later overtakes them. Late ones are still taken, the others requested. */
+static void lost_pushed_chunks_are_requested(void **state)
+{
+    (void)state;
+    begin_pushed(MESSAGE, 8, 10);
+    assert_true(takes(10, 8 * CHUNK, chunks_from(10, 8)));
+    assert_int_equal(stats.pulls_resent, 1);
+    assert_int_equal(partner.pull.first, 0);
+    assert_int_equal(partner.pull.wanted, chunks_from(0, 10));
+    assert_int_equal(partner.pull.round, 1);
+    partner.pushes = true;
+    assert_true(takes(0, 2 * CHUNK, chunks_from(0, 2)));
+    partner.pushes = false;
+    assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS) & ~have));
+    end();
+}
+
+/* Nothing of the message arrives. */
+static void a_timer_waits_for_pushed_chunks(void **state)
+{
+    (void)state;
+    begin_pushed(MESSAGE, 8, CHUNKS);
+    time_passes(1000000000);
+    assert_int_equal(stats.pulls_resent, 1);
+    assert_int_equal(partner.pull.wanted, chunks_from(CHUNKS - 1, 1)); /* it tells what of the others is lost */
+    assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS)));
+    end();
+}
+
+static void pushed_chunks_need_a_receive_for_all(void **state)
+{
+    (void)state;
+    begin_pushed(MESSAGE - 1, 8, 10);
+    assert_int_equal(stats.pulls_sent, 1);
+    assert_int_equal(pulled()->block[0].first, 0);
+    partner.pushes = true;
+    assert_true(is_dropped(0, CHUNK, EMX_DROP_STALE));
+    end();
+}
+
+static void wrong_announcements_are_dropped(void **state)
+{
+    (void)state;
+    begin_to_wait(MESSAGE, 8);
+    assert_int_equal(announce(CHUNKS + 1, 0), EMX_DROP_MALFORMED);
+    partner.tx_next--;
+    assert_int_equal(announce(10, EMX_FF_AM), EMX_DROP_MALFORMED);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +715,12 @@ int main(void)
         cmocka_unit_test(the_end_needs_memory),
         cmocka_unit_test(data_in_its_place_is_taken),
         cmocka_unit_test(any_frames_make_the_message),
+        cmocka_unit_test(pushed_chunks_count_as_requested),
+        cmocka_unit_test(a_message_is_pushed_as_a_whole),
+        cmocka_unit_test(lost_pushed_chunks_are_requested),
+        cmocka_unit_test(a_timer_waits_for_pushed_chunks),
+        cmocka_unit_test(pushed_chunks_need_a_receive_for_all),
+        cmocka_unit_test(wrong_announcements_are_dropped),
     };
 
     return cmocka_run_group_tests_name("pull", tests, NULL, NULL);

@@ -37,9 +37,9 @@ local types = {
     [6] = { "close", false, "" },
     [7] = { "eager", true, "bits:8 total_bytes:4 op:4 am_header_bytes:2 flags:2 joined:4" },
     [8] = { "more", true, "offset:4 -:4" },
-    [9] = { "rts", true, "bits:8 total_bytes:8 op:4 am_header_bytes:2 flags:2 chunk_bytes:2 -:6" },
+    [9] = { "rts", true, "bits:8 total_bytes:8 op:4 am_header_bytes:2 flags:2 chunk_bytes:2 pushed:2 -:4" },
     [10] = { "pull", false, "op:4 rop:4 first:8 wanted:8 round:1 rail_more:1 chunk_bytes:2 joined:4" },
-    [11] = { "data", false, "rop:4 round:1 rail:1 chunk_bytes:2 chunk:8" },
+    [11] = { "data", false, "rop:4 round:1 rail_pushed:1 chunk_bytes:2 chunk:8" },
     [12] = { "fin", true, "op:4 -:4 pulled_bytes:8" },
     [13] = { "matched", true, "op:4 -:4" },
     [14] = { "coalesced", true, "-:8" },
@@ -92,7 +92,9 @@ for _, row in ipairs({
     { "rop", "x32", "Operation of the receiver" }, { "am_header_bytes", "u16", "Bytes of the active message's header" },
     { "flags", "x16", "Flags" }, { "offset", "u64", "Offset" }, { "chunk_bytes", "u16", "Bytes of a chunk" },
     { "first", "u64", "First chunk" }, { "wanted", "x64", "Wanted chunks" }, { "round", "u8", "Round" },
-    { "rail", "u8", "Rail" }, { "rail_more", "x8", "Rail (lower half), further blocks (upper half)" },
+    { "pushed", "u16", "Chunks that follow without a pull" },
+    { "rail_pushed", "x8", "Rail (lower half), 1 if pushed (upper half)" },
+    { "rail_more", "x8", "Rail (lower half), further blocks (upper half)" },
     { "chunk", "u64", "Chunk" }, { "pulled_bytes", "u64", "Bytes taken" },
     { "fragment.number", "u32", "Sequence number of the frame" }, { "fragment.offset", "u16", "Offset in the frame" },
     { "fragment.total_bytes", "u16", "Bytes of the frame" }, { "done_bytes", "u64", "Bytes that have arrived" },
@@ -283,7 +285,11 @@ message_of.pull, message_of.fin, message_of.matched = by_op_back, by_op_back, by
 message_of.rkey_request, message_of.rtr = by_op_back, by_op_back
 
 local function by_rop(v, h) return { message(known.rop, key(h.src, h.dst, v.rop)) } end
-message_of.data, message_of.shorter = by_rop, by_rop
+local PUSHED = 16 -- in the field rail_pushed: there was no pull, and rop is the sender's operation
+function message_of.data(v, h)
+    return v.rail_pushed >= PUSHED and { message(known.op, key(h.src, h.dst, v.rop)) } or by_rop(v, h)
+end
+message_of.shorter = by_rop
 message_of.rkey_reply, message_of.put_done = by_rop, by_rop
 
 -- A put in several frames is one operation.
@@ -371,7 +377,8 @@ local function derive(pinfo, t, v, h)
     end
     if sequenced then note_seq(name, v, h, { frame = pinfo.number, messages = note.messages }) end
     if name == "data" and h.complete then
-        local c = key(h.src, h.dst, v.rop .. ":" .. v.chunk_bytes .. ":" .. v.chunk)
+        local pushed = v.rail_pushed >= PUSHED and "pushed:" or ""
+        local c = key(h.src, h.dst, pushed .. v.rop .. ":" .. v.chunk_bytes .. ":" .. v.chunk)
         note.of = known.chunk[c]
         known.chunk[c] = known.chunk[c] or pinfo.number
     elseif name == "pull" and h.complete then
@@ -699,7 +706,8 @@ function line_of.pull(v)
 end
 
 function line_of.data(v)
-    return string.format("chunk %.0f%s", v.chunk, v.rail > 0 and ", rail " .. v.rail or "")
+    local way = v.rail_pushed >= PUSHED and ", pushed" or v.rail_pushed > 0 and ", rail " .. v.rail_pushed or ""
+    return string.format("chunk %.0f%s", v.chunk, way)
 end
 
 function line_of.fin(v) return size(v.pulled_bytes) .. " taken" end
@@ -981,7 +989,7 @@ end
 local IP_BYTES, TCP_BYTES, OPTION_AT, OPTION_BYTES, TSO_CHUNKS = 20, 60, 20, 40, 64
 
 local tso_data_layout = { { "version", 2, 1 }, { "dst_id", 4, 4 }, { "cookie", 8, 4 }, { "src_id", 12, 4 },
-    { "ack", 16, 4 }, { "credit", 20, 4 }, { "rop", 24, 4 }, { "round", 28, 1 }, { "rail", 29, 1 },
+    { "ack", 16, 4 }, { "credit", 20, 4 }, { "rop", 24, 4 }, { "round", 28, 1 }, { "rail_pushed", 29, 1 },
     { "chunk_bytes", 30, 2 }, { "tso.chunk", 32, 8 } }
 local tso_eager_layout = { { "version", 2, 1 }, { "total_high", 3, 1 }, { "dst_id", 4, 4 }, { "cookie", 8, 4 },
     { "src_id", 12, 4 }, { "ack", 16, 4 }, { "credit", 20, 4 }, { "tso.seq", 24, 4 }, { "total_low", 28, 2 },
@@ -1033,7 +1041,7 @@ end
 
 -- The header of chunk i behind offset 0, as put_layout() returns it, and the frame's sequence number.
 function tso_of.data.chunk_header(v, i)
-    return { rop = v.rop, round = v.round, rail = v.rail, chunk_bytes = v.chunk_bytes,
+    return { rop = v.rop, round = v.round, rail_pushed = v.rail_pushed, chunk_bytes = v.chunk_bytes,
         chunk = v["tso.chunk"]:tonumber() + i }, 0
 end
 

@@ -189,9 +189,12 @@ struct EMX_LAYOUT emx_f_rts {
     uint16_t am_header_bytes;
     uint16_t flags;
     uint16_t chunk_bytes; /* longest data in one frame of a block */
-    uint16_t reserved[3];
+    uint16_t pushed;      /* so many of the first chunks follow without a pull; at most EMX_PUSH_MOST */
+    uint16_t reserved[2];
 };
 static_assert(sizeof(struct emx_f_rts) == 32, "rts");
+
+#define EMX_PUSH_MOST 64u
 
 /* The end of an rts: a device may read the data. */
 struct EMX_LAYOUT emx_f_lent {
@@ -223,10 +226,11 @@ struct EMX_LAYOUT emx_f_rail {
 static_assert(sizeof(struct emx_f_rail) == 8, "rail");
 
 struct EMX_LAYOUT emx_f_data {
-    uint32_t rop;
-    uint8_t round;        /* from the pull */
-    uint8_t rail;         /* over which it is sent */
-    uint16_t chunk_bytes; /* from the pull */
+    uint32_t rop;         /* from the pull; pushed: the sender's operation, from the rts */
+    uint8_t round;        /* from the pull; pushed: 0 */
+    uint8_t rail : 4;     /* over which it is sent */
+    uint8_t pushed : 4;   /* 1: there was no pull */
+    uint16_t chunk_bytes; /* from the pull, or the rts */
     uint64_t chunk;       /* index */
 };
 static_assert(sizeof(struct emx_f_data) == 16, "data");

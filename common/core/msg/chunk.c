@@ -46,24 +46,16 @@ static unsigned chunk_bytes(const struct emx_session *s)
     return (unsigned)(emx_eager_part_limit(s) - EMX_CHUNK_HEAD_BYTES) & ~(ALIGN - 1);
 }
 
-/* Whether the session's route carries TSO packets of such frames. */
-static bool chunk_suits_route(const struct emx_session *s)
-{
-    return s->gso_bytes && emx_connect_route(s)->tso && !s->fragment.out &&
-           (s->seal == EMX_CHECKSUM_OFF || s->seal == EMX_CHECKSUM_HEADER);
-}
-
 unsigned emx_chunk_suits(const struct emx_session *s, const struct emx_eager_source *m)
 {
     const struct emx_send_window *w = &s->tx;
     unsigned n;
 
-    if (m->total_bytes < LEAST_BYTES || m->flags || !s->e->lends || !chunk_suits_route(s) ||
+    if (m->total_bytes < LEAST_BYTES || m->flags || !s->e->lends || !emx_connect_has_tso(s) ||
         !emx_data_contiguous(m->data) || w->slots_taken >= UNACKED)
         return 0;
     n = (m->total_bytes + chunk_bytes(s) - 1) / chunk_bytes(s);
-    if (n > EMX_CHUNK_MOST || w->send_next != &w->unacked || w->lost || w->in_flight + n > w->cc.flight_frames ||
-        n > emx_send_window_room(w))
+    if (n > EMX_CHUNK_MOST || w->send_next != &w->unacked || !emx_send_window_takes(w, n, w->cc.flight_frames))
         return 0; /* it would wait, and so be copied before it leaves */
     return n;
 }
@@ -122,7 +114,7 @@ bool emx_chunk_leaves(const struct emx_session *s, const struct emx_txbuf *b)
 {
     const struct emx_f_chunk *t = emx_chunk_head((const void *)b->frame);
 
-    return chunk_suits_route(s) && b->frames <= s->e->output_room &&
+    return emx_connect_has_tso(s) && b->frames <= s->e->output_room &&
            EMX_CHUNK_HEAD_BYTES + t->chunk_bytes <= emx_eager_part_limit(s);
 }
 

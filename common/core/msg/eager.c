@@ -31,8 +31,8 @@
 #define ALIGN      8u    /* of frames in a GSO packet */
 #define SLOTS      16u   /* of the receiver's ring that messages may use: slots are large, and other peers need some */
 #define LONG_BYTES 32768 /* longer messages may overflow a link */
-#define LONG_PARTS 3     /* quarters of the congestion window that such a message may take */
-#define TSO_BYTES  90112 /* longer messages arrive sooner if they are pulled in TSO packets: two copies less */
+#define LONG_PARTS 3     /* quarters of the window, as it is or soon will be, that such a message may take */
+#define TSO_BYTES  90112 /* longer messages may arrive sooner if they are pulled in TSO packets: two copies less */
 
 /* On a reliable route no frame is ever sent over another route with shorter frames. */
 static size_t eager_frame_limit(const struct emx_session *s)
@@ -77,23 +77,39 @@ unsigned emx_eager_frames(const struct emx_session *s, uint64_t total_bytes)
 
 /* ---- Choosing eager ---- */
 
+/* Whether a message can be pulled in TSO packets, so that it is copied less. */
+static bool eager_has_tso(struct emx_session *s, const struct ethmx_data *data)
+{
+    return emx_connect_route(s)->tso && emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO) &&
+           emx_data_contiguous(data);
+}
+
+/* Whether such a message is pulled if it is that long. Fewer copies save less than the round trip costs, but a message
+ * of which a part waits for acknowledgements has both; and over several rails only pulled data travels. */
+static bool eager_is_pulled_in_tso(struct emx_session *s, const struct ethmx_data *data, unsigned frames)
+{
+    return data->len_bytes > TSO_BYTES && eager_has_tso(s, data) &&
+           (s->rails || !emx_send_window_takes(&s->tx, frames, emx_send_window_outlook(&s->tx)));
+}
+
 /* A message that can be read is copied once instead of twice, and by one process. A pulled message waits for a round
  * trip, but its receiver paces it, so that many senders do not overflow its link. So a long message is eager only if
  * frames have arrived recently without loss, and it takes only a part of the congestion window. */
 bool emx_eager_suits(struct emx_session *s, const struct ethmx_data *data, size_t total_bytes)
 {
+    unsigned frames;
+
     if (s->read.on && emx_data_contiguous(data))
         return data->len_bytes < s->e->cfg->p_read_min;
     if (data->len_bytes > s->e->cfg->p_eager_max)
         return false;
-    if (data->len_bytes > TSO_BYTES && emx_connect_route(s)->tso &&
-        emx_offload_probe_trusts(&s->offload, EMX_GSO_OF_TSO) && emx_data_contiguous(data))
-        return false;
     if (emx_rdma_threshold_pays(s, data))
         return false;
-    return data->len_bytes <= LONG_BYTES || s->reliable ||
-           (s->tx.cc.clean_frames >= EMX_CC_CLEAN &&
-            emx_eager_frames(s, total_bytes) <= s->tx.cc.cwnd_frames / 4 * LONG_PARTS);
+    if (data->len_bytes <= LONG_BYTES || s->reliable)
+        return true;
+    frames = emx_eager_frames(s, total_bytes);
+    return s->tx.cc.clean_frames >= EMX_CC_CLEAN && frames <= emx_send_window_outlook(&s->tx) / 4 * LONG_PARTS &&
+           !eager_is_pulled_in_tso(s, data, frames);
 }
 
 bool emx_eager_now(struct emx_session *s, const struct emx_op_args *a)

@@ -37,6 +37,7 @@ struct emx_op *emx_op_new(struct emx_engine *e, const struct emx_op_args *a, emx
     op->rndv = NULL;
     op->exported = NULL;
     op->reading = 0;
+    op->asked = false;
     op->is_send = op->is_am = op->sync = op->has_remote = op->eager = op->counted_wait = op->matched = false;
     op->space = EMX_TAGGED;
     op->am_header_bytes = 0;

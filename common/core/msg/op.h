@@ -54,6 +54,7 @@ struct emx_op {
     uint8_t space;     /* enum emx_space: sends, posted receives */
     bool matched;      /* synchronous sends: the first frame is matched, the others wait for the window */
     uint8_t reading;   /* reads in progress at a device; sends: writes */
+    bool asked;        /* announced sends: the peer has requested data */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes; /* announced by the sender */
     uint32_t id;          /* in the engine's table; 0: none */

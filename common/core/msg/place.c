@@ -57,15 +57,13 @@ static struct emx_rndv *place_find_rndv(struct emx_engine *e, const uint8_t *hea
 {
     const struct emx_frame *h = (const void *)head;
     struct emx_peer *p;
-    struct emx_op *op;
+    struct emx_rndv *r;
 
     if (!emx_place_is_marked(head) || h->dst_id != e->self.id || e->tagged_links)
         return NULL;
     p = emx_peer_find(e, h->src_id);
-    op = p && p->session ? emx_op_by_id(e, place_data_head(head)->rop, p->session) : NULL;
-    if (!op || op->where != EMX_OP_PULLING || op->rndv->reading || op->rndv->had)
-        return NULL;
-    return op->rndv->chunk_bytes == place_data_head(head)->chunk_bytes ? op->rndv : NULL;
+    r = p && p->session ? emx_rndv_of_data(p->session, place_data_head(head)) : NULL;
+    return r && !r->reading && !r->had ? r : NULL;
 }
 
 /* Bytes of as many chunks of the message as len_bytes takes. */
@@ -140,8 +138,8 @@ static bool place_is_of(const struct emx_rndv *r, const uint8_t *head, uint32_t 
     const struct emx_frame *h = (const void *)head;
     const struct emx_f_data *f = place_data_head(head);
 
-    return emx_place_is_marked(head) && f->rop == r->op->id && f->chunk_bytes == r->chunk_bytes &&
-           h->body_bytes == sizeof(*f) + len_bytes;
+    return emx_place_is_marked(head) && f->rop == (f->pushed ? r->sender_op : r->op->id) &&
+           f->chunk_bytes == r->chunk_bytes && h->body_bytes == sizeof(*f) + len_bytes;
 }
 
 /* Finds the true places of frames from `from` on. false: of some there is none, or they are not in order. */

@@ -95,16 +95,6 @@ static void pull_free_rndv(struct emx_engine *e, struct emx_rndv *r)
     emx_pool_put(&e->rndvs, r);
 }
 
-void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now)
-{
-    r->next_chunk = r->got_chunks = got_bytes / r->chunk_bytes;
-    r->last_ns = now;
-    if (emx_rails_open(r->op->peer->session))
-        emx_rails_ask(r->op->peer->session, now);
-    emx_list_append(&e->pull_wait, &r->wait);
-    emx_rndv_more(e, now);
-}
-
 /* ---- Receiver: requests ---- */
 
 static void pull_want(struct emx_rndv *r, struct emx_block *b)
@@ -132,11 +122,6 @@ static uint64_t pull_block_chunks(struct emx_engine *e, const struct emx_rndv *r
     return emx_min(left, most && !emx_away_is_unsure(e, r) ? most : 1);
 }
 
-static uint64_t pull_all(uint64_t chunks)
-{
-    return chunks == 64 ? UINT64_MAX : (UINT64_C(1) << chunks) - 1;
-}
-
 /* Makes room for another block. Few messages need room for all that a message can have: those for which a large window
  * is open, so that all of them together have no more blocks than it holds. false: no memory. */
 static bool pull_make_room(struct emx_engine *e, struct emx_rndv *r)
@@ -153,18 +138,23 @@ static bool pull_make_room(struct emx_engine *e, struct emx_rndv *r)
     return true;
 }
 
-static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned rail)
+/* The next n chunks, which now count as requested, as a block. */
+static struct emx_block *pull_add_chunks(struct emx_engine *e, struct emx_rndv *r, uint64_t n, unsigned rail)
 {
-    uint64_t n = pull_block_chunks(e, r, rail);
     struct emx_block *b = &r->block[r->active++];
 
-    *b = (struct emx_block){.first = r->next_chunk, .missing = pull_all(n), .rail = rail & 0xf};
+    *b = (struct emx_block){.first = r->next_chunk, .missing = emx_rndv_map(n), .rail = rail & 0xf};
     r->next_chunk += n;
     emx_pull_asked(r->op->peer->session, rail, (int64_t)(n * r->chunk_bytes));
     b->ahead_bytes = (uint32_t)emx_pull_asked_bytes(e, rail);
     if (!emx_list_linked(&r->asking))
         emx_list_append(&e->asking, &r->asking);
-    pull_want(r, b);
+    return b;
+}
+
+static void pull_add_block(struct emx_engine *e, struct emx_rndv *r, unsigned rail)
+{
+    pull_want(r, pull_add_chunks(e, r, pull_block_chunks(e, r, rail), rail));
 }
 
 static bool pull_wants_more(const struct emx_engine *e, const struct emx_rndv *r)
@@ -326,19 +316,47 @@ static void pull_asked(struct emx_rndv *r, struct emx_block *b, emx_time now)
         emx_pull_await_rail(r, b, now);
 }
 
+/* The message's first chunks are on their way: as a block that was just requested. */
+static void pull_expect_pushed(struct emx_session *s, struct emx_rndv *r, emx_time now)
+{
+    struct emx_block *b = pull_add_chunks(s->e, r, r->pushed, 0);
+
+    b->pushed = true;
+    pull_asked(r, b, now);
+    r->last_pulled_bytes = s->e->pulled_bytes;
+    s->pushed_rx = r->op->id;
+    pull_await(r, now);
+}
+
+void emx_rndv_pull_rest(struct emx_engine *e, struct emx_rndv *r, uint64_t got_bytes, emx_time now)
+{
+    struct emx_session *s = r->op->peer->session;
+
+    r->next_chunk = r->got_chunks = got_bytes / r->chunk_bytes;
+    r->last_ns = now;
+    if (emx_rails_open(s))
+        emx_rails_ask(s, now);
+    if (r->pushed && !s->rails)
+        pull_expect_pushed(s, r, now);
+    r->pushed = 0;
+    if (pull_wants_more(e, r))
+        emx_list_append(&e->pull_wait, &r->wait);
+    emx_rndv_more(e, now);
+}
+
 /* How many due blocks follow b that its pull frame can request as well. Now they are asked. */
 static unsigned pull_join_due(struct emx_rndv *r, const struct emx_block *b, emx_time now)
 {
     uint64_t chunks = (unsigned)__builtin_popcountll(b->missing), next = b->first + chunks;
     unsigned first = (unsigned)(b - r->block) + 1, i = first;
 
-    if (b->round || b->missing != pull_all(chunks))
+    if (b->round || b->missing != emx_rndv_map(chunks))
         return 0;
     for (; i < r->active && i - first < JOIN_MAX; i++, next += chunks) {
         struct emx_block *more = &r->block[i];
 
         if (!more->due || more->round || more->rail != b->rail || more->first != next ||
-            more->missing != pull_all(emx_min(chunks, r->chunks - next)))
+            more->missing != emx_rndv_map(emx_min(chunks, r->chunks - next)))
             break;
         pull_asked(r, more, now);
     }
@@ -382,7 +400,7 @@ static void pull_ask_again(struct emx_rndv *r, struct emx_block *b)
         return;
     emx_pull_change_rail(r, b, emx_pull_choose_again(r->op->peer->session, b->rail, false));
     b->round = b->round < UINT8_MAX ? b->round + 1 : 1; /* 0 is the first attempt */
-    b->gap = b->timed_out = false;
+    b->gap = b->timed_out = b->pushed = false;
     pull_want(r, b);
 }
 
@@ -543,7 +561,7 @@ static void pull_end_block(struct emx_session *s, struct emx_rndv *r, struct emx
 {
     struct emx_engine *e = s->e;
 
-    if (!b->round && !b->late)
+    if (!b->round && !b->late && !b->pushed)
         emx_pull_measured(s, b, now - b->asked_ns);
     memmove(b, b + 1, (size_t)(r->block + r->active - (b + 1)) * sizeof(*b));
     r->active--;
@@ -599,11 +617,11 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
         emx_add(e, bytes_unread, n);
     emx_gap_answered(s, b, f->round);
     last = f->round == b->round && rail == b->rail;
-    if (last && !b->round && b->missing == b->asked)
+    if (last && !b->round && !b->pushed && b->missing == b->asked)
         emx_away_answered(s, r, b, now);
     if (r->away)
         pull_come_back(s, r);
-    b->missing &= ~(pull_all(chunks) << bit);
+    b->missing &= ~(emx_rndv_map(chunks) << bit);
     rail = b->rail;
     emx_pull_asked(s, rail, -(int64_t)((uint64_t)chunks * r->chunk_bytes));
     if (!rail) {
@@ -618,7 +636,7 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
     r->last_pulled_bytes = e->pulled_bytes;
     r->got_chunks += chunks;
     r->backoff = 0;
-    if (f->round == b->round)
+    if (f->round == b->round && !f->pushed)
         emx_lapse_trust(s, b->asked_ns, now);
     if (last)
         pull_lost(r, emx_gap_find(r, b, bit + chunks - 1, now));
@@ -632,14 +650,6 @@ static enum emx_drop pull_input_chunks(struct emx_session *s, struct emx_rndv *r
     return EMX_ACCEPTED;
 }
 
-bool emx_rndv_has_chunks(const struct emx_rndv *r, uint64_t chunk, size_t n)
-{
-    uint64_t chunks = emx_rndv_chunks(n, r->chunk_bytes);
-
-    return n && chunk < r->chunks && chunks <= r->chunks - chunk &&
-           n == emx_min(chunks * r->chunk_bytes, r->op->msg_bytes - chunk * r->chunk_bytes);
-}
-
 /* A frame has one chunk, or, if the wire has made it of a TSO packet, several. */
 enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, emx_time now)
 {
@@ -647,17 +657,15 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
     const struct emx_f_data *f = (const void *)(h + 1);
     struct emx_engine *e = s->e;
     const uint8_t *at = e->input_body ? e->input_body : (const uint8_t *)(f + 1);
-    struct emx_op *op = emx_op_by_id(e, f->rop, s);
+    struct emx_rndv *r = emx_rndv_of_data(s, f);
     size_t n, left = h->body_bytes - sizeof(*f);
     enum emx_drop why = EMX_DROP_DUPLICATE;
     uint64_t chunk = f->chunk;
-    struct emx_rndv *r;
 
     if (s->rails)
         emx_pull_heard(s, f->rail, now);
-    if (!op || op->where != EMX_OP_PULLING || f->chunk_bytes != op->rndv->chunk_bytes)
+    if (!r)
         return EMX_DROP_STALE;
-    r = op->rndv;
     if (!emx_rndv_has_chunks(r, chunk, left))
         return EMX_DROP_MALFORMED;
     for (bool ended = false; left && !ended; at += n, left -= n) {

@@ -44,6 +44,7 @@ struct emx_block {
     bool late : 1;         /* the sender was away meanwhile */
     bool overtaken : 1;    /* data requested later has arrived */
     bool gap : 1;          /* was therefore requested again, and nothing has arrived since */
+    bool pushed : 1;       /* comes with the announcement, and was not requested yet */
     bool timed_out : 1;    /* nothing has arrived for a time-out: one chunk of it was requested again, or is to be */
 };
 static_assert(sizeof(struct emx_block) == 40, "each message that is pulled has EMX_BLOCKS_OWN");
@@ -69,6 +70,7 @@ struct emx_rndv {
     uint32_t sender_op;
     uint16_t chunk_bytes;
     uint16_t backoff;
+    uint16_t pushed;     /* so many of the first chunks are on their way when the message is matched */
     uint64_t want_bytes; /* the message, or what fits the receive buffer */
     uint64_t chunks;     /* of want_bytes */
     uint64_t next_chunk; /* first chunk never requested */
@@ -107,8 +109,9 @@ struct emx_pull_request {
     uint32_t rop;
     uint16_t chunk_bytes;
     uint8_t round, rail;
-    bool gso; /* goes in GSO packets, */
-    bool tso; /* in TSO packets */
+    bool pushed; /* not requested: rop is the sender's own */
+    bool gso;    /* goes in GSO packets, */
+    bool tso;    /* in TSO packets */
 };
 
 /* In a session: requests of the peer. */
@@ -174,12 +177,21 @@ static inline unsigned emx_rndv_missing(struct emx_rndv *r, uint64_t chunk, stru
     return 0;
 }
 
+/* The message that is pulled and that the data is for; NULL: there is none. */
+struct emx_rndv *emx_rndv_of_data(struct emx_session *s, const struct emx_f_data *f);
+
 /* Whether n bytes from this chunk on are whole chunks of what is wanted of the message. */
 bool emx_rndv_has_chunks(const struct emx_rndv *r, uint64_t chunk, size_t n);
 
 static inline uint64_t emx_rndv_chunks(uint64_t bytes, uint16_t chunk_bytes)
 {
     return (bytes + chunk_bytes - 1) / chunk_bytes;
+}
+
+/* A map of so many chunks, at most 64, without gaps. */
+static inline uint64_t emx_rndv_map(uint64_t chunks)
+{
+    return chunks == 64 ? UINT64_MAX : (UINT64_C(1) << chunks) - 1;
 }
 
 static inline unsigned emx_rndv_highest_bit(uint64_t map)

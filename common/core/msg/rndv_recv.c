@@ -84,7 +84,7 @@ static bool rndv_recv_reserve(struct emx_engine *e)
 /* The content of an rts. */
 struct announced {
     uint32_t sender_op;
-    uint16_t chunk_bytes;
+    uint16_t chunk_bytes, pushed;
     uint64_t total_bytes;
     uint64_t remote;        /* 0: cannot be read */
     struct emx_f_lent lent; /* remote 0: no device can read */
@@ -111,6 +111,7 @@ static void rndv_recv_start(struct emx_session *s, struct emx_op *op, const stru
     r->chunk_bytes = m->chunk_bytes;
     r->want_bytes = m->total_bytes < op->data.len_bytes ? m->total_bytes : op->data.len_bytes;
     r->chunks = emx_rndv_chunks(r->want_bytes, m->chunk_bytes);
+    r->pushed = r->want_bytes == m->total_bytes ? m->pushed : 0; /* otherwise the last of them may be cut */
     if (emx_read_start(s, r, m->remote, now) || emx_get_start(s, r, &m->lent))
         r->fin = emx_rndv_make_fin(s, r->sender_op, r->want_bytes);
     else
@@ -152,6 +153,9 @@ static bool rndv_recv_is_valid(const struct emx_f_rts *f, size_t body_bytes)
     if (!emx_message_head_fits(f->flags, f->am_header_bytes))
         return false;
     if (f->chunk_bytes < 8 || f->total_bytes > INT64_MAX)
+        return false;
+    if (f->pushed && (f->flags & (EMX_FF_AM | EMX_FF_LENT | EMX_FF_READ) || f->pushed > EMX_PUSH_MOST ||
+                      f->pushed > emx_rndv_chunks(f->total_bytes, f->chunk_bytes)))
         return false;
     return !am || f->bits < ETHMX_AM_HANDLERS;
 }
@@ -206,14 +210,15 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     emx_count(e, match_posted);
     if (f->flags & EMX_FF_REMOTE)
         emx_op_set_remote(op, f + 1);
-    m = (struct announced){f->op, f->chunk_bytes, f->total_bytes, rndv_recv_remote_address(f), rndv_recv_exported(f)};
+    m = (struct announced){
+        f->op, f->chunk_bytes, f->pushed, f->total_bytes, rndv_recv_remote_address(f), rndv_recv_exported(f)};
     rndv_recv_start(s, op, &m, now);
     return EMX_ACCEPTED;
 }
 
 int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
 {
-    const struct announced m = {a->sender_op, a->chunk_bytes, a->total_bytes, a->remote, a->lent};
+    const struct announced m = {a->sender_op, a->chunk_bytes, 0, a->total_bytes, a->remote, a->lent};
 
     if (!rndv_recv_reserve(e))
         return ETHMX_ERR_NO_MEMORY;

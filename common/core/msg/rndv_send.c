@@ -12,6 +12,7 @@
 #include "core/msg/data.h"
 #include "core/msg/exported.h"
 #include "core/msg/op.h"
+#include "core/msg/push.h"
 #include "core/msg/read.h"
 #include "core/msg/rndv.h"
 #include "core/rel/connect.h"
@@ -31,48 +32,6 @@ uint16_t emx_rndv_chunk_bytes(const struct emx_session *s)
     unsigned frame_bytes = emx_rails_frame_bytes(s, s->gso_bytes ? s->gso_bytes : s->frame_bytes);
 
     return (uint16_t)((frame_bytes - EMX_RNDV_HEAD_BYTES) & ~(size_t)7);
-}
-
-bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
-{
-    struct emx_engine *e = s->e;
-    uint64_t address = emx_read_address(s, op);
-    bool lends = op->exported || emx_exported_start(s, op);
-    const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
-    size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
-    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;
-    struct emx_txbuf *b;
-    struct emx_frame *h;
-    struct emx_f_rts *t;
-
-    if (sizeof(*h) + body > s->frame_bytes && !s->fragment.out && !emx_fragment_narrow(s, s->frame_bytes))
-        return false;
-    if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
-        return false;
-    emx_rails_open(s);
-    op->chunk_bytes = emx_rndv_chunk_bytes(s);
-    h = emx_txbuf_frame(b);
-    emx_engine_head(e, s->peer, h, EMX_F_rts, body);
-    t = (struct emx_f_rts *)(h + 1);
-    *t = (struct emx_f_rts){.bits = op->bits,
-                            .total_bytes = op->msg_bytes,
-                            .op = op->id,
-                            .am_header_bytes = op->am_header_bytes,
-                            .flags = emx_op_flags(op) | (starved ? EMX_FF_STARVED : 0) |
-                                     (lends     ? EMX_FF_LENT
-                                      : address ? EMX_FF_READ
-                                                : 0),
-                            .chunk_bytes = op->chunk_bytes};
-    if (op->am_header_bytes)
-        memcpy(t + 1, op->am_header, op->am_header_bytes);
-    if (end_bytes)
-        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, lends ? (const void *)&lent : &address, end_bytes);
-    op->where = EMX_OP_ANNOUNCED;
-    emx_op_await(op);
-    if (lends)
-        emx_exported_announced(op, b);
-    emx_send_window_push(s, b);
-    return true;
 }
 
 enum emx_drop emx_rndv_input_fin(struct emx_session *s, const uint8_t *data, emx_time now)
@@ -262,6 +221,65 @@ static bool rndv_send_add_request(struct emx_session *s, struct emx_op *op, cons
     return true;
 }
 
+/* Queues the message's first chunks, which follow the announcement. Returns how many. */
+static unsigned rndv_send_push(struct emx_session *s, struct emx_op *op)
+{
+    unsigned chunks = emx_push_chunks(s, op);
+    const struct emx_f_pull f = {.rop = op->id, .chunk_bytes = op->chunk_bytes, .wanted = emx_rndv_map(chunks)};
+
+    if (!chunks || !rndv_send_add_request(s, op, &f, emx_rails_first(s), 0))
+        return 0;
+    /* there was no other request */
+    emx_list_entry(emx_list_first(&s->pulled.requests), struct emx_pull_request, link)->pushed = true;
+    emx_push_begin(s, op);
+    return chunks;
+}
+
+bool emx_rndv_announce(struct emx_session *s, struct emx_op *op, bool starved)
+{
+    struct emx_engine *e = s->e;
+    uint64_t address = emx_read_address(s, op);
+    bool lends = op->exported || emx_exported_start(s, op);
+    const struct emx_f_lent lent = {.remote = (uintptr_t)op->data.base};
+    size_t end_bytes = lends ? sizeof(lent) : address ? sizeof(address) : 0;
+    size_t body = sizeof(struct emx_f_rts) + op->am_header_bytes + end_bytes;
+    struct emx_txbuf *b;
+    struct emx_frame *h;
+    struct emx_f_rts *t;
+    unsigned pushed;
+
+    if (sizeof(*h) + body > s->frame_bytes && !s->fragment.out && !emx_fragment_narrow(s, s->frame_bytes))
+        return false;
+    if (!emx_op_take_id(e, op) || !(b = emx_txbuf_get(&e->txbufs, sizeof(*h) + body)))
+        return false;
+    emx_rails_open(s);
+    op->chunk_bytes = emx_rndv_chunk_bytes(s);
+    pushed = end_bytes || starved ? 0 : rndv_send_push(s, op);
+    h = emx_txbuf_frame(b);
+    emx_engine_head(e, s->peer, h, EMX_F_rts, body);
+    t = (struct emx_f_rts *)(h + 1);
+    *t = (struct emx_f_rts){.bits = op->bits,
+                            .total_bytes = op->msg_bytes,
+                            .op = op->id,
+                            .am_header_bytes = op->am_header_bytes,
+                            .flags = emx_op_flags(op) | (starved ? EMX_FF_STARVED : 0) |
+                                     (lends     ? EMX_FF_LENT
+                                      : address ? EMX_FF_READ
+                                                : 0),
+                            .chunk_bytes = op->chunk_bytes,
+                            .pushed = (uint16_t)pushed};
+    if (op->am_header_bytes)
+        memcpy(t + 1, op->am_header, op->am_header_bytes);
+    if (end_bytes)
+        memcpy((uint8_t *)(t + 1) + op->am_header_bytes, lends ? (const void *)&lent : &address, end_bytes);
+    op->where = EMX_OP_ANNOUNCED;
+    emx_op_await(op);
+    if (lends)
+        emx_exported_announced(op, b);
+    emx_send_window_push(s, b);
+    return true;
+}
+
 enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, emx_time now)
 {
     const struct emx_f_pull *f = (const void *)(data + sizeof(struct emx_frame));
@@ -274,6 +292,7 @@ enum emx_drop emx_rndv_input_pull(struct emx_session *s, const uint8_t *data, em
     if (!rndv_send_is_pull(f, op))
         return EMX_DROP_MALFORMED;
     emx_offload_probe_told(&s->offload, f->joined);
+    emx_push_answered(s, op, f);
     rail = rndv_send_rail(s, f);
     if (f->round >= PROBE_ROUND && rail == emx_rails_first(s))
         emx_path_mtu_probe(s, EMX_RNDV_HEAD_BYTES + f->chunk_bytes, now);
@@ -378,8 +397,12 @@ static inline bool rndv_send_make_data(struct emx_session *s, struct emx_pull_re
         return false;
     }
     *route->last_rop = j->rop;
-    *t = (struct emx_f_data){
-        .rop = j->rop, .round = j->round, .rail = j->rail, .chunk_bytes = j->chunk_bytes, .chunk = chunk};
+    *t = (struct emx_f_data){.rop = j->rop,
+                             .round = j->round,
+                             .rail = j->rail & 0xf,
+                             .pushed = j->pushed,
+                             .chunk_bytes = j->chunk_bytes,
+                             .chunk = chunk};
     emx_engine_head(s->e, s->peer, h, EMX_F_data, sizeof(*t) + n);
     emx_engine_stamp(s, h);
     rndv_send_done(s, j, emx_txframe_chunks(f));
@@ -397,9 +420,12 @@ bool emx_rndv_output_data(struct emx_session *s, struct emx_txframe *f, struct e
         return false;
     j = emx_list_entry(l, struct emx_pull_request, link);
     if (rndv_send_is_too_long(s, j)) {
-        rndv_send_ask_for_shorter(s, f, scratch, j);
+        const bool pushed = j->pushed; /* the receiver will ask for it, and then is told */
+
+        if (!pushed)
+            rndv_send_ask_for_shorter(s, f, scratch, j);
         rndv_send_drop_request(s, j);
-        return true;
+        return pushed ? emx_rndv_output_data(s, f, scratch, i) : true;
     }
     return rndv_send_make_data(s, j, &route, f, scratch, i);
 }

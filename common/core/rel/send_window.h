@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/min.h"
 #include "core/cc/cc.h"
 #include "core/rel/txbuf.h"
 #include "core/time.h"
@@ -82,6 +83,18 @@ static inline bool emx_send_window_clear(const struct emx_send_window *w)
 {
     return w->send_next == &w->unacked && !w->lost && (!w->in_flight || w->in_flight < w->cc.cwnd_frames) &&
            emx_send_window_room(w);
+}
+
+/* How many frames may be in flight now, or soon: below the threshold the window doubles with each round trip. */
+static inline unsigned emx_send_window_outlook(const struct emx_send_window *w)
+{
+    return (unsigned)emx_max(w->cc.cwnd_frames, w->cc.threshold_frames);
+}
+
+/* Whether that many more frames would leave without waiting for acknowledgements, if limit_frames may be in flight. */
+static inline bool emx_send_window_takes(const struct emx_send_window *w, unsigned frames, unsigned limit_frames)
+{
+    return !w->lost && w->in_flight + frames <= limit_frames && frames <= emx_send_window_room(w);
 }
 
 void emx_send_window_init(struct emx_send_window *w, const struct emx_cc_ops *cc, uint32_t first,

@@ -22,6 +22,14 @@ static inline const struct emx_route *emx_connect_route(const struct emx_session
 {
     return &s->connect->route[s->connect->current];
 }
+
+/* Whether the route in use carries TSO packets: these have no tag and no checksum over data. */
+static inline bool emx_connect_has_tso(const struct emx_session *s)
+{
+    return s->gso_bytes && emx_connect_route(s)->tso && !s->fragment.out &&
+           (s->seal == EMX_CHECKSUM_OFF || s->seal == EMX_CHECKSUM_HEADER);
+}
+
 static inline bool emx_connect_reachable(const struct emx_session *s) /* a route is being tried or verified */
 {
     return s->state == EMX_S_CONNECTING || s->state == EMX_S_CONNECTED;
