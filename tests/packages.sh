@@ -19,7 +19,7 @@ packages_fabtests=(dpkg-dev gcc make autoconf automake libtool libfabric-dev lib
 packages_suite=(dpkg-dev gcc make libc6-dev perl openmpi-bin libopenmpi-dev)
 packages_mpi4py=(dpkg-dev python3-mpi4py)
 
-packages_mpich=(dpkg-dev gcc make autoconf automake libtool pkg-config libc6-dev libhwloc-dev python3 perl ccache)
+packages_mpich=(dpkg-dev gcc make autoconf automake libtool pkg-config libc6-dev libhwloc-dev python3 perl)
 # What Debian's libfabric.pc makes a program link that uses it.
 packages_mpich_ofi=(libfabric-dev librdmacm-dev libpsm-infinipath1-dev libpsm2-dev libnuma-dev)
 

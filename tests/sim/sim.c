@@ -8,13 +8,18 @@
  *     EMX_SEED=N   only this seed
  *     EMX_TRACE=1  print what happens: frames and their fate, calls, completions
  *     EMX_PCAP=FILE  write the frames to this file, for Wireshark
+ *     EMX_EVERY=N  only every N-th seed of scenarios that have so many and no more (default 1)
  *     EMX_KEEP=N   go on until N seeds of a scenario have failed (default 1)
+ *     EMX_JOBS=N   N processes, each of which takes the next scenario (default 1)
  */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,18 +147,19 @@ static uint64_t play_known(const struct sim_scenario *s, bool trace)
 static bool play_all(const struct sim_scenario *s)
 {
     uint64_t first = cases_of(s, env_number("EMX_FIRST", 0)), cases = cases_of(s, env_number("EMX_SEEDS", SEEDS));
-    uint64_t keep = env_number("EMX_KEEP", 1), failed = 0, seed;
+    uint64_t step = s->cases ? env_number("EMX_EVERY", 1) : 1, keep = env_number("EMX_KEEP", 1);
+    uint64_t failed = 0, played = 0, seed;
     bool trace = env_number("EMX_TRACE", 0);
     double start = seconds();
 
     if (getenv("EMX_SEED"))
         return play(s, env_number("EMX_SEED", 0), trace);
-    for (seed = first; seed < cases && failed < keep; seed++)
+    for (seed = first; seed < cases && failed < keep; seed += step, played++)
         failed += !play(s, seed, trace);
     if (!first)
         failed += play_known(s, trace);
-    printf("%s %-22s %7" PRIu64 " played, %" PRIu64 " failed, %.1f s\n", failed ? "not ok" : "ok    ", s->name,
-           seed - first, failed, seconds() - start);
+    printf("%s %-22s %7" PRIu64 " played, %" PRIu64 " failed, %.1f s\n", failed ? "not ok" : "ok    ", s->name, played,
+           failed, seconds() - start);
     fflush(stdout);
     return !failed;
 }
@@ -173,30 +179,71 @@ static void list(void)
             printf("%-22s %s\n", s->name, s->help);
 }
 
+/* Shared by the processes that play. */
+struct progress {
+    atomic_uint next; /* scenario, of those that were chosen */
+    atomic_uint passed, failed;
+};
+
+static void play_chosen(struct progress *p, int argc, char **argv)
+{
+    unsigned n = 0, mine = atomic_fetch_add(&p->next, 1);
+
+    for (unsigned t = 0; t < sizeof(tables) / sizeof(*tables); t++) {
+        for (const struct sim_scenario *s = tables[t]; s->name; s++) {
+            if (!chosen(s->name, argc, argv) || n++ != mine)
+                continue;
+            atomic_fetch_add(play_all(s) ? &p->passed : &p->failed, 1);
+            mine = atomic_fetch_add(&p->next, 1);
+        }
+    }
+}
+
+/* A process that crashed counts as a failed scenario: it has said which. */
+static void play_in_processes(struct progress *p, uint64_t jobs, int argc, char **argv)
+{
+    int status;
+
+    for (uint64_t i = 0; i < jobs; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0) {
+            perror("sim: fork");
+            exit(2);
+        }
+        if (!pid) {
+            play_chosen(p, argc, argv);
+            exit(0);
+        }
+    }
+    while (wait(&status) > 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            atomic_fetch_add(&p->failed, 1);
+}
+
 int main(int argc, char **argv)
 {
-    unsigned passed = 0, failed = 0;
+    struct progress *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* zeroed */
+    uint64_t jobs = env_number("EMX_JOBS", 1);
 
     program_name = argv[0];
     if (argc == 2 && !strcmp(argv[1], "--list")) {
         list();
         return 0;
     }
-    watch_for_crashes();
-    for (unsigned t = 0; t < sizeof(tables) / sizeof(*tables); t++) {
-        for (const struct sim_scenario *s = tables[t]; s->name; s++) {
-            if (!chosen(s->name, argc, argv))
-                continue;
-            if (play_all(s))
-                passed++;
-            else
-                failed++;
-        }
+    if (p == MAP_FAILED) {
+        perror("sim: mmap");
+        return 2;
     }
-    if (passed + failed == 0) {
+    watch_for_crashes();
+    if (jobs > 1)
+        play_in_processes(p, jobs, argc, argv);
+    else
+        play_chosen(p, argc, argv);
+    if (p->passed + p->failed == 0) {
         fprintf(stderr, "sim: no such scenario; sim --list names them\n");
         return 2;
     }
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed ? 1 : 0;
+    printf("%u passed, %u failed\n", p->passed, p->failed);
+    return p->failed ? 1 : 0;
 }
