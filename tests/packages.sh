@@ -53,7 +53,8 @@ packages_deb_empty=()
 # tests/check-release compares the library with its baseline.
 packages_release=(abigail-tools)
 
-# packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then.
+# packages_install NAME...: installs those that are missing, with apt-get, and says so. Needs root only then. Waits while
+# others install packages.
 packages_install() {
     local name missing=()
     if ! command -v dpkg-query >/dev/null; then
@@ -75,6 +76,6 @@ packages_install() {
     fi
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q update >/dev/null </dev/null || echo "apt-get update failed; trying with what is known" >&2
-    apt-get -q -y --no-install-recommends install "${missing[@]}" >/dev/null </dev/null ||
+    apt-get -q -y -o DPkg::Lock::Timeout=600 --no-install-recommends install "${missing[@]}" >/dev/null </dev/null ||
         { echo "apt-get install ${missing[*]} failed" >&2 && return 1; }
 }
