@@ -142,15 +142,20 @@ static inline uint16_t bare_pseudo_sum16(uint32_t from_ip, size_t tcp_bytes)
     return bare_sum16(&pseudo, sizeof(pseudo));
 }
 
-/* Whether the sums of a packet with so many bytes of data are right, which neither the card nor the kernel checked. */
-static inline bool bare_tso_is_sound(const struct bare_tso_head *h, const void *data, size_t bytes)
+static inline uint16_t bare_tso_sum16(const struct bare_tso_head *h, const void *data, size_t bytes)
 {
     const size_t tcp_bytes = sizeof(h->tcp) + sizeof(h->option);
     const uint16_t sums[] = {bare_pseudo_sum16(h->ip.saddr, tcp_bytes + bytes), bare_sum16(&h->tcp, tcp_bytes),
                              bare_sum16(data, bytes)};
 
+    return bare_sum16(sums, sizeof(sums));
+}
+
+/* Whether the data arrived unchanged. The sum is only taken where neither the card nor the kernel checked it. */
+static inline bool bare_tso_is_sound(const struct bare_tso_head *h, const void *data, size_t bytes)
+{
     return h->vnet.flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID) ||
-           bare_sum16(sums, sizeof(sums)) == 0xffff;
+           bare_tso_sum16(h, data, bytes) == 0xffff;
 }
 
 /* The headers of a packet with so many bytes of data, more than BARE_TSO_PART. */
