@@ -78,6 +78,10 @@ struct emx_placer {
     /* Whether data was requested that has not arrived. Eager messages may have places in any case. */
     bool (*expects)(const void *arg);
 
+    /* Whether the data of a packet with this head has no place yet, and may soon have one: then the packet is left
+     * where it is for now. Each call counts, and only a few in a row say so. */
+    bool (*is_early)(void *arg, const uint8_t *head, size_t head_bytes);
+
     /* Guesses from the first head_bytes of a packet, whose frames have len_bytes in all, where their data is to go. */
     void (*plan)(void *arg, const uint8_t *head, size_t head_bytes, size_t len_bytes, struct emx_placement *p);
 

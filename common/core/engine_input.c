@@ -198,6 +198,9 @@ enum emx_drop emx_engine_input_placed(struct emx_engine *e, unsigned link, const
 
 void emx_engine_placer(struct emx_engine *e, struct emx_placer *placer_p)
 {
-    *placer_p =
-        (struct emx_placer){.arg = e, .expects = emx_place_expects, .plan = emx_place_plan, .settle = emx_place_settle};
+    *placer_p = (struct emx_placer){.arg = e,
+                                    .expects = emx_place_expects,
+                                    .is_early = emx_place_is_early,
+                                    .plan = emx_place_plan,
+                                    .settle = emx_place_settle};
 }

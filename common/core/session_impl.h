@@ -56,12 +56,14 @@ struct emx_session {
     bool connected;       /* frames sent travel over connections (emx_route) */
     bool ping_due, pong_due;
     uint8_t byes_due;
-    uint8_t unpushed; /* so many further messages are not pushed (push.c) */
+    uint8_t unpushed;    /* so many further messages are not pushed (push.c) */
+    bool early;          /* what the peer has pushed last has no receive, */
+    uint8_t early_looks; /* and may wait so often more for one */
     uint16_t frame_bytes;
     uint16_t gso_bytes; /* longest frame in a GSO packet, 0: none */
     uint32_t fast_room; /* messages shorter than this may take the fast path (fast_path.c); 0: none */
     unsigned awaits;    /* operations that wait for the peer, except posted receives */
-    uint32_t pushed_rx; /* id of the receive for which the peer has pushed data last; 0: none */
+    uint32_t pushed_rx; /* what that is for: the id of the receive, early: of the peer's operation; 0: nothing */
     emx_time heard_ns;
     emx_time asked_ns; /* time of the first frame since then that needs a reply; 0: none */
     struct emx_wire_addr to;

@@ -624,13 +624,23 @@ static void offload_take_from(struct emx_offload *b, enum offload_by by, const s
         offload_open_shorts(b);
 }
 
+/* Whether the packet should stay in its socket for now. */
+static bool offload_is_early(const struct emx_offload *b, const struct offload_seen *seen)
+{
+    const struct emx_placer *placer = b->rx.placer;
+
+    return seen->by == BY_TSO && seen->known && placer && placer->arg &&
+           placer->is_early(placer->arg, (const uint8_t *)&seen->tso.head, sizeof(seen->tso.head));
+}
+
 /* Receives the next announced packet; without an announcement, asks the sockets now and then. */
 static void offload_take_announced(struct emx_offload *b)
 {
     struct offload_seen seen;
 
     if (offload_look_ahead(b, &seen)) {
-        offload_take_from(b, seen.by, &seen);
+        if (!offload_is_early(b, &seen))
+            offload_take_from(b, seen.by, &seen);
         return;
     }
     for (unsigned by = 0; by < SOURCES; by++)

@@ -248,7 +248,19 @@ static unsigned settle(void *arg, struct emx_placement *p, const uint8_t *head, 
     return n;
 }
 
-static const struct emx_placer placer = {.arg = &planned, .expects = expects, .plan = plan, .settle = settle};
+/* So many more calls say that a packet is early. */
+static unsigned early_looks;
+
+static bool is_early(void *arg, const uint8_t *head, size_t head_bytes)
+{
+    (void)arg;
+    assert_true(emx_place_is_marked(head));
+    assert_int_equal(head_bytes, HEAD_BYTES);
+    return early_looks && early_looks--;
+}
+
+static const struct emx_placer placer = {
+    .arg = &planned, .expects = expects, .is_early = is_early, .plan = plan, .settle = settle};
 
 /* Packets of pulled data come one at a time, with the data in its place. */
 static void data_comes_to_its_place(enum emx_gso_sockets sockets)
@@ -489,6 +501,31 @@ static void chunks_come_to_their_place_on_old_kernels(void **state)
     chunks_come_to_their_place(false);
     chunks_come_to_their_place(true);
     kernel_is_old = false;
+}
+
+/* A packet whose receive is not there yet is left in its socket, and nobody sleeps meanwhile. */
+static void early_chunks_wait(void **state)
+{
+    enum { FRAMES = 40, LOOKS = 3 };
+    struct emx_rxframe f[EMX_WIRE_BATCH];
+    unsigned link, looks = 0;
+    struct emx_offload *b;
+
+    (void)state;
+    b = open_tso(false, 4 << 20, &placer, &link);
+    early_looks = LOOKS;
+    send_chunks(b, link, 0, FRAMES);
+    while (early_looks) {
+        looks = early_looks;
+        assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX), 0);
+        if (early_looks < looks)
+            assert_true(emx_offload_waits(b));
+    }
+    take_chunks(b, 0, FRAMES, true);
+    assert_false(emx_offload_waits(b));
+    assert_int_equal(stats.tso_packets_received, 1);
+    assert_int_equal(stats.wire_lost, 0);
+    emx_offload_close(b);
 }
 
 /* A full ring announces no more packets; they come nevertheless, once each, when the socket is asked. */
@@ -863,6 +900,7 @@ int main(void)
         cmocka_unit_test(chunks_come_to_their_place_through_a_link),
         cmocka_unit_test(chunks_come_to_their_place_over_loopback),
         cmocka_unit_test(chunks_come_to_their_place_on_old_kernels),
+        cmocka_unit_test(early_chunks_wait),
         cmocka_unit_test(packets_that_nothing_announced),
         cmocka_unit_test(announced_packets_that_are_lost),
         cmocka_unit_test(kinds_of_packets_are_mixed),

@@ -155,12 +155,98 @@ static void fewer_after_one_in_vain(void **state)
     assert_int_equal(skipped(s), 0);
 }
 
+static struct emx_f_data pushed_data(uint32_t sender_op)
+{
+    return (struct emx_f_data){.rop = sender_op, .chunk_bytes = CHUNK, .pushed = 1};
+}
+
+static unsigned early(struct emx_session *s, const struct emx_f_data *f)
+{
+    unsigned n = 0;
+
+    while (emx_push_is_early(s, f))
+        n++;
+    return n;
+}
+
+/* Whether the packet or its announcement comes first. */
+static void data_waits_a_while_for_its_receive(void **state)
+{
+    const struct emx_f_data f = pushed_data(7), requested = {.rop = 9, .chunk_bytes = CHUNK};
+
+    (void)state;
+    for (unsigned overtakes = 0; overtakes < 2; overtakes++) {
+        struct emx_session *s = begin();
+
+        if (!overtakes)
+            emx_push_unmatched(s, 7);
+        assert_true(emx_push_is_early(s, &f));
+        if (overtakes)
+            emx_push_unmatched(s, 7);
+        assert_true(emx_push_is_coming(s, 7));
+        assert_false(emx_push_is_coming(s, 8));
+        assert_false(emx_push_is_early(s, &requested));
+        assert_int_equal(early(s, &f), 31);
+        assert_false(emx_push_is_coming(s, 7));
+        emx_push_unmatched(s, 8); /* the next message */
+        assert_true(emx_push_is_coming(s, 8));
+    }
+}
+
+/* A receive that comes later must not wait for what was dropped, even if that has overtaken its announcement. */
+static void dropped_data_does_not_come(void **state)
+{
+    const struct emx_f_data f = pushed_data(7);
+
+    (void)state;
+    for (unsigned overtakes = 0; overtakes < 2; overtakes++) {
+        struct emx_session *s = begin();
+
+        if (!overtakes)
+            emx_push_unmatched(s, 7);
+        emx_push_dropped(s, &f);
+        if (overtakes)
+            emx_push_unmatched(s, 7);
+        assert_false(emx_push_is_coming(s, 7));
+        assert_int_equal(early(s, &f), 0); /* the rest of a packet that was cut */
+    }
+}
+
+/* Data of a message that is pulled is not early. */
+static void data_with_a_receive_does_not_wait(void **state)
+{
+    struct emx_rndv r = {.op = &op, .sender_op = 7, .chunk_bytes = CHUNK};
+    struct emx_f_data f = pushed_data(7);
+    struct emx_session *s = begin();
+
+    (void)state;
+    op.where = EMX_OP_PULLING;
+    op.rndv = &r;
+    op.peer = &(struct emx_peer){.session = s};
+    engine.slots = calloc(2, sizeof(*engine.slots));
+    engine.slot_count = 2;
+    engine.slots[1].op = &op;
+    s->peer = op.peer;
+    s->pushed_rx = op.id;
+    assert_ptr_equal(emx_rndv_of_data(s, &f), &r);
+    assert_false(emx_push_is_early(s, &f));
+    f.rop = 8; /* of another message: it must not take the place */
+    assert_false(emx_push_is_early(s, &f));
+    emx_push_dropped(s, &f);
+    f.rop = 7;
+    assert_ptr_equal(emx_rndv_of_data(s, &f), &r);
+    engine.slots[1].op = NULL;
+    assert_true(emx_push_is_early(s, &f));
+    free(engine.slots);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_is_pushed),         cmocka_unit_test(only_where_tso_packets_carry_it),
         cmocka_unit_test(only_over_a_path_with_room), cmocka_unit_test(one_at_a_time),
-        cmocka_unit_test(fewer_after_one_in_vain),
+        cmocka_unit_test(fewer_after_one_in_vain),    cmocka_unit_test(data_waits_a_while_for_its_receive),
+        cmocka_unit_test(dropped_data_does_not_come), cmocka_unit_test(data_with_a_receive_does_not_wait),
     };
 
     return cmocka_run_group_tests_name("push", tests, NULL, NULL);

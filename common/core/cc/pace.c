@@ -178,7 +178,7 @@ uint64_t emx_pace_part(const struct emx_pace *p)
 
 uint64_t emx_pace_spare(const struct emx_pace *p)
 {
-    return pace_queue_is_long(p) || p->shared_bytes ? 0 : p->limit_bytes / SPARE_PARTS;
+    return p->limit_bytes / SPARE_PARTS;
 }
 
 /* Others need more of the link: the limit falls once for all requested data. false: it already fell. */

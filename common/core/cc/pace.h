@@ -94,8 +94,7 @@ void emx_pace_answered(struct emx_pace *p, uint64_t rtt_ns, uint64_t *way_ns);
 /* Records a response time, smoothed as in RFC 6298, to distinguish queues from senders that do not respond. */
 void emx_pace_usual(struct emx_pace *p, uint64_t ns);
 
-/* So much of the limit may stay unused until several parts are requested together. 0 on slow links and after marks:
- * there the limit is this endpoint's share of the link. */
+/* So much of the limit may stay unused until several parts are requested together. */
 uint64_t emx_pace_spare(const struct emx_pace *p);
 
 /* Data has arrived, in chunks of chunk_bytes. limited: the limit holds back requests. */

@@ -23,6 +23,7 @@
 #include "core/msg/chunk.h"
 #include "core/msg/data.h"
 #include "core/msg/op.h"
+#include "core/msg/push.h"
 #include "core/msg/rndv.h"
 #include "core/peer.h"
 #include "core/session_impl.h"
@@ -52,17 +53,31 @@ static const struct emx_f_data *place_data_head(const uint8_t *head)
     return (const void *)(head + sizeof(struct emx_frame));
 }
 
-/* The pull of the message that this frame is a part of; NULL: none whose data can be placed. */
-static struct emx_rndv *place_find_rndv(struct emx_engine *e, const uint8_t *head)
+/* The session whose data this is; NULL: of none, or it can have no place. */
+static struct emx_session *place_find_session(struct emx_engine *e, const uint8_t *head, size_t head_bytes)
 {
     const struct emx_frame *h = (const void *)head;
     struct emx_peer *p;
-    struct emx_rndv *r;
 
-    if (!emx_place_is_marked(head) || h->dst_id != e->self.id || e->tagged_links)
+    if (head_bytes < EMX_RNDV_HEAD_BYTES || !emx_place_is_marked(head) || h->dst_id != e->self.id || e->tagged_links)
         return NULL;
     p = emx_peer_find(e, h->src_id);
-    r = p && p->session ? emx_rndv_of_data(p->session, place_data_head(head)) : NULL;
+    return p ? p->session : NULL;
+}
+
+bool emx_place_is_early(void *arg, const uint8_t *head, size_t head_bytes)
+{
+    struct emx_session *s = place_find_session(arg, head, head_bytes);
+
+    return s && emx_push_is_early(s, place_data_head(head));
+}
+
+/* The pull of the message that this frame is a part of; NULL: none whose data can be placed. */
+static struct emx_rndv *place_find_rndv(struct emx_engine *e, const uint8_t *head, size_t head_bytes)
+{
+    struct emx_session *s = place_find_session(e, head, head_bytes);
+    struct emx_rndv *r = s ? emx_rndv_of_data(s, place_data_head(head)) : NULL;
+
     return r && !r->reading && !r->had ? r : NULL;
 }
 
@@ -106,7 +121,7 @@ static uint32_t place_first_bytes(const struct emx_rndv *r, const uint8_t *head)
 
 void emx_place_plan(void *arg, const uint8_t *head, size_t head_bytes, size_t len_bytes, struct emx_placement *p)
 {
-    struct emx_rndv *r = head_bytes < EMX_RNDV_HEAD_BYTES ? NULL : place_find_rndv(arg, head);
+    struct emx_rndv *r = place_find_rndv(arg, head, head_bytes);
     uint32_t first_bytes;
     struct emx_place to;
 

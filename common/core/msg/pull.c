@@ -43,6 +43,7 @@
 #include "core/msg/pull_away.h"
 #include "core/msg/pull_gap.h"
 #include "core/msg/pull_rail.h"
+#include "core/msg/push.h"
 #include "core/msg/read.h"
 #include "core/msg/received_map.h"
 #include "core/msg/rndv.h"
@@ -325,6 +326,7 @@ static void pull_expect_pushed(struct emx_session *s, struct emx_rndv *r, emx_ti
     pull_asked(r, b, now);
     r->last_pulled_bytes = s->e->pulled_bytes;
     s->pushed_rx = r->op->id;
+    s->early = false;
     pull_await(r, now);
 }
 
@@ -664,6 +666,8 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
 
     if (s->rails)
         emx_pull_heard(s, f->rail, now);
+    if (!r && f->pushed)
+        emx_push_dropped(s, f);
     if (!r)
         return EMX_DROP_STALE;
     if (!emx_rndv_has_chunks(r, chunk, left))

@@ -18,7 +18,8 @@ bool emx_rndv_has_chunks(const struct emx_rndv *r, uint64_t chunk, size_t n)
 
 struct emx_rndv *emx_rndv_of_data(struct emx_session *s, const struct emx_f_data *f)
 {
-    struct emx_op *op = emx_op_by_id(s->e, f->pushed ? s->pushed_rx : f->rop, s);
+    const uint32_t pushed_rx = s->early ? 0 : s->pushed_rx;
+    struct emx_op *op = emx_op_by_id(s->e, f->pushed ? pushed_rx : f->rop, s);
 
     if (!op || op->where != EMX_OP_PULLING || op->rndv->chunk_bytes != f->chunk_bytes ||
         (f->pushed && op->rndv->sender_op != f->rop))

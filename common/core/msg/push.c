@@ -7,6 +7,9 @@
  * as a block that it has just requested, and requests the rest. Without a receive it drops them, and requests all of
  * the message later. Those that get lost are requested again like others.
  *
+ * A program that has slept finds the end of its last message and the next announcement at once, and its next receive
+ * comes after that. So pushed data without a receive first waits in the kernel for EARLY_LOOKS polls (emx_placer).
+ *
  * Data that nobody has requested is not paced by its receiver (pace.h), so it is little, and is sent only over a path
  * that has proved good: one TSO packet, to a peer that has responded to the last one, as part of a congestion window
  * that has room for it, after frames that arrived without a loss. It is never all of a message: if the packet is lost,
@@ -27,6 +30,7 @@
 
 #define SKIP_UNUSED 16 /* messages that are not pushed after one that found no receive, */
 #define SKIP_LOST   64 /* or that was lost */
+#define EARLY_LOOKS 32 /* polls: a round of progress may poll eight times */
 
 /* Whether TSO packets with data of the message can be sent to the peer, and arrive. */
 static bool push_suits_route(struct emx_session *s, const struct emx_op *op)
@@ -77,4 +81,45 @@ void emx_push_answered(struct emx_session *s, struct emx_op *op, const struct em
     op->asked = true;
     if (op->id == s->pushed_op && !f->first)
         s->unpushed = f->round ? SKIP_LOST : SKIP_UNUSED;
+}
+
+/* ---- Receiver ---- */
+
+/* Whether a receive is under way for which the peer has pushed data. */
+static bool push_has_receive(const struct emx_session *s)
+{
+    return !s->early && emx_op_by_id(s->e, s->pushed_rx, s);
+}
+
+void emx_push_unmatched(struct emx_session *s, uint32_t sender_op)
+{
+    if (s->early && s->pushed_rx == sender_op)
+        return;
+    s->early = true;
+    s->pushed_rx = sender_op;
+    s->early_looks = EARLY_LOOKS;
+}
+
+bool emx_push_is_early(struct emx_session *s, const struct emx_f_data *f)
+{
+    if (!f->pushed || push_has_receive(s))
+        return false;
+    emx_push_unmatched(s, f->rop); /* the packet may have overtaken its announcement */
+    if (!s->early_looks)
+        return false;
+    s->early_looks--;
+    return true;
+}
+
+void emx_push_dropped(struct emx_session *s, const struct emx_f_data *f)
+{
+    if (push_has_receive(s))
+        return;
+    emx_push_unmatched(s, f->rop);
+    s->early_looks = 0;
+}
+
+bool emx_push_is_coming(const struct emx_session *s, uint32_t sender_op)
+{
+    return s->early && s->pushed_rx == sender_op && s->early_looks;
 }

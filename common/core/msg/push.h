@@ -22,4 +22,13 @@ void emx_push_begin(struct emx_session *s, const struct emx_op *op); /* they fol
 /* The peer requests data of a message: maybe what was pushed. */
 void emx_push_answered(struct emx_session *s, struct emx_op *op, const struct emx_f_pull *f);
 
+/* Whether pushed data has no receive, and should wait for one: the program may be about to post it. */
+bool emx_push_is_early(struct emx_session *s, const struct emx_f_data *f);
+
+void emx_push_unmatched(struct emx_session *s, uint32_t sender_op);       /* announced, and there is no receive */
+void emx_push_dropped(struct emx_session *s, const struct emx_f_data *f); /* the data had no receive */
+
+/* The message has a receive now: whether what was pushed is still to come. */
+bool emx_push_is_coming(const struct emx_session *s, uint32_t sender_op);
+
 #endif

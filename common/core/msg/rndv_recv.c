@@ -12,6 +12,7 @@
 #include "core/msg/multi.h"
 #include "core/msg/op.h"
 #include "core/msg/pull_rail.h"
+#include "core/msg/push.h"
 #include "core/msg/rdma_get.h"
 #include "core/msg/read.h"
 #include "core/msg/rndv.h"
@@ -175,6 +176,9 @@ static enum emx_drop rndv_recv_into_unexpected(struct emx_session *s, const stru
     a->total_bytes = f->total_bytes;
     a->am_header_bytes = f->am_header_bytes;
     a->chunk_bytes = f->chunk_bytes;
+    a->pushed = f->pushed;
+    if (f->pushed)
+        emx_push_unmatched(s, f->op);
     a->remote = rndv_recv_remote_address(f);
     a->lent = rndv_recv_exported(f);
     a->match.bits = f->bits;
@@ -218,7 +222,8 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
 
 int emx_rndv_receive(struct emx_engine *e, struct emx_unexpected *a, struct emx_op *op, emx_time now)
 {
-    const struct announced m = {a->sender_op, a->chunk_bytes, 0, a->total_bytes, a->remote, a->lent};
+    const uint16_t pushed = a->pushed && emx_push_is_coming(a->session, a->sender_op) ? a->pushed : 0;
+    const struct announced m = {a->sender_op, a->chunk_bytes, pushed, a->total_bytes, a->remote, a->lent};
 
     if (!rndv_recv_reserve(e))
         return ETHMX_ERR_NO_MEMORY;

@@ -32,6 +32,7 @@ struct emx_unexpected {
     struct emx_f_lent lent; /* rts: the same for a device */
     uint16_t am_header_bytes;
     uint16_t chunk_bytes;
+    uint16_t pushed; /* rts: so many chunks were sent with it */
     bool is_rts, is_am, sync, whole, in_match;
     bool has_remote;   /* the header is remote data */
     uint8_t space;     /* enum emx_space */
