@@ -79,7 +79,7 @@ enum emx_checksum { EMX_CHECKSUM_OFF, EMX_CHECKSUM_HEADER, EMX_CHECKSUM_FULL };
     X(UINT, pull_frames, "64", 1, 64, "1 to 64", \
       "Frames in one pulled block of a large message; fewer if a quarter of pull_window or a GSO packet is less.") \
     X(SIZE, pull_window, "1m", 4096, 1073741824, "4k to 1g", \
-      "Most bytes of large messages that an endpoint has requested and not yet received, over all peers; fewer while frames get lost, up to twice as many from a single sender whose responses take long and lose nothing.") \
+      "Most bytes of large messages that an endpoint has requested and not yet received, over all peers; fewer while frames get lost, up to four times as many from a single sender whose responses take long and lose nothing.") \
     X(CHOICE, rails, "auto", 0, 0, "auto|1|2|3|4", \
       "How many network cards carry the data of large messages to one peer at the same time, at most. auto: all over which the peer is reached, up to four; 1: one, as for all other messages.") \
     X(SIZE, unexpected_max, "64m", 65536, 1099511627776, "64k to 1t", \

@@ -275,10 +275,10 @@ static void slow_responses_over_a_long_path_are_no_queue(void **state)
     window_in(&p, 9000000, &way_ns);
     assert_int_equal(p.limit_bytes, MOST);
     assert_int_equal(emx_pace_part(&p), MOST / 2);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 8; i++)
         window_in(&p, 9000000, &way_ns);
-    assert_int_equal(p.limit_bytes, 2 * MOST);
-    assert_int_equal(emx_pace_part(&p), MOST);
+    assert_int_equal(p.limit_bytes, 4 * MOST);
+    assert_int_equal(emx_pace_part(&p), 2 * MOST);
 }
 
 /* A path of 2 ms, until the limit no longer grows. */
@@ -287,7 +287,7 @@ static void grow_far(struct emx_pace *p, uint64_t *way_ns)
     emx_pace_init(p, MOST);
     for (unsigned i = 0; i < 20; i++)
         window_in(p, 2000000, way_ns);
-    assert_int_equal(p->limit_bytes, 2 * MOST);
+    assert_int_equal(p->limit_bytes, 4 * MOST);
 }
 
 /* What a loss or a mark takes then is part of the usual maximum. */
@@ -332,7 +332,7 @@ static void several_senders_have_the_usual_limit(void **state)
         assert_int_equal(p.limit_bytes, MOST);
     }
     window_in(&p, 2000000, &way_ns[1]);
-    assert_in_range(p.limit_bytes, MOST + 1, 2 * MOST);
+    assert_in_range(p.limit_bytes, MOST + 1, 4 * MOST);
 }
 
 /* With a long queue parts are short, but on a fast path not shorter than what arrives in half a millisecond. */

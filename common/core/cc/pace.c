@@ -11,7 +11,7 @@
 #define CUT         3    /* tenths of the limit that a loss in a queue, or a mark, takes */
 
 /* From one sender that is far away. */
-#define FAR_WINDOWS 2 /* times the usual maximum */
+#define FAR_WINDOWS 4 /* times the usual maximum */
 #define FAR_GROWTH  4 /* part of the limit, for each window above the usual maximum */
 
 /* The limit is requested in this many parts. */
