@@ -629,7 +629,7 @@ static bool offload_is_early(const struct emx_offload *b, const struct offload_s
 {
     const struct emx_placer *placer = b->rx.placer;
 
-    return seen->by == BY_TSO && seen->known && placer && placer->arg &&
+    return seen->by == BY_TSO && seen->known && emx_gso_rx_may_place(&b->rx) &&
            placer->is_early(placer->arg, (const uint8_t *)&seen->tso.head, sizeof(seen->tso.head));
 }
 

@@ -508,18 +508,18 @@ static void early_chunks_wait(void **state)
 {
     enum { FRAMES = 40, LOOKS = 3 };
     struct emx_rxframe f[EMX_WIRE_BATCH];
-    unsigned link, looks = 0;
-    struct emx_offload *b;
+    unsigned link;
+    struct emx_offload *b = open_tso(false, 4 << 20, &placer, &link);
+    struct pollfd p = {.fd = emx_offload_fd(b, 0), .events = POLLIN};
 
     (void)state;
-    b = open_tso(false, 4 << 20, &placer, &link);
     early_looks = LOOKS;
     send_chunks(b, link, 0, FRAMES);
-    while (early_looks) {
-        looks = early_looks;
+    assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+    for (unsigned i = 1; i <= LOOKS; i++) {
         assert_int_equal(emx_offload_rx(b, f, EMX_WIRE_BATCH, UINT64_MAX), 0);
-        if (early_looks < looks)
-            assert_true(emx_offload_waits(b));
+        assert_int_equal(early_looks, LOOKS - i);
+        assert_true(emx_offload_waits(b));
     }
     take_chunks(b, 0, FRAMES, true);
     assert_false(emx_offload_waits(b));

@@ -19,6 +19,8 @@
  *    compensate that requests are made in parts, so that shares are equal. Smaller parts of the limit are requested at
  *    once, because the response to a large request is a burst that fills the queue and displaces streams that send
  *    frame by frame. But what arrives in EMX_PACE_LONG_NS is never too much: on a fast path short parts cost packets.
+ *    A message that has requested something waits until a quarter of the limit is free (emx_pace_spare()), and then
+ *    requests several parts in one frame: a frame for each part costs the hosts more than the burst costs the queue.
  *
  * A response takes the base time of its path (the shortest seen from this sender), or longer if it was queued. One
  * response proves little, because programs are busy and processors are shared. So the fastest of several decides: if

@@ -67,8 +67,11 @@ static struct emx_session *place_find_session(struct emx_engine *e, const uint8_
 
 bool emx_place_is_early(void *arg, const uint8_t *head, size_t head_bytes)
 {
-    struct emx_session *s = place_find_session(arg, head, head_bytes);
+    struct emx_session *s;
 
+    if (head_bytes < EMX_RNDV_HEAD_BYTES || !place_data_head(head)->pushed) /* as most: the peer need not be found */
+        return false;
+    s = place_find_session(arg, head, head_bytes);
     return s && emx_push_is_early(s, place_data_head(head));
 }
 

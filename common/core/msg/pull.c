@@ -666,10 +666,11 @@ enum emx_drop emx_rndv_input_data(struct emx_session *s, const uint8_t *data, em
 
     if (s->rails)
         emx_pull_heard(s, f->rail, now);
-    if (!r && f->pushed)
-        emx_push_dropped(s, f);
-    if (!r)
+    if (!r) {
+        if (f->pushed)
+            emx_push_dropped(s, f);
         return EMX_DROP_STALE;
+    }
     if (!emx_rndv_has_chunks(r, chunk, left))
         return EMX_DROP_MALFORMED;
     for (bool ended = false; left && !ended; at += n, left -= n) {
