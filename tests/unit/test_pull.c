@@ -151,8 +151,8 @@ static void *no_memory(void *arg, size_t len_bytes)
     return NULL;
 }
 
-/* The partner announces its message, and pushes so many chunks. */
-static enum emx_drop announce(unsigned pushed, unsigned flags)
+/* The partner announces its message in chunks of chunk_bytes, and pushes so many. */
+static enum emx_drop announce_chunks(uint16_t chunk_bytes, unsigned pushed, unsigned flags)
 {
     struct EMX_LAYOUT {
         struct emx_frame head;
@@ -160,10 +160,15 @@ static enum emx_drop announce(unsigned pushed, unsigned flags)
     } f = {.rts = {.total_bytes = MESSAGE,
                    .op = OP,
                    .flags = (uint16_t)flags,
-                   .chunk_bytes = CHUNK,
+                   .chunk_bytes = chunk_bytes,
                    .pushed = (uint16_t)pushed}};
 
     return say(&f.head, EMX_F_rts, sizeof(f.rts));
+}
+
+static enum emx_drop announce(unsigned pushed, unsigned flags)
+{
+    return announce_chunks(CHUNK, pushed, flags);
 }
 
 /* A receive of len_bytes waits for the partner's message, and will pull it in blocks of so many chunks. */
@@ -346,6 +351,50 @@ static void many_blocks_are_requested_at_once(void **state)
         assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS) & ~chunks_from(EMX_BLOCKS_OWN + 1, 4)));
         end();
     }
+}
+
+/* Sends one chunk of a message in short chunks. */
+static void send_short_chunk(unsigned chunk, unsigned chunk_bytes)
+{
+    const unsigned at = chunk * chunk_bytes, n = at + chunk_bytes < MESSAGE ? chunk_bytes : MESSAGE - at;
+
+    memset(&frame, 0, sizeof(frame));
+    frame.data = (struct emx_f_data){.rop = partner.rop, .chunk_bytes = (uint16_t)chunk_bytes, .chunk = chunk};
+    for (unsigned i = 0; i < n; i++)
+        frame.body[i] = byte_at(at + i);
+    assert_int_equal(say(&frame.head, EMX_F_data, sizeof(frame.data) + n), EMX_ACCEPTED);
+    pump();
+    assert_null(emx_engine_check(engine));
+}
+
+/* Gaps are looked for in the oldest 64 blocks. A chunk that is lost behind them is found when older blocks have
+ * arrived.
+ */
+static void a_gap_behind_many_blocks_is_found_later(void **state)
+{
+    enum { SHORT = 256, COUNT = (MESSAGE + SHORT - 1) / SHORT, LOST = 90 };
+
+    (void)state;
+    begin_to_wait(MESSAGE, 1);
+    assert_int_equal(announce_chunks(SHORT, 0, 0), EMX_ACCEPTED);
+    pump();
+    assert_int_equal(pulled()->active, EMX_BLOCKS);
+    send_short_chunk(LOST + 1, SHORT);
+    assert_int_equal(stats.pulls_resent, 64);
+    for (unsigned i = 0; i < LOST; i++)
+        send_short_chunk(i, SHORT);
+    assert_int_equal(stats.pulls_resent, 64);
+    assert_int_equal(pulled()->block[0].first, LOST);
+    assert_false(pulled()->block[0].overtaken);
+    send_short_chunk(LOST + 2, SHORT);
+    assert_true(pulled()->block[0].overtaken); /* the others were only late, so this may be, too */
+    for (unsigned i = LOST; i < COUNT; i++)
+        if (i != LOST + 1 && i != LOST + 2)
+            send_short_chunk(i, SHORT);
+    assert_int_equal(partner.fins, 1);
+    for (size_t i = 0; i < MESSAGE; i++)
+        assert_int_equal(message[i], byte_at(i));
+    end();
 }
 
 /* Chunks that were not requested are not taken, except if room for them is made by those before. There is no memory for
@@ -705,6 +754,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_is_taken),
         cmocka_unit_test(a_message_comes_in_one_frame),
         cmocka_unit_test(many_blocks_are_requested_at_once),
+        cmocka_unit_test(a_gap_behind_many_blocks_is_found_later),
         cmocka_unit_test(what_was_not_requested_is_not_taken),
         cmocka_unit_test(wrong_frames_are_dropped),
         cmocka_unit_test(a_short_buffer_is_not_exceeded),

@@ -11,6 +11,7 @@
  */
 #include "core/msg/pull_gap.h"
 
+#include "base/min.h"
 #include "core/cc/pace.h"
 #include "core/cc/reo_window.h"
 #include "core/engine.h"
@@ -19,6 +20,12 @@
 #include "core/msg/pull_rail.h"
 #include "core/peer.h"
 #include "core/rel/session.h"
+
+/* Gaps are looked for in so many blocks, the oldest: a map has a bit for each. */
+static unsigned gap_blocks(const struct emx_rndv *r)
+{
+    return emx_min_u(r->active, 64);
+}
 
 /* Whether the sender replies for a first. Retransmissions come another way than GSO packets. */
 static bool gap_is_before(const struct emx_block *a, const struct emx_block *b)
@@ -39,7 +46,7 @@ static void gap_await(struct emx_rndv *r, uint64_t overtaken, emx_time until_ns)
 {
     bool waiting = false;
 
-    for (unsigned i = 0; i < r->active; i++) {
+    for (unsigned i = 0; i < gap_blocks(r); i++) {
         waiting |= r->block[i].overtaken;
         r->block[i].overtaken |= overtaken >> i & 1;
     }
@@ -57,7 +64,7 @@ uint64_t emx_gap_find(struct emx_rndv *r, const struct emx_block *b, unsigned bi
 
     if (b->due)
         return 0;
-    for (unsigned i = 0; i < r->active; i++)
+    for (unsigned i = 0; i < gap_blocks(r); i++)
         if (gap_is_overtaken(&r->block[i], b, bit))
             overtaken |= UINT64_C(1) << i;
     if (!overtaken)
@@ -76,7 +83,7 @@ uint64_t emx_gap_expire(struct emx_rndv *r, emx_time now)
     if (r->gap_ns > now)
         return 0;
     r->gap_ns = EMX_NEVER;
-    for (unsigned i = 0; i < r->active; i++)
+    for (unsigned i = 0; i < gap_blocks(r); i++)
         if (r->block[i].overtaken && !r->block[i].due)
             lost |= UINT64_C(1) << i;
     return lost;

@@ -25,8 +25,8 @@ struct emx_session;
 struct emx_txbuf;
 struct emx_unexpected;
 
-#define EMX_BLOCKS            64 /* requested blocks of one message, */
-#define EMX_BLOCKS_OWN        16 /* so many have room in the message itself */
+#define EMX_BLOCKS            128 /* requested blocks of one message, */
+#define EMX_BLOCKS_OWN        16  /* so many have room in the message itself */
 #define EMX_RNDV_HEAD_BYTES   (sizeof(struct emx_frame) + sizeof(struct emx_f_data)) /* of a frame with a chunk */
 #define EMX_PULL_REQUESTS_MAX 4096 /* blocks queued for one peer; further ones are left to the puller's timer */
 
