@@ -684,6 +684,23 @@ static void pushed_chunks_count_as_requested(void **state)
     end();
 }
 
+/* They are not waited for, and nothing counts as lost. */
+static void pushed_chunks_overtake_the_announcement(void **state)
+{
+    (void)state;
+    begin_to_wait(MESSAGE, 8);
+    partner.pushes = true;
+    frame_make(0, 8 * CHUNK, chunks_from(0, 8));
+    assert_int_equal(say(&frame.head, EMX_F_data, sizeof(frame.data) + 8 * CHUNK), EMX_DROP_STALE);
+    assert_int_equal(announce(8, 0), EMX_ACCEPTED);
+    pump();
+    assert_int_equal(partner.pull.first, 0);
+    partner.pushes = false;
+    assert_true(takes(0, MESSAGE, chunks_from(0, CHUNKS)));
+    assert_int_equal(stats.pulls_resent, 0);
+    end();
+}
+
 static void a_message_is_pushed_as_a_whole(void **state)
 {
     (void)state;
@@ -766,6 +783,7 @@ int main(void)
         cmocka_unit_test(data_in_its_place_is_taken),
         cmocka_unit_test(any_frames_make_the_message),
         cmocka_unit_test(pushed_chunks_count_as_requested),
+        cmocka_unit_test(pushed_chunks_overtake_the_announcement),
         cmocka_unit_test(a_message_is_pushed_as_a_whole),
         cmocka_unit_test(lost_pushed_chunks_are_requested),
         cmocka_unit_test(a_timer_waits_for_pushed_chunks),

@@ -204,7 +204,10 @@ static void dropped_data_does_not_come(void **state)
 
         if (!overtakes)
             emx_push_unmatched(s, 7);
+        assert_false(emx_push_is_gone(s, 7));
         emx_push_dropped(s, &f);
+        assert_true(emx_push_is_gone(s, 7));
+        assert_false(emx_push_is_gone(s, 8));
         if (overtakes)
             emx_push_unmatched(s, 7);
         assert_false(emx_push_is_coming(s, 7));

@@ -123,3 +123,8 @@ bool emx_push_is_coming(const struct emx_session *s, uint32_t sender_op)
 {
     return s->early && s->pushed_rx == sender_op && s->early_looks;
 }
+
+bool emx_push_is_gone(const struct emx_session *s, uint32_t sender_op)
+{
+    return s->early && s->pushed_rx == sender_op && !s->early_looks;
+}

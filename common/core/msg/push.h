@@ -28,7 +28,10 @@ bool emx_push_is_early(struct emx_session *s, const struct emx_f_data *f);
 void emx_push_unmatched(struct emx_session *s, uint32_t sender_op);       /* announced, and there is no receive */
 void emx_push_dropped(struct emx_session *s, const struct emx_f_data *f); /* the data had no receive */
 
-/* The message has a receive now: whether what was pushed is still to come. */
+/* An announced message gets its receive: whether what was pushed is still to come. */
 bool emx_push_is_coming(const struct emx_session *s, uint32_t sender_op);
+
+/* Whether what was pushed has overtaken its announcement, and was dropped. */
+bool emx_push_is_gone(const struct emx_session *s, uint32_t sender_op);
 
 #endif

@@ -214,8 +214,12 @@ enum emx_drop emx_rndv_input_rts(struct emx_session *s, const uint8_t *data, emx
     emx_count(e, match_posted);
     if (f->flags & EMX_FF_REMOTE)
         emx_op_set_remote(op, f + 1);
-    m = (struct announced){
-        f->op, f->chunk_bytes, f->pushed, f->total_bytes, rndv_recv_remote_address(f), rndv_recv_exported(f)};
+    m = (struct announced){.sender_op = f->op,
+                           .chunk_bytes = f->chunk_bytes,
+                           .pushed = emx_push_is_gone(s, f->op) ? 0 : f->pushed,
+                           .total_bytes = f->total_bytes,
+                           .remote = rndv_recv_remote_address(f),
+                           .lent = rndv_recv_exported(f)};
     rndv_recv_start(s, op, &m, now);
     return EMX_ACCEPTED;
 }
