@@ -91,9 +91,15 @@ static bool push_has_receive(const struct emx_session *s)
     return !s->early && emx_op_by_id(s->e, s->pushed_rx, s);
 }
 
+/* Whether what the peer has pushed last is of this operation, and has no receive. */
+static bool push_is_unmatched(const struct emx_session *s, uint32_t sender_op)
+{
+    return s->early && s->pushed_rx == sender_op;
+}
+
 void emx_push_unmatched(struct emx_session *s, uint32_t sender_op)
 {
-    if (s->early && s->pushed_rx == sender_op)
+    if (push_is_unmatched(s, sender_op))
         return;
     s->early = true;
     s->pushed_rx = sender_op;
@@ -121,10 +127,10 @@ void emx_push_dropped(struct emx_session *s, const struct emx_f_data *f)
 
 bool emx_push_is_coming(const struct emx_session *s, uint32_t sender_op)
 {
-    return s->early && s->pushed_rx == sender_op && s->early_looks;
+    return push_is_unmatched(s, sender_op) && s->early_looks;
 }
 
 bool emx_push_is_gone(const struct emx_session *s, uint32_t sender_op)
 {
-    return s->early && s->pushed_rx == sender_op && !s->early_looks;
+    return push_is_unmatched(s, sender_op) && !s->early_looks;
 }
