@@ -367,9 +367,7 @@ static void send_short_chunk(unsigned chunk, unsigned chunk_bytes)
     assert_null(emx_engine_check(engine));
 }
 
-/* Gaps are looked for in the oldest 64 blocks. A chunk that is lost behind them is found when older blocks have
- * arrived.
- */
+/* Gaps are looked for in the oldest 64 blocks. A chunk lost behind them is found when older blocks have arrived. */
 static void a_gap_behind_many_blocks_is_found_later(void **state)
 {
     enum { SHORT = 256, COUNT = (MESSAGE + SHORT - 1) / SHORT, LOST = 90 };
