@@ -40,8 +40,7 @@
  *
  * In a virtual machine others may want the core whom nobody here sees: the host's threads that carry this machine's
  * frames. So there a long wait begins after LARGE_NS, and every core counts as shared. To spin for some time first and
- * then to sleep costs at most twice the better of both (Karlin et al., "Competitive snoopy caching", 1988). On an
- * emulated processor a few polls take longer than that, so each is followed by a check.
+ * then to sleep costs at most twice the better of both (Karlin et al., "Competitive snoopy caching", 1988).
  *
  * The sleep of a probing program also helps others. Recent kernels schedule sessions as groups (autogroup; seen with
  * Linux 6.18). While the ranks of one session only yield and those of another sleep and wake, the sleepers and all
@@ -67,8 +66,7 @@
 
 #define DEDICATED_POLLS      512
 #define OVERSUBSCRIBED_POLLS 4
-#define CHECK_POLLS          16       /* polls from check to check of a long wait, */
-#define GUEST_CHECK_POLLS    1        /* and in a virtual machine */
+#define CHECK_POLLS          16
 #define YIELDS               8        /* minimum in a row before sleep, */
 #define LARGE_NS             50000    /* and wait before sleep with a large message in progress, */
 #define SMALL_NS             10000000 /* or without one */
@@ -152,7 +150,7 @@ static unsigned wait_policy_cores(void)
 static void wait_policy_set_limit(struct emx_wait_policy *i)
 {
     i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->oversubscribed ? OVERSUBSCRIBED_POLLS : DEDICATED_POLLS;
-    i->step = !i->checks_long_waits || i->oversubscribed ? i->limit : i->in_guest ? GUEST_CHECK_POLLS : CHECK_POLLS;
+    i->step = i->checks_long_waits && !i->oversubscribed ? CHECK_POLLS : i->limit;
     i->next_check = i->step;
 }
 
