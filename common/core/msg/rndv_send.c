@@ -362,11 +362,10 @@ static unsigned rndv_send_chunks(const struct emx_session *s, const struct emx_p
     return emx_min_u(emx_min_u(n, EMX_WIRE_JOIN_BYTES / frame_bytes), s->e->output_room);
 }
 
-/* The chunks have been sent. */
+/* The first n wanted chunks, which follow each other, have been sent. */
 static void rndv_send_done(struct emx_session *s, struct emx_pull_request *j, unsigned n)
 {
-    for (; n; n--)
-        j->wanted &= j->wanted - 1;
+    j->wanted &= ~(emx_rndv_map(n) << __builtin_ctzll(j->wanted));
     if (!j->wanted)
         rndv_send_drop_request(s, j);
 }
