@@ -38,6 +38,13 @@
  * are not judged: a wake-up is long compared with them, and a sleeper among ranks that yield may wait long for a core
  * (below).
  *
+ * A program of somebody else that never waits keeps the core for a slice of the kernel's time after each yield, which
+ * is longer than most waits. So if yields take longer than SLICE_NS, KEPT of them in a row, the policy polls as if the
+ * core was dedicated, and then sleeps instead of the yield: the kernel gives a sleeper that a frame wakes the core
+ * sooner. After KEPT_MIN_NS one yield shows whether the others still keep it; the intervals double. A yield that ends
+ * sooner, and let others run, ends this: they wait, too, as ranks do. Fewer long yields in a row prove less, because
+ * ranks also compute. Not where more ranks than cores are known: the others are ranks.
+ *
  * In a virtual machine others may want the core whom nobody here sees: the host's threads that carry this machine's
  * frames. So there a long wait begins after LARGE_NS, and every core counts as shared. To spin for some time first and
  * then to sleep costs at most twice the better of both (Karlin et al., "Competitive snoopy caching", 1988).
@@ -80,6 +87,10 @@
 #define SAMPLE               16        /* if oversubscribed, one of so many yields is observed */
 #define LONG_NS              100000    /* interval of the checks of a long wait */
 #define SHARED_NS            100000000 /* after the last observation the core is considered shared for this long */
+#define SLICE_NS             500000    /* others that keep the core for longer only compute, */
+#define KEPT                 32        /* if they do so as often in a row, */
+#define KEPT_MIN_NS          8000000   /* and are assumed to do so for this long, each time twice as long, */
+#define KEPT_MAX_NS          512000000 /* up to this long */
 #define WORK_NS              5000      /* maximum processor time per poll of a program that only waits */
 
 /* ---- The host ---- */
@@ -149,7 +160,9 @@ static unsigned wait_policy_cores(void)
 
 static void wait_policy_set_limit(struct emx_wait_policy *i)
 {
-    i->limit = i->mode == EMX_WAIT_SPIN ? UINT32_MAX : i->oversubscribed ? OVERSUBSCRIBED_POLLS : DEDICATED_POLLS;
+    i->limit = i->mode == EMX_WAIT_SPIN              ? UINT32_MAX
+               : i->oversubscribed && i->kept < KEPT ? OVERSUBSCRIBED_POLLS
+                                                     : DEDICATED_POLLS;
     i->step = i->checks_long_waits && !i->oversubscribed ? CHECK_POLLS : i->limit;
     i->next_check = i->step;
 }
@@ -178,13 +191,33 @@ static void wait_policy_learn(struct emx_wait_policy *i, bool others_ran, uint64
     } else if (++i->agreements >= EVIDENCE && (others_ran || now_ns - i->seen_ns >= SHARED_NS)) {
         i->agreements = 0;
         i->oversubscribed = others_ran;
+        if (!others_ran)
+            i->kept = 0;
         wait_policy_set_limit(i);
     }
 }
 
+/* Evaluates how long a yield took. One that let nobody run says nothing. */
+static void wait_policy_learn_slice(struct emx_wait_policy *i, uint64_t took_ns, bool others_ran, uint64_t now_ns)
+{
+    if (took_ns < SLICE_NS) {
+        if (others_ran)
+            i->kept = 0;
+        wait_policy_set_limit(i);
+        return;
+    }
+    i->kept = now_ns < i->kept_until_ns + KEPT_MAX_NS ? i->kept + 1 : 1;
+    i->kept_until_ns = now_ns;
+    if (i->kept >= KEPT)
+        i->kept_until_ns += emx_min((uint64_t)KEPT_MIN_NS << emx_min_u(i->kept - KEPT, 8), KEPT_MAX_NS);
+    wait_policy_set_limit(i);
+}
+
 static bool wait_policy_is_observed(const struct ethmx_ep *ep)
 {
-    return !ep->wait_policy.settled && (!ep->wait_policy.oversubscribed || ep->stats->yields % SAMPLE == 0);
+    const struct emx_wait_policy *i = &ep->wait_policy;
+
+    return !i->settled && (!i->oversubscribed || i->kept || ep->stats->yields % SAMPLE == 0);
 }
 
 /* ---- Yielding and sleeping ---- */
@@ -210,19 +243,24 @@ static void wait_policy_yield(struct ethmx_ep *ep)
 {
     const struct emx_wait_policy_host *host = ep->wait_policy.host;
     bool observe = wait_policy_is_observed(ep), others_ran;
+    const uint64_t from_ns = ep->progress.clock.last_ns;
+    uint64_t now_ns;
     long before;
 
     if (!ep->wait_policy.yields++)
-        ep->wait_policy.first_ns = ep->progress.clock.last_ns;
+        ep->wait_policy.first_ns = from_ns;
     ep->stats->yields++;
     emx_ep_leave(ep);
     before = observe ? host->switches() : 0;
     host->yield();
     others_ran = observe && host->switches() != before;
     wait_policy_retake_lock(ep);
+    now_ns = ep->progress.clock.last_ns;
+    if (!ep->wait_policy.settled)
+        wait_policy_learn_slice(&ep->wait_policy, now_ns - from_ns, others_ran, now_ns);
     if (!observe)
         return;
-    wait_policy_learn(&ep->wait_policy, others_ran, ep->progress.clock.last_ns);
+    wait_policy_learn(&ep->wait_policy, others_ran, now_ns);
     ep->progress.oversubscribed = ep->wait_policy.oversubscribed;
 }
 
@@ -263,7 +301,8 @@ static bool wait_policy_may_sleep(const struct ethmx_ep *ep)
         return false;
     if (i->mode == EMX_WAIT_YIELD)
         return i->yields >= SHORT_SLEEP_CHECKS;
-    return i->mode == EMX_WAIT_SLEEP || (i->yields >= YIELDS && wait_policy_has_waited(ep));
+    return i->mode == EMX_WAIT_SLEEP || i->kept_until_ns > ep->progress.clock.last_ns ||
+           (i->yields >= YIELDS && wait_policy_has_waited(ep));
 }
 
 static void wait_policy_sleep(struct ethmx_ep *ep, uint64_t longest_ns)

@@ -232,14 +232,14 @@ static void auto_learns_from_yields(void **state)
     (void)state;
     begin(&automatic, SMALL);
     for (unsigned i = 0; i < 10; i++) {
-        world.others_ns = i % 3 ? 3000000 : 0;
+        world.others_ns = i % 3 ? 300000 : 0;
         assert_int_equal(polls_to_rest(100, 0), 512);
     }
-    world.others_ns = 3000000;
+    world.others_ns = 300000;
     poll_on(3 * 512, 100, 0);
     world.looks = 0;
     for (unsigned i = 0; i < 160; i++) {
-        world.others_ns = i / 16 % 2 ? 3000000 : 0; /* one of 16 is looked at, before and after */
+        world.others_ns = i / 16 % 2 ? 300000 : 0; /* one of 16 is looked at, before and after */
         assert_int_equal(polls_to_rest(100, 0), 4);
         emx_wait_policy_reset(&world.ep.wait_policy);
     }
@@ -343,6 +343,70 @@ static void who_yields_in_vain_sleeps_for_a_large_message(void **state)
     assert_true(world.ep.stats->sleeps > 10);
     begin(&(struct idler){.mode = EMX_WAIT_AUTO, .polls_others = true}, LARGE);
     assert_int_equal(polls_to_rest(2000, 2000), 0);
+}
+
+/* So many yields, with waits of so many polls before each; after each of them others run. */
+static void yield_to_others(unsigned n, unsigned polls, uint64_t others_ns)
+{
+    world.others_ns = others_ns;
+    while (n--) {
+        assert_int_equal(polls_to_rest(100, 0), polls);
+        emx_wait_policy_reset(&world.ep.wait_policy);
+    }
+}
+
+/* Somebody else's program takes a slice of time after each yield. Then sleep replaces the yields, until it is time to
+ * look again, each time later; for a small message, too. A program that never sleeps only yields seldom. */
+static void who_never_gets_the_core_back_soon_sleeps(void **state)
+{
+    (void)state;
+    begin(&automatic, SMALL);
+    yield_to_others(3, 512, 3000000);
+    yield_to_others(29, 4, 3000000);
+    expect_counts(32, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        uint64_t until_ns = world.now_ns + emx_min(UINT64_C(8000000) << i, 512000000);
+
+        while (world.now_ns < until_ns - 1000000) { /* the longest sleep */
+            assert_int_equal(polls_to_rest(100, 0), 512);
+            assert_int_equal(world.ep.stats->yields, 32 + i);
+        }
+        while (world.ep.stats->yields == 32 + i)
+            polls_to_rest(100, 0);
+        assert_in_range(world.now_ns, until_ns, until_ns + 5000000);
+        emx_wait_policy_reset(&world.ep.wait_policy);
+    }
+    begin(&(struct idler){.mode = EMX_WAIT_AUTO, .polls_others = true}, SMALL);
+    yield_to_others(3, 512, 3000000);
+    yield_to_others(29, 4, 3000000);
+    yield_to_others(100, 512, 3000000);
+    expect_counts(132, 0);
+}
+
+/* Ranks compute, too, but they also wait. If a yield let nobody run, it is not known who is there. */
+static void who_gets_the_core_back_soon_yields(void **state)
+{
+    (void)state;
+    begin(&automatic, SMALL);
+    yield_to_others(3, 512, 3000000);
+    for (unsigned i = 0; i < 4; i++) {
+        yield_to_others(28, 4, 3000000);
+        yield_to_others(1, 4, 10000);
+    }
+    yield_to_others(28, 4, 3000000);
+    yield_to_others(2, 4, 0);
+    expect_counts(3 + 4 * 29 + 30, 0);
+    yield_to_others(4, 4, 3000000);
+    assert_int_equal(polls_to_rest(100, 0), 512);
+    expect_counts(3 + 4 * 29 + 34, 1);
+    pass(8000000, 0);
+    world_now(&world.ep.progress.clock);
+    emx_wait_policy_reset(&world.ep.wait_policy);
+    yield_to_others(1, 512, 10000);
+    yield_to_others(1, 4, 10000);
+    begin(&crowd, SMALL);
+    yield_to_others(100, 4, 3000000);
+    expect_counts(100, 0);
 }
 
 /* Nobody shares the core of this one; then somebody does, and for a while that is believed without seeing it again. */
@@ -954,6 +1018,8 @@ int main(void)
         cmocka_unit_test(long_yields_are_no_work),
         cmocka_unit_test(one_look_that_finds_work_proves_little),
         cmocka_unit_test(who_yields_in_vain_sleeps_for_a_large_message),
+        cmocka_unit_test(who_never_gets_the_core_back_soon_sleeps),
+        cmocka_unit_test(who_gets_the_core_back_soon_yields),
         cmocka_unit_test(shared_cores_are_remembered_for_a_while),
         cmocka_unit_test(a_guest_sleeps_for_a_large_message),
         cmocka_unit_test(who_dozes_in_a_crowd_sleeps),
