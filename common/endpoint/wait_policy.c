@@ -43,7 +43,7 @@
  * core was dedicated, and then sleeps instead of the yield: the kernel gives a sleeper that a frame wakes the core
  * sooner. After KEPT_MIN_NS one yield shows whether the others still keep it; the intervals double. A yield that ends
  * sooner, and let others run, ends this: they wait, too, as ranks do. Fewer long yields in a row prove less, because
- * ranks also compute. Not where more ranks than cores are known: the others are ranks.
+ * ranks also compute. Where more ranks than cores are known this is not done: there the others are ranks.
  *
  * In a virtual machine others may want the core whom nobody here sees: the host's threads that carry this machine's
  * frames. So there a long wait begins after LARGE_NS, and every core counts as shared. To spin for some time first and
@@ -179,6 +179,12 @@ void emx_wait_policy_init(struct emx_wait_policy *i, enum emx_wait_mode mode, un
     wait_policy_set_limit(i);
 }
 
+/* A time that was doubled so often. */
+static uint64_t wait_policy_doubled(uint64_t first_ns, unsigned times, uint64_t max_ns)
+{
+    return emx_min(first_ns << emx_min_u(times, 8), max_ns);
+}
+
 /* ---- Observation ---- */
 
 /* Evaluates an observed yield. */
@@ -200,16 +206,14 @@ static void wait_policy_learn(struct emx_wait_policy *i, bool others_ran, uint64
 /* Evaluates how long a yield took. One that let nobody run says nothing. */
 static void wait_policy_learn_slice(struct emx_wait_policy *i, uint64_t took_ns, bool others_ran, uint64_t now_ns)
 {
-    if (took_ns < SLICE_NS) {
-        if (others_ran)
-            i->kept = 0;
-        wait_policy_set_limit(i);
-        return;
+    if (took_ns >= SLICE_NS) {
+        i->kept = now_ns < i->kept_until_ns + KEPT_MAX_NS ? i->kept + 1 : 1;
+        i->kept_until_ns = now_ns;
+        if (i->kept >= KEPT)
+            i->kept_until_ns += wait_policy_doubled(KEPT_MIN_NS, i->kept - KEPT, KEPT_MAX_NS);
+    } else if (others_ran) {
+        i->kept = 0;
     }
-    i->kept = now_ns < i->kept_until_ns + KEPT_MAX_NS ? i->kept + 1 : 1;
-    i->kept_until_ns = now_ns;
-    if (i->kept >= KEPT)
-        i->kept_until_ns += emx_min((uint64_t)KEPT_MIN_NS << emx_min_u(i->kept - KEPT, 8), KEPT_MAX_NS);
     wait_policy_set_limit(i);
 }
 
@@ -262,12 +266,6 @@ static void wait_policy_yield(struct ethmx_ep *ep)
         return;
     wait_policy_learn(&ep->wait_policy, others_ran, now_ns);
     ep->progress.oversubscribed = ep->wait_policy.oversubscribed;
-}
-
-/* After so many sleeps in a row. */
-static uint64_t wait_policy_sleep_length(unsigned sleeps, uint64_t max_ns)
-{
-    return emx_min((uint64_t)SLEEP_MIN_NS << emx_min_u(sleeps, 8), max_ns);
 }
 
 static bool wait_policy_waits_for_us(const struct ethmx_ep *ep)
@@ -331,7 +329,7 @@ static void wait_policy_sleep_shortly(struct ethmx_ep *ep)
 
 static void wait_policy_sleep_longer(struct ethmx_ep *ep)
 {
-    wait_policy_sleep(ep, wait_policy_sleep_length(ep->wait_policy.sleeps++, SLEEP_MAX_NS));
+    wait_policy_sleep(ep, wait_policy_doubled(SLEEP_MIN_NS, ep->wait_policy.sleeps++, SLEEP_MAX_NS));
 }
 
 /* ---- Waits for other things ---- */
@@ -366,7 +364,7 @@ static void wait_policy_sleep_lazily(struct ethmx_ep *ep)
         i->lazy_sleeps = 0;
     i->polls = 0;
     i->next_check = 1;
-    wait_policy_sleep(ep, wait_policy_sleep_length(i->lazy_sleeps++, LAZY_MAX_NS));
+    wait_policy_sleep(ep, wait_policy_doubled(SLEEP_MIN_NS, i->lazy_sleeps++, LAZY_MAX_NS));
     i->lazy_ns = ep->progress.clock.last_ns;
     i->pauses = wait_policy_pauses_now(ep);
 }

@@ -65,7 +65,7 @@ struct emx_wait_policy {
     uint64_t seen_ns;                     /* when an observed yield last let others run */
     unsigned agreements;                  /* observations in a row that contradict `oversubscribed` */
     unsigned kept;                        /* yields in a row after which others kept the core for a slice of time; */
-    uint64_t kept_until_ns;               /* until then this is what another yield is assumed to cost */
+    uint64_t kept_until_ns;               /* until then another yield is assumed to take as long */
     unsigned lazy_sleeps;                 /* in a row, where the MPI library slept between polls; */
     uint64_t lazy_ns;                     /* when the last of these ended */
     struct emx_wait_policy_pauses pauses; /* when the library was last examined */
